@@ -1,0 +1,2 @@
+export type { Middleware, NextFunction } from '../types/connect.ts';
+export { createServer } from './server.ts';

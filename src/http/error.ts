@@ -1,0 +1,18 @@
+/** Headers of a reply, by lower-case name. */
+export type Headers = Record<string, string>;
+
+/** A client's mistake: the status and headers that answer it, and a message that may be shown to the client. */
+export class HttpError extends Error {
+  readonly status: number;
+  readonly headers: Headers;
+  /** Stable code for machines, e.g. `BODY_TOO_LARGE`. */
+  readonly code: string | undefined;
+
+  constructor(status: number, message: string, details: { headers?: Headers; code?: string } = {}) {
+    super(message);
+    this.name = 'HttpError';
+    this.status = status;
+    this.headers = details.headers ?? {};
+    this.code = details.code;
+  }
+}

