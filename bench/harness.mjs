@@ -1,0 +1,105 @@
+/**
+ * What a topic writes: one file, bench/<topic>.mjs, that exports what to measure and runs it.
+ *
+ *   import { runTopic } from './harness.mjs';
+ *
+ *   export const topic = {
+ *     name: 'server',                          // results/server.json
+ *     title: 'createServer',
+ *     about: 'One paragraph for docs/benchmarks.md.',
+ *     packages: ['express', 'fastify'],        // their versions are printed on top
+ *     ratios: ['bare node:http'],              // peers that every row is divided by
+ *     contestants: {
+ *       // Runs in a process of its own, pinned to core 0. Import everything inside, so that nobody else pays for it.
+ *       // Returns a listener `(req, res)`, a server (listening or not), or `{ port, cpu?, close? }` for what runs
+ *       // elsewhere (`cpu()` = microseconds used so far; see cpuOfProcesses for nginx or a cluster).
+ *       'bare node:http': async () => (req, res) => res.end('hello'),
+ *       'express': async () => (await import('express')).default().get('/', (req, res) => res.end('hello')),
+ *     },
+ *     loads: [
+ *       { name: 'hello', requests: [{ path: '/' }], expect: { status: 200, body: 'hello' } },
+ *     ],
+ *   };
+ *   await runTopic(import.meta.url, topic);
+ *
+ * A load is
+ *   name         the table's heading
+ *   requests     [{ method, path, headers, body }], used in turn; or a function of an index (with `distinct: how many`)
+ *   expect       { status = 200, body?, headers? }: looked at before anything is measured; the status of every answer is
+ *   check        (response, contestant) => void, throws when an answer is wrong; { status, headers, body: Buffer }
+ *   connections  32 keep-alive connections by default; `count` 20000 requests a round, `warmup` as many as that by default
+ *   contestants  the names that take part, default all
+ *   drive        instead of requests: async ({ port, count, warming, contestant }) => { operations, ...figures }, run in
+ *                the load generator's process (WebSockets, uploads, slow readers); figures stand in the table as they are
+ *   unit         what an operation is called, default 'request'
+ *   fresh        true: a new server process each round (for memory)
+ *   columns      figures to show beside the CPU time: 'rssMiB', 'peakRssMiB', or names that `drive` returns
+ *
+ * Each contestant is its own process; the server's CPU time (user + system, all threads) is read before and after a
+ * fixed load, in rounds that interleave the contestants. Medians are quoted. The load generator has its own core.
+ *
+ * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
+ * BENCH_NODE=/path/to/node measures the servers under another Node. In a worktree without peers: npm install here.
+ */
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { environment } from './lib/environment.mjs';
+import { measureLoad } from './lib/measure.mjs';
+import { tables } from './lib/report.mjs';
+
+export { cpuOfProcesses } from './lib/cpu.mjs';
+export { once } from './lib/http-load.mjs';
+
+const here = (path) => fileURLToPath(new URL(path, import.meta.url));
+
+/** Measures a topic when its file is the program; does nothing when a server or load process imports it. */
+export async function runTopic(url, topic) {
+  if (process.env.BENCH_ROLE !== undefined || process.argv[1] !== fileURLToPath(url)) return;
+  const settings = commandLine();
+  installEspalier();
+  const result = {
+    name: topic.name,
+    title: topic.title,
+    about: topic.about,
+    ...environment(topic),
+    loads: [],
+  };
+  console.log(tables({ ...result, loads: [] }));
+  for (const load of topic.loads) {
+    const names = (load.contestants ?? Object.keys(topic.contestants)).filter(
+      (name) => settings.only.test(load.name) || settings.only.test(name),
+    );
+    if (names.length === 0) continue;
+    const rows = await measureLoad(url, load, names, settings);
+    result.loads.push({
+      name: load.name,
+      unit: load.unit ?? 'request',
+      ratios: load.ratios ?? topic.ratios ?? [],
+      columns: load.columns ?? [],
+      rows,
+    });
+    console.log(tables({ loads: result.loads.slice(-1) }));
+  }
+  mkdirSync(here('results'), { recursive: true });
+  writeFileSync(here(`results/${topic.name}.json`), `${JSON.stringify(result, null, 2)}\n`);
+}
+
+function commandLine() {
+  const given = (name) => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
+  const quick = process.argv.includes('--quick');
+  return {
+    rounds: Number(given('rounds') ?? (quick ? 2 : 5)),
+    scale: Number(given('scale') ?? (quick ? 0.2 : 1)),
+    only: new RegExp(given('only') ?? ''),
+  };
+}
+
+/** The package as it would be installed: peers and we share one graphql. Copied anew, so that a build is all it takes. */
+function installEspalier() {
+  if (!existsSync(here('node_modules'))) throw new Error('run npm install in bench/ first');
+  if (!existsSync(here('../dist/esm'))) throw new Error('run npm run build first');
+  rmSync(here('node_modules/espalier'), { recursive: true, force: true });
+  for (const part of ['package.json', 'dist']) {
+    cpSync(here(`../${part}`), here(`node_modules/espalier/${part}`), { recursive: true });
+  }
+}

@@ -1,0 +1,46 @@
+/** A result as Markdown: heading and versions where it has them, then a table for each load. */
+export function tables(result) {
+  const parts = [];
+  if (result.title !== undefined) parts.push(`## ${result.title}`, result.about ?? '', conditions(result));
+  for (const load of result.loads) parts.push(`### ${load.name}`, table(load));
+  return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
+}
+
+function conditions({ date, machine, node, packages }) {
+  const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
+  return `${date}. Node ${node}; ${machine.cpu}, ${machine.memory}, ${machine.system}. ${versions.join(', ')}.`;
+}
+
+function table({ unit, ratios, columns, rows }) {
+  const peers = ratios.filter((name) => rows.some((row) => row.name === name));
+  const head = [
+    '',
+    `CPU µs per ${unit}, median (least)`,
+    `${unit}s/s`,
+    ...peers.map((name) => `÷ ${name}`),
+    ...columns,
+  ];
+  const lines = rows.map((row) => [
+    row.name,
+    `${figure(row.cpu)} (${figure(row.cpuMin)})`,
+    figure(row.perSecond),
+    ...peers.map((name) => (row.cpu / rows.find((other) => other.name === name).cpu).toFixed(2)),
+    ...columns.map((name) => figure(row[name])),
+  ]);
+  return aligned([head, ...lines]);
+}
+
+/** A Markdown table that reads well in a terminal too. */
+function aligned(lines) {
+  const widths = lines[0].map((_, column) => Math.max(...lines.map((line) => line[column].length), 3));
+  const row = (cells) =>
+    `| ${cells.map((cell, at) => (at === 0 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join(' | ')} |`;
+  const rule = `|${widths.map((width, at) => (at === 0 ? `-${'-'.repeat(width)}-` : `-${'-'.repeat(width)}:`)).join('|')}|`;
+  return [row(lines[0]), rule, ...lines.slice(1).map(row)].join('\n');
+}
+
+function figure(value) {
+  if (value === undefined) return '';
+  if (value >= 1000) return String(Math.round(value));
+  return value >= 100 ? value.toFixed(0) : value.toFixed(1);
+}
