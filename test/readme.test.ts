@@ -1,0 +1,120 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+const root = resolve(__dirname, '..');
+const read = (name: string): string => readFileSync(join(root, name), 'utf8');
+
+/** Which page documents the options of which module in types/. */
+const PAGES: Record<string, string> = {
+  static: 'static-files',
+  graphql: 'graphql',
+  uploads: 'uploads',
+  subscriptions: 'subscriptions',
+  graphiql: 'graphiql',
+  server: 'server',
+  pubsub: 'scaling',
+};
+
+interface Option {
+  module: string;
+  owner: string;
+  name: string;
+  comment: string;
+}
+
+/** The members of every `…Options` interface in types/, with the comment above each. */
+function optionsOf(module: string): Option[] {
+  const options: Option[] = [];
+  for (const [, owner, body] of read(`types/${module}.ts`).matchAll(
+    /^export interface (\w+Options)\b[^{]*\{\n([\s\S]*?)^\}/gm,
+  )) {
+    for (const [, comment, name] of (body as string).matchAll(
+      /((?:^ {2}(?:\/\*\*| \*).*\n)*)^ {2}(?:readonly )?(\w+)\??[:(]/gm,
+    )) {
+      options.push({ module, owner: owner as string, name: name as string, comment: comment as string });
+    }
+  }
+  return options;
+}
+
+const modules = Object.keys(PAGES).filter((module) => existsSync(join(root, 'types', `${module}.ts`)));
+const options = modules.flatMap(optionsOf);
+const pages = [
+  'README.md',
+  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith('.md'))
+    .map((name) => `docs/${name}`),
+];
+
+describe('the documentation', () => {
+  it('covers options that exist', () => {
+    expect(options.length).toBeGreaterThan(20);
+  });
+
+  it.each(options.map((option) => [`${option.owner}.${option.name}`, option] as const))(
+    'explains %s',
+    (_, option) => {
+      expect(option.comment).toMatch(/\/\*\*/);
+      const rows = read(`docs/${PAGES[option.module]}.md`).split('\n');
+      const row = rows.find(
+        (line) => line.startsWith('|') && line.split('|')[1]?.includes(`\`${option.name}\``),
+      );
+      if (row === undefined)
+        throw new Error(`docs/${PAGES[option.module]}.md has no row for \`${option.name}\``);
+      const cells = row
+        .split(/(?<!\\)\|/)
+        .slice(1, -1)
+        .map((cell) => cell.trim());
+      expect(cells.length).toBeGreaterThanOrEqual(3);
+      for (const cell of cells) expect(cell).not.toBe('');
+    },
+  );
+
+  it('keeps the README within 250 lines, with the first code in sight of the top', () => {
+    const lines = read('README.md').split('\n');
+    expect(lines.length).toBeLessThanOrEqual(251);
+    expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
+  });
+
+  it('links only to files that exist', () => {
+    for (const page of pages) {
+      for (const [, target] of read(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
+        expect([page, target, existsSync(resolve(root, page, '..', target as string))]).toEqual([
+          page,
+          target,
+          true,
+        ]);
+      }
+    }
+  });
+
+  it('has TypeScript that type-checks as it stands', () => {
+    const folder = join(root, 'node_modules', '.cache', 'espalier-docs');
+    rmSync(folder, { recursive: true, force: true });
+    mkdirSync(folder, { recursive: true });
+    let blocks = 0;
+    for (const page of pages) {
+      for (const [, code] of read(page).matchAll(/^```ts\n([\s\S]*?)^```/gm)) {
+        writeFileSync(join(folder, `${page.replace(/\W+/g, '-')}-${++blocks}.ts`), `${code}\nexport {};\n`);
+      }
+    }
+    expect(blocks).toBeGreaterThan(0);
+    const config = {
+      extends: '../../../test/tsconfig.json',
+      compilerOptions: {
+        rootDir: '../../..',
+        noUnusedLocals: false,
+        noUnusedParameters: false,
+        paths: { espalier: ['../../../middleware/index.ts'], 'espalier/*': ['../../../middleware/*.ts'] },
+      },
+      include: ['*.ts'],
+      exclude: [],
+    };
+    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
+    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
+    expect(() =>
+      execFileSync(process.execPath, [tsc, '-p', folder], { cwd: root, encoding: 'utf8', stdio: 'pipe' }),
+    ).not.toThrow();
+  });
+});
