@@ -1,0 +1,157 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { createClient } from 'graphql-ws';
+import WebSocket from 'ws';
+
+const root = resolve(__dirname, '..');
+const folder = join(root, 'artifacts', 'migrating');
+const pages = readdirSync(join(root, 'docs', 'migrating')).map((name) => name.replace('.md', ''));
+const running = new Set<ChildProcess>();
+
+afterEach(() => {
+  for (const child of running) child.kill();
+  running.clear();
+});
+
+/** Every server of the page listens on a free port instead of 3000 and says which. */
+const ANY_PORT = `
+const net = require('node:net');
+const listen = net.Server.prototype.listen;
+net.Server.prototype.listen = function (port, ...rest) {
+  this.once('listening', () => process.send(this.address().port));
+  return listen.call(this, port === 3000 ? { port: 0, host: '127.0.0.1' } : port, ...rest);
+};
+`;
+
+beforeAll(() => {
+  mkdirSync(join(folder, 'public'), { recursive: true });
+  writeFileSync(join(folder, 'public', 'index.html'), '<!doctype html><title>Home</title>');
+  writeFileSync(join(folder, 'public', 'hello.txt'), 'hello, file');
+  writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
+});
+
+async function start(page: string, which: 'before' | 'after'): Promise<string> {
+  const text = readFileSync(join(root, 'docs', 'migrating', `${page}.md`), 'utf8');
+  const block = new RegExp(`^\`\`\`ts ${which}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(text)?.[1];
+  if (block === undefined) throw new Error(`docs/migrating/${page}.md has no "${which}" block`);
+  const file = join(folder, `${page}-${which}.mts`);
+  writeFileSync(file, block);
+  const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
+    cwd: folder,
+    stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
+  });
+  running.add(child);
+  let output = '';
+  child.stderr?.on('data', (chunk) => (output += chunk));
+  const port = await new Promise<number>((done, fail) => {
+    child.once('message', (message) => done(message as number));
+    child.once('exit', (code) => fail(new Error(`${page} (${which}) ended with ${code}: ${output}`)));
+  });
+  return `http://127.0.0.1:${port}`;
+}
+
+type Ask = (origin: string) => Promise<unknown>;
+
+const get =
+  (path: string, headers: Record<string, string> = {}): Ask =>
+  async (origin) => {
+    const response = await fetch(origin + path, { headers });
+    const type = response.headers.get('content-type')?.split(';')[0]?.replace('graphql-response+', '');
+    return [response.status, type, response.status === 200 ? await response.text() : ''];
+  };
+
+const query =
+  (body: object, headers: Record<string, string> = {}): Ask =>
+  async (origin) => {
+    const response = await fetch(`${origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+    const { data, errors } = (await response.json()) as { data?: unknown; errors?: unknown[] };
+    return [data ?? null, errors?.length ?? 0];
+  };
+
+const upload: Ask = async (origin) => {
+  const body = new FormData();
+  const operations = { query: 'mutation ($file: Upload) { store(file: $file) }', variables: { file: null } };
+  body.set('operations', JSON.stringify(operations));
+  body.set('map', JSON.stringify({ 0: ['variables.file'] }));
+  body.set('0', new Blob(['some text']), 'note.txt');
+  const response = await fetch(`${origin}/graphql`, { method: 'POST', body });
+  return [response.status, await response.json()];
+};
+
+const subscribe: Ask = async (origin) => {
+  const url = `${origin.replace('http', 'ws')}/graphql`;
+  const client = createClient({ url, webSocketImpl: WebSocket, retryAttempts: 0 });
+  const received: unknown[] = [];
+  for await (const event of client.iterate({ query: 'subscription { count }' })) received.push(event);
+  await client.dispose();
+  return received;
+};
+
+const hello = query({ query: '{ hello }' });
+const wrong = query({ query: '{ nothing }' });
+const CASES: Record<string, { ask: Ask; expected: unknown }[]> = {
+  'express-static': [
+    { ask: get('/static/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
+    { ask: get('/static/absent.txt'), expected: [404, 'text/html', ''] },
+    { ask: get('/static/'), expected: [404, 'text/html', ''] },
+  ],
+  sirv: [
+    { ask: get('/'), expected: [200, 'text/html', '<!doctype html><title>Home</title>'] },
+    { ask: get('/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
+    {
+      ask: get('/some/page', { accept: 'text/html' }),
+      expected: [200, 'text/html', '<!doctype html><title>Home</title>'],
+    },
+    { ask: get('/absent.js'), expected: [404, 'text/html', ''] },
+  ],
+  'express-graphql': [
+    { ask: hello, expected: [{ hello: 'Hello world' }, 0] },
+    {
+      ask: query({ query: 'query ($n: String) { hello(name: $n) }', variables: { n: 'you' } }),
+      expected: [{ hello: 'Hello you' }, 0],
+    },
+    {
+      ask: get('/graphql?query={hello}'),
+      expected: [200, 'application/json', '{"data":{"hello":"Hello world"}}'],
+    },
+    { ask: wrong, expected: [null, 1] },
+  ],
+  'graphql-http': [
+    { ask: hello, expected: [{ hello: 'world' }, 0] },
+    { ask: wrong, expected: [null, 1] },
+  ],
+  'apollo-server': [
+    { ask: query({ query: '{ hello }' }, { 'x-user': 'ada' }), expected: [{ hello: 'ada' }, 0] },
+    { ask: wrong, expected: [null, 1] },
+  ],
+  'graphql-yoga': [
+    { ask: hello, expected: [{ hello: 'world' }, 0] },
+    { ask: wrong, expected: [null, 1] },
+  ],
+  'graphql-upload': [{ ask: upload, expected: [200, { data: { store: 'note.txt: some text' } }] }],
+  'graphql-ws': [{ ask: subscribe, expected: [1, 2, 3].map((count) => ({ data: { count } })) }],
+};
+
+describe('the migration guides', () => {
+  it('have cases for every page', () => {
+    expect(pages.sort()).toEqual(Object.keys(CASES).sort());
+  });
+
+  it.each(pages)(
+    'the code before and after answers alike: %s',
+    async (page) => {
+      const before = await start(page, 'before');
+      const after = await start(page, 'after');
+      for (const { ask, expected } of CASES[page] as { ask: Ask; expected: unknown }[]) {
+        expect(['before', await ask(before)]).toEqual(['before', expected]);
+        expect(['after', await ask(after)]).toEqual(['after', expected]);
+      }
+    },
+    60_000,
+  );
+});
