@@ -1,6 +1,17 @@
-import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import {
+  assertValidSchema,
+  type GraphQLError,
+  type GraphQLFormattedError,
+  type GraphQLSchema,
+  isSchema,
+} from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
+import { optionError, show } from '../options/settle.ts';
+import type { EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
+import { createDocuments } from './document.ts';
+import { createErrorFormatter } from './errors.ts';
+import { engineOf } from './execute.ts';
+import type { CoreSettings } from './settings.ts';
 
 /**
  * One schema with its options in force, independent of HTTP and of sockets: both run their operations through it, so that
@@ -9,8 +20,11 @@ import type { GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 export interface GraphQLCore {
   /** The schema for this request or socket. */
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
-  /** Parses, limits, validates and compiles, or finds it done. Never throws for a client's mistake. */
-  prepare(schema: GraphQLSchema, params: GraphQLParams): PreparedOperation | Refusal;
+  /**
+   * Parses, limits, validates and compiles, or finds it done. Never throws for a client's mistake.
+   * `source` is the request or socket, for an `introspection` option that asks it.
+   */
+  prepare(schema: GraphQLSchema, params: GraphQLParams, source?: unknown): PreparedOperation | Refusal;
   /** The context value for a request (HTTP) or a WebSocket (sockets): a static one as given, a callable's answer. */
   contextFor(source: unknown): MaybePromise<unknown>;
   /** The root value for a request. */
@@ -25,4 +39,51 @@ export const CORE: unique symbol = Symbol.for('espalier.core') as never;
 /** The core of a `graphqlHTTP` handler, or undefined for anything else. */
 export function coreOf(handler: unknown): GraphQLCore | undefined {
   return typeof handler === 'function' ? (handler as { [CORE]?: GraphQLCore })[CORE] : undefined;
+}
+
+type Callable = (source: unknown) => unknown;
+
+/**
+ * The core of one schema, or of a function that gives one per request. `settings` come from `settleCore`.
+ *
+ * @throws TypeError for what is no schema, and graphql-js's error for an invalid one.
+ */
+export function createCore(owner: string, schema: unknown, settings: CoreSettings): GraphQLCore {
+  const formatErrors = createErrorFormatter(settings);
+  const engineSettings: EngineSettings = {
+    fieldResolver: settings.fieldResolver,
+    typeResolver: settings.typeResolver,
+    formatErrors,
+  };
+  const documents = createDocuments(engineOf(settings.engine), engineSettings, settings);
+  const { context, rootValue } = settings;
+  return {
+    schemaFor: schemaSource(owner, schema),
+    prepare: documents.prepare,
+    contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
+    rootValueFor:
+      typeof rootValue === 'function' ? (source) => (rootValue as Callable)(source) : () => rootValue,
+    formatErrors,
+  };
+}
+
+function schemaSource(owner: string, schema: unknown): GraphQLCore['schemaFor'] {
+  if (typeof schema !== 'function') {
+    if (!isSchema(schema)) throw notASchema(owner, schema);
+    assertValidSchema(schema);
+    return () => schema;
+  }
+  const checked = (value: unknown): GraphQLSchema => {
+    if (!isSchema(value)) throw notASchema(owner, value);
+    return value;
+  };
+  return (request) => {
+    const value = (schema as Callable)(request);
+    return value instanceof Promise ? value.then(checked) : checked(value);
+  };
+}
+
+function notASchema(owner: string, value: unknown): TypeError {
+  const accepted = 'a GraphQLSchema, or a function of the request that returns one';
+  return optionError(`${owner}: the schema is ${show(value)}; accepted: ${accepted}`, 'graphql');
 }

@@ -8,14 +8,15 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
-import type { Engine, EngineSettings, PreparedOperation, Refusal } from './contract.ts';
+import type { Engine, EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
+import type { CoreSettings } from './settings.ts';
 
 /** Prepares operations: parsed, validated and compiled once, kept in a bounded cache. */
 export interface Documents {
   prepare(
     schema: GraphQLSchema,
-    query: string,
-    operationName: string | undefined,
+    params: Pick<GraphQLParams, 'query' | 'operationName'>,
+    source?: unknown,
   ): PreparedOperation | Refusal;
 }
 
@@ -31,9 +32,9 @@ const MAX_ENTRIES = 1000;
 export function createDocuments(
   engine: Engine,
   settings: EngineSettings,
-  extraRules: readonly ValidationRule[],
+  { validationRules }: CoreSettings,
 ): Documents {
-  const rules = [...specifiedRules, ...extraRules];
+  const rules = [...specifiedRules, ...validationRules];
   const caches = new WeakMap<GraphQLSchema, Map<string, Entry>>();
 
   function entryFor(schema: GraphQLSchema, query: string): Entry {
@@ -52,7 +53,7 @@ export function createDocuments(
   }
 
   return {
-    prepare(schema, query, operationName) {
+    prepare(schema, { query, operationName }) {
       const { document, refusal, operations } = entryFor(schema, query);
       if (document === undefined) return refusal as Refusal;
       let prepared = operations.get(operationName);

@@ -1,11 +1,50 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import type { CoreSettings } from './settings.ts';
+
+/** Longest message a client gets: values of its own that graphql-js quotes are not echoed at full length. */
+const MAX_MESSAGE = 1024;
+const MASKED = 'Internal server error';
+
+/** Masks, clips and formats the errors of one answer. */
+export function createErrorFormatter(
+  settings: Pick<CoreSettings, 'formatError' | 'limits'>,
+): (errors: readonly GraphQLError[]) => readonly GraphQLFormattedError[] {
+  const { formatError } = settings;
+  const { errors: most } = settings.limits;
+  const format =
+    formatError === undefined ? maskError : (error: GraphQLError) => formatError(maskError(error), error);
+  return (errors) => (errors.length > most ? errors.slice(0, most) : errors).map(format);
+}
 
 /**
- * What clients see of an error: a `GraphQLError` thrown on purpose as it is, anything else without its text.
- * The original stays reachable for `formatError` and the diagnostics channels.
+ * What clients see of an error: a `GraphQLError` made on purpose with its message, anything else without its text.
+ * `extensions.http` is for us, not for clients.
  */
 export function maskError(error: GraphQLError): GraphQLFormattedError {
+  const { extensions, ...formatted } = error.toJSON();
+  const message = isOwn(error) ? clip(formatted.message) : MASKED;
+  const { http: _, ...shown } = extensions ?? {};
+  return Object.keys(shown).length === 0
+    ? { ...formatted, message }
+    : { ...formatted, message, extensions: shown };
+}
+
+/** True for an error whose text was written for clients: graphql-js's own, or one thrown as a GraphQLError. */
+function isOwn(error: GraphQLError): boolean {
   const original = error.originalError;
-  if (original === undefined || original === null || original instanceof GraphQLError) return error.toJSON();
-  return { ...error.toJSON(), message: 'Internal server error' };
+  return original === undefined || original === null || isGraphQLError(original);
+}
+
+/** By name too, since an application may hold a second copy of graphql. */
+export function isGraphQLError(error: unknown): error is GraphQLError {
+  return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
+}
+
+function clip(message: string): string {
+  return message.length > MAX_MESSAGE ? `${message.slice(0, MAX_MESSAGE)}…` : message;
+}
+
+/** A request refused before execution, as GraphQL errors know it: a message and a stable code. */
+export function refusalError(message: string, code: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code } });
 }

@@ -1,13 +1,26 @@
 import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Engine, EngineSettings, ExecutionInputs, Outcome, PreparedOperation } from './contract.ts';
+import type { CoreSettings } from './settings.ts';
 
-/** The reference engine: graphql-js's own `execute`, then one stringify. */
-export const graphqlJs: Engine = (operation, settings) => (inputs) => {
-  const result = execute(executionArgs(operation, settings, inputs));
-  return result instanceof Promise
-    ? result.then((settled) => toOutcome(settled, settings))
-    : toOutcome(result as ExecutionResult, settings);
-};
+/** The engine an option names. */
+export function engineOf(engine: CoreSettings['engine']): Engine {
+  return engine === 'graphql-js' ? graphqlJs : executing(engine);
+}
+
+/** An engine out of a function like graphql-js's `execute`: call it, then stringify once. */
+function executing(run: ExecuteFunction): Engine {
+  return (operation, settings) => (inputs) => {
+    const result = run(executionArgs(operation, settings, inputs));
+    return isThenable(result)
+      ? result.then((settled) => toOutcome(settled, settings))
+      : toOutcome(result, settings);
+  };
+}
+
+/** The reference engine: graphql-js's own `execute`. */
+export const graphqlJs: Engine = executing(execute as ExecuteFunction);
 
 /** The arguments graphql-js takes, for one operation and one request. */
 export function executionArgs(
@@ -33,4 +46,9 @@ export function toOutcome(result: ExecutionResult, settings: EngineSettings): Ou
   if (errors.length === 0) return { kind: 'data', body: JSON.stringify(result), errors };
   const body = JSON.stringify({ ...result, errors: settings.formatErrors(errors) });
   return { kind: 'data' in result ? 'partial' : 'refused', body, errors };
+}
+
+/** True for a promise, native or not. */
+export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
+  return typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 }

@@ -1,0 +1,19 @@
+import { CORE, createCore } from '../src/graphql/core.ts';
+import { createHandler } from '../src/graphql/handler.ts';
+import { settleHttp } from '../src/graphql/http-settings.ts';
+import type { Middleware } from '../types/connect.ts';
+import type { GraphQLOptions, SchemaSource } from '../types/graphql.ts';
+
+export type { GraphQLOptions } from '../types/graphql.ts';
+
+/** The HTTP methods `graphqlHTTP` can be mounted for. */
+export const Method = { GET: 'GET', POST: 'POST', HEAD: 'HEAD' } as const;
+
+/** GraphQL over HTTP for one schema, as a plain middleware. */
+export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): Middleware {
+  const settings = settleHttp(options);
+  const core = createCore('graphqlHTTP', schema, settings);
+  const handle = createHandler(core, settings);
+  const graphqlMiddleware: Middleware = (req, res, next) => handle(req, res, next);
+  return Object.assign(graphqlMiddleware, { [CORE]: core });
+}

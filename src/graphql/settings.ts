@@ -1,0 +1,102 @@
+import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
+import type { ExecuteFunction } from '../../types/graphql.ts';
+import {
+  isBoolean,
+  isFunction,
+  isListOf,
+  isObject,
+  type Rule,
+  type Rules,
+  rule,
+  settle,
+} from '../options/settle.ts';
+
+/** What one document may ask for. */
+export interface DocumentLimitSettings {
+  readonly tokens: number;
+  readonly depth: number;
+  readonly fields: number;
+  readonly rootFields: number;
+  readonly aliases: number;
+  readonly directives: number;
+  readonly errors: number;
+}
+
+/** The settled options that HTTP and sockets share. */
+export interface CoreSettings {
+  readonly context: unknown;
+  readonly rootValue: unknown;
+  readonly fieldResolver: unknown;
+  readonly typeResolver: unknown;
+  readonly validationRules: readonly ValidationRule[];
+  readonly formatError:
+    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | undefined;
+  readonly introspection: boolean | ((source: unknown) => boolean);
+  readonly suggestions: boolean;
+  readonly engine: 'graphql-js' | ExecuteFunction;
+  readonly limits: DocumentLimitSettings;
+}
+
+const isLimit = (value: unknown): boolean =>
+  value === Number.POSITIVE_INFINITY || (Number.isSafeInteger(value) && (value as number) >= 1);
+
+/** A rule for a limit: a positive integer, or Infinity for none. */
+export const limit = (fallback: number): Rule<number> =>
+  rule(fallback, isLimit, 'a positive integer, or Infinity for no limit');
+
+/** A rule for an optional function. */
+export const optionalFunction = <T>(): Rule<T | undefined> =>
+  rule<T | undefined>(undefined, isFunction, 'a function');
+
+const anything = rule<unknown>(undefined, () => true, 'anything');
+
+/** Rules of the limits that HTTP and sockets share. */
+export const documentLimitRules: Rules<DocumentLimitSettings> = {
+  tokens: limit(15_000),
+  depth: limit(50),
+  fields: limit(10_000),
+  rootFields: limit(100),
+  aliases: limit(1000),
+  directives: limit(200),
+  errors: limit(10),
+};
+
+/** Rules of the options that HTTP and sockets share; `limits` are settled apart. */
+export const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
+  context: anything,
+  rootValue: anything,
+  fieldResolver: optionalFunction(),
+  typeResolver: optionalFunction(),
+  validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
+  formatError: optionalFunction(),
+  introspection: rule<CoreSettings['introspection']>(
+    true,
+    (value) => isBoolean(value) || isFunction(value),
+    'a boolean, or a function of the request',
+  ),
+  suggestions: rule(process.env['NODE_ENV'] !== 'production', isBoolean, 'a boolean'),
+  engine: rule<CoreSettings['engine']>(
+    'graphql-js',
+    (value) => value === 'graphql-js' || isFunction(value),
+    "'graphql-js', or a function that takes execute's arguments",
+  ),
+};
+
+/**
+ * Settles a user's options: the shared ones together with those of one transport.
+ * `owner` is the public function's name, `page` its page in docs/.
+ */
+export function settleCore<Own, OwnLimits>(
+  owner: string,
+  page: string,
+  given: unknown,
+  own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
+): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
+  const limits = rule<unknown>(undefined, isObject, 'an object of limits');
+  const settled = settle(owner, page, given, { ...coreRules, ...own.rules, limits } as Rules<
+    CoreSettings & Own
+  >);
+  const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
+  return { ...settled, limits: settle(`${owner}, limits`, page, settled.limits, limitRules) };
+}

@@ -1,0 +1,84 @@
+import type {
+  ExecutionArgs,
+  ExecutionResult,
+  GraphQLError,
+  GraphQLFieldResolver,
+  GraphQLFormattedError,
+  GraphQLSchema,
+  GraphQLTypeResolver,
+  ValidationRule,
+} from 'graphql';
+import type { ConnectRequest, MaybePromise } from './connect.ts';
+
+/** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
+export interface GraphQLRequest extends ConnectRequest {
+  state: Record<string, unknown>;
+}
+
+/** A function of the request (HTTP) or of the WebSocket (sockets); written as a method so that either may be declared. */
+type FunctionOfSource<Source, Result> = { of(source: Source): Result }['of'];
+
+/** What a context may be beside a function. */
+type Plain = object | string | number | boolean | bigint | symbol | null | undefined;
+
+/** The schema, or a function of the request that says which one. */
+export type SchemaSource = GraphQLSchema | FunctionOfSource<GraphQLRequest, MaybePromise<GraphQLSchema>>;
+
+/** Replaces graphql-js's `execute`. */
+export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult>;
+
+/** What one document may ask for; each is checked once per document, before validation. `Infinity` switches one off. */
+export interface DocumentLimits {
+  /** Lexical tokens. @default 15000 */
+  tokens?: number;
+  /** Levels of nested fields, fragments counted where they are spread; introspection has an allowance of its own. @default 50 */
+  depth?: number;
+  /** Fields of one operation, fragments counted at each spread. @default 10000 */
+  fields?: number;
+  /** Fields at the root of one operation. @default 100 */
+  rootFields?: number;
+  /** Aliases in one operation, fragments counted at each spread. @default 1000 */
+  aliases?: number;
+  /** Directives in one operation, fragments counted at each spread. @default 200 */
+  directives?: number;
+  /** Errors in one answer; validation and coercion stop there. @default 10 */
+  errors?: number;
+}
+
+/** The limits of a request over HTTP. */
+export interface GraphQLLimits extends DocumentLimits {
+  /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
+  bodyBytes?: number;
+  /** Milliseconds a body may take to arrive; slower is 408. @default 30000 */
+  bodyTimeout?: number;
+  /** Operations in one batch; more is 413. @default 10 */
+  batch?: number;
+}
+
+/** Options that HTTP and sockets share. */
+export interface GraphQLCoreOptions {
+  /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
+  context?: FunctionOfSource<GraphQLRequest, unknown> | Plain;
+  /** The value root fields resolve from, or a function of the request. @default none */
+  rootValue?: FunctionOfSource<GraphQLRequest, unknown> | Plain;
+  /** Resolver of fields that have none. @default graphql-js's property resolver */
+  fieldResolver?: GraphQLFieldResolver<unknown, unknown>;
+  /** Type resolver of abstract types that have none. @default graphql-js's `__typename` resolver */
+  typeResolver?: GraphQLTypeResolver<unknown, unknown>;
+  /** Validation rules beside those of the specification. @default [] */
+  validationRules?: readonly ValidationRule[];
+  /** Last word on an error, after masking; gets the original too. @default the masked error */
+  formatError?: (formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError;
+  /** Whether `__schema` and `__type` may be asked, or a function of the request that says so. @default true */
+  introspection?: boolean | FunctionOfSource<GraphQLRequest, boolean>;
+  /** Whether errors may say "Did you mean …?", which tells of the schema. @default false when NODE_ENV is production */
+  suggestions?: boolean;
+  /** How operations are executed: graphql-js, or a function that takes `execute`'s arguments. @default 'graphql-js' */
+  engine?: 'graphql-js' | ExecuteFunction;
+}
+
+/** Options of `graphqlHTTP`. */
+export interface GraphQLOptions extends GraphQLCoreOptions {
+  /** What a request may ask for. */
+  limits?: GraphQLLimits;
+}
