@@ -1,17 +1,25 @@
-// Every topic, one after the other; with --write the tables become docs/benchmarks.md. Other words go to the topics.
+// Every topic, one after the other; with --write the tables become docs/benchmarks.md and the plots beside it.
+// With --only-write nothing is measured: the last results are written. Other words go to the topics.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { plot } from './lib/plots.mjs';
 import { tables } from './lib/report.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
-const words = process.argv.slice(2).filter((word) => word !== '--write');
+const writes = process.argv.some((word) => word.endsWith('write'));
+const measures = !process.argv.includes('--only-write');
+const words = process.argv.slice(2).filter((word) => !word.endsWith('write'));
 const topics = readdirSync(here('.'))
-  .filter((name) => name.endsWith('.mjs') && name !== 'all.mjs' && name !== 'harness.mjs')
+  .filter(
+    (name) => name.endsWith('.mjs') && name !== 'all.mjs' && name !== 'harness.mjs' && !name.includes('soak'),
+  )
   .map((name) => name.slice(0, -4));
 
 const failed = topics.filter(
-  (topic) => spawnSync(process.execPath, [here(`${topic}.mjs`), ...words], { stdio: 'inherit' }).status !== 0,
+  (topic) =>
+    measures &&
+    spawnSync(process.execPath, [here(`${topic}.mjs`), ...words], { stdio: 'inherit' }).status !== 0,
 );
 if (failed.length > 0) throw new Error(`failed: ${failed.join(', ')}`);
 
@@ -23,7 +31,20 @@ rounds interleave the contestants and medians are quoted. Answers are checked be
 Repeat it with \`npm install && npm run bench\` in \`bench/\`.
 `;
 
-if (process.argv.includes('--write')) {
-  const results = topics.map((topic) => JSON.parse(readFileSync(here(`results/${topic}.json`), 'utf8')));
-  writeFileSync(here('../docs/benchmarks.md'), [PREFACE, ...results.map(tables)].join('\n'));
+if (writes) {
+  mkdirSync(here('../docs/images'), { recursive: true });
+  const parts = [PREFACE];
+  for (const topic of topics) {
+    const file = here(`results/${topic}.json`);
+    if (!existsSync(file)) continue;
+    const result = JSON.parse(readFileSync(file, 'utf8'));
+    writeFileSync(here(`../docs/images/bench-${topic}.svg`), plot(result));
+    const [heading, ...rest] = tables(result).split('\n\n');
+    parts.push(
+      [heading, `![${result.title}: CPU time per operation](images/bench-${topic}.svg)`, ...rest].join(
+        '\n\n',
+      ),
+    );
+  }
+  writeFileSync(here('../docs/benchmarks.md'), parts.join('\n'));
 }
