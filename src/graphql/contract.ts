@@ -25,6 +25,8 @@ export interface PreparedOperation {
   readonly operation: OperationDefinitionNode;
   /** Executes it; the engine in force chose how, once, when the operation was prepared. */
   readonly run: Run;
+  /** What the operation comes to, measured before validation; operations of one batch share the limits. */
+  readonly cost?: { readonly fields: number; readonly rootFields: number };
 }
 
 /** Why a request cannot be executed: parsing, a limit, validation, or no such operation. */
@@ -32,6 +34,8 @@ export interface Refusal {
   readonly errors: readonly GraphQLError[];
   /** Status for strict media types; 400 unless the limit says otherwise (413). */
   readonly status: number;
+  /** The text is no GraphQL document at all; the newest draft tells that from what is merely not valid. */
+  readonly unparsable?: boolean;
 }
 
 /** What one execution is given. Variables are as received, not coerced. */
@@ -63,6 +67,10 @@ export type Engine = (operation: Omit<PreparedOperation, 'run'>, settings: Engin
 export interface EngineSettings {
   fieldResolver: unknown;
   typeResolver: unknown;
+  /** Errors after which the coercion of variables stops. */
+  maxErrors: number;
+  /** Leaves "Did you mean …?" out of messages. */
+  hideSuggestions: boolean;
   /** Masks, clips and formats the errors of one response, in order. */
   formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
 }

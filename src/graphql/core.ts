@@ -49,10 +49,14 @@ type Callable = (source: unknown) => unknown;
  * @throws TypeError for what is no schema, and graphql-js's error for an invalid one.
  */
 export function createCore(owner: string, schema: unknown, settings: CoreSettings): GraphQLCore {
+  const { NODE_ENV } = process.env;
   const formatErrors = createErrorFormatter(settings);
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
+    maxErrors: settings.limits.errors,
+    // Suggestions tell of the schema piece by piece; development is where they help.
+    hideSuggestions: !(settings.suggestions ?? NODE_ENV !== 'production'),
     formatErrors,
   };
   const documents = createDocuments(engineOf(settings.engine), engineSettings, settings);

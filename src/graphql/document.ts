@@ -1,17 +1,11 @@
-import {
-  type DocumentNode,
-  GraphQLError,
-  type GraphQLSchema,
-  getOperationAST,
-  parse,
-  specifiedRules,
-  type ValidationRule,
-  validate,
-} from 'graphql';
+import { GraphQLError, type GraphQLSchema, getOperationAST } from 'graphql';
+import { type Cache, createCache } from './cache.ts';
+import { type Checked, createChecker } from './check.ts';
 import type { Engine, EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
+import { refusalError } from './errors.ts';
 import type { CoreSettings } from './settings.ts';
 
-/** Prepares operations: parsed, validated and compiled once, kept in a bounded cache. */
+/** Prepares operations: parsed, measured, validated and compiled once, kept in bounded caches. */
 export interface Documents {
   prepare(
     schema: GraphQLSchema,
@@ -20,81 +14,90 @@ export interface Documents {
   ): PreparedOperation | Refusal;
 }
 
-interface Entry {
-  readonly document: DocumentNode | undefined;
-  readonly refusal: Refusal | undefined;
-  readonly operations: Map<string | undefined, PreparedOperation | Refusal>;
+interface Entry extends Checked {
+  readonly operations: Map<string | undefined, PreparedOperation>;
 }
 
-const MAX_ENTRIES = 1000;
+/** What is known for one schema: good documents, and failed ones apart, so that junk cannot push the good ones out. */
+interface Known {
+  readonly good: Cache<Entry>;
+  readonly failed: Cache<Refusal>;
+}
 
-/** A document cache of its own for one core. */
-export function createDocuments(
-  engine: Engine,
-  settings: EngineSettings,
-  { validationRules }: CoreSettings,
-): Documents {
-  const rules = [...specifiedRules, ...validationRules];
-  const caches = new WeakMap<GraphQLSchema, Map<string, Entry>>();
+const GOOD = { entries: 1000, characters: 1024 * 1024 };
+const FAILED = { entries: 200, characters: 256 * 1024 };
 
-  function entryFor(schema: GraphQLSchema, query: string): Entry {
-    let cache = caches.get(schema);
-    if (cache === undefined) {
-      cache = new Map();
-      caches.set(schema, cache);
+/** The documents of one core. */
+export function createDocuments(engine: Engine, settings: EngineSettings, options: CoreSettings): Documents {
+  const check = createChecker(options, settings);
+  const bySchema = new WeakMap<GraphQLSchema, Known>();
+  let recent: { schema: GraphQLSchema; known: Known } | undefined;
+  const allowsIntrospection = introspectionOf(options.introspection);
+
+  function knownFor(schema: GraphQLSchema): Known {
+    if (recent?.schema === schema) return recent.known;
+    let known = bySchema.get(schema);
+    if (known === undefined) {
+      known = { good: createCache(GOOD), failed: createCache(FAILED) };
+      bySchema.set(schema, known);
     }
-    let entry = cache.get(query);
-    if (entry === undefined) {
-      entry = check(schema, query, rules);
-      if (cache.size >= MAX_ENTRIES) cache.delete(cache.keys().next().value as string);
-      cache.set(query, entry);
+    recent = { schema, known };
+    return known;
+  }
+
+  function entryFor(schema: GraphQLSchema, query: string): Entry | Refusal {
+    const { good, failed } = knownFor(schema);
+    const found = good.get(query) ?? failed.get(query);
+    if (found !== undefined) return found;
+    const checked = check(schema, query);
+    if ('errors' in checked) {
+      failed.set(query, checked);
+      return checked;
     }
+    const entry = { ...checked, operations: new Map() };
+    good.set(query, entry);
     return entry;
   }
 
   return {
-    prepare(schema, { query, operationName }) {
-      const { document, refusal, operations } = entryFor(schema, query);
-      if (document === undefined) return refusal as Refusal;
-      let prepared = operations.get(operationName);
+    prepare(schema, { query, operationName }, source) {
+      const entry = entryFor(schema, query);
+      if ('errors' in entry) return entry;
+      if (entry.introspects && !allowsIntrospection(source)) return introspectionRefused();
+      let prepared = entry.operations.get(operationName);
       if (prepared === undefined) {
-        prepared = select(schema, query, document, operationName, engine, settings);
-        if ('run' in prepared) operations.set(operationName, prepared);
+        const selected = select(schema, query, entry, operationName);
+        if ('errors' in selected) return selected;
+        prepared = { ...selected, run: engine(selected, settings) };
+        entry.operations.set(operationName, prepared);
       }
       return prepared;
     },
   };
 }
 
-function check(schema: GraphQLSchema, query: string, rules: readonly ValidationRule[]): Entry {
-  const operations = new Map<string | undefined, PreparedOperation | Refusal>();
-  try {
-    const document = parse(query);
-    const errors = validate(schema, document, rules);
-    if (errors.length === 0) return { document, refusal: undefined, operations };
-    return { document: undefined, refusal: { errors, status: 400 }, operations };
-  } catch (error) {
-    if (!(error instanceof GraphQLError)) throw error;
-    return { document: undefined, refusal: { errors: [error], status: 400 }, operations };
-  }
-}
-
 function select(
   schema: GraphQLSchema,
   source: string,
-  document: DocumentNode,
+  { document, cost }: Checked,
   operationName: string | undefined,
-  engine: Engine,
-  settings: EngineSettings,
-): PreparedOperation | Refusal {
+): Omit<PreparedOperation, 'run'> | Refusal {
   const operation = getOperationAST(document, operationName);
-  if (operation === null || operation === undefined) {
-    const message =
-      operationName === undefined
-        ? 'Must provide operation name if query contains multiple operations.'
-        : `Unknown operation named "${operationName}".`;
-    return { errors: [new GraphQLError(message)], status: 400 };
-  }
-  const prepared = { schema, source, document, operation };
-  return { ...prepared, run: engine(prepared, settings) };
+  if (operation !== null && operation !== undefined) return { schema, source, document, operation, cost };
+  const message =
+    operationName === undefined
+      ? 'The document has not exactly one operation: say which one with "operationName"'
+      : `The document has no operation named "${operationName}"`;
+  return { errors: [refusalError(message, 'OPERATION_NOT_FOUND')], status: 400 };
 }
+
+function introspectionOf(option: CoreSettings['introspection']): (source: unknown) => boolean {
+  return typeof option === 'function' ? option : () => option;
+}
+
+const introspectionRefused = (): Refusal => ({
+  errors: [
+    new GraphQLError('Introspection is switched off here', { extensions: { code: 'INTROSPECTION_OFF' } }),
+  ],
+  status: 400,
+});

@@ -5,15 +5,13 @@ import type { CoreSettings } from './settings.ts';
 const MAX_MESSAGE = 1024;
 const MASKED = 'Internal server error';
 
-/** Masks, clips and formats the errors of one answer. */
-export function createErrorFormatter(
-  settings: Pick<CoreSettings, 'formatError' | 'limits'>,
-): (errors: readonly GraphQLError[]) => readonly GraphQLFormattedError[] {
-  const { formatError } = settings;
-  const { errors: most } = settings.limits;
+/** Masks, clips and formats the errors of one answer. Field errors are all told: clients match them with their nulls. */
+export function createErrorFormatter({
+  formatError,
+}: Pick<CoreSettings, 'formatError'>): (errors: readonly GraphQLError[]) => readonly GraphQLFormattedError[] {
   const format =
     formatError === undefined ? maskError : (error: GraphQLError) => formatError(maskError(error), error);
-  return (errors) => (errors.length > most ? errors.slice(0, most) : errors).map(format);
+  return (errors) => errors.map(format);
 }
 
 /**

@@ -1,4 +1,4 @@
-import { type ExecutionArgs, type ExecutionResult, execute } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, execute, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Engine, EngineSettings, ExecutionInputs, Outcome, PreparedOperation } from './contract.ts';
@@ -22,6 +22,9 @@ function executing(run: ExecuteFunction): Engine {
 /** The reference engine: graphql-js's own `execute`. */
 export const graphqlJs: Engine = executing(execute as ExecuteFunction);
 
+/** graphql 17 stops when it is told to; asking for the signal earlier would only make one for nothing. */
+const TAKES_SIGNAL = versionInfo.major >= 17;
+
 /** The arguments graphql-js takes, for one operation and one request. */
 export function executionArgs(
   operation: Omit<PreparedOperation, 'run'>,
@@ -37,6 +40,9 @@ export function executionArgs(
     variableValues: inputs.variableValues,
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
+    options: { maxCoercionErrors: settings.maxErrors },
+    hideSuggestions: settings.hideSuggestions,
+    ...(TAKES_SIGNAL ? { abortSignal: inputs.signal } : undefined),
   } as ExecutionArgs;
 }
 

@@ -20,6 +20,8 @@ export interface DocumentLimitSettings {
   readonly aliases: number;
   readonly directives: number;
   readonly errors: number;
+  readonly characters: number;
+  readonly variables: number;
 }
 
 /** The settled options that HTTP and sockets share. */
@@ -33,7 +35,7 @@ export interface CoreSettings {
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
   readonly introspection: boolean | ((source: unknown) => boolean);
-  readonly suggestions: boolean;
+  readonly suggestions: boolean | undefined;
   readonly engine: 'graphql-js' | ExecuteFunction;
   readonly limits: DocumentLimitSettings;
 }
@@ -60,6 +62,8 @@ export const documentLimitRules: Rules<DocumentLimitSettings> = {
   aliases: limit(1000),
   directives: limit(200),
   errors: limit(10),
+  characters: limit(131_072),
+  variables: limit(20_000),
 };
 
 /** Rules of the options that HTTP and sockets share; `limits` are settled apart. */
@@ -75,7 +79,7 @@ export const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
     (value) => isBoolean(value) || isFunction(value),
     'a boolean, or a function of the request',
   ),
-  suggestions: rule(process.env['NODE_ENV'] !== 'production', isBoolean, 'a boolean'),
+  suggestions: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   engine: rule<CoreSettings['engine']>(
     'graphql-js',
     (value) => value === 'graphql-js' || isFunction(value),

@@ -1,0 +1,91 @@
+import {
+  type DocumentNode,
+  GraphQLError,
+  type GraphQLSchema,
+  parse,
+  specifiedRules,
+  type ValidationRule,
+  validate,
+} from 'graphql';
+import type { EngineSettings, Refusal } from './contract.ts';
+import { refusalError } from './errors.ts';
+import { events } from './events.ts';
+import { type Cost, measure } from './limits.ts';
+import type { CoreSettings } from './settings.ts';
+
+/** A document that may be executed. */
+export interface Checked {
+  readonly document: DocumentNode;
+  readonly cost: Cost;
+  /** It asks for `__schema` or `__type`. */
+  readonly introspects: boolean;
+}
+
+/** Turns source text into a checked document or says why not: length, syntax, limits, validation, in this order. */
+export function createChecker(
+  { limits, validationRules }: CoreSettings,
+  { maxErrors, hideSuggestions }: EngineSettings,
+): (schema: GraphQLSchema, source: string) => Checked | Refusal {
+  const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
+  // graphql before 16.13 knows the first name only.
+  const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
+
+  function validated(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
+    const started = performance.now();
+    const errors = validate(schema, document, rules, { maxErrors, hideSuggestions }).slice(0, maxErrors);
+    if (events.validate.hasSubscribers) {
+      events.validate.publish({ document, errors, duration: performance.now() - started });
+    }
+    return errors;
+  }
+
+  return (schema, source) => {
+    if (source.length > limits.characters) {
+      return refused(
+        refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
+      );
+    }
+    const document = parsed(source, parseOptions);
+    if (document instanceof GraphQLError) return { ...refused(document), unparsable: true };
+    return orTooDeep(() => {
+      const cost = measure(document, limits);
+      const errors = validated(schema, document);
+      if (errors.length > 0) return { errors, status: 400 };
+      return { document, cost, introspects: cost.introspection > 0 };
+    });
+  };
+}
+
+function parsed(source: string, options: { maxTokens: number }): DocumentNode | GraphQLError {
+  const started = performance.now();
+  const result = caught(() => parse(source, options));
+  if (events.parse.hasSubscribers) {
+    const failed = result instanceof GraphQLError;
+    events.parse.publish({
+      source,
+      document: failed ? undefined : result,
+      errors: failed ? [result] : [],
+      duration: performance.now() - started,
+    });
+  }
+  return result;
+}
+
+function orTooDeep<T>(step: () => T): T | Refusal {
+  const result = caught(step);
+  return result instanceof GraphQLError ? refused(result) : result;
+}
+
+/** The step's value, or the error a document may cause: a GraphQLError, or a stack that ran out in a recursive walk. */
+function caught<T>(step: () => T): T | GraphQLError {
+  try {
+    return step();
+  } catch (error) {
+    if (error instanceof GraphQLError) return error;
+    if (error instanceof RangeError)
+      return refusalError('The document is nested too deeply', 'LIMIT_NESTING');
+    throw error;
+  }
+}
+
+const refused = (error: GraphQLError): Refusal => ({ errors: [error], status: 400 });
