@@ -1,6 +1,6 @@
 import request from 'supertest';
-import { createServer } from '../middleware/server.ts';
-import { eachExpress } from './express.ts';
+import { createServer } from '../../middleware/server.ts';
+import { eachExpress } from '../express.ts';
 
 eachExpress((express) => {
   it('serves the app', async () => {

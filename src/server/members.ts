@@ -1,0 +1,18 @@
+/**
+ * The members that a prototype chain defines below `end` (exclusive), the nearest definition winning; no constructors.
+ */
+export function membersBelow(from: object, end: object | null): PropertyDescriptorMap {
+  const members: PropertyDescriptorMap = {};
+  for (let at: object | null = from; at !== null && at !== end; at = Object.getPrototypeOf(at)) {
+    for (const name of Reflect.ownKeys(at)) {
+      if (name === 'constructor' || Object.hasOwn(members, name)) continue;
+      members[name] = Object.getOwnPropertyDescriptor(at, name) as PropertyDescriptor;
+    }
+  }
+  return members;
+}
+
+/** Whether `ancestor` is on the prototype chain of a value. */
+export function inherits(value: unknown, ancestor: object): value is object {
+  return typeof value === 'object' && value !== null && Object.prototype.isPrototypeOf.call(ancestor, value);
+}
