@@ -1,0 +1,136 @@
+// Builds the IDE into dist/graphiql: brotli files, a manifest, and the notices of what is inside. Does nothing when
+// neither our sources nor the versions of the bundled packages changed.
+import { createHash } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { brotliCompress, constants } from 'node:zlib';
+
+const here = import.meta.dirname;
+const root = join(here, '../../..');
+const target = join(root, 'dist/graphiql');
+const compress = promisify(brotliCompress);
+
+const TYPES = { js: 'text/javascript; charset=utf-8', css: 'text/css; charset=utf-8', ttf: 'font/ttf' };
+
+const sources = hashSources();
+if (isCurrent()) {
+  console.log('GraphiQL: unchanged');
+} else {
+  const started = Date.now();
+  console.log('GraphiQL: bundling');
+  const { files, manifest, packages } = await bundle();
+  console.log(`GraphiQL: compressing ${files.length} files`);
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(target, { recursive: true });
+  // Largest first, all at once: zlib's threads take one each.
+  const sizes = await Promise.all(files.sort((a, b) => b.bytes.length - a.bytes.length).map(writeCompressed));
+  writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), notices(packages));
+  writeFileSync(join(target, 'index.mjs'), 'export const folder = import.meta.dirname;\n');
+  writeFileSync(join(target, 'index.cjs'), 'exports.folder = __dirname;\n');
+  // Last, since it says that the rest is there.
+  writeFileSync(
+    join(target, 'manifest.json'),
+    `${JSON.stringify({ ...manifest, sources, packages }, null, 2)}\n`,
+  );
+  const total = sizes.reduce((sum, size) => sum + size, 0);
+  console.log(`GraphiQL: ${kB(total)} in ${((Date.now() - started) / 1000).toFixed(1)} s`);
+}
+
+function hashSources() {
+  const hash = createHash('sha256');
+  for (const name of readdirSync(here).sort()) {
+    if (/\.(tsx?|css|mjs|json)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(here, name)));
+  }
+  return hash.digest('hex');
+}
+
+function isCurrent() {
+  if (!existsSync(join(target, 'manifest.json'))) return false;
+  const built = JSON.parse(readFileSync(join(target, 'manifest.json'), 'utf8'));
+  if (built.sources !== sources) return false;
+  return Object.entries(built.packages).every(
+    ([folder, { version }]) => packageAt(folder)?.version === version,
+  );
+}
+
+async function bundle() {
+  const { build } = await import('vite');
+  const folders = new Set();
+  const collect = () => ({
+    name: 'collect-packages',
+    generateBundle(_options, output) {
+      for (const { modules = {} } of Object.values(output)) {
+        for (const id of Object.keys(modules)) {
+          const folder = /^.*\/node_modules\/(?:@[^/]+\/)?[^/]+/.exec(id.replace(/^\0/, ''))?.[0];
+          if (folder) folders.add(relative(root, folder));
+        }
+      }
+    },
+  });
+  const config = {
+    configFile: join(here, 'vite.config.mjs'),
+    plugins: [collect()],
+    worker: { plugins: () => [collect()] },
+  };
+  const { output } = await build(config);
+  const vite = JSON.parse(output.find(({ fileName }) => fileName === 'vite.json').source);
+  const files = output
+    .filter(({ fileName }) => fileName !== 'vite.json')
+    .map(({ fileName, code, source }) => ({ name: fileName, bytes: Buffer.from(code ?? source) }));
+  return { files, manifest: describe(vite, files), packages: packagesIn([...folders].sort()) };
+}
+
+/** What the server needs to know: what a page begins with, and every file with its media type. */
+function describe(vite, files) {
+  const entry = Object.values(vite).find(({ isEntry }) => isEntry);
+  const imports = (chunk) => (chunk.imports ?? []).flatMap((key) => [vite[key].file, ...imports(vite[key])]);
+  return {
+    entry: entry.file,
+    styles: files.map(({ name }) => name).filter((name) => name.endsWith('.css')),
+    preload: [...new Set(imports(entry))],
+    files: Object.fromEntries(files.map(({ name }) => [name, TYPES[name.split('.').at(-1)]])),
+  };
+}
+
+async function writeCompressed({ name, bytes }) {
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+    [constants.BROTLI_PARAM_LGWIN]: constants.BROTLI_MAX_WINDOW_BITS,
+    [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
+  };
+  const compressed = await compress(bytes, { params });
+  writeFileSync(join(target, `${name}.br`), compressed);
+  console.log(`GraphiQL:   ${name} ${kB(bytes.length)} -> ${kB(compressed.length)}`);
+  return compressed.length;
+}
+
+function packagesIn(folders) {
+  return Object.fromEntries(
+    folders.map((folder) => {
+      const { name, version, license } = packageAt(folder);
+      return [folder, { name, version, license }];
+    }),
+  );
+}
+
+function packageAt(folder) {
+  const file = join(root, folder, 'package.json');
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
+}
+
+/** The licence of every package, each text once. */
+function notices(packages) {
+  const byText = new Map();
+  for (const [folder, { name, version, license }] of Object.entries(packages)) {
+    const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e(\.|$)/i.test(entry));
+    const text = file ? readFileSync(join(root, folder, file), 'utf8').trim() : `Licence: ${license}`;
+    byText.set(text, [...(byText.get(text) ?? []), `${name} ${version}`]);
+  }
+  const parts = Array.from(byText, ([text, names]) => `${names.join('\n')}\n\n${text}\n`);
+  return ['The files beside this one contain these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
+}
+
+function kB(bytes) {
+  return `${(bytes / 1000).toFixed(0)} kB`;
+}

@@ -1,0 +1,52 @@
+import type { Fetcher, FetcherReturnType } from '@graphiql/toolkit';
+import { type DocumentNode, Kind, type OperationDefinitionNode, parse, visit } from 'graphql';
+import { refusal } from './answer.ts';
+import { sendOverHttp } from './http.ts';
+import { config } from './settings.ts';
+import { subscribeOverSocket } from './socket.ts';
+import { explainUpload } from './uploads.ts';
+
+/** Sends what the editors hold: subscriptions over a WebSocket, everything else over HTTP. */
+export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
+  const document = tryParse(params.query);
+  const operation = pickOperation(document, params.operationName);
+  const headers = textHeaders(options.headers);
+  const upload = operation && explainUpload(operation, params);
+  if (upload !== undefined) return upload;
+  if (operation?.operation !== 'subscription') return sendOverHttp(params, headers, isIncremental(document));
+  if (config.subscriptions) return subscribeOverSocket(params, headers);
+  return refusal('Subscriptions are switched off on this page (the option graphiql.subscriptions).');
+};
+
+/** A document that does not parse goes to the server as it is: the error is the server's to explain. */
+function tryParse(query: string): DocumentNode | undefined {
+  try {
+    return parse(query);
+  } catch {
+    return undefined;
+  }
+}
+
+function pickOperation(
+  document: DocumentNode | undefined,
+  name: string | null | undefined,
+): OperationDefinitionNode | undefined {
+  const operations = document?.definitions.filter((node) => node.kind === Kind.OPERATION_DEFINITION) ?? [];
+  return name ? operations.find((operation) => operation.name?.value === name) : operations[0];
+}
+
+function isIncremental(document: DocumentNode | undefined): boolean {
+  let found = false;
+  if (document !== undefined) {
+    visit(document, {
+      Directive(node) {
+        found ||= node.name.value === 'defer' || node.name.value === 'stream';
+      },
+    });
+  }
+  return found;
+}
+
+function textHeaders(headers: Record<string, unknown> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]));
+}

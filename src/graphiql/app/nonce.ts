@@ -1,0 +1,12 @@
+// Imported before anything else: the libraries create style elements as soon as they are loaded, and the page's policy
+// lets in only those with its nonce.
+const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce;
+
+if (nonce !== undefined && nonce !== '') {
+  const create = document.createElement.bind(document);
+  document.createElement = (name: string, options?: ElementCreationOptions) => {
+    const element = create(name, options);
+    if (element instanceof HTMLStyleElement) element.nonce = nonce;
+    return element;
+  };
+}

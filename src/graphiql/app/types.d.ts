@@ -1,0 +1,3 @@
+declare module 'meros/browser' {
+  export * from 'meros';
+}
