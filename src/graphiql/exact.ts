@@ -1,0 +1,41 @@
+import type { ConnectRequest } from '../../types/connect.ts';
+import type { Reply } from '../http/reply.ts';
+import { escapeHtml } from './escape.ts';
+import { FILES } from './page.ts';
+
+/**
+ * Whether the middleware hangs on a route that the page's files cannot reach: `app.all('/graphql', …)` matches that path
+ * alone, and the page would stay blank.
+ */
+export function isExactRoute(req: ConnectRequest): boolean {
+  const pattern = (req.route as { path?: unknown } | undefined)?.path;
+  if (pattern === undefined) return false;
+  const [path = '/'] = (req.url ?? '/').split('?', 1);
+  const file = `${path.replace(/\/$/, '')}/${FILES}/file.js`;
+  return ![pattern]
+    .flat()
+    .some((one) => (one instanceof RegExp ? one.test(file) : String(one).includes('*')));
+}
+
+/** What a browser is told instead of a blank page. A 500, since it is the application that has to change. */
+export function exactRouteReply(path: string): Reply {
+  const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
+  const body = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>GraphiQL needs a prefix</title>
+<h1>GraphiQL needs a prefix, and this is an exact route</h1>
+<p>The page's files live below its path, at ${code(`${path}/${FILES}/…`)}, where an exact route never answers.</p>
+<p>Mount it with ${code(`app.use('${path}', graphqlHTTP(schema))`)}, or switch the page off with ${code('graphiql: false')}.</p>
+<p>The GraphQL API itself works here as it is.</p>
+</html>
+`;
+  return { status: 500, headers: HEADERS, body };
+}
+
+const HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};

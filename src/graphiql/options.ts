@@ -1,0 +1,120 @@
+import type { GraphiQLOptions } from '../../types/graphiql.ts';
+import {
+  isBoolean,
+  isObject,
+  isOneOf,
+  isString,
+  optionError,
+  rule,
+  settle,
+  show,
+} from '../options/settle.ts';
+import { jsonForScript } from './escape.ts';
+import { checkSources, type ExtraSources, strictPolicy } from './policy.ts';
+
+/** What a page needs to know, settled. */
+export interface IdeSettings {
+  title: string;
+  /** What the page's script reads: JSON, safe inside a script element. */
+  config: string;
+  /** The page's policy for a nonce; undefined leaves the header to the application. */
+  policy: ((nonce: string) => string) | undefined;
+}
+
+const optional = (accepts: (value: unknown) => boolean, accepted: string) =>
+  rule(undefined, accepts, accepted);
+const isUrl = (value: unknown): boolean =>
+  typeof value === 'string' && URL.canParse(value, 'http://localhost/');
+const isHeaders = (value: unknown): boolean =>
+  isString(value) || (isObject(value) && Object.values(value as object).every(isString));
+const HEADERS = 'JSON text, or an object of strings';
+
+const RULES = {
+  title: rule('GraphiQL', isString, 'a string'),
+  defaultQuery: optional(isString, 'a string'),
+  defaultHeaders: optional(isHeaders, HEADERS),
+  headersEditor: rule(true, isBoolean, 'a boolean'),
+  persistHeaders: rule(false, isBoolean, 'a boolean'),
+  endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
+  subscriptionEndpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
+  subscriptions: rule(true, isBoolean, 'a boolean'),
+  theme: rule('system', isOneOf('system', 'light', 'dark'), "'system', 'light' or 'dark'"),
+  csp: rule(true, (value) => isBoolean(value) || isObject(value), 'a boolean, or extra sources by directive'),
+  inputValueDeprecation: rule(true, isBoolean, 'a boolean'),
+  schemaDescription: rule(true, isBoolean, 'a boolean'),
+};
+
+/** express-graphql's names, so that its users change one line. */
+const ALIASES: Record<string, keyof GraphiQLOptions> = {
+  headerEditorEnabled: 'headersEditor',
+  shouldPersistHeaders: 'persistHeaders',
+  headers: 'defaultHeaders',
+};
+
+/** Settles the page's options once: defaults, aliases, checks. */
+export function settleGraphiQL(given: GraphiQLOptions): IdeSettings {
+  const { title, csp, ...config } = settle<Settled>(
+    'graphqlHTTP: graphiql',
+    'graphiql',
+    canonical(given),
+    RULES,
+  );
+  const { defaultHeaders } = config;
+  const headers =
+    typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;
+  const extra = typeof csp === 'object' ? csp : {};
+  checkSources(extra);
+  return {
+    title,
+    config: jsonForScript({ ...config, defaultHeaders: headers }),
+    policy: csp === false ? undefined : strictPolicy(withEndpoints(extra, config)),
+  };
+}
+
+interface Settled {
+  title: string;
+  defaultQuery: string | undefined;
+  defaultHeaders: string | object | undefined;
+  headersEditor: boolean;
+  persistHeaders: boolean;
+  endpoint: string | undefined;
+  subscriptionEndpoint: string | undefined;
+  subscriptions: boolean;
+  theme: string;
+  csp: boolean | ExtraSources;
+  inputValueDeprecation: boolean;
+  schemaDescription: boolean;
+}
+
+function canonical(given: GraphiQLOptions): Record<string, unknown> {
+  const options: Record<string, unknown> = { ...given };
+  for (const [old, name] of Object.entries(ALIASES)) {
+    if (!(old in options)) continue;
+    if (name in options) {
+      const both = `"${old}" (${show(options[old])}) is express-graphql's name of "${name}" (${show(options[name])})`;
+      throw optionError(`graphqlHTTP: graphiql: option ${both}; accepted: one of them`, 'graphiql');
+    }
+    options[name] = options[old];
+    delete options[old];
+  }
+  return options;
+}
+
+/** The policy must let the page reach endpoints on other origins, over HTTP and over a WebSocket. */
+function withEndpoints(
+  extra: ExtraSources,
+  { endpoint, subscriptionEndpoint = endpoint, subscriptions }: Partial<Settled>,
+): ExtraSources {
+  const origins: string[] = [];
+  if (endpoint !== undefined) origins.push(...originOf(endpoint));
+  if (subscriptionEndpoint !== undefined && subscriptions === true) {
+    origins.push(...originOf(subscriptionEndpoint).map((origin) => origin.replace(/^http/, 'ws')));
+  }
+  if (origins.length === 0) return extra;
+  return { ...extra, 'connect-src': [...[extra['connect-src'] ?? []].flat(), ...origins] };
+}
+
+function originOf(url: string): string[] {
+  const { protocol, host } = new URL(url, 'relative://page');
+  return protocol === 'relative:' ? [] : [`${protocol}//${host}`];
+}
