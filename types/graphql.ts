@@ -9,6 +9,7 @@ import type {
   ValidationRule,
 } from 'graphql';
 import type { ConnectRequest, MaybePromise } from './connect.ts';
+import type { GraphiQLOption } from './graphiql.ts';
 
 /** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -79,6 +80,8 @@ export interface GraphQLCoreOptions {
 
 /** Options of `graphqlHTTP`. */
 export interface GraphQLOptions extends GraphQLCoreOptions {
+  /** The IDE on GET where HTML is preferred: a boolean, its options, or a function of the request. @default true */
+  graphiql?: GraphiQLOption<GraphQLRequest>;
   /** What a request may ask for. */
   limits?: GraphQLLimits;
 }

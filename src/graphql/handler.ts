@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { createIde } from '../graphiql/ide.ts';
 import { createNegotiator, type Negotiated } from '../http/accept.ts';
 import { decodeText, GONE, readBody } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
@@ -15,6 +16,7 @@ import { malformed, paramsOfBody, paramsOfUrl } from './params.ts';
 export function createHandler(core: GraphQLCore, settings: HttpSettings) {
   const negotiate = createNegotiator([JSON_TYPE, GRAPHQL_TYPE]);
   const kindOfBody = createTypeReader();
+  const ide = settings.methods.includes('GET') ? createIde(settings.graphiql) : undefined;
   const decoder = new TextDecoder('utf-8', { fatal: true });
 
   async function handle(req: ConnectRequest): Promise<Reply> {
@@ -79,8 +81,14 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings) {
     };
   }
 
+  /** The IDE's answer, where the request is for the IDE; the API's otherwise. */
+  function reply(req: ConnectRequest, res: ServerResponse): Promise<Reply> {
+    const page = req.method === 'GET' || req.method === 'HEAD' ? ide?.reply(req, res) : undefined;
+    return page === undefined ? handle(req) : page.then((answer) => answer ?? handle(req));
+  }
+
   return (req: ConnectRequest, res: ServerResponse, next: NextFunction): void => {
-    handle(req).then(
+    reply(req, res).then(
       (reply) => writeReply(res, reply, req.method === 'HEAD'),
       (error) => {
         if (error !== GONE) next(error);

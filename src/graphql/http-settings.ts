@@ -1,4 +1,5 @@
-import { isListOf, isOneOf, type Rules, rule } from '../options/settle.ts';
+import type { GraphiQLOption } from '../../types/graphiql.ts';
+import { isBoolean, isFunction, isListOf, isObject, isOneOf, type Rules, rule } from '../options/settle.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
 
 /** The methods `graphqlHTTP` can be mounted for. */
@@ -11,6 +12,7 @@ interface OwnLimits {
 }
 
 interface OwnSettings {
+  readonly graphiql: GraphiQLOption;
   readonly methods: readonly MethodName[];
 }
 
@@ -27,6 +29,11 @@ const limits: Rules<OwnLimits> = {
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
 
 const rules: Rules<OwnSettings> = {
+  graphiql: rule<GraphiQLOption>(
+    true,
+    (value) => isBoolean(value) || isObject(value) || isFunction(value),
+    'a boolean, options, or a function of the request',
+  ),
   methods: rule<readonly MethodName[]>(
     ['GET', 'POST', 'HEAD'],
     (value) => isListOf(isMethod)(value) && (value as []).length > 0,
