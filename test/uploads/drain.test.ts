@@ -1,0 +1,151 @@
+import { once } from 'node:events';
+import type * as http from 'node:http';
+import * as http2 from 'node:http2';
+import * as net from 'node:net';
+import { drainRequest } from '../../src/http/drain.ts';
+import { holdContinue } from '../../src/http/expect.ts';
+import { startServer } from './server.ts';
+
+/** Answers 413 to every body at once; `GET` answers `ok`. */
+function refuse(req: http.IncomingMessage, res: http.ServerResponse): void {
+  if (req.method === 'GET') {
+    res.end('ok');
+    return;
+  }
+  res.statusCode = 413;
+  drainRequest(req, res);
+  res.end('too large');
+}
+
+interface Wire {
+  socket: net.Socket;
+  closed: Promise<unknown>;
+  until(text: string): Promise<string>;
+}
+
+async function connect(port: number): Promise<Wire> {
+  const socket = net.connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  socket.on('error', () => {});
+  const closed = new Promise((resolve) => socket.once('close', resolve));
+  let seen = '';
+  socket.on('data', (chunk) => {
+    seen += chunk;
+  });
+  const until = async (text: string): Promise<string> => {
+    while (!seen.includes(text)) await once(socket, 'data');
+    const answer = seen;
+    seen = '';
+    return answer;
+  };
+  return { socket, closed, until };
+}
+
+describe('an answer that does not wait for the body', () => {
+  it('comes while the body is held back, and the connection serves the next request', async () => {
+    await using server = await startServer(refuse);
+    const { socket, until } = await connect(server.port);
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
+    const answer = await until('too large');
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).not.toMatch(/connection: close/i);
+    socket.write(Buffer.alloc(1_000_000));
+    socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
+    expect(await until('ok')).toMatch(/^HTTP\/1\.1 200 /);
+    socket.destroy();
+  });
+
+  it('ends the connection when the client sends more than the cap', async () => {
+    await using server = await startServer(refuse);
+    const { socket, closed, until } = await connect(server.port);
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
+    await until('too large');
+    let sent = 0;
+    const chunk = Buffer.alloc(1 << 20);
+    const pump = (): void => {
+      do sent += chunk.length;
+      while (socket.write(chunk) && sent < 900_000_000);
+    };
+    socket.on('drain', pump);
+    pump();
+    await closed;
+    expect(sent).toBeLessThan(64 << 20);
+  });
+
+  it('ends the connection when the client stops sending', async () => {
+    await using server = await startServer(refuse);
+    const { socket, closed, until } = await connect(server.port);
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n');
+    await until('too large');
+    await closed;
+  });
+
+  it('waits for an answer that is still being written', async () => {
+    await using server = await startServer((req, res) => {
+      drainRequest(req, res);
+      drainRequest(req, res);
+      req.once('pause', () => res.end('late answer'));
+    });
+    const { socket, closed, until } = await connect(server.port);
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
+    socket.write(Buffer.alloc(17 << 20));
+    await until('late answer');
+    await closed;
+  });
+
+  it('resets only the stream over HTTP/2', async () => {
+    const server = http2.createServer((req, res) => refuse(req as never, res as never));
+    server.listen(0);
+    await once(server, 'listening');
+    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+    const stream = session.request({ ':method': 'POST' }, { endStream: false });
+    stream.write(Buffer.alloc(1000));
+    const [headers] = await once(stream, 'response');
+    expect(headers[':status']).toBe(413);
+    stream.resume();
+    await once(stream, 'close');
+    expect(stream.rstCode).toBe(0);
+    const next = session.request({ ':method': 'GET' });
+    next.setEncoding('utf8');
+    expect((await next.toArray()).join('')).toBe('ok');
+    session.close();
+    server.close();
+    await once(server, 'close');
+  });
+});
+
+describe('Expect: 100-continue, held back', () => {
+  const onContinue = (server: http.Server): void => {
+    server.on('checkContinue', (req, res) => {
+      holdContinue(req, res);
+      server.emit('request', req, res);
+    });
+  };
+  const head = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n';
+
+  it('is not sent when the answer comes first, and the connection is closed', async () => {
+    await using server = await startServer(refuse, onContinue);
+    const { socket, closed, until } = await connect(server.port);
+    socket.write(head);
+    const answer = await until('too large');
+    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
+    expect(answer).toMatch(/connection: close/i);
+    await closed;
+  });
+
+  it('is sent when a body parser begins to read, once', async () => {
+    await using server = await startServer((req, res) => {
+      const chunks: Buffer[] = [];
+      req.on('data', (chunk) => chunks.push(chunk));
+      req.on('end', () => res.end(`got ${Buffer.concat(chunks)}`));
+    }, onContinue);
+    const { socket, until } = await connect(server.port);
+    for (const body of ['first', 'other']) {
+      socket.write(head);
+      expect(await until('Continue\r\n\r\n')).toBe('HTTP/1.1 100 Continue\r\n\r\n');
+      socket.write(body);
+      expect(await until(`got ${body}`)).toMatch(/^HTTP\/1\.1 200 /);
+    }
+    socket.destroy();
+  });
+});
