@@ -1,7 +1,6 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
-import { createHandler } from '../src/graphql/handler.ts';
+import { createHandler, type Handler } from '../src/graphql/handler.ts';
 import { settleHttp } from '../src/graphql/http-settings.ts';
-import type { Middleware } from '../types/connect.ts';
 import type { GraphQLOptions, SchemaSource } from '../types/graphql.ts';
 
 export type { GraphQLOptions } from '../types/graphql.ts';
@@ -10,10 +9,10 @@ export type { GraphQLOptions } from '../types/graphql.ts';
 export const Method = { GET: 'GET', POST: 'POST', HEAD: 'HEAD' } as const;
 
 /** GraphQL over HTTP for one schema, as a plain middleware. */
-export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): Middleware {
+export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): Handler {
   const settings = settleHttp(options);
   const core = createCore('graphqlHTTP', schema, settings);
   const handle = createHandler(core, settings);
-  const graphqlMiddleware: Middleware = (req, res, next) => handle(req, res, next);
+  const graphqlMiddleware: Handler = (req, res, next) => handle(req, res, next);
   return Object.assign(graphqlMiddleware, { [CORE]: core });
 }

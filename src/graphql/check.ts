@@ -13,6 +13,8 @@ import { events } from './events.ts';
 import { type Cost, measure } from './limits.ts';
 import type { CoreSettings } from './settings.ts';
 
+const NESTING = 'LIMIT_NESTING';
+
 /** A document that may be executed. */
 export interface Checked {
   readonly document: DocumentNode;
@@ -41,18 +43,21 @@ export function createChecker(
 
   return (schema, source) => {
     if (source.length > limits.characters) {
-      return refused(
+      return overLimit(
         refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
       );
     }
     const document = parsed(source, parseOptions);
-    if (document instanceof GraphQLError) return { ...refused(document), unparsable: true };
-    return orTooDeep(() => {
-      const cost = measure(document, limits);
-      const errors = validated(schema, document);
-      if (errors.length > 0) return { errors, status: 400 };
-      return { document, cost, introspects: cost.introspection > 0 };
-    });
+    if (document instanceof GraphQLError) {
+      return isLimit(document, limits.tokens)
+        ? overLimit(document)
+        : { ...refused([document]), unparsable: true };
+    }
+    const cost = caught(() => measure(document, limits));
+    if (cost instanceof GraphQLError) return overLimit(cost);
+    const errors = caught(() => validated(schema, document));
+    if (errors instanceof GraphQLError) return overLimit(errors);
+    return errors.length > 0 ? refused(errors) : { document, cost, introspects: cost.introspection > 0 };
   };
 }
 
@@ -71,21 +76,22 @@ function parsed(source: string, options: { maxTokens: number }): DocumentNode | 
   return result;
 }
 
-function orTooDeep<T>(step: () => T): T | Refusal {
-  const result = caught(step);
-  return result instanceof GraphQLError ? refused(result) : result;
-}
-
 /** The step's value, or the error a document may cause: a GraphQLError, or a stack that ran out in a recursive walk. */
 function caught<T>(step: () => T): T | GraphQLError {
   try {
     return step();
   } catch (error) {
     if (error instanceof GraphQLError) return error;
-    if (error instanceof RangeError)
-      return refusalError('The document is nested too deeply', 'LIMIT_NESTING');
+    if (error instanceof RangeError) return refusalError('The document is nested too deeply', NESTING);
     throw error;
   }
 }
 
-const refused = (error: GraphQLError): Refusal => ({ errors: [error], status: 400 });
+/** True for the errors of our limits; graphql-js has no code for its token limit, only words. */
+function isLimit({ message, extensions }: GraphQLError, tokens: number): boolean {
+  const { code } = extensions;
+  return code === NESTING || message.includes(`${tokens} tokens`);
+}
+
+const refused = (errors: readonly GraphQLError[]): Refusal => ({ errors, status: 400 });
+const overLimit = (error: GraphQLError): Refusal => ({ errors: [error], status: 400, limit: true });

@@ -36,6 +36,8 @@ export interface Refusal {
   readonly status: number;
   /** The text is no GraphQL document at all; the newest draft tells that from what is merely not valid. */
   readonly unparsable?: boolean;
+  /** A limit of this server: its status holds for every media type. */
+  readonly limit?: boolean;
 }
 
 /** What one execution is given. Variables are as received, not coerced. */

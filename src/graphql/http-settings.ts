@@ -1,5 +1,14 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import { isBoolean, isFunction, isListOf, isObject, isOneOf, type Rules, rule } from '../options/settle.ts';
+import {
+  isBoolean,
+  isFunction,
+  isListOf,
+  isObject,
+  isOneOf,
+  isString,
+  type Rules,
+  rule,
+} from '../options/settle.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
 
 /** The methods `graphqlHTTP` can be mounted for. */
@@ -12,8 +21,20 @@ interface OwnLimits {
 }
 
 interface OwnSettings {
-  readonly graphiql: GraphiQLOption;
   readonly methods: readonly MethodName[];
+  readonly getMutations: 'guarded' | boolean;
+  readonly trustedOrigins: readonly string[];
+  readonly crossSiteReads: boolean;
+  readonly allowedHosts: readonly string[] | undefined;
+  readonly multipartUploadsEnabled: boolean;
+  readonly uploads: unknown;
+  readonly graphiql: GraphiQLOption;
+  readonly subscriptionProtocols: readonly string[];
+  readonly batching: boolean;
+  readonly statusCodes: 'legacy' | 'draft';
+  readonly inflate: boolean;
+  readonly pretty: boolean | ((req: unknown) => boolean);
+  readonly serverTiming: boolean;
 }
 
 /** The settled options of `graphqlHTTP`. */
@@ -27,18 +48,54 @@ const limits: Rules<OwnLimits> = {
 };
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
+const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'];
+const oneOrMore =
+  (item: (value: unknown) => boolean) =>
+  (value: unknown): boolean =>
+    isListOf(item)(value) && (value as unknown[]).length > 0;
+const isOrigin = (value: unknown): boolean =>
+  typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value;
+const isSwitch = (value: unknown): boolean => isBoolean(value) || isFunction(value);
 
 const rules: Rules<OwnSettings> = {
-  graphiql: rule<GraphiQLOption>(
-    true,
-    (value) => isBoolean(value) || isObject(value) || isFunction(value),
-    'a boolean, options, or a function of the request',
-  ),
   methods: rule<readonly MethodName[]>(
     ['GET', 'POST', 'HEAD'],
-    (value) => isListOf(isMethod)(value) && (value as []).length > 0,
+    oneOrMore(isMethod),
     'a list of Method.GET, Method.POST and Method.HEAD',
   ),
+  getMutations: rule<'guarded' | boolean>(
+    'guarded',
+    isOneOf('guarded', true, false),
+    "'guarded', true or false",
+  ),
+  trustedOrigins: rule<readonly string[]>(
+    [],
+    isListOf(isOrigin),
+    "a list of origins such as 'https://app.example.com'",
+  ),
+  crossSiteReads: rule(false, isBoolean, 'a boolean'),
+  allowedHosts: rule<readonly string[] | undefined>(
+    undefined,
+    oneOrMore(isString),
+    "a list of hosts such as 'api.example.com' or 'localhost:3000'",
+  ),
+  multipartUploadsEnabled: rule(true, isBoolean, 'a boolean'),
+  uploads: rule<unknown>(undefined, isObject, 'an object of upload limits'),
+  graphiql: rule<GraphiQLOption>(
+    true,
+    (value) => isSwitch(value) || isObject(value),
+    'a boolean, an object of options, or a function of the request',
+  ),
+  subscriptionProtocols: rule<readonly string[]>(
+    PROTOCOLS,
+    oneOrMore(isOneOf(...PROTOCOLS)),
+    "a list of 'graphql-transport-ws' and 'graphql-ws'",
+  ),
+  batching: rule(false, isBoolean, 'a boolean'),
+  statusCodes: rule<'legacy' | 'draft'>('legacy', isOneOf('legacy', 'draft'), "'legacy' or 'draft'"),
+  inflate: rule(false, isBoolean, 'a boolean'),
+  pretty: rule<OwnSettings['pretty']>(false, isSwitch, 'a boolean, or a function of the request'),
+  serverTiming: rule(false, isBoolean, 'a boolean'),
 };
 
 /** Settles the options of `graphqlHTTP`. */

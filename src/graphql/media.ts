@@ -32,3 +32,6 @@ function kindOf(contentType: string): BodyKind {
   const charsets = parameters.filter((parameter) => /^\s*charset\s*=/i.test(parameter));
   return charsets.every((parameter) => /=\s*"?utf-?8"?\s*$/i.test(parameter)) ? 'json' : 'charset';
 }
+
+/** True for JSON in UTF-8. */
+export const isJsonType = (contentType: string): boolean => kindOf(contentType) === 'json';

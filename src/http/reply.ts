@@ -11,9 +11,14 @@ export interface Reply {
 /** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
 export function writeReply(res: ServerResponse, reply: Reply, headOnly: boolean): void {
   if (res.headersSent || res.destroyed) return;
-  res.statusCode = reply.status;
-  for (const name in reply.headers) res.setHeader(name, reply.headers[name] as string);
-  const body = typeof reply.body === 'string' ? Buffer.from(reply.body) : reply.body;
-  if (body !== undefined) res.setHeader('content-length', body.length);
-  res.end(headOnly ? undefined : body);
+  writeHead(res, reply);
+  res.end(headOnly ? undefined : reply.body);
+}
+
+function writeHead(res: ServerResponse, { status, headers, body }: Reply): void {
+  res.statusCode = status;
+  for (const name in headers) res.setHeader(name, headers[name] as string);
+  if (body !== undefined) {
+    res.setHeader('content-length', typeof body === 'string' ? Buffer.byteLength(body) : body.length);
+  }
 }

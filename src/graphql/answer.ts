@@ -1,0 +1,91 @@
+import type { GraphQLError } from 'graphql';
+import type { Headers, HttpError } from '../http/error.ts';
+import type { Outcome, Refusal } from './contract.ts';
+import type { GraphQLCore } from './core.ts';
+import { refusalError } from './errors.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
+
+/** What an operation, or the lack of one, comes to over HTTP. */
+export interface Answer {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string | Buffer;
+  /** Headers that an error brought along. */
+  readonly headers: Headers | undefined;
+  /** The errors before masking. */
+  readonly errors: readonly GraphQLError[];
+}
+
+/** Turns what came out of a request into its answer: status by media type (GraphQL over HTTP, "Status Codes"). */
+export interface Answers {
+  ofOutcome(outcome: Outcome, type: string): Answer;
+  ofRefusal(refusal: Refusal, type: string): Answer;
+  ofError(error: HttpError, type: string | undefined): Answer;
+}
+
+/** What an error's `extensions.http` may ask for. */
+interface HttpWishes {
+  status?: number | undefined;
+  headers?: Headers;
+}
+
+/** The answers of one handler. */
+export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): Answers {
+  const draft = statusCodes === 'draft';
+  const text = (errors: readonly GraphQLError[]): string =>
+    JSON.stringify({ errors: core.formatErrors(errors) });
+
+  function answer(
+    body: string | Buffer,
+    status: number,
+    type: string,
+    errors: readonly GraphQLError[],
+  ): Answer {
+    const wishes = wishesOf(errors);
+    const final = wishes.status ?? status;
+    // By the draft only a 2xx answer may be plain application/json: anything else might be an intermediary's.
+    return {
+      status: final,
+      type: draft && final >= 300 ? GRAPHQL_TYPE : type,
+      body,
+      headers: wishes.headers,
+      errors,
+    };
+  }
+
+  function refusalStatus({ status, limit, unparsable }: Refusal, type: string): number {
+    if (limit) return status;
+    if (draft) return unparsable || status !== 400 ? status : 422;
+    return type === GRAPHQL_TYPE ? status : 200;
+  }
+
+  return {
+    ofOutcome({ kind, body, errors }, type) {
+      if (kind === 'data') return { status: 200, type, body, headers: undefined, errors };
+      if (kind === 'partial') return answer(body, draft ? 294 : 200, type, errors);
+      return answer(body, refusalStatus({ errors, status: 400 }, type), type, errors);
+    },
+    ofRefusal(refusal, type) {
+      return answer(text(refusal.errors), refusalStatus(refusal, type), type, refusal.errors);
+    },
+    ofError(error, type = JSON_TYPE) {
+      const { message, code = 'BAD_REQUEST' } = error;
+      const errors = [refusalError(message, code)];
+      const status = draft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
+      return { ...answer(text(errors), status, type, errors), headers: error.headers };
+    },
+  };
+}
+
+/** Status and headers that resolvers asked for; the first one to ask wins. */
+function wishesOf(errors: readonly GraphQLError[]): HttpWishes {
+  const wishes: HttpWishes = {};
+  for (const { extensions } of errors) {
+    const { http } = extensions;
+    if (typeof http !== 'object' || http === null) continue;
+    const { status, headers } = http as HttpWishes;
+    wishes.status ??= status;
+    if (headers !== undefined) wishes.headers = { ...headers, ...wishes.headers };
+  }
+  return wishes;
+}

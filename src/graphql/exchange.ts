@@ -1,0 +1,18 @@
+import type { ServerResponse } from 'node:http';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { Negotiated } from '../http/accept.ts';
+import type { Phases } from './timing.ts';
+
+/** One request and its answer, as the steps of the pipeline hand it on. */
+export interface Exchange {
+  readonly req: ConnectRequest;
+  readonly res: ServerResponse;
+  /** Missing under a bare `node:http` server. */
+  readonly next: NextFunction | undefined;
+  /** What the client accepts of the two GraphQL media types. */
+  readonly accepted: Negotiated;
+  /** When it began, on the clock of `performance`; 0 when nobody wants to know. */
+  readonly started: number;
+  /** For Server-Timing, when it is on. */
+  readonly phases: Phases | undefined;
+}

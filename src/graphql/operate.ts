@@ -1,0 +1,127 @@
+import type { ServerResponse } from 'node:http';
+import type { GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import { HttpError } from '../http/error.ts';
+import type { ExecutionInputs, GraphQLParams, Outcome, PreparedOperation, Refusal } from './contract.ts';
+import type { GraphQLCore } from './core.ts';
+import { isGraphQLError } from './errors.ts';
+import { events } from './events.ts';
+import type { Exchange } from './exchange.ts';
+import { isThenable } from './execute.ts';
+import type { Guard } from './guard.ts';
+
+/** What an operation came to. */
+export type Result = Outcome | Refusal;
+
+/** Runs one operation of a request: prepared, guarded, given its context, executed. */
+export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromise<Result>;
+
+/** The runner of one handler; synchronous where schema, context and resolvers are. */
+export function createOperate(core: GraphQLCore, guard: Guard): Operate {
+  function prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
+    const prepared = core.prepare(schema, params, exchange.req);
+    exchange.phases?.end('prepare');
+    if ('errors' in prepared) return prepared;
+    admit(exchange, prepared);
+    const context = core.contextFor(exchange.req);
+    return isThenable(context)
+      ? context.then((value) => execute(exchange, prepared, params, value))
+      : execute(exchange, prepared, params, context);
+  }
+
+  function admit({ req, accepted }: Exchange, { operation }: PreparedOperation): void {
+    if (operation.operation === 'subscription') {
+      const message = 'Subscriptions run over WebSocket, not over plain HTTP';
+      throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
+    }
+    if (operation.operation === 'mutation' && req.method !== 'POST') guard.mutation(req, accepted);
+  }
+
+  function execute(
+    exchange: Exchange,
+    prepared: PreparedOperation,
+    params: GraphQLParams,
+    context: unknown,
+  ): MaybePromise<Result> {
+    exchange.phases?.end('context');
+    const rootValue = core.rootValueFor(exchange.req);
+    const inputs = new RequestInputs(rootValue, context, params.variables, exchange.res);
+    const started = events.execute.hasSubscribers ? performance.now() : 0;
+    const outcome = prepared.run(inputs);
+    return isThenable(outcome)
+      ? outcome.then((settled) => executed(exchange, prepared, settled, started))
+      : executed(exchange, prepared, outcome, started);
+  }
+
+  return (exchange, params) => {
+    const schema = core.schemaFor(exchange.req);
+    const result = refusing(() =>
+      isThenable(schema)
+        ? schema.then((value) => prepare(exchange, value, params))
+        : prepare(exchange, schema, params),
+    );
+    return isThenable(result) ? result.catch(refusalOf) : result;
+  };
+}
+
+function executed(
+  exchange: Exchange,
+  operation: PreparedOperation,
+  outcome: Outcome,
+  started: number,
+): Outcome {
+  exchange.phases?.end('execute');
+  if (events.execute.hasSubscribers) {
+    events.execute.publish({ req: exchange.req, operation, outcome, duration: performance.now() - started });
+  }
+  return outcome;
+}
+
+function refusing(step: () => MaybePromise<Result>): MaybePromise<Result> {
+  try {
+    return step();
+  } catch (error) {
+    return refusalOf(error);
+  }
+}
+
+/** A GraphQLError thrown by a context or schema function is meant for the client; anything else is a bug. */
+function refusalOf(error: unknown): Refusal {
+  if (isGraphQLError(error)) return { errors: [error], status: 400 };
+  throw error;
+}
+
+/** The inputs of one execution; the signal is made when somebody asks for it. */
+class RequestInputs implements ExecutionInputs {
+  readonly rootValue: unknown;
+  readonly contextValue: unknown;
+  readonly variableValues: Record<string, unknown> | undefined;
+  readonly #res: ServerResponse;
+  #controller: AbortController | undefined;
+
+  constructor(
+    rootValue: unknown,
+    contextValue: unknown,
+    variableValues: Record<string, unknown> | undefined,
+    res: ServerResponse,
+  ) {
+    this.rootValue = rootValue;
+    this.contextValue = contextValue;
+    this.variableValues = variableValues;
+    this.#res = res;
+  }
+
+  get signal(): AbortSignal {
+    const res = this.#res;
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const gone = (): void => {
+        if (!res.writableFinished) controller.abort();
+      };
+      if (res.destroyed) gone();
+      else res.once('close', gone);
+    }
+    return this.#controller.signal;
+  }
+}

@@ -1,0 +1,58 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { drainRequest } from '../http/drain.ts';
+import type { Headers } from '../http/error.ts';
+import { writeReply } from '../http/reply.ts';
+import type { Answer } from './answer.ts';
+import { events } from './events.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpSettings } from './http-settings.ts';
+
+/** Writes an answer; `early` when the request's body may not have been read. */
+export type Send = (exchange: Exchange, answer: Answer, early?: boolean) => void;
+
+/** The writer of one handler. */
+export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
+  const wantsPretty = typeof pretty === 'function' ? pretty : () => pretty;
+
+  return (exchange, answer, early = false) => {
+    const { req, res, phases } = exchange;
+    if (res.headersSent || res.destroyed) return;
+    const headers = headersOf(res, answer.type);
+    if (phases !== undefined) headers['server-timing'] = phases.toString();
+    if (answer.headers !== undefined) Object.assign(headers, answer.headers);
+    const body = wantsPretty(req) ? indented(answer.body) : answer.body;
+    const reply = { status: answer.status, headers, body };
+    if (early) leaveBody(req, res, answer.status);
+    writeReply(res, reply, req.method === 'HEAD');
+    if (events.response.hasSubscribers) {
+      const duration = exchange.started === 0 ? 0 : performance.now() - exchange.started;
+      events.response.publish({ req, res, status: answer.status, errors: answer.errors, duration });
+    }
+  };
+}
+
+/** Answers before the body has come to its end: a slow one costs the connection, others are thrown away to a cap. */
+function leaveBody(req: IncomingMessage, res: ServerResponse, status: number): void {
+  if (status === 408) res.shouldKeepAlive = false;
+  else drainRequest(req, res);
+}
+
+/** The headers of every answer; an application's own Cache-Control and Vary are kept. */
+function headersOf(res: ServerResponse, type: string): Headers {
+  const headers: Headers = {
+    'content-type': `${type}; charset=utf-8`,
+    'x-content-type-options': 'nosniff',
+    vary: varying(res.getHeader('vary')),
+  };
+  if (!res.hasHeader('cache-control')) headers['cache-control'] = 'no-store';
+  return headers;
+}
+
+function varying(present: number | string | string[] | undefined): string {
+  if (present === undefined) return 'Accept';
+  const fields = String(present);
+  return /(?:^|[,\s])(?:\*|accept)(?:[,\s]|$)/i.test(fields) ? fields : `${fields}, Accept`;
+}
+
+const indented = (body: string | Buffer): string =>
+  `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;

@@ -1,0 +1,48 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express5 from 'express';
+import express4 from 'express4';
+import { buildSchema } from 'graphql';
+import { serverAudits } from 'graphql-http';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+
+const schema = buildSchema('type Query { hello: String } type Mutation { hello: String }');
+
+const mounted = (express: typeof express5, parser: boolean): RequestListener => {
+  const app = express();
+  if (parser) app.use(express.json());
+  return app.use('/graphql', graphqlHTTP(schema));
+};
+
+const hosts: Record<string, () => RequestListener> = {
+  'Express 5': () => mounted(express5, false),
+  'Express 5 behind express.json()': () => mounted(express5, true),
+  'Express 4': () => mounted(express4 as unknown as typeof express5, false),
+  'Express 4 behind express.json()': () => mounted(express4 as unknown as typeof express5, true),
+  'bare node:http': () => graphqlHTTP(schema),
+};
+
+describe.each(Object.entries(hosts))('the GraphQL over HTTP audits on %s', (_host, listener) => {
+  let server: Server;
+  let url = '';
+  beforeAll(async () => {
+    server = createServer(listener());
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  });
+  afterAll(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+
+  it('are 61', () => {
+    expect(serverAudits({ url }).length).toBe(61);
+  });
+
+  it.each(serverAudits({ url: () => url }).map((audit) => [audit.id, audit.name, audit.fn] as const))(
+    '%s %s',
+    async (_id, _name, run) => {
+      expect(await run()).toMatchObject({ status: 'ok' });
+    },
+  );
+});
