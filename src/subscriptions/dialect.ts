@@ -1,0 +1,41 @@
+import type { Connection } from './connection.ts';
+
+/** A message of the modern protocol, as far as anybody looks at it. */
+export interface Message {
+  type: string;
+  id?: unknown;
+  payload?: unknown;
+}
+
+/** One subprotocol as a translation from and to the engine, which speaks `graphql-transport-ws`. */
+export interface Dialect {
+  readonly name: 'graphql-transport-ws' | 'graphql-ws';
+  /** The type of a message that carries a result. */
+  readonly resultType: 'next' | 'data';
+  /** A message from the client. */
+  receive(connection: Connection, text: string): void;
+  /** A message of the engine, whose `id` is already the client's. */
+  send(connection: Connection, message: Message): void;
+  /** The engine, or we, want the socket closed. */
+  close(connection: Connection, code: number, reason: string): void;
+}
+
+/** The payload of a subscribe message after its types were checked. */
+export interface SubscribePayload {
+  query: string;
+  operationName?: string | null;
+  variables?: Record<string, unknown> | null;
+  extensions?: Record<string, unknown> | null;
+}
+
+/** A JSON value, or undefined for text that is none. */
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+export const isObject = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);

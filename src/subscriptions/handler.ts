@@ -1,0 +1,27 @@
+import type { IncomingMessage } from 'node:http';
+import { Socket } from 'node:net';
+import type { SubscriptionProtocol, WebSocketLike } from '../../types/subscriptions.ts';
+import type { GraphQLCore } from '../graphql/core.ts';
+import { settle } from '../options/settle.ts';
+import { createHub } from './hub.ts';
+import { connectionRules } from './settings.ts';
+
+/** Serves a WebSocket that somebody else has accepted. */
+export type WebsocketHandler = (websocket: WebSocketLike, request: IncomingMessage) => void;
+
+/** What `graphqlHTTP`'s handler offers as `websocketHandler`: for `app.ws(path, …)`, or a plain WebSocketServer. */
+export function createWebsocketHandler(
+  core: GraphQLCore,
+  subscriptionProtocols: readonly SubscriptionProtocol[],
+): WebsocketHandler {
+  const hub = createHub(
+    core,
+    settle('graphqlHTTP', 'subscriptions', { subscriptionProtocols }, connectionRules),
+  );
+  return function websocketHandler(websocket, request) {
+    // The socket below is ours to write to only where the WebSocket came of this very request, over HTTP/1.
+    const raw =
+      request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
+    hub.open(websocket, request, raw);
+  };
+}

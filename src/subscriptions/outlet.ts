@@ -1,0 +1,126 @@
+import type { Duplex } from 'node:stream';
+import type { WebSocketLike } from '../../types/subscriptions.ts';
+import { type Envelope, Frames, wholeMessage, writeFrames } from './frames.ts';
+import type { Outbox, Sender } from './outbox.ts';
+import { isOpen } from './settings.ts';
+
+/** What happens to a message that a slow reader has no room for. */
+export type Pressure = 'cut' | 'drop' | 'wait';
+
+/** Handed to the socket at a time: what it holds is out of reach for `drop`, and progress shows in such steps. */
+const PIECE = 64 * 1024;
+
+/** Everything that leaves through one WebSocket, in order: in one write per burst, and within a limit for slow readers. */
+export class Outlet implements Sender {
+  readonly #websocket: WebSocketLike;
+  /** The socket below, where we may write frames of our own; undefined where extensions rewrite them. */
+  readonly #raw: Duplex | undefined;
+  readonly #outbox: Outbox;
+  #frames: Frames | undefined;
+  #hasty = false;
+  #held = false;
+  #waiters: (() => void)[] | undefined;
+
+  constructor(websocket: WebSocketLike, raw: Duplex | undefined, outbox: Outbox) {
+    this.#websocket = websocket;
+    this.#raw = websocket.extensions === '' ? raw : undefined;
+    this.#outbox = outbox;
+  }
+
+  /** Bytes that the reader has not taken. */
+  get backlog(): number {
+    const sent = this.#raw === undefined ? this.#websocket.bufferedAmount : this.#raw.writableLength;
+    return this.#frames === undefined ? sent : sent + this.#frames.bytes;
+  }
+
+  /** True while somebody waits for room. */
+  get waitedFor(): boolean {
+    return this.#waiters !== undefined;
+  }
+
+  /** Queues a message; `soon` where somebody waits for it. */
+  push(envelope: Envelope | undefined, body: Buffer, soon: boolean): void {
+    if (this.#frames === undefined) {
+      this.#frames = new Frames();
+      if (!soon) this.#outbox.add(this);
+    }
+    if (soon && !this.#hasty) {
+      this.#hasty = true;
+      this.#outbox.hasten(this);
+    }
+    this.#frames.push(envelope, body);
+    this.#outbox.count();
+  }
+
+  /** Drops what may be dropped until no more than `limit` bytes wait here. */
+  shrink(limit: number): void {
+    this.#frames?.shrink(limit);
+  }
+
+  discard(): void {
+    this.#frames = undefined;
+  }
+
+  flush(): void {
+    this.#hasty = false;
+    while (this.#frames !== undefined && !this.#held) {
+      if (this.#mustWait()) return;
+      const frames = this.#frames.bytes > PIECE ? this.#frames.take(PIECE) : this.#frames;
+      if (frames === this.#frames || this.#frames.bodies.length === 0) this.#frames = undefined;
+      this.#send(frames);
+    }
+  }
+
+  /** Hands over everything, whatever the reader does: the socket is about to close. */
+  finish(): void {
+    if (this.#frames !== undefined) this.#send(this.#frames);
+    this.#frames = undefined;
+    this.wake();
+  }
+
+  /** Resolves when the reader has taken something, or never will. */
+  room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#waiters ??= [];
+      this.#waiters.push(resolve);
+    });
+  }
+
+  wake(): void {
+    const waiters = this.#waiters;
+    this.#waiters = undefined;
+    for (const resume of waiters ?? []) resume();
+  }
+
+  #mustWait(): boolean {
+    if (this.#raw?.writableNeedDrain !== true) return false;
+    this.#held = true;
+    this.#raw.once('drain', () => this.#release());
+    return true;
+  }
+
+  #release(): void {
+    this.#held = false;
+    this.flush();
+    this.wake();
+  }
+
+  #send(frames: Frames): void {
+    if (!isOpen(this.#websocket)) return;
+    if (this.#raw !== undefined) {
+      writeFrames(this.#raw, frames);
+      return;
+    }
+    const { envelopes, bodies } = frames;
+    const last = bodies.length - 1;
+    for (let i = 0; i <= last; i++) {
+      const message = wholeMessage(envelopes[i], bodies[i] as Buffer);
+      if (i < last || this.#websocket.bufferedAmount < PIECE) {
+        this.#websocket.send(message, { binary: false });
+        continue;
+      }
+      this.#held = true;
+      this.#websocket.send(message, { binary: false }, () => this.#release());
+    }
+  }
+}

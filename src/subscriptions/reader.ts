@@ -1,0 +1,101 @@
+import type { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { ExecutionInputs, PreparedOperation } from '../graphql/contract.ts';
+import { isThenable } from '../graphql/execute.ts';
+import { asGraphQLError, isStream, type Opened, openSource } from './source.ts';
+
+/** Counts of sources, for `stats()`. */
+export interface Counters {
+  sources: number;
+  /** Told to stop, not done yet. */
+  unreleased: number;
+}
+
+/** Who reads a subscription's results: one operation, or a group. */
+export interface Reader {
+  readonly counters: Counters;
+  readonly inputs: ExecutionInputs;
+  /** False once nobody reads any more. */
+  wanted(): boolean;
+  /** The result of one event. */
+  result(body: Buffer | string): void;
+  /** Asked after each result; a promise holds the source up. */
+  room(): MaybePromise<void>;
+  ended(): void;
+  failed(errors: readonly GraphQLError[]): void;
+}
+
+/** Opens the source and executes its events one after the other. Returns what gives the source back. */
+export function follow(prepared: PreparedOperation, reader: Reader): () => void {
+  let iterator: AsyncIterator<unknown> | undefined;
+  let released = false;
+
+  async function read(): Promise<void> {
+    const opening = openSource(prepared, reader.inputs);
+    const opened: Opened = isThenable(opening) ? await opening : opening;
+    if (!isStream(opened)) {
+      if (!released) reader.failed(opened.errors ?? []);
+      return;
+    }
+    iterator = opened[Symbol.asyncIterator]();
+    reader.counters.sources++;
+    // The last reader may have left while the source was being opened.
+    if (released) return giveBack(iterator, reader.counters);
+    const { contextValue, variableValues } = reader.inputs;
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (released) return;
+      if (done === true) break;
+      if (!reader.wanted()) continue;
+      const running = prepared.run({ rootValue: value, contextValue, variableValues });
+      const outcome = isThenable(running) ? await running : running;
+      if (released) return;
+      reader.result(outcome.body);
+      const room = reader.room();
+      if (room !== undefined) await room;
+      if (released) return;
+    }
+    done();
+    reader.ended();
+  }
+
+  function done(): void {
+    if (iterator !== undefined) reader.counters.sources--;
+    iterator = undefined;
+    released = true;
+  }
+
+  read().catch((error) => {
+    if (released) return;
+    const source = iterator;
+    done();
+    // A failed execution leaves the source open; a source that threw is over, and returning it again does no harm.
+    source?.return?.().catch(() => undefined);
+    reader.failed([asGraphQLError(error)]);
+  });
+
+  return () => {
+    if (released) return;
+    released = true;
+    if (iterator !== undefined) giveBack(iterator, reader.counters);
+  };
+}
+
+/** Never awaited: a generator stuck in an await cannot be returned (it is counted), a hand-written iterator can. */
+function giveBack(iterator: AsyncIterator<unknown>, counters: Counters): void {
+  counters.sources--;
+  counters.unreleased++;
+  const over = (): void => {
+    counters.unreleased--;
+  };
+  try {
+    const returning = iterator.return?.();
+    if (returning === undefined) {
+      over();
+      return;
+    }
+    Promise.resolve(returning).then(over, over);
+  } catch {
+    over();
+  }
+}

@@ -1,0 +1,34 @@
+import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Headers } from '../http/error.ts';
+
+/** Answers an upgrade request with a plain HTTP status and ends the socket. */
+export function refuse(socket: Duplex, status: number, headers: Headers = {}): void {
+  if (socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const text = `${STATUS_CODES[status] ?? 'Error'}\n`;
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${text.length}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ];
+  finish(socket);
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
+}
+
+/** Lets go of a socket once its answer is written; unread frames would turn the answer into a reset. */
+export function finish(socket: Duplex): void {
+  socket.once('finish', () => socket.destroy());
+  socket.resume();
+}
+
+/** The path of a request, as it was sent. */
+export function pathOf(req: IncomingMessage): string {
+  const url = req.url ?? '';
+  const query = url.indexOf('?');
+  return query === -1 ? url : url.slice(0, query);
+}

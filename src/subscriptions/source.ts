@@ -1,0 +1,40 @@
+import type { ExecutionArgs, ExecutionResult } from 'graphql';
+import * as graphql from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { ExecutionInputs, PreparedOperation } from '../graphql/contract.ts';
+
+/** The stream of events a subscription's field gave, or the errors it gave instead. */
+export type Opened = AsyncIterable<unknown> | ExecutionResult;
+
+/** graphql 17 checks the arguments in a step of their own. */
+type ValidateSubscriptionArgs = (args: ExecutionArgs) => readonly graphql.GraphQLError[] | ExecutionArgs;
+const validateSubscriptionArgs = (graphql as { validateSubscriptionArgs?: ValidateSubscriptionArgs })
+  .validateSubscriptionArgs;
+
+/** Asks the subscription's field for its events; each is executed by `operation.run` with the event as root value. */
+export function openSource(operation: PreparedOperation, inputs: ExecutionInputs): MaybePromise<Opened> {
+  const args: ExecutionArgs & { abortSignal?: AbortSignal | undefined } = {
+    schema: operation.schema,
+    document: operation.document,
+    operationName: operation.operation.name?.value,
+    rootValue: inputs.rootValue,
+    contextValue: inputs.contextValue,
+    variableValues: inputs.variableValues,
+  };
+  if (validateSubscriptionArgs === undefined) return graphql.createSourceEventStream(args);
+  // 17 hands the signal to `info`, 16 has no place for it.
+  args.abortSignal = inputs.signal;
+  const checked = validateSubscriptionArgs(args);
+  return Array.isArray(checked)
+    ? { errors: checked }
+    : graphql.createSourceEventStream(checked as ExecutionArgs);
+}
+
+/** What went wrong, as an error that can be masked and formatted. */
+export function asGraphQLError(error: unknown): graphql.GraphQLError {
+  if (error instanceof graphql.GraphQLError) return error;
+  const originalError = error instanceof Error ? error : new Error(String(error));
+  return new graphql.GraphQLError(originalError.message, { originalError });
+}
+
+export const isStream = (opened: Opened): opened is AsyncIterable<unknown> => Symbol.asyncIterator in opened;

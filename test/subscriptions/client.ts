@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import WebSocket, { type ClientOptions } from 'ws';
+
+/** A client that speaks in raw messages and remembers all it heard. */
+export interface RawClient {
+  readonly websocket: WebSocket;
+  readonly heard: Record<string, unknown>[];
+  send(message: unknown): void;
+  /** The next message not yet taken; fails when the socket closes first. */
+  next(): Promise<Record<string, unknown>>;
+  /** Messages until one matches, that one included. */
+  until(match: (message: Record<string, unknown>) => boolean): Promise<Record<string, unknown>[]>;
+  /** The close code and reason. */
+  readonly closed: Promise<{ code: number; reason: string }>;
+  /** Proves that nothing else is on its way: everything heard before the answer to a ping of ours. */
+  silence(): Promise<Record<string, unknown>[]>;
+  close(): Promise<unknown>;
+}
+
+export const MODERN = 'graphql-transport-ws';
+export const LEGACY = 'graphql-ws';
+
+export async function listen(
+  handler?: http.RequestListener,
+): Promise<{ server: http.Server; url: string; port: number }> {
+  const server = http.createServer(handler);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return { server, port, url: `ws://127.0.0.1:${port}/graphql` };
+}
+
+export async function connect(
+  url: string,
+  protocol: string | string[] = MODERN,
+  options: ClientOptions = {},
+): Promise<RawClient> {
+  const client = wrap(new WebSocket(url, protocol, options));
+  await once(client.websocket, 'open');
+  return client;
+}
+
+export function wrap(websocket: WebSocket): RawClient {
+  const heard: Record<string, unknown>[] = [];
+  let taken = 0;
+  let over = false;
+  let wake: () => void = () => undefined;
+  websocket.on('error', () => undefined);
+  websocket.on('message', (data) => {
+    heard.push(JSON.parse(String(data)));
+    wake();
+  });
+  const closed = new Promise<{ code: number; reason: string }>((resolve) => {
+    websocket.on('close', (code, reason) => {
+      over = true;
+      wake();
+      resolve({ code, reason: String(reason) });
+    });
+  });
+  const next = async (): Promise<Record<string, unknown>> => {
+    while (taken === heard.length) {
+      if (over) throw new Error('the socket has closed');
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+    }
+    return heard[taken++] as Record<string, unknown>;
+  };
+  return {
+    websocket,
+    heard,
+    closed,
+    next,
+    send: (message) => websocket.send(typeof message === 'string' ? message : JSON.stringify(message)),
+    async until(match) {
+      const messages = [await next()];
+      while (!match(messages.at(-1) as Record<string, unknown>)) messages.push(await next());
+      return messages;
+    },
+    async silence() {
+      websocket.ping();
+      await once(websocket, 'pong');
+      // Writes of a burst may be a millisecond behind.
+      await new Promise((resolve) => setTimeout(resolve, 5));
+      websocket.ping();
+      await once(websocket, 'pong');
+      const rest = heard.slice(taken);
+      taken = heard.length;
+      return rest;
+    },
+    close() {
+      websocket.close();
+      return closed;
+    },
+  };
+}
+
+/** A client whose connection was accepted. */
+export async function ready(
+  url: string,
+  protocol: string = MODERN,
+  payload?: Record<string, unknown>,
+): Promise<RawClient> {
+  const client = await connect(url, protocol);
+  client.send({ type: 'connection_init', payload });
+  await client.until(({ type }) => type === 'connection_ack');
+  return client;
+}
+
+/** An HTTP upgrade request by hand; resolves with the raw answer once the server ends it. */
+export async function handshake(
+  port: number,
+  path: string,
+  headers: Record<string, string> = {},
+): Promise<{ status: number; headers: http.IncomingHttpHeaders; body: string }> {
+  const request = http.request({
+    port,
+    host: '127.0.0.1',
+    path,
+    headers: {
+      connection: 'Upgrade',
+      upgrade: 'websocket',
+      'sec-websocket-version': '13',
+      'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==',
+      'sec-websocket-protocol': MODERN,
+      ...headers,
+    },
+  });
+  request.end();
+  return new Promise((resolve, reject) => {
+    request.on('error', reject);
+    request.on('upgrade', (res, socket) => {
+      socket.destroy();
+      resolve({ status: 101, headers: res.headers, body: '' });
+    });
+    request.on('response', (res) => {
+      let body = '';
+      res.setEncoding('utf8');
+      res.on('data', (part) => {
+        body += part;
+      });
+      res.on('end', () => resolve({ status: res.statusCode ?? 0, headers: res.headers, body }));
+    });
+  });
+}
