@@ -1,18 +1,20 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
 import { createHandler, type Handler } from '../src/graphql/handler.ts';
 import { settleHttp } from '../src/graphql/http-settings.ts';
-import type { GraphQLOptions, SchemaSource } from '../types/graphql.ts';
+import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
+import type { GraphQLHandler, GraphQLOptions, SchemaSource } from '../types/graphql.ts';
 
-export type { GraphQLOptions } from '../types/graphql.ts';
+export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
 
 /** The HTTP methods `graphqlHTTP` can be mounted for. */
 export const Method = { GET: 'GET', POST: 'POST', HEAD: 'HEAD' } as const;
 
 /** GraphQL over HTTP for one schema, as a plain middleware. */
-export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): Handler {
+export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): GraphQLHandler {
   const settings = settleHttp(options);
   const core = createCore('graphqlHTTP', schema, settings);
   const handle = createHandler(core, settings);
   const graphqlMiddleware: Handler = (req, res, next) => handle(req, res, next);
-  return Object.assign(graphqlMiddleware, { [CORE]: core });
+  const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
+  return Object.assign(graphqlMiddleware, { websocketHandler, [CORE]: core });
 }

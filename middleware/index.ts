@@ -1,5 +1,5 @@
 export type { Middleware, NextFunction } from '../types/connect.ts';
-export type { GraphQLOptions } from '../types/graphql.ts';
+export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
 export type {
   SubscriptionConnection,
   SubscriptionOptions,

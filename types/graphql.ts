@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type {
   ExecutionArgs,
   ExecutionResult,
@@ -8,8 +9,9 @@ import type {
   GraphQLTypeResolver,
   ValidationRule,
 } from 'graphql';
-import type { ConnectRequest, MaybePromise } from './connect.ts';
+import type { ConnectRequest, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
+import type { SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 
 /** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -84,4 +86,13 @@ export interface GraphQLOptions extends GraphQLCoreOptions {
   graphiql?: GraphiQLOption<GraphQLRequest>;
   /** What a request may ask for. */
   limits?: GraphQLLimits;
+  /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
+  subscriptionProtocols?: readonly SubscriptionProtocol[];
+}
+
+/** What `graphqlHTTP` returns: a middleware, which serves WebSockets too. */
+export interface GraphQLHandler {
+  (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
+  /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
+  readonly websocketHandler: WebsocketHandler;
 }

@@ -122,5 +122,8 @@ export interface Subscriptions {
   stats(): SubscriptionStats;
 }
 
+/** Serves a WebSocket that somebody else has accepted. */
+export type WebsocketHandler = (websocket: WebSocketLike, request: IncomingMessage) => void;
+
 /** What subscriptions can be attached for: a schema, or the handler `graphqlHTTP` made. */
 export type SubscriptionTarget = GraphQLSchema | ((req: never, res: never, next: never) => void);

@@ -1,4 +1,5 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
+import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   isBoolean,
   isFunction,
@@ -9,6 +10,7 @@ import {
   type Rules,
   rule,
 } from '../options/settle.ts';
+import { protocolsRule } from '../subscriptions/settings.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
 
 /** The methods `graphqlHTTP` can be mounted for. */
@@ -29,7 +31,7 @@ interface OwnSettings {
   readonly multipartUploadsEnabled: boolean;
   readonly uploads: unknown;
   readonly graphiql: GraphiQLOption;
-  readonly subscriptionProtocols: readonly string[];
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly batching: boolean;
   readonly statusCodes: 'legacy' | 'draft';
   readonly inflate: boolean;
@@ -48,7 +50,6 @@ const limits: Rules<OwnLimits> = {
 };
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
-const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'];
 const oneOrMore =
   (item: (value: unknown) => boolean) =>
   (value: unknown): boolean =>
@@ -86,11 +87,7 @@ const rules: Rules<OwnSettings> = {
     (value) => isSwitch(value) || isObject(value),
     'a boolean, an object of options, or a function of the request',
   ),
-  subscriptionProtocols: rule<readonly string[]>(
-    PROTOCOLS,
-    oneOrMore(isOneOf(...PROTOCOLS)),
-    "a list of 'graphql-transport-ws' and 'graphql-ws'",
-  ),
+  subscriptionProtocols: protocolsRule,
   batching: rule(false, isBoolean, 'a boolean'),
   statusCodes: rule<'legacy' | 'draft'>('legacy', isOneOf('legacy', 'draft'), "'legacy' or 'draft'"),
   inflate: rule(false, isBoolean, 'a boolean'),

@@ -5,10 +5,12 @@ import type { Context } from 'graphql-ws';
 import type { SubscriptionConnection, WebSocketLike } from '../../types/subscriptions.ts';
 import { refusals } from '../debug.ts';
 import { isGraphQLError, refusalError } from '../graphql/errors.ts';
-import type { Dialect, Message, SubscribePayload } from './dialect.ts';
+import type { Dialect, Message } from './dialect.ts';
 import type { Hub } from './hub.ts';
-import { Operation } from './operation.ts';
+import type { Operation } from './operation.ts';
+import { Operations } from './operations.ts';
 import { Outlet } from './outlet.ts';
+import { cutReason } from './reason.ts';
 import { Schedule } from './schedule.ts';
 import { isOpen } from './settings.ts';
 
@@ -19,6 +21,7 @@ export class Connection {
   readonly dialect: Dialect;
   readonly outlet: Outlet;
   readonly schedule: Schedule;
+  readonly operations: Operations;
   /** The upgrade request, until the connection is accepted. */
   request: IncomingMessage | undefined;
   schema: GraphQLSchema | undefined;
@@ -30,10 +33,6 @@ export class Connection {
   waiting: Record<string, unknown>[] | undefined;
   /** Tells the engine that the socket has closed. */
   leave: ((code: number, reason: string) => Promise<void>) | undefined;
-  /** Live operations, under the engine's id and under the client's as JSON (a quote, a digit or a minus: never an 'o'). */
-  #operations: Map<string, Operation> | undefined;
-  #nextId = 0;
-  #refused = 0;
   #closing = false;
   #deliver: ((text: string) => Promise<void>) | undefined;
 
@@ -43,6 +42,7 @@ export class Connection {
     this.dialect = dialect;
     this.outlet = new Outlet(websocket, raw, hub.outbox);
     this.schedule = new Schedule(this, raw);
+    this.operations = new Operations(this);
   }
 
   /** The one the engine speaks, whatever the client does. */
@@ -58,10 +58,6 @@ export class Connection {
   get closing(): boolean {
     return this.#closing;
   }
-  get operations(): number {
-    return this.#operations === undefined ? 0 : this.#operations.size / 2;
-  }
-
   /** The connection as hooks see it. */
   view(): SubscriptionConnection {
     const { params, context, dialect, websocket } = this;
@@ -90,7 +86,7 @@ export class Connection {
   send(text: string): void {
     const message = JSON.parse(text) as Message;
     if (typeof message.id === 'string') {
-      const operation = this.#operations?.get(message.id);
+      const operation = this.operations.find(message.id);
       if (operation === undefined) return;
       // Free before the client can read that it is.
       operation.retire();
@@ -102,9 +98,11 @@ export class Connection {
   /** The engine wants the socket closed. */
   close(code: number, reason: string): void {
     const id = code === 4409 ? reason.split(' ')[2] : undefined;
-    const operation = id === undefined ? undefined : this.#operations?.get(id);
+    const operation = id === undefined ? undefined : this.operations.find(id);
     const shown =
-      operation === undefined || id === undefined ? reason : reason.replace(id, JSON.parse(operation.key));
+      operation === undefined || id === undefined
+        ? reason
+        : reason.replace(id, () => JSON.parse(operation.key));
     this.dialect.close(this, code, shown);
   }
 
@@ -116,7 +114,7 @@ export class Connection {
     this.#stopAll();
     this.outlet.finish();
     this.schedule.closing();
-    if (isOpen(this.websocket)) this.websocket.close(code, cut(reason));
+    if (isOpen(this.websocket)) this.websocket.close(code, cutReason(reason));
   }
 
   /** The socket has closed. */
@@ -145,54 +143,6 @@ export class Connection {
     this.dialect.send(this, { type: 'error', id: JSON.parse(key), payload });
   }
 
-  find(key: string): Operation | undefined {
-    return this.#operations?.get(key);
-  }
-
-  /** A new operation, unless the connection has too many. */
-  begin(key: string, payload: SubscribePayload): void {
-    const { maxOperations } = this.hub.settings;
-    if (this.operations >= maxOperations) {
-      if (++this.#refused > maxOperations) {
-        this.shut(4429, 'Too many operations');
-        return;
-      }
-      this.refuse(key, 'Too many operations at a time');
-      return;
-    }
-    this.#refused = 0;
-    const id = `o${(this.#nextId++).toString(36)}`;
-    const operation = new Operation(this, id, key, {
-      query: payload.query,
-      operationName: payload.operationName ?? undefined,
-      variables: payload.variables ?? undefined,
-      extensions: payload.extensions ?? undefined,
-    });
-    this.#operations ??= new Map();
-    this.#operations.set(id, operation);
-    this.#operations.set(key, operation);
-    this.subscribe(id);
-  }
-
-  /** The shortest message the engine takes: it keeps it for the operation's life. */
-  subscribe(id: string): void {
-    this.forward(`{"id":"${id}","type":"subscribe","payload":{"query":""}}`);
-  }
-
-  /** The client wants no more of an operation. */
-  cancel(key: string): void {
-    const operation = this.find(key);
-    if (operation === undefined) return;
-    operation.stop();
-    this.forward(`{"id":"${operation.id}","type":"complete"}`);
-  }
-
-  /** An operation has ended; its id may already belong to a newer one. */
-  forget(operation: Operation): void {
-    this.#operations?.delete(operation.id);
-    if (this.#operations?.get(operation.key) === operation) this.#operations.delete(operation.key);
-  }
-
   /** A reader is too slow for us to hold more for it. 1013: its client tries again later. */
   cutOff(): void {
     this.outlet.discard();
@@ -215,7 +165,7 @@ export class Connection {
 
   #stopAll(): void {
     this.waiting = undefined;
-    for (const operation of this.#operations?.values() ?? []) operation.stop();
+    this.operations.stopAll();
   }
 
   #fail(error: unknown): void {
@@ -225,13 +175,4 @@ export class Connection {
     if (declared) this.dialect.close(this, 4403, error.message || 'Forbidden');
     else this.dialect.close(this, 4500, 'Internal server error');
   }
-}
-
-/** A close frame holds 123 bytes of reason (RFC 6455 §5.5); a character is not cut in two. */
-function cut(reason: string): string {
-  const bytes = Buffer.from(reason);
-  if (bytes.length <= 123) return reason;
-  let end = 123;
-  while (((bytes[end] as number) & 0xc0) === 0x80) end--;
-  return bytes.toString('utf8', 0, end);
 }

@@ -16,13 +16,13 @@ export function createEngine(): Server<Connection> {
       connection.schedule.initialised();
       return connect(connection, engine.connectionParams ?? {});
     },
-    onSubscribe: ({ extra }, id) => extra.find(id) as Operation,
+    onSubscribe: ({ extra }, id) => extra.operations.find(id) as Operation,
     subscribe: (args) => {
       const operation = args as Operation;
       if (operation.live) start(operation);
       return operation;
     },
-    onError: ({ extra }, id) => extra.find(id)?.failure,
+    onError: ({ extra }, id) => extra.operations.find(id)?.failure,
   });
 }
 

@@ -1,13 +1,9 @@
-import type { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
-import type { SubscriptionProtocol, WebSocketLike } from '../../types/subscriptions.ts';
+import type { SubscriptionProtocol, WebsocketHandler } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../graphql/core.ts';
 import { settle } from '../options/settle.ts';
 import { createHub } from './hub.ts';
 import { connectionRules } from './settings.ts';
-
-/** Serves a WebSocket that somebody else has accepted. */
-export type WebsocketHandler = (websocket: WebSocketLike, request: IncomingMessage) => void;
 
 /** What `graphqlHTTP`'s handler offers as `websocketHandler`: for `app.ws(path, …)`, or a plain WebSocketServer. */
 export function createWebsocketHandler(

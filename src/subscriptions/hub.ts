@@ -111,7 +111,7 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     },
     stats() {
       let operations = 0;
-      for (const connection of connections) operations += connection.operations;
+      for (const connection of connections) operations += connection.operations.size;
       return { connections: connections.size, operations, groups: groups.size, ...counters };
     },
     watch(visitor) {

@@ -78,14 +78,14 @@ function start(connection: Connection, message: Record<string, unknown>): void {
     return;
   }
   // A client that connects again repeats its live ids: the newer operation takes the place of the older one.
-  connection.cancel(key);
-  connection.begin(key, payload);
+  connection.operations.cancel(key);
+  connection.operations.begin(key, payload);
 }
 
 function stop(connection: Connection, id: unknown): void {
   connection.waiting = connection.waiting?.filter((message) => message['id'] !== id);
   const key = keyOf(id);
-  if (key !== undefined) connection.cancel(key);
+  if (key !== undefined) connection.operations.cancel(key);
 }
 
 /** Ids are echoed with their JSON type. */

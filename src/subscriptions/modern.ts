@@ -16,7 +16,7 @@ export const modern: Dialect = {
       case 'subscribe':
         return subscribe(connection, message.id as string, message.payload as SubscribePayload);
       case 'complete':
-        return connection.cancel(JSON.stringify(message.id));
+        return connection.operations.cancel(JSON.stringify(message.id));
       default:
         // Empty text is what the engine answers with 4400; the server's own types would make it throw (4500).
         return connection.forward('');
@@ -40,15 +40,15 @@ function subscribe(connection: Connection, id: string, payload: SubscribePayload
     return;
   }
   const key = JSON.stringify(id);
-  const live = connection.find(key);
+  const live = connection.operations.find(key);
   // The engine refuses: an id in use (4409), anything before the acknowledgement (4401).
   if (live !== undefined) {
-    connection.subscribe(live.id);
+    connection.operations.subscribe(live.id);
     return;
   }
   if (!connection.ready) {
-    connection.subscribe('early');
+    connection.operations.subscribe('early');
     return;
   }
-  connection.begin(key, payload);
+  connection.operations.begin(key, payload);
 }

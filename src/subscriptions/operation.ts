@@ -95,7 +95,7 @@ export class Operation implements Envelope, ExecutionInputs, AsyncIterableIterat
   retire(): void {
     if (!this.live) return;
     this.live = false;
-    this.connection.forget(this);
+    this.connection.operations.forget(this);
     this.release?.();
     this.release = undefined;
   }
