@@ -1,0 +1,40 @@
+import { randomUUID } from 'node:crypto';
+import { constants, open, unlink } from 'node:fs';
+import { join } from 'node:path';
+
+/** Linux's `__O_TMPFILE`, which Node does not name; the kernel wants it together with O_DIRECTORY. */
+const TMPFILE = 0o20000000 | constants.O_DIRECTORY | constants.O_RDWR;
+/** libuv's UV_FS_O_TEMPORARY: Windows deletes the file when its last handle closes, however the process ends. */
+const DELETE_ON_CLOSE = 0x40 | constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
+const EXCLUSIVE = constants.O_RDWR | constants.O_CREAT | constants.O_EXCL;
+const OWNER_ONLY = 0o600;
+
+type Opened = (error: Error | null, fd: number) => void;
+
+/** Opens a temporary file that has no name, so that nothing is left behind even after SIGKILL. */
+export function openNameless(directory: string, opened: Opened): void {
+  if (process.platform === 'win32') open(randomPath(directory), DELETE_ON_CLOSE, OWNER_ONLY, opened);
+  else if (process.platform === 'linux') openTmpfile(directory, opened);
+  else openUnlinked(directory, opened);
+}
+
+function openTmpfile(directory: string, opened: Opened): void {
+  open(directory, TMPFILE, OWNER_ONLY, (error, fd) => {
+    // Some file systems know no O_TMPFILE (NFS, old overlays).
+    if (error !== null) openUnlinked(directory, opened);
+    else opened(null, fd);
+  });
+}
+
+/** Elsewhere: an unguessable name that exists only between two system calls. */
+export function openUnlinked(directory: string, opened: Opened): void {
+  const path = randomPath(directory);
+  open(path, EXCLUSIVE, OWNER_ONLY, (error, fd) => {
+    if (error !== null) opened(error, -1);
+    else unlink(path, () => opened(null, fd));
+  });
+}
+
+function randomPath(directory: string): string {
+  return join(directory, `espalier-${randomUUID()}`);
+}
