@@ -4,7 +4,9 @@ import { settleHttp } from '../src/graphql/http-settings.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
 import type { GraphQLHandler, GraphQLOptions, SchemaSource } from '../types/graphql.ts';
 
+export { Upload } from '../src/uploads/scalar.ts';
 export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
+export type { UploadedFile, UploadedFileInfo, UploadOptions, UploadReadOptions } from '../types/uploads.ts';
 
 /** The HTTP methods `graphqlHTTP` can be mounted for. */
 export const Method = { GET: 'GET', POST: 'POST', HEAD: 'HEAD' } as const;

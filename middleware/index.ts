@@ -8,6 +8,7 @@ export type {
   Subscriptions,
   WebSocketLike,
 } from '../types/subscriptions.ts';
-export { graphqlHTTP, Method } from './graphql.ts';
+export type { UploadedFile, UploadedFileInfo, UploadOptions, UploadReadOptions } from '../types/uploads.ts';
+export { graphqlHTTP, Method, Upload } from './graphql.ts';
 export { createServer } from './server.ts';
 export { attachSubscriptions } from './subscriptions.ts';
