@@ -1,0 +1,199 @@
+import type { Readable } from 'node:stream';
+import type { UploadedFileInfo } from '../../types/uploads.ts';
+import { HttpError } from '../http/error.ts';
+import { createUploadedFile } from './file.ts';
+import { cleanFilename } from './filename.ts';
+import type { FilePart, FormHandlers } from './form.ts';
+import { type CheckOperations, makePlan, type Plan, readMap, readOperations, tooManyFiles } from './plan.ts';
+import { readerError, refusalOf, storageError } from './refusal.ts';
+import type { UploadSettings } from './settings.ts';
+import { Spool } from './spool.ts';
+
+/** How an intake comes to its end: with operations to run, or a refusal. */
+export interface IntakeOutcome {
+  run(operations: unknown): void;
+  refuse(error: Error): void;
+}
+
+/** Takes in one form: text parts become the plan, file parts go into spools and to their places in the operations. */
+export class Intake implements FormHandlers {
+  readonly #settings: UploadSettings;
+  readonly #check: CheckOperations;
+  readonly #outcome: IntakeOutcome;
+  readonly #spools = new Map<string, Spool>();
+  #operations: unknown;
+  #map: Record<string, string[]> | undefined;
+  #plan: Plan | undefined;
+  #running = false;
+  #over = false;
+
+  constructor(settings: UploadSettings, check: CheckOperations, outcome: IntakeOutcome) {
+    this.#settings = settings;
+    this.#check = check;
+    this.#outcome = outcome;
+  }
+
+  field(name: string | undefined, value: string, truncated: boolean): void {
+    this.#guard(() => {
+      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' });
+      if (truncated) throw fieldTooLarge(name, this.#settings.maxFieldSize);
+      if (name === 'operations') {
+        if (this.#operations !== undefined) throw duplicate(name);
+        this.#operations = readOperations(value);
+        this.#check(this.#operations);
+      } else if (name === 'map') {
+        if (this.#map !== undefined) throw duplicate(name);
+        this.#map = readMap(value, this.#settings.maxFiles);
+      } else if (this.#plan?.files.has(name)) throw withoutFilename(name);
+      this.#prepare();
+    });
+  }
+
+  unnamed(name: string | undefined): void {
+    this.#guard(() => {
+      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' });
+      if (this.#plan === undefined || this.#plan.files.has(name)) throw withoutFilename(name);
+    });
+  }
+
+  file(part: FilePart, stored: () => void): void {
+    part.stream.on('error', () => {});
+    this.#guard(() => {
+      if (this.#plan === undefined) throw early();
+      const slots = this.#plan.files.get(part.fieldname);
+      // Not in the map, or there already: received and thrown away.
+      if (slots === undefined || this.#spools.has(part.fieldname)) {
+        part.stream.on('end', stored).resume();
+        return;
+      }
+      const info = describe(part);
+      if (!this.#settings.accept(info)) throw notAccepted(info);
+      const spool = new Spool(this.#settings);
+      this.#spools.set(part.fieldname, spool);
+      const file = createUploadedFile(info, spool);
+      for (const { holder, key } of slots) holder[key] = file;
+      this.#store(part.stream, spool, info, stored);
+      if (this.#settings.streaming) this.#runWhenReady();
+    });
+  }
+
+  end(): void {
+    this.#guard(() => {
+      if (this.#operations === undefined) throw missing('operations');
+      if (this.#map === undefined) throw missing('map');
+      const absent = [...(this.#plan as Plan).files.keys()].find((name) => !this.#spools.has(name));
+      if (absent !== undefined) throw fileMissing(absent);
+      this.#runWhenReady();
+    });
+  }
+
+  fail(error: unknown): void {
+    const tooMany = (error as { code?: unknown }).code === 'LIMIT_FILE_COUNT';
+    this.#guard(() => {
+      throw tooMany ? tooManyFiles(this.#settings.maxFiles) : refusalOf(error);
+    });
+  }
+
+  /** Nothing more is taken in; files that did not come whole fail for those who read them. */
+  stop(error: Error): void {
+    this.#over = true;
+    for (const spool of this.#spools.values()) {
+      if (!spool.complete) spool.fail(readerError(error));
+    }
+  }
+
+  /** Gives up everything received. */
+  release(): void {
+    this.#over = true;
+    for (const spool of this.#spools.values()) spool.release();
+  }
+
+  #guard(step: () => void): void {
+    if (this.#over) return;
+    try {
+      step();
+    } catch (error) {
+      this.#outcome.refuse(error as Error);
+    }
+  }
+
+  #prepare(): void {
+    if (this.#plan !== undefined || this.#operations === undefined || this.#map === undefined) return;
+    this.#plan = makePlan(this.#operations, this.#map);
+    if (this.#settings.streaming) this.#runWhenReady();
+  }
+
+  #runWhenReady(): void {
+    if (this.#running || this.#plan === undefined || this.#spools.size < this.#plan.files.size) return;
+    this.#running = true;
+    this.#outcome.run(this.#operations);
+  }
+
+  #store(stream: Readable, spool: Spool, info: UploadedFileInfo, stored: () => void): void {
+    const { maxFileSize } = this.#settings;
+    spool.onRoom = () => {
+      stream.resume();
+    };
+    stream.on('data', (chunk: Buffer) => {
+      if (this.#over) return;
+      if (spool.size + chunk.length > maxFileSize) this.#outcome.refuse(fileTooLarge(info, maxFileSize));
+      else if (!spool.write(chunk)) stream.pause();
+    });
+    stream.on('end', () =>
+      spool.end(() => {
+        if (spool.complete) stored();
+        else if (!this.#over) this.#outcome.refuse(storageError(spool.error as Error));
+      }),
+    );
+  }
+}
+
+function describe(part: FilePart): UploadedFileInfo {
+  return {
+    filename: cleanFilename(part.originalname),
+    mimetype: part.mimetype,
+    encoding: part.encoding,
+    fieldName: part.fieldname,
+  };
+}
+
+function duplicate(name: string): HttpError {
+  return new HttpError(400, `Multipart field "${name}" is given twice`, { code: 'BAD_MULTIPART' });
+}
+
+function missing(name: string): HttpError {
+  return new HttpError(400, `Multipart field "${name}" is missing`, { code: 'BAD_MULTIPART' });
+}
+
+function early(): HttpError {
+  return new HttpError(400, 'Files must come after the fields "operations" and "map"', {
+    code: 'BAD_MULTIPART',
+  });
+}
+
+function withoutFilename(name: string): HttpError {
+  return new HttpError(400, `The part "${name.slice(0, 80)}" has no filename`, { code: 'BAD_MULTIPART' });
+}
+
+function fileMissing(name: string): HttpError {
+  return new HttpError(400, `The file "${name.slice(0, 80)}" of the "map" is missing`, {
+    code: 'FILE_MISSING',
+  });
+}
+
+function fileTooLarge(info: UploadedFileInfo, limit: number): HttpError {
+  const name = info.fieldName.slice(0, 80);
+  return new HttpError(413, `The file "${name}" is larger than ${limit} bytes`, { code: 'FILE_TOO_LARGE' });
+}
+
+function fieldTooLarge(name: string, limit: number): HttpError {
+  const message = `Multipart field "${name.slice(0, 80)}" is larger than ${limit} bytes`;
+  return new HttpError(413, message, { code: 'FIELD_TOO_LARGE' });
+}
+
+function notAccepted(info: UploadedFileInfo): HttpError {
+  const name = info.fieldName.slice(0, 80);
+  return new HttpError(415, `The file "${name}" is of a type that is not accepted`, {
+    code: 'FILE_NOT_ACCEPTED',
+  });
+}
