@@ -12,6 +12,7 @@ import type {
 import type { ConnectRequest, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
+import type { UploadOptions } from './uploads.ts';
 
 /** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -86,6 +87,10 @@ export interface GraphQLOptions extends GraphQLCoreOptions {
   graphiql?: GraphiQLOption<GraphQLRequest>;
   /** What a request may ask for. */
   limits?: GraphQLLimits;
+  /** Uploads by the GraphQL multipart request specification; `false` answers them 415 with nothing parsed. @default true */
+  multipartUploadsEnabled?: boolean;
+  /** Limits of uploads, and how they are received. */
+  uploads?: UploadOptions;
   /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[];
 }

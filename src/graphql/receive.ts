@@ -2,9 +2,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import { readBody } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
+import { receiveUploads } from '../uploads/receive.ts';
+import { settleUploads } from '../uploads/settings.ts';
+import { operationsOf } from './batch.ts';
 import type { Guard } from './guard.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { createTypeReader, GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
+import { paramsOfBody } from './params.ts';
 
 /** Reads the JSON value a POST carries, from wherever it is: the stream, or what a parser in front left. */
 export type Receive = (req: ConnectRequest, res: ServerResponse) => MaybePromise<unknown>;
@@ -14,11 +18,12 @@ export type Receive = (req: ConnectRequest, res: ServerResponse) => MaybePromise
  *
  * @throws HttpError for everything that is no JSON body within the limits.
  */
-export function createReceive(settings: HttpSettings, _guard: Guard): Receive {
+export function createReceive(settings: HttpSettings, guard: Guard): Receive {
   const kindOf = createTypeReader();
   // A byte order mark is dropped, broken UTF-8 refused; bytes are decoded once, so that no character is ever split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const { limits, inflate } = settings;
+  const { limits, inflate, multipartUploadsEnabled } = settings;
+  const uploads = settleUploads(settings.uploads);
 
   function parse(bytes: Buffer): unknown {
     let text: string;
@@ -30,8 +35,19 @@ export function createReceive(settings: HttpSettings, _guard: Guard): Receive {
     return parseJson(text);
   }
 
-  return (req) => {
+  /** Everything of `operations` that needs no file to be refused. */
+  function checkOperations(operations: unknown): void {
+    operationsOf(operations, settings).list.forEach(paramsOfBody);
+  }
+
+  async function receiveForm(req: ConnectRequest, res: ServerResponse): Promise<unknown> {
+    guard.multipart(req);
+    return (await receiveUploads(req, res, uploads, checkOperations)).operations;
+  }
+
+  return (req, res) => {
     const kind = isRepeated(req) ? 'other' : kindOf(req.headers['content-type']);
+    if (kind === 'multipart' && multipartUploadsEnabled) return receiveForm(req, res);
     if (kind !== 'json') throw unsupported(kind);
     const { body } = req;
     if (isParsed(req)) {
