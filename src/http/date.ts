@@ -1,0 +1,32 @@
+const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
+const TIME = '(\\d\\d):(\\d\\d):(\\d\\d)';
+// RFC 9110 §5.6.7: the fixed form, and the two obsolete ones that a recipient must still accept.
+const FIXED = new RegExp(`^[A-Z][a-z]{2}, (\\d\\d) ([A-Z][a-z]{2}) (\\d{4}) ${TIME} GMT$`);
+const RFC_850 = new RegExp(`^[A-Z][a-z]{5,8}, (\\d\\d)-([A-Z][a-z]{2})-(\\d\\d) ${TIME} GMT$`);
+const ASCTIME = new RegExp(`^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \\d]\\d) ${TIME} (\\d{4})$`);
+
+/** Milliseconds of an HTTP date, or undefined when it is none. */
+export function parseHttpDate(text: string): number | undefined {
+  let match = FIXED.exec(text);
+  if (match !== null) return toTime(Number(match[3]), match[2], match[1], match.slice(4));
+  match = RFC_850.exec(text);
+  if (match !== null) return toTime(fullYear(Number(match[3])), match[2], match[1], match.slice(4));
+  match = ASCTIME.exec(text);
+  if (match !== null) return toTime(Number(match[6]), match[1], match[2], match.slice(3, 6));
+  return undefined;
+}
+
+function toTime(year: number, month = '', day = '', time: readonly string[] = []): number | undefined {
+  const index = MONTHS.indexOf(month);
+  if (index < 0 || index % 3 !== 0) return undefined;
+  const [hours, minutes, seconds] = time.map(Number) as [number, number, number];
+  if (Number(day) < 1 || Number(day) > 31 || hours > 23 || minutes > 59 || seconds > 60) return undefined;
+  return Date.UTC(year, index / 3, Number(day), hours, minutes, seconds);
+}
+
+/** Two digits that seem more than 50 years ahead belong to the past century. */
+function fullYear(short: number): number {
+  const now = new Date().getUTCFullYear();
+  const year = now - (now % 100) + short;
+  return year > now + 50 ? year - 100 : year;
+}
