@@ -11,4 +11,6 @@ export type {
 export type { UploadedFile, UploadedFileInfo, UploadOptions, UploadReadOptions } from '../types/uploads.ts';
 export { graphqlHTTP, Method, Upload } from './graphql.ts';
 export { createServer } from './server.ts';
+export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from './static.ts';
+export { staticFiles } from './static.ts';
 export { attachSubscriptions } from './subscriptions.ts';

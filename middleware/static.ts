@@ -1,0 +1,24 @@
+import { settleRoot } from '../src/static/root.ts';
+import { settleStatic } from '../src/static/settings.ts';
+import { createSite } from '../src/static/site.ts';
+import type { Middleware } from '../types/connect.ts';
+import type { StaticFilesOptions } from '../types/static.ts';
+
+export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../types/static.ts';
+
+/**
+ * Serves the files of a directory: strong tags from their content, 304s and hot files from memory, never
+ * staler than the request.
+ *
+ * @param dir - a path or `file:` URL; it must exist, else an error with code `ERR_STATIC_ROOT` is thrown here
+ * @param options - a bare boolean is `{ html }`
+ * @example
+ * app.use('/static', staticFiles('public'));
+ * app.use(staticFiles('site', true));
+ */
+export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
+  const site = createSite(settleRoot(dir), settleStatic(options));
+  return function staticFilesMiddleware(req, res, next) {
+    site(req, res, next);
+  };
+}

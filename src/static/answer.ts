@@ -1,0 +1,75 @@
+import { parseAcceptEncoding } from '../http/accept-encoding.ts';
+import { parseHttpDate } from '../http/date.ts';
+import { checkPreconditions, rangeIsCurrent, type Validators } from '../http/preconditions.ts';
+import { type ByteRange, parseRanges } from '../http/ranges.ts';
+import { sendRanges, sendWhole } from './body.ts';
+import type { Entry } from './entry.ts';
+import type { Exchange, Means } from './exchange.ts';
+import { isTouched, writeHead } from './head.ts';
+import { refuse } from './refuse.ts';
+import type { Representation } from './representation.ts';
+
+/** Answers a GET or HEAD with a file: negotiation, preconditions in their order, ranges, body. */
+export function answerFile(exchange: Exchange, entry: Entry, means: Means): void {
+  const { req, res } = exchange;
+  const { setHeaders } = means.settings;
+  if (setHeaders !== undefined && entry.stat !== undefined) setHeaders(res, entry.path, entry.stat);
+  const chosen = choose(entry, req.headers['accept-encoding']);
+  if (chosen === undefined) refuse(exchange, 406, { Vary: 'Accept-Encoding' });
+  else answerWith(exchange, chosen, means);
+}
+
+function answerWith(exchange: Exchange, chosen: Representation, means: Means): void {
+  const { req, res } = exchange;
+  const touched = isTouched(res);
+  const validators = touched ? validatorsOf(exchange, chosen) : chosen;
+  const verdict = checkPreconditions(req.headers, validators);
+  if (verdict === 'failed') refuse(exchange, 412);
+  else if (verdict === 'not-modified') {
+    writeHead(res, 304, chosen.shared, touched);
+    res.end();
+  } else {
+    const ranges = rangesOf(exchange, chosen, validators);
+    if (ranges === undefined) sendWhole(exchange, chosen, means, touched);
+    else sendRanges(exchange, chosen, ranges, means);
+  }
+}
+
+/** Best coding by the client's weights, then by our order; undefined when it refuses all of them. */
+function choose(entry: Entry, header: string | undefined): Representation | undefined {
+  if (entry.coded.length === 0) return entry.plain;
+  const preference = parseAcceptEncoding(header);
+  let best: Representation | undefined;
+  let weight = 0;
+  for (const candidate of [...entry.coded, entry.plain]) {
+    const liked = preference(candidate.facts.coding ?? 'identity');
+    if (liked > weight) {
+      best = candidate;
+      weight = liked;
+    }
+  }
+  return best;
+}
+
+/** A tag or date that somebody set before us, or in `setHeaders`, is the one that will be sent: so it is the one that counts. */
+function validatorsOf({ res }: Exchange, representation: Representation): Validators {
+  const tag = res.getHeader('ETag');
+  const modified = res.getHeader('Last-Modified');
+  return {
+    tag: typeof tag === 'string' ? tag : representation.tag,
+    modified: typeof modified === 'string' ? parseHttpDate(modified) : representation.modified,
+  };
+}
+
+/** The ranges to answer; undefined: the whole. Range is defined for GET alone (RFC 9110 §14.2). */
+function rangesOf(
+  { req }: Exchange,
+  { facts }: Representation,
+  validators: Validators,
+): ByteRange[] | undefined {
+  const { range } = req.headers;
+  if (range === undefined || !facts.acceptRanges || req.method !== 'GET') return undefined;
+  const ifRange = req.headers['if-range'];
+  if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
+  return parseRanges(range, facts.size);
+}

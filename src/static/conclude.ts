@@ -1,0 +1,64 @@
+import { refusals } from '../debug.ts';
+import { answerFile } from './answer.ts';
+import type { Entry } from './entry.ts';
+import type { Exchange, Means } from './exchange.ts';
+import { meansBusy } from './file-errors.ts';
+import { addVary, isOver } from './head.ts';
+import type { Found } from './load.ts';
+import { isNavigation } from './navigation.ts';
+import { lastSegment, redirectToSlash } from './redirect.ts';
+import { refuse, refuseBusy } from './refuse.ts';
+import type { Settings } from './settings.ts';
+
+/** Ends an exchange with what its path led to. */
+export function concludeWith(
+  exchange: Exchange,
+  error: unknown,
+  found: Found | undefined,
+  means: Means,
+): void {
+  if (isOver(exchange.res)) return;
+  if (found === undefined) concludeFailed(exchange, error);
+  else if (found.kind === 'entry') answerGuarded(exchange, found, means);
+  else if (found.kind === 'busy') refuseBusy(exchange);
+  else if (found.kind === 'missing') concludeMissing(exchange, found.why, means);
+  else if (means.settings.redirect) redirectToSlash(exchange, lastSegment(exchange.slot.key));
+  else miss(exchange, 'a directory', means.settings);
+}
+
+function concludeFailed(exchange: Exchange, error: unknown): void {
+  if (meansBusy(error)) refuseBusy(exchange);
+  else exchange.next(error);
+}
+
+function concludeMissing(exchange: Exchange, why: string, means: Means): void {
+  const { fallback } = means.settings;
+  const { key } = exchange.slot;
+  if (fallback === undefined || key === fallback || !isNavigation(exchange.req, key)) {
+    miss(exchange, why, means.settings);
+    return;
+  }
+  // Whether this URL is a page or a 404 depends on who asks.
+  addVary(exchange.res, 'Accept, Sec-Fetch-Mode');
+  means.askFor(exchange, fallback);
+}
+
+/** What a hook throws, and what we get wrong, goes to the app's error handlers. */
+export function answerGuarded(exchange: Exchange, entry: Entry, means: Means): void {
+  try {
+    answerFile(exchange, entry, means);
+  } catch (error) {
+    exchange.next(error);
+  }
+}
+
+/** Nothing for us to answer: on to the next middleware, or 404. */
+export function miss(
+  exchange: Pick<Exchange, 'req' | 'res' | 'next'>,
+  why: string,
+  settings: Settings,
+): void {
+  refusals.static('%s %j: %s', exchange.req.method, exchange.req.url, why);
+  if (settings.fallthrough) exchange.next();
+  else refuse(exchange, 404);
+}

@@ -1,0 +1,48 @@
+import { ServerResponse } from 'node:http';
+import type { HeaderList } from './representation.ts';
+
+/** Whether the answer was begun elsewhere, or nobody waits for it any more. */
+export function isOver(res: ServerResponse): boolean {
+  return res.headersSent || res.writableEnded || res.destroyed;
+}
+
+/**
+ * Whether somebody in front of us set headers, or wrapped `writeHead` to do so at the last moment. Older versions of
+ * on-headers (morgan, compression, sessions) turn a flat list of headers into garbage, so they get none.
+ */
+export function isTouched(res: ServerResponse): boolean {
+  return res.writeHead !== ServerResponse.prototype.writeHead || res.getHeaderNames().length > 0;
+}
+
+/** Sets the status and headers; what is set already stays, but for the framing of the body, which only we know. */
+export function setHead(res: ServerResponse, status: number, headers: HeaderList): void {
+  res.statusCode = status;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    const value = headers[i + 1] as string;
+    if (name === 'Vary') addVary(res, value);
+    else if (isFraming(name) || !res.hasHeader(name)) res.setHeader(name, value);
+  }
+}
+
+/** Writes the head in the cheapest form that is safe for this response. */
+export function writeHead(res: ServerResponse, status: number, headers: HeaderList, touched: boolean): void {
+  if (touched) setHead(res, status, headers);
+  else res.writeHead(status, headers as string[]);
+}
+
+function isFraming(name: string): boolean {
+  return name === 'Content-Length' || name === 'Content-Range' || name === 'Content-Encoding';
+}
+
+/** Adds to `Vary` what it does not name yet. */
+export function addVary(res: ServerResponse, value: string): void {
+  const present = res.getHeader('Vary');
+  if (present === undefined) return void res.setHeader('Vary', value);
+  const names = String(present)
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
+  if (names.includes('*')) return;
+  const missing = value.split(', ').filter((name) => !names.includes(name.toLowerCase()));
+  if (missing.length > 0) res.setHeader('Vary', `${present}, ${missing.join(', ')}`);
+}

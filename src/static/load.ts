@@ -1,0 +1,72 @@
+import type { Entry } from './entry.ts';
+import { type LocatedFile, locate, type Missing } from './locate.ts';
+import { mediaTypeOf } from './media-type.ts';
+import { type Representation, represent } from './representation.ts';
+import type { Settings } from './settings.ts';
+import { type Snapshot, takeSnapshot } from './snapshot.ts';
+import { findCoded } from './variants.ts';
+
+/** What a path below the mount turned out to be. */
+export type Found = Entry | { readonly kind: 'directory' } | Missing | Busy;
+
+/** The file kept changing while it was read. */
+export interface Busy {
+  readonly kind: 'busy';
+}
+
+const ATTEMPTS = 8;
+
+/** Resolves, opens, reads and tags what `key` leads to, from one descriptor, until nothing changed meanwhile. */
+export async function load(root: string, key: string, settings: Settings): Promise<Found> {
+  for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
+    const located = await locate(root, key, settings);
+    if (located.kind !== 'file') return located;
+    const snapshot = await takeSnapshot(located.realPath, settings);
+    if (snapshot === 'not-a-file') return { kind: 'missing', why: 'not a regular file' };
+    if (snapshot !== undefined) return assemble(root, key, located, snapshot, settings);
+  }
+  return { kind: 'busy' };
+}
+
+async function assemble(
+  root: string,
+  key: string,
+  located: LocatedFile,
+  snapshot: Snapshot,
+  settings: Settings,
+): Promise<Entry> {
+  const siblings = await findCoded(root, located, snapshot.identity, settings);
+  const vary = siblings.coded.length > 0 ? 'Accept-Encoding' : undefined;
+  const describeAs = (read: Snapshot, realPath: string, coding: string | undefined): Representation =>
+    represent(
+      {
+        coding,
+        type: mediaTypeOf(located.path),
+        size: Number(read.identity.size),
+        cacheControl: settings.cacheControl(key),
+        vary,
+        acceptRanges: settings.acceptRanges,
+      },
+      { realPath, identity: read.identity, body: read.body },
+      {
+        tag: coding === undefined ? read.tag : read.tag?.replace(/"$/, `-${coding}"`),
+        modified: settings.lastModified ? Number(read.identity.mtimeNs / 1_000_000_000n) * 1000 : undefined,
+      },
+    );
+  const plain = describeAs(snapshot, located.realPath, undefined);
+  const coded = siblings.coded.map((sibling) =>
+    describeAs(sibling.snapshot, sibling.realPath, sibling.coding),
+  );
+  const all = [snapshot, ...siblings.coded.map((sibling) => sibling.snapshot)];
+  return {
+    kind: 'entry',
+    path: located.path,
+    witnesses: [...located.witnesses, ...siblings.witnesses],
+    plain,
+    coded,
+    stat: snapshot.stat,
+    bytes: all.reduce((sum, { body }) => sum + (body?.length ?? 0), 0),
+    young: all.some((read) => read.young),
+    changedAt: Math.max(...all.map(({ identity }) => Number(identity.ctimeNs / 1_000_000n))),
+  };
+}

@@ -1,0 +1,112 @@
+import { fstat, read } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
+import { ServerResponse } from 'node:http';
+import type { Chunks } from './chunks.ts';
+import type { Identity } from './identity.ts';
+import type { Section } from './parts.ts';
+
+/** An open file of a known version. */
+export interface Source {
+  readonly handle: FileHandle;
+  readonly identity: Identity & { readonly nlink: bigint };
+}
+
+/** What to send of it. */
+export interface Cargo {
+  readonly sections: readonly Section[];
+  readonly tail: Buffer | undefined;
+}
+
+/**
+ * Reads a file and writes it to a response, one chunk in flight, so a slow reader costs one chunk. Closes the file,
+ * whatever happens. Before the last bytes leave, the file is looked at once more: a body that is not wholly of the
+ * version its headers name ends the connection, and so never looks complete.
+ */
+export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: Chunks): void {
+  const { fd } = source.handle;
+  const own = chunks.take();
+  // A wrapped `write` (a body logger, a compressor) may keep what it is given: it gets buffers of its own.
+  const mayReuse = res.write === ServerResponse.prototype.write;
+  let index = 0;
+  let position = cargo.sections[0]?.start ?? 0;
+  let reading = false;
+  let over = false;
+
+  function stop(): void {
+    if (over) return;
+    over = true;
+    if (!reading) release();
+  }
+
+  function release(): void {
+    chunks.give(own);
+    // The descriptor is ours alone: closing it can only fail after it has been freed.
+    source.handle.close().catch(() => {});
+  }
+
+  function fail(): void {
+    res.destroy();
+    stop();
+  }
+
+  function enter(section: Section): void {
+    position = section.start;
+    if (section.before === undefined) readOn();
+    else res.write(section.before, proceed);
+  }
+
+  function proceed(error: Error | null | undefined): void {
+    if (error) stop();
+    else if (!over) readOn();
+  }
+
+  function readOn(): void {
+    const section = cargo.sections[index] as Section;
+    if (position <= section.end) {
+      readChunk(section);
+      return;
+    }
+    index++;
+    const following = cargo.sections[index];
+    if (following !== undefined) enter(following);
+  }
+
+  function readChunk(section: Section): void {
+    const target = mayReuse ? own : Buffer.allocUnsafeSlow(own.length);
+    const wanted = Math.min(target.length, section.end - position + 1);
+    reading = true;
+    read(fd, target, 0, wanted, position, (error, count) => {
+      reading = false;
+      if (over) return release();
+      // Nothing more to read though more was promised: the file was truncated.
+      if (error !== null || count === 0) return fail();
+      position += count;
+      const bytes = count === target.length ? target : target.subarray(0, count);
+      const isLast = position > section.end && index === cargo.sections.length - 1;
+      if (isLast) confirm(bytes);
+      else res.write(bytes, proceed);
+    });
+  }
+
+  function confirm(bytes: Buffer): void {
+    reading = true;
+    fstat(fd, { bigint: true }, (error, now) => {
+      reading = false;
+      if (over) return release();
+      if (error !== null || hasChanged(source.identity, now)) return fail();
+      if (cargo.tail === undefined) return void res.end(bytes, stop);
+      res.write(bytes);
+      res.end(cargo.tail, stop);
+    });
+  }
+
+  res.once('close', stop);
+  if (res.destroyed) stop();
+  else enter(cargo.sections[0] as Section);
+}
+
+/** Whether the bytes may differ. A new ctime together with a new link count is only an atomic replacement of the name. */
+function hasChanged(then: Source['identity'], now: Source['identity']): boolean {
+  if (then.size !== now.size || then.mtimeNs !== now.mtimeNs) return true;
+  return then.ctimeNs !== now.ctimeNs && then.nlink === now.nlink;
+}

@@ -1,0 +1,19 @@
+import { statSync } from 'node:fs';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { optionError, show } from '../options/settle.ts';
+
+/** The absolute path of the directory to serve; it must exist now. */
+export function settleRoot(dir: unknown): string {
+  if (typeof dir !== 'string' && !(dir instanceof URL)) {
+    throw optionError(
+      `staticFiles: the directory must be a path or a file: URL, not ${show(dir)}`,
+      'static-files',
+    );
+  }
+  const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
+  const found = statSync(path, { throwIfNoEntry: false });
+  if (found?.isDirectory() === true) return path;
+  const why = found === undefined ? 'does not exist' : 'is not a directory';
+  throw Object.assign(new Error(`staticFiles: ${path} ${why}`), { code: 'ERR_STATIC_ROOT', path });
+}

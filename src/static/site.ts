@@ -1,0 +1,74 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { createChunks } from './chunks.ts';
+import { answerGuarded, concludeWith, miss } from './conclude.ts';
+import type { Exchange, Means } from './exchange.ts';
+import { createLookups } from './lookups.ts';
+import { createMemory, type Slot } from './memory.ts';
+import { mountWithoutSlash, redirectToSlash } from './redirect.ts';
+import { refuse } from './refuse.ts';
+import type { Settings } from './settings.ts';
+import { hasDotSegment, parseTarget } from './target.ts';
+
+/** Answers one request, or calls `next`. */
+export type Site = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
+
+// Read buffers of all transfers together.
+const TRANSFER_MEMORY = 32 << 20;
+
+/** A directory, served. */
+export function createSite(root: string, settings: Settings): Site {
+  const memory = createMemory(settings.cache);
+  const ask = createLookups(root, settings, memory, (exchange, error, found) =>
+    concludeWith(exchange, error, found, means),
+  );
+  const means: Means = {
+    settings,
+    chunks: createChunks(TRANSFER_MEMORY),
+    askFor(exchange, key) {
+      exchange.slot = memory.slotOf(key);
+      ask(exchange);
+    },
+  };
+
+  function serve(req: ConnectRequest, res: ServerResponse, next: NextFunction, slot: Slot): void {
+    slot.used = true;
+    const exchange: Exchange = { req, res, next, slot, restarts: 0, scope: new AsyncResource('espalier') };
+    const { entry } = slot;
+    if (entry !== undefined && slot.trustedUntil > performance.now()) answerGuarded(exchange, entry, means);
+    else ask(exchange);
+  }
+
+  return (req, res, next) => {
+    if (req.method !== 'GET' && req.method !== 'HEAD') return otherMethod(req, res, next, settings);
+    const url = req.url ?? '';
+    const query = url.indexOf('?');
+    // Most requests ask for a path that is known, spelled as it is known.
+    const known = memory.peek(query < 0 ? url : url.slice(0, query));
+    if (known?.literal === true) return serve(req, res, next, known);
+    const key = admit({ req, res, next }, settings);
+    if (key !== undefined) serve(req, res, next, memory.slotOf(key));
+  };
+}
+
+function otherMethod(req: ConnectRequest, res: ServerResponse, next: NextFunction, settings: Settings): void {
+  if (settings.fallthrough) next();
+  else refuse({ req, res }, 405, { Allow: 'GET, HEAD' });
+}
+
+/** The path below the mount that is asked for; undefined when the request has been answered or passed on instead. */
+function admit(asked: Pick<Exchange, 'req' | 'res' | 'next'>, settings: Settings): string | undefined {
+  const target = parseTarget(asked.req.url ?? '', settings.windows);
+  if ('refusal' in target) return void miss(asked, target.refusal, settings);
+  const { path } = target;
+  if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
+    return void (settings.dotfiles === 'deny' ? refuse(asked, 403) : miss(asked, 'a dotfile', settings));
+  }
+  if (settings.html) {
+    const mount = path === '/' && settings.redirect ? mountWithoutSlash(asked.req) : undefined;
+    return mount === undefined ? path : void redirectToSlash(asked, mount);
+  }
+  const file = path.endsWith('/') ? path.slice(0, -1) : path;
+  return file === '' ? void miss(asked, 'the root directory', settings) : file;
+}

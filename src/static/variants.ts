@@ -1,0 +1,38 @@
+import type { Precompressed } from '../../types/static.ts';
+import type { Identity } from './identity.ts';
+import { contain, type LocatedFile, look, type Witness } from './locate.ts';
+import type { Settings } from './settings.ts';
+import { type Snapshot, takeSnapshot } from './snapshot.ts';
+
+const EXTENSIONS: Readonly<Record<Precompressed, string>> = { br: '.br', zstd: '.zst', gzip: '.gz' };
+
+/** A file that lies compressed beside its source. */
+export interface Sibling {
+  readonly coding: Precompressed;
+  readonly realPath: string;
+  readonly snapshot: Snapshot;
+}
+
+/** The siblings of a file that may stand in for it, best coding first, and every look taken. */
+export async function findCoded(
+  root: string,
+  source: LocatedFile,
+  identity: Identity,
+  settings: Settings,
+): Promise<{ coded: Sibling[]; witnesses: Witness[] }> {
+  const coded: Sibling[] = [];
+  const witnesses: Witness[] = [];
+  for (const coding of settings.precompressed) {
+    const path = source.path + EXTENSIONS[coding];
+    const found = await look(path);
+    witnesses.push({ path, identity: found });
+    // Older than its source: made from another version, or planted.
+    if (found === undefined || !found.isFile() || found.mtimeNs < identity.mtimeNs) continue;
+    const located = await contain(root, path, settings.follow, []);
+    if (located.kind === 'missing') continue;
+    const snapshot = await takeSnapshot(located.realPath, settings);
+    if (snapshot === undefined || snapshot === 'not-a-file') continue;
+    coded.push({ coding, realPath: located.realPath, snapshot });
+  }
+  return { coded, witnesses };
+}

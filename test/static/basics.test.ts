@@ -1,0 +1,127 @@
+import { pathToFileURL } from 'node:url';
+import { staticFiles } from '../../middleware/static.ts';
+import { eachExpress } from '../express.ts';
+import { get, listen, makeFolder } from './fixture.ts';
+
+const folder = makeFolder({
+  'www/a.txt': '0123456789',
+  'www/app.css': 'body{}',
+  'www/empty.txt': '',
+  'www/large.bin': Buffer.alloc(600_000, 'x'),
+  'www/page/index.html': '<h1>page</h1>',
+  'www/index.html': '<h1>home</h1>',
+  'www/no-extension': '<script>alert(1)</script>',
+  'second/b.txt': 'second',
+});
+const root = `${folder}/www`;
+
+eachExpress((express) => {
+  let port: number;
+  let pages: number;
+
+  beforeAll(async () => {
+    const app = express();
+    app.use('/static', staticFiles(root));
+    app.use('/static', staticFiles(`${folder}/second`));
+    port = await listen(app);
+    const site = express();
+    site.use('/site', staticFiles(root, true));
+    site.use(staticFiles(root, true));
+    pages = await listen(site);
+  });
+
+  it('answers a file with its type and a strong tag', async () => {
+    const answer = await get(port, '/static/app.css');
+    expect(answer.status).toBe(200);
+    expect(answer.text).toBe('body{}');
+    expect(answer.headers).toMatchObject({
+      'content-type': 'text/css; charset=utf-8',
+      'content-length': '6',
+      'cache-control': 'public, max-age=0',
+      'accept-ranges': 'bytes',
+      'x-content-type-options': 'nosniff',
+      'x-powered-by': 'Express',
+    });
+    expect(answer.headers.etag).toMatch(/^"6-[\w+/]{27}"$/);
+    expect(new Date(answer.headers['last-modified'] as string).getTime()).toBeGreaterThan(0);
+  });
+
+  it.each(['/static/a.txt', '/static/large.bin', '/static/empty.txt'])('answers 304 for %s', async (path) => {
+    const first = await get(port, path);
+    const again = await get(port, path, { 'If-None-Match': first.headers.etag as string });
+    expect(again.status).toBe(304);
+    expect(again.body).toHaveLength(0);
+    for (const name of ['etag', 'cache-control', 'last-modified']) {
+      expect(again.headers[name]).toBe(first.headers[name]);
+    }
+    expect(again.headers).not.toHaveProperty('content-type');
+    expect(again.headers).not.toHaveProperty('content-length');
+  });
+
+  it('streams what is too large for memory', async () => {
+    const answer = await get(port, '/static/large.bin');
+    expect(answer.headers['content-length']).toBe('600000');
+    expect(answer.body.equals(Buffer.alloc(600_000, 'x'))).toBe(true);
+  });
+
+  it('answers HEAD with the head alone', async () => {
+    for (const path of ['/static/a.txt', '/static/large.bin']) {
+      const whole = await get(port, path);
+      const head = await get(port, path, {}, 'HEAD');
+      expect({ ...head.headers, date: '' }).toEqual({ ...whole.headers, date: '' });
+      expect(head.body).toHaveLength(0);
+    }
+  });
+
+  it('passes a miss, and other methods, on to the next mount', async () => {
+    expect((await get(port, '/static/b.txt')).text).toBe('second');
+    expect((await get(port, '/static/none.txt')).status).toBe(404);
+    expect((await get(port, '/static/a.txt', {}, 'POST')).status).toBe(404);
+  });
+
+  it('answers a directory 404 and ignores a slash after a file when html is off', async () => {
+    for (const path of ['/static', '/static/', '/static/page', '/static/page/']) {
+      expect((await get(port, path)).status).toBe(404);
+    }
+    expect((await get(port, '/static/a.txt/')).text).toBe('0123456789');
+  });
+
+  it('answers directories with their index when html is on', async () => {
+    expect((await get(pages, '/')).text).toBe('<h1>home</h1>');
+    expect((await get(pages, '/site/')).text).toBe('<h1>home</h1>');
+    expect((await get(pages, '/page/')).text).toBe('<h1>page</h1>');
+    expect((await get(pages, '/a.txt/')).status).toBe(404);
+  });
+
+  it.each([
+    ['/page', './page/'],
+    ['/page?a=1&b=%0d%0aX', './page/?a=1&b=%0d%0aX'],
+    ['/site/page', './page/'],
+    ['/site', './site/'],
+    ['/site?x=1', './site/?x=1'],
+  ])('redirects %s to %s', async (path, location) => {
+    const answer = await get(pages, path);
+    expect(answer.status).toBe(301);
+    expect(answer.headers.location).toBe(location);
+  });
+});
+
+describe('the directory', () => {
+  it('may be a URL', async () => {
+    const app = staticFiles(pathToFileURL(root));
+    const port = await listen((req, res) => app(req, res, () => {}));
+    expect((await get(port, '/a.txt')).text).toBe('0123456789');
+  });
+
+  it('must exist, and be a directory, from the start', () => {
+    for (const [path, why] of [
+      [`${folder}/none`, 'does not exist'],
+      [`${root}/a.txt`, 'is not a directory'],
+    ] as const) {
+      expect(() => staticFiles(path)).toThrow(
+        expect.objectContaining({ code: 'ERR_STATIC_ROOT', message: `staticFiles: ${path} ${why}` }),
+      );
+    }
+    expect(() => staticFiles(42 as never)).toThrow(TypeError);
+  });
+});
