@@ -37,7 +37,7 @@ function mapperFor17() {
   return {
     '^graphql$': 'graphql17',
     '^espalier$': '<rootDir>/middleware/index.ts',
-    '^espalier/(static|graphql|subscriptions|server)$': '<rootDir>/middleware/$1.ts',
+    '^espalier/(static|graphql|subscriptions|server|pubsub)$': '<rootDir>/middleware/$1.ts',
   };
 }
 

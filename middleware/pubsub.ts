@@ -1,0 +1,2 @@
+export { createPubSub } from '../src/pubsub/pubsub.ts';
+export type { PubSub, PubSubOptions, RedisClient } from '../types/pubsub.ts';

@@ -1,0 +1,83 @@
+import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+
+interface Events {
+  tick: number;
+  other: string;
+}
+
+/** The next `count` events of a stream. */
+async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
+  while (taken.length < count) taken.push((await stream.next()).value);
+  return taken;
+}
+
+describe('events within one process', () => {
+  let events: PubSub<Events>;
+  beforeEach(() => {
+    events = createPubSub<Events>({ bufferSize: 3 });
+  });
+  afterEach(() => events.close());
+
+  it('reach every subscriber of their topic, in order', async () => {
+    const [one, two, other] = [events.subscribe('tick'), events.subscribe('tick'), events.subscribe('other')];
+    for (const tick of [1, 2, 3]) await events.publish('tick', tick);
+    await events.publish('other', 'x');
+    expect(await take(one, 3)).toEqual([1, 2, 3]);
+    expect(await take(two, 3)).toEqual([1, 2, 3]);
+    expect(await take(other, 1)).toEqual(['x']);
+  });
+
+  it('are kept from the moment of subscribing, not of first asking', async () => {
+    const stream = events.subscribe('tick');
+    void events.publish('tick', 1);
+    expect(await stream.next()).toEqual({ value: 1, done: false });
+  });
+
+  it('answer several questions asked at once in their order', async () => {
+    const stream = events.subscribe('tick');
+    const asked = Promise.all([stream.next(), stream.next()]);
+    await events.publish('tick', 1);
+    await events.publish('tick', 2);
+    expect((await asked).map(({ value }) => value)).toEqual([1, 2]);
+  });
+
+  it('stop for a subscriber who leaves, and for nobody else', async () => {
+    const [stays, leaves] = [events.subscribe('tick'), events.subscribe('tick')];
+    const pending = leaves.next();
+    await leaves.return?.();
+    await events.publish('tick', 1);
+    expect(await pending).toEqual({ value: undefined, done: true });
+    expect(await leaves.next()).toEqual({ value: undefined, done: true });
+    expect(await take(stays, 1)).toEqual([1]);
+  });
+
+  it('end the stream of a subscriber who does not keep up, and say so once', async () => {
+    const [quick, slow] = [events.subscribe('tick'), events.subscribe('tick')];
+    const received = take(quick, 5);
+    for (const tick of [1, 2, 3, 4, 5]) await events.publish('tick', tick);
+    expect(await received).toEqual([1, 2, 3, 4, 5]);
+    await expect(slow.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED', closeCode: 1013 });
+    expect(await slow.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('end when the publisher is closed, and nothing begins after that', async () => {
+    const stream = events.subscribe('tick');
+    await events.close();
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+    expect(await events.subscribe('tick').next()).toEqual({ value: undefined, done: true });
+  });
+});
+
+describe('createPubSub', () => {
+  it.each([
+    [{ redis: 'localhost:6379' }, /option "redis" is "localhost:6379"; accepted: a redis:\/\//],
+    [{ redis: {} }, /option "redis" is \{\}; accepted/],
+    [{ bufferSize: 0 }, /option "bufferSize" is 0; accepted: a whole number above 0/],
+    [{ prefix: 1 }, /option "prefix" is 1; accepted: a string/],
+    [{ onGap: true }, /option "onGap" is true; accepted: a function/],
+    [{ buffersize: 1 }, /did you mean "bufferSize"\?/],
+  ])('refuses %j', (options, message) => {
+    expect(() => createPubSub(options as object)).toThrow(message);
+  });
+});

@@ -1,0 +1,188 @@
+import { Redis } from 'ioredis';
+import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { freePort, type RedisServer, startRedis } from '../redis.ts';
+
+interface Events {
+  tick: number;
+}
+
+let redis: RedisServer;
+let admin: Redis;
+const open: PubSub<Events>[] = [];
+
+function connect(options: PubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>({ redis: redis.url, ...options });
+  open.push(events);
+  return events;
+}
+
+async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
+  while (taken.length < count) taken.push((await stream.next()).value);
+  return taken;
+}
+
+const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
+
+/** The publisher's own connection comes back in its own time. */
+async function retry(publish: () => Promise<void>): Promise<void> {
+  for (;;) {
+    const failed = await publish().then(
+      () => false,
+      () => true,
+    );
+    if (!failed) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+beforeAll(async () => {
+  redis = await startRedis();
+  admin = new Redis(redis.url);
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((events) => events.close()));
+});
+afterAll(async () => {
+  await admin.quit();
+  await redis.kill();
+});
+
+describe('events over Redis', () => {
+  it('reach the subscribers of every process, in order', async () => {
+    const [here, there] = [connect(), connect()];
+    const streams = [here, there, there].map((events) => events.subscribe('tick'));
+    await Promise.all([here.ready('tick'), there.ready('tick')]);
+    await Promise.all(numbers(200).map((tick) => here.publish('tick', tick)));
+    for (const stream of streams) expect(await take(stream, 200)).toEqual(numbers(200));
+  });
+
+  it('arrive from the moment that ready() resolves, every time', async () => {
+    const [here, there] = [connect(), connect()];
+    for (const tick of numbers(50)) {
+      const stream = there.subscribe('tick');
+      await there.ready('tick');
+      await here.publish('tick', tick);
+      expect((await stream.next()).value).toBe(tick);
+      await stream.return?.();
+    }
+  });
+
+  it('go on for those who stay while others join and leave', async () => {
+    const [here, there] = [connect(), connect()];
+    const stays = there.subscribe('tick');
+    await there.ready('tick');
+    for (const tick of numbers(60)) {
+      const passing = there.subscribe('tick');
+      await here.publish('tick', tick);
+      await passing.return?.();
+    }
+    expect(await take(stays, 60)).toEqual(numbers(60));
+    // Leaving and joining in one tick, with nobody else there.
+    await stays.return?.();
+    const newcomer = there.subscribe('tick');
+    await there.ready('tick');
+    await here.publish('tick', 7);
+    expect((await newcomer.next()).value).toBe(7);
+  });
+
+  it('leave no channel behind when all subscribers have left', async () => {
+    const events = connect();
+    const streams = [events.subscribe('tick'), events.subscribe('tick')];
+    await events.ready('tick');
+    expect(await admin.pubsub('CHANNELS')).toEqual(['espalier:tick']);
+    for (const stream of streams) await stream.return?.();
+    const other = connect({ prefix: 'other:' });
+    other.subscribe('tick');
+    await other.ready('tick');
+    await events.close();
+    expect(await admin.pubsub('CHANNELS')).toEqual(['other:tick']);
+  });
+
+  it('are kept apart by the prefix', async () => {
+    const [here, there] = [connect({ prefix: 'a:' }), connect({ prefix: 'b:' })];
+    const [mine, theirs] = [here.subscribe('tick'), there.subscribe('tick')];
+    await Promise.all([here.ready('tick'), there.ready('tick')]);
+    await here.publish('tick', 1);
+    await there.publish('tick', 2);
+    expect((await mine.next()).value).toBe(1);
+    expect((await theirs.next()).value).toBe(2);
+  });
+
+  it('are not disturbed by what strangers send on their channel', async () => {
+    const onError = jest.fn();
+    const events = connect({ onError });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await admin.publish('espalier:tick', '{not json');
+    await events.publish('tick', 1);
+    expect((await stream.next()).value).toBe(1);
+    expect(onError).toHaveBeenCalledTimes(1);
+  });
+
+  it('do not pile up for a subscriber who does not keep up', async () => {
+    const events = connect({ bufferSize: 10 });
+    const slow = events.subscribe('tick');
+    await events.ready('tick');
+    await Promise.all(numbers(3000).map((tick) => events.publish('tick', tick)));
+    await events.ready('tick');
+    await expect(slow.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  });
+
+  it('take the settings of a client and leave that client alone', async () => {
+    const client = new Redis(redis.url, { lazyConnect: true });
+    const events = connect({ redis: client });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await events.publish('tick', 1);
+    expect((await stream.next()).value).toBe(1);
+    await events.close();
+    expect(client.status).toBe('wait');
+  });
+});
+
+describe('a Redis that goes away', () => {
+  it('is never a silent gap: streams end when it is back, publishing fails meanwhile', async () => {
+    const onGap = jest.fn();
+    const [here, there] = [connect(), connect({ onGap })];
+    const stream = there.subscribe('tick');
+    await Promise.all([here.ready('tick'), there.ready('tick')]);
+    await here.publish('tick', 1);
+    expect((await stream.next()).value).toBe(1);
+
+    const ended = stream.next().catch((error) => error);
+    await redis.kill();
+    await expect(here.publish('tick', 2)).rejects.toThrow();
+    await redis.start();
+    expect(await ended).toMatchObject({ code: 'ERR_EVENTS_MISSED', closeCode: 1013 });
+    expect(onGap).toHaveBeenCalledTimes(1);
+
+    const again = there.subscribe('tick');
+    await there.ready('tick');
+    await retry(() => here.publish('tick', 3));
+    expect((await again.next()).value).toBe(3);
+  });
+
+  it('does not keep a process from starting, nor from stopping', async () => {
+    const onError = jest.fn();
+    const events = connect({ redis: `redis://127.0.0.1:${await freePort()}`, onError });
+    const stream = events.subscribe('tick');
+    await expect(events.publish('tick', 1)).rejects.toThrow();
+    expect(onError).toHaveBeenCalled();
+    await events.close();
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('tells onError of a publish that nobody waited for, instead of ending the process', async () => {
+    let tell: (error: Error) => void = () => undefined;
+    const told = new Promise<Error>((resolve) => {
+      tell = resolve;
+    });
+    const events = connect({
+      redis: `redis://127.0.0.1:${await freePort()}`,
+      onError: (error) => tell(error),
+    });
+    void events.publish('tick', 1);
+    expect((await told).message).toMatch(/./);
+  });
+});

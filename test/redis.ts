@@ -1,0 +1,66 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+
+/** A redis-server of the test's own. */
+export interface RedisServer {
+  readonly url: string;
+  /** Kills it as a crash would. */
+  kill(): Promise<void>;
+  /** Starts it again on the same port. */
+  start(): Promise<void>;
+}
+
+/** Starts a real redis-server on a free port, with nothing written to disk. */
+export async function startRedis(): Promise<RedisServer> {
+  const port = await freePort();
+  let child: ChildProcess | undefined;
+
+  const server: RedisServer = {
+    url: `redis://127.0.0.1:${port}`,
+    async kill() {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+      const gone = once(child, 'exit');
+      child.kill('SIGKILL');
+      await gone;
+    },
+    async start() {
+      child = spawn('redis-server', [
+        '--port',
+        `${port}`,
+        '--bind',
+        '127.0.0.1',
+        '--save',
+        '',
+        '--appendonly',
+        'no',
+      ]);
+      await new Promise<void>((resolve, reject) => {
+        child?.once('error', () =>
+          reject(
+            new Error(
+              'redis-server was not found; these tests need it (Debian: apt-get install redis-server)',
+            ),
+          ),
+        );
+        child?.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
+        child?.stdout?.on(
+          'data',
+          (text) => String(text).includes('Ready to accept connections') && resolve(),
+        );
+      });
+    },
+  };
+  await server.start();
+  return server;
+}
+
+/** A port that was free a moment ago. */
+export async function freePort(): Promise<number> {
+  const probe = createServer().listen(0, '127.0.0.1');
+  await once(probe, 'listening');
+  const { port } = probe.address() as AddressInfo;
+  probe.close();
+  await once(probe, 'close');
+  return port;
+}
