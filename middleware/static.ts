@@ -1,3 +1,4 @@
+import { load } from '../src/static/load.ts';
 import { settleRoot } from '../src/static/root.ts';
 import { settleStatic } from '../src/static/settings.ts';
 import { createSite } from '../src/static/site.ts';
@@ -17,7 +18,9 @@ export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../t
  * app.use(staticFiles('site', true));
  */
 export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
-  const site = createSite(settleRoot(dir), settleStatic(options));
+  const root = settleRoot(dir);
+  const settings = settleStatic(options);
+  const site = createSite(settings, { load: (key) => load(root, key, settings) });
   return function staticFilesMiddleware(req, res, next) {
     site(req, res, next);
   };

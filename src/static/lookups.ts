@@ -3,10 +3,13 @@ import type { Entry } from './entry.ts';
 import type { Exchange } from './exchange.ts';
 import { meansAbsent } from './file-errors.ts';
 import { sameVersion } from './identity.ts';
-import { type Found, load } from './load.ts';
+import type { Found } from './load.ts';
 import type { Witness } from './locate.ts';
 import type { Memory, Slot } from './memory.ts';
 import type { Settings } from './settings.ts';
+
+/** Reads what a key leads to, anew. */
+export type Load = (key: string) => Promise<Found>;
 
 /** Ends an exchange with what its path led to. */
 export type Conclude = (exchange: Exchange, error: unknown, found: Found | undefined) => void;
@@ -20,7 +23,7 @@ const MAX_LOOKING = 16;
  * request, and a path is looked at, read and hashed once, however many ask.
  */
 export function createLookups(
-  root: string,
+  load: Load,
   settings: Settings,
   memory: Memory,
   conclude: Conclude,
@@ -51,7 +54,7 @@ export function createLookups(
     slot.waiting = [];
     slot.state = 'looking';
     looking++;
-    examine(root, settings, memory, slot, (error, found) => {
+    examine(load, settings, memory, slot, (error, found) => {
       looking--;
       slot.state = 'idle';
       if (slot.waiting.length > 0) enqueue(slot);
@@ -74,23 +77,23 @@ export function createLookups(
 
 type Done = (error: unknown, found: Found | undefined) => void;
 
-function examine(root: string, settings: Settings, memory: Memory, slot: Slot, done: Done): void {
+function examine(load: Load, settings: Settings, memory: Memory, slot: Slot, done: Done): void {
   const { entry } = slot;
   if (entry === undefined || entry.young) {
-    reload(root, settings, memory, slot, done);
+    reload(load, settings, memory, slot, done);
     return;
   }
   areUnchanged(entry.witnesses, (error, unchanged) => {
     if (error !== undefined) return done(error, undefined);
-    if (!unchanged) return reload(root, settings, memory, slot, done);
+    if (!unchanged) return reload(load, settings, memory, slot, done);
     slot.trustedUntil = trustUntil(entry, settings.cache.revalidateAfter);
     done(undefined, entry);
   });
 }
 
-function reload(root: string, settings: Settings, memory: Memory, slot: Slot, done: Done): void {
+function reload(load: Load, settings: Settings, memory: Memory, slot: Slot, done: Done): void {
   memory.forget(slot);
-  load(root, slot.key, settings).then(
+  load(slot.key).then(
     (found) => {
       if (found.kind === 'entry') {
         memory.keep(slot, found);

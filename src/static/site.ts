@@ -4,7 +4,7 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChunks } from './chunks.ts';
 import { answerGuarded, concludeWith, miss } from './conclude.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { createLookups } from './lookups.ts';
+import { createLookups, type Load } from './lookups.ts';
 import { createMemory, type Slot } from './memory.ts';
 import { mountWithoutSlash, redirectToSlash } from './redirect.ts';
 import { refuse } from './refuse.ts';
@@ -17,10 +17,17 @@ export type Site = (req: ConnectRequest, res: ServerResponse, next: NextFunction
 // Read buffers of all transfers together.
 const TRANSFER_MEMORY = 32 << 20;
 
+/** Where the files of a site come from. */
+export interface Origin {
+  readonly load: Load;
+  /** What stands before the path in the keys, when the answer depends on more than the path; undefined: 406. */
+  readonly prefixOf?: (req: ConnectRequest) => string | undefined;
+}
+
 /** A directory, served. */
-export function createSite(root: string, settings: Settings): Site {
+export function createSite(settings: Settings, origin: Origin): Site {
   const memory = createMemory(settings.cache);
-  const ask = createLookups(root, settings, memory, (exchange, error, found) =>
+  const ask = createLookups(origin.load, settings, memory, (exchange, error, found) =>
     concludeWith(exchange, error, found, means),
   );
   const means: Means = {
@@ -48,7 +55,10 @@ export function createSite(root: string, settings: Settings): Site {
     const known = memory.peek(query < 0 ? url : url.slice(0, query));
     if (known?.literal === true) return serve(req, res, next, known);
     const key = admit({ req, res, next }, settings);
-    if (key !== undefined) serve(req, res, next, memory.slotOf(key));
+    if (key === undefined) return;
+    const prefix = origin.prefixOf === undefined ? '' : origin.prefixOf(req);
+    if (prefix === undefined) refuse({ req, res }, 406, { Vary: 'Accept-Encoding' });
+    else serve(req, res, next, memory.slotOf(prefix + key));
   };
 }
 
