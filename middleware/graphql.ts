@@ -1,6 +1,7 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
 import { createHandler, type Handler } from '../src/graphql/handler.ts';
 import { settleHttp } from '../src/graphql/http-settings.ts';
+import { createMount } from '../src/graphql/mount.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
 import type { GraphQLHandler, GraphQLOptions, SchemaSource } from '../types/graphql.ts';
 
@@ -15,7 +16,7 @@ export const Method = { GET: 'GET', POST: 'POST', HEAD: 'HEAD' } as const;
 export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): GraphQLHandler {
   const settings = settleHttp(options);
   const core = createCore('graphqlHTTP', schema, settings);
-  const handle = createHandler(core, settings);
+  const handle = createMount(settings, createHandler(core, settings));
   const graphqlMiddleware: Handler = (req, res, next) => handle(req, res, next);
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, { websocketHandler, [CORE]: core });

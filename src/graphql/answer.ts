@@ -1,4 +1,4 @@
-import type { GraphQLError } from 'graphql';
+import { GraphQLError } from 'graphql';
 import type { Headers, HttpError } from '../http/error.ts';
 import type { Outcome, Refusal } from './contract.ts';
 import type { GraphQLCore } from './core.ts';
@@ -18,9 +18,10 @@ export interface Answer {
 
 /** Turns what came out of a request into its answer: status by media type (GraphQL over HTTP, "Status Codes"). */
 export interface Answers {
-  ofOutcome(outcome: Outcome, type: string): Answer;
-  ofRefusal(refusal: Refusal, type: string): Answer;
+  ofResult(result: Outcome | Refusal, type: string): Answer;
   ofError(error: HttpError, type: string | undefined): Answer;
+  /** For a bug where nobody else answers it: without its text. */
+  ofBug(error: unknown): Answer;
 }
 
 /** What an error's `extensions.http` may ask for. */
@@ -60,19 +61,24 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
   }
 
   return {
-    ofOutcome({ kind, body, errors }, type) {
+    ofResult(result, type) {
+      const { errors } = result;
+      if (!('body' in result)) return answer(text(errors), refusalStatus(result, type), type, errors);
+      const { kind, body } = result;
       if (kind === 'data') return { status: 200, type, body, headers: undefined, errors };
-      if (kind === 'partial') return answer(body, draft ? 294 : 200, type, errors);
-      return answer(body, refusalStatus({ errors, status: 400 }, type), type, errors);
-    },
-    ofRefusal(refusal, type) {
-      return answer(text(refusal.errors), refusalStatus(refusal, type), type, refusal.errors);
+      const status = kind === 'partial' ? (draft ? 294 : 200) : refusalStatus({ errors, status: 400 }, type);
+      return answer(body, status, type, errors);
     },
     ofError(error, type = JSON_TYPE) {
       const { message, code = 'BAD_REQUEST' } = error;
       const errors = [refusalError(message, code)];
       const status = draft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
       return { ...answer(text(errors), status, type, errors), headers: error.headers };
+    },
+    ofBug(error) {
+      const original = error instanceof Error ? error : new Error(String(error));
+      const errors = [new GraphQLError(original.message, { originalError: original })];
+      return { ...answer(text(errors), 500, JSON_TYPE, errors), headers: undefined };
     },
   };
 }

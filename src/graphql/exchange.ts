@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { Negotiated } from '../http/accept.ts';
+import type { Spent } from './batch.ts';
+import { JSON_TYPE } from './media.ts';
 import type { Phases } from './timing.ts';
 
 /** One request and its answer, as the steps of the pipeline hand it on. */
@@ -15,4 +17,9 @@ export interface Exchange {
   readonly started: number;
   /** For Server-Timing, when it is on. */
   readonly phases: Phases | undefined;
+  /** What the operations of a batch have asked for so far. */
+  spent: Spent | undefined;
 }
+
+/** The media type of the answer. */
+export const typeOf = ({ accepted }: Exchange): string => accepted.type ?? JSON_TYPE;

@@ -32,18 +32,23 @@ const NESTING_PER_DEPTH = 4;
 const MOST_NESTING = 500;
 
 const WORDS: Record<keyof Cost, (most: number) => string> = {
-  fields: (most) => `The operation has more than ${most} fields`,
-  rootFields: (most) => `The operation has more than ${most} root fields`,
-  aliases: (most) => `The operation has more than ${most} aliases`,
-  directives: (most) => `The operation has more than ${most} directives`,
-  depth: (most) => `The operation is nested deeper than ${most} levels`,
-  introspection: () => `The introspection is nested deeper than ${INTROSPECTION_DEPTH} levels`,
-  nesting: (most) => `The document is nested deeper than ${most} levels`,
+  fields: (most) => `has more than ${most} fields`,
+  rootFields: (most) => `has more than ${most} root fields`,
+  aliases: (most) => `has more than ${most} aliases`,
+  directives: (most) => `has more than ${most} directives`,
+  depth: (most) => `is nested deeper than ${most} levels`,
+  introspection: (most) => `asks for introspection deeper than ${most} levels`,
+  nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
 };
 
-/** Throws the error of a limit. */
-function exceed(name: keyof Cost, most: number): never {
-  throw refusalError(WORDS[name](most), `LIMIT_${name.replace(/[A-Z]/, '_$&').toUpperCase()}`);
+/**
+ * Refuses what is over a limit.
+ *
+ * @throws GraphQLError that names it.
+ */
+export function exceed(name: keyof Cost, most: number, subject = 'The operation'): never {
+  const code = name.replace(/[A-Z]/, '_$&').toUpperCase();
+  throw refusalError(`${subject} ${WORDS[name](most)}`, `LIMIT_${code}`);
 }
 
 /**

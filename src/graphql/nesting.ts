@@ -1,4 +1,5 @@
 import type { TypeNode, ValueNode } from 'graphql';
+import { HttpError } from '../http/error.ts';
 
 /** Levels of lists and objects in a literal; stops counting above `most`. */
 export function nestingOfValue(value: ValueNode, most: number): number {
@@ -17,36 +18,39 @@ export function nestingOfType(type: TypeNode): number {
   return levels;
 }
 
-/** Values, members of one object and levels that the variables of one request may have. */
+/** Members of one object and levels that the variables of one request may have. */
 const MOST_MEMBERS = 5000;
 const MOST_LEVELS = 200;
 
 /**
- * Why a parsed JSON value is too much to be coerced, or undefined. Coercing recurses and quotes whole objects in its
- * messages, so size in bytes is no bound for its time. What is no plain object or list (an upload) counts as one value.
+ * Refuses variables that are too much to be coerced: coercing recurses, and quotes whole objects in its messages, so that
+ * bytes are no bound for its time. The variables of a batch count together; an upload counts as one value.
+ *
+ * @throws HttpError 400.
  */
-export function excessOf(root: unknown, mostValues: number): string | undefined {
-  const pending: { value: object; level: number }[] = [];
+export function requireFew(variables: readonly unknown[], mostValues: number): void {
+  const pending: { value: object; level: number }[] = [{ value: variables, level: 0 }];
   let values = 0;
-  const visit = (value: unknown, level: number): void => {
-    values += 1;
-    if (typeof value === 'object' && value !== null && isPlain(value)) pending.push({ value, level });
-  };
-  visit(root, 1);
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { value, level } = next;
-    if (level > MOST_LEVELS) return `The variables are nested deeper than ${MOST_LEVELS} levels`;
-    const members = Array.isArray(value) ? value : Object.values(value);
+    const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+    values += members.length;
+    if (values > mostValues) throw excess(`hold more than ${mostValues} values`);
+    if (level > MOST_LEVELS) throw excess(`are nested deeper than ${MOST_LEVELS} levels`);
     if (members !== value && members.length > MOST_MEMBERS) {
-      return `An object in the variables has more than ${MOST_MEMBERS} members`;
+      throw excess(`have an object of more than ${MOST_MEMBERS} members`);
     }
-    if (values + members.length > mostValues) return `The variables hold more than ${mostValues} values`;
-    for (const member of members) visit(member, level + 1);
+    for (const member of members) {
+      if (isPlain(member)) pending.push({ value: member, level: level + 1 });
+    }
   }
-  return undefined;
 }
 
-function isPlain(value: object): boolean {
+const excess = (what: string): HttpError =>
+  new HttpError(400, `The variables ${what}`, { code: 'LIMIT_VARIABLES' });
+
+function isPlain(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return true;
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;

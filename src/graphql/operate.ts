@@ -9,6 +9,8 @@ import { events } from './events.ts';
 import type { Exchange } from './exchange.ts';
 import { isThenable } from './execute.ts';
 import type { Guard } from './guard.ts';
+import { exceed } from './limits.ts';
+import type { DocumentLimitSettings } from './settings.ts';
 
 /** What an operation came to. */
 export type Result = Outcome | Refusal;
@@ -17,12 +19,13 @@ export type Result = Outcome | Refusal;
 export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromise<Result>;
 
 /** The runner of one handler; synchronous where schema, context and resolvers are. */
-export function createOperate(core: GraphQLCore, guard: Guard): Operate {
+export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentLimitSettings): Operate {
   function prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
     const prepared = core.prepare(schema, params, exchange.req);
     exchange.phases?.end('prepare');
     if ('errors' in prepared) return prepared;
     admit(exchange, prepared);
+    spend(exchange, prepared, limits);
     const context = core.contextFor(exchange.req);
     return isThenable(context)
       ? context.then((value) => execute(exchange, prepared, params, value))
@@ -62,6 +65,15 @@ export function createOperate(core: GraphQLCore, guard: Guard): Operate {
     );
     return isThenable(result) ? result.catch(refusalOf) : result;
   };
+}
+
+/** Operations of one batch share what a single one may ask for. */
+function spend({ spent }: Exchange, { cost }: PreparedOperation, limits: DocumentLimitSettings): void {
+  if (spent === undefined || cost === undefined) return;
+  for (const name of ['fields', 'rootFields'] as const) {
+    spent[name] += cost[name];
+    if (spent[name] > limits[name]) exceed(name, limits[name], 'The batch');
+  }
 }
 
 function executed(

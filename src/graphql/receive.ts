@@ -1,31 +1,36 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
-import { readBody } from '../http/body.ts';
+import { createBodyReader, tooLarge } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
 import { receiveUploads } from '../uploads/receive.ts';
 import { settleUploads } from '../uploads/settings.ts';
-import { operationsOf } from './batch.ts';
+import { paramsIn } from './batch.ts';
 import type { Guard } from './guard.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { createTypeReader, GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
-import { paramsOfBody } from './params.ts';
 
-/** Reads the JSON value a POST carries, from wherever it is: the stream, or what a parser in front left. */
-export type Receive = (req: ConnectRequest, res: ServerResponse) => MaybePromise<unknown>;
+/** Reads the JSON value a POST carries, from wherever it is, and hands it on. */
+export type Receive = (
+  req: ConnectRequest,
+  res: ServerResponse,
+  deliver: (body: unknown) => MaybePromise<void>,
+) => MaybePromise<void>;
 
 /**
- * The reader of POST bodies of one handler.
+ * The reader of POST bodies of one handler: from the stream, or what a parser in front left.
  *
  * @throws HttpError for everything that is no JSON body within the limits.
  */
 export function createReceive(settings: HttpSettings, guard: Guard): Receive {
   const kindOf = createTypeReader();
+  const { limits } = settings;
+  const readBody = createBodyReader(limits, settings.inflate);
   // A byte order mark is dropped, broken UTF-8 refused; bytes are decoded once, so that no character is ever split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const { limits, inflate, multipartUploadsEnabled } = settings;
   const uploads = settleUploads(settings.uploads);
 
   function parse(bytes: Buffer): unknown {
+    if (bytes.length > limits.bodyBytes) throw tooLarge(limits);
     let text: string;
     try {
       text = decoder.decode(bytes);
@@ -35,29 +40,21 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
     return parseJson(text);
   }
 
-  /** Everything of `operations` that needs no file to be refused. */
-  function checkOperations(operations: unknown): void {
-    operationsOf(operations, settings).list.forEach(paramsOfBody);
-  }
-
   async function receiveForm(req: ConnectRequest, res: ServerResponse): Promise<unknown> {
     guard.multipart(req);
-    return (await receiveUploads(req, res, uploads, checkOperations)).operations;
+    // Everything of `operations` that needs no file is refused before the files come.
+    const { operations } = await receiveUploads(req, res, uploads, (given) => void paramsIn(given, settings));
+    return operations;
   }
 
-  return (req, res) => {
+  return (req, res, deliver) => {
     const kind = isRepeated(req) ? 'other' : kindOf(req.headers['content-type']);
-    if (kind === 'multipart' && multipartUploadsEnabled) return receiveForm(req, res);
+    if (kind === 'multipart' && settings.multipartUploadsEnabled) return receiveForm(req, res).then(deliver);
     if (kind !== 'json') throw unsupported(kind);
+    if (!isParsed(req)) return readBody(req).then((bytes) => deliver(parse(bytes)));
     const { body } = req;
-    if (isParsed(req)) {
-      if (typeof body !== 'string' && !Buffer.isBuffer(body)) return body;
-      const bytes = typeof body === 'string' ? Buffer.from(body) : body;
-      if (bytes.length > limits.bodyBytes)
-        throw new HttpError(413, `The request body is larger than ${limits.bodyBytes} bytes`);
-      return parse(bytes);
-    }
-    return readBody(req, limits, inflate).then(parse);
+    if (typeof body === 'string') return deliver(parse(Buffer.from(body)));
+    return deliver(Buffer.isBuffer(body) ? parse(body) : body);
   };
 }
 

@@ -21,13 +21,9 @@ export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
     if (phases !== undefined) headers['server-timing'] = phases.toString();
     if (answer.headers !== undefined) Object.assign(headers, answer.headers);
     const body = wantsPretty(req) ? indented(answer.body) : answer.body;
-    const reply = { status: answer.status, headers, body };
     if (early) leaveBody(req, res, answer.status);
-    writeReply(res, reply, req.method === 'HEAD');
-    if (events.response.hasSubscribers) {
-      const duration = exchange.started === 0 ? 0 : performance.now() - exchange.started;
-      events.response.publish({ req, res, status: answer.status, errors: answer.errors, duration });
-    }
+    writeReply(res, { status: answer.status, headers, body }, req.method === 'HEAD');
+    if (events.response.hasSubscribers) publish(exchange, answer);
   };
 }
 
@@ -56,3 +52,13 @@ function varying(present: number | string | string[] | undefined): string {
 
 const indented = (body: string | Buffer): string =>
   `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
+
+function publish({ req, res, started }: Exchange, { status, errors }: Answer): void {
+  events.response.publish({
+    req,
+    res,
+    status,
+    errors,
+    duration: started === 0 ? 0 : performance.now() - started,
+  });
+}

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
+import { createDeadlines } from './deadlines.ts';
 import { HttpError } from './error.ts';
 import { createInflater } from './inflate.ts';
 
@@ -17,46 +18,58 @@ export const GONE: unique symbol = Symbol('client gone');
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Reads a request body once, within its limits.
+ * Reads request bodies, each once and within the limits. Reading through a promise keeps the caller's async context,
+ * which the stream's own events have lost.
  *
  * @throws HttpError 400, 408, 413, 415, or `GONE` when the client has left.
  */
-export function readBody(req: IncomingMessage, limits: BodyLimits, inflate: boolean): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    if (Number(req.headers['content-length'] ?? 0) > limits.bodyBytes) throw tooLarge(limits);
-    if (req.readableEnded) throw alreadyRead();
-    const inflater = createInflater(req.headers['content-encoding'], inflate);
-    const source: Readable = inflater === undefined ? req : req.pipe(inflater);
-    const chunks: Buffer[] = [];
-    let size = 0;
-    const timer = setTimeout(() => settle(tooSlow()), limits.bodyTimeout);
-    const onData = (chunk: Buffer): void => {
-      size += chunk.length;
-      if (size > limits.bodyBytes) settle(tooLarge(limits));
-      else chunks.push(chunk);
-    };
-    const onEnd = (): void => settle(undefined);
-    const onGone = (): void => settle(GONE);
-    const onBroken = (): void => settle(broken());
-    function settle(error: unknown): void {
-      clearTimeout(timer);
-      source.off('data', onData).off('end', onEnd);
-      req.off('error', onGone).off('close', onGone);
-      if (inflater !== undefined) {
-        req.unpipe(inflater);
-        inflater.destroy();
-      }
-      if (error === undefined)
-        resolve(chunks.length === 1 ? (chunks[0] ?? EMPTY) : Buffer.concat(chunks, size));
-      else reject(error);
-    }
-    source.on('data', onData).on('end', onEnd);
-    inflater?.on('error', onBroken);
-    req.on('error', onGone).on('close', onGone);
-  });
+export function createBodyReader(
+  limits: BodyLimits,
+  inflate: boolean,
+): (req: IncomingMessage) => Promise<Buffer> {
+  const deadlines = createDeadlines(limits.bodyTimeout);
+
+  return (req) =>
+    new Promise((resolve, reject) => {
+      if (Number(req.headers['content-length'] ?? 0) > limits.bodyBytes) throw tooLarge(limits);
+      if (req.readableEnded) throw alreadyRead();
+      const inflater = createInflater(req.headers['content-encoding'], inflate);
+      const source: Readable = inflater === undefined ? req : req.pipe(inflater);
+      let chunks: Buffer[] | undefined;
+      let only: Buffer | undefined;
+      let size = 0;
+
+      const settle = (error: unknown): void => {
+        deadlines.clear(onSlow);
+        source.off('data', onData).off('end', onEnd);
+        req.off('error', onGone).off('close', onGone);
+        if (inflater !== undefined) {
+          req.unpipe(inflater);
+          inflater.destroy();
+        }
+        if (error !== undefined) reject(error);
+        else resolve(chunks === undefined ? (only ?? EMPTY) : Buffer.concat(chunks, size));
+      };
+      const onData = (chunk: Buffer): void => {
+        size += chunk.length;
+        if (size > limits.bodyBytes) settle(tooLarge(limits));
+        else if (only === undefined) only = chunk;
+        else if (chunks === undefined) chunks = [only, chunk];
+        else chunks.push(chunk);
+      };
+      const onEnd = (): void => settle(undefined);
+      const onGone = (): void => settle(GONE);
+      const onSlow = (): void => settle(tooSlow());
+
+      deadlines.set(onSlow);
+      source.on('data', onData).on('end', onEnd);
+      req.on('error', onGone).on('close', onGone);
+      inflater?.on('error', () => settle(broken()));
+    });
 }
 
-const tooLarge = ({ bodyBytes }: BodyLimits): HttpError =>
+/** The refusal of a body over its limit. */
+export const tooLarge = ({ bodyBytes }: BodyLimits): HttpError =>
   new HttpError(413, `The request body is larger than ${bodyBytes} bytes`, { code: 'BODY_TOO_LARGE' });
 const tooSlow = (): HttpError =>
   new HttpError(408, 'The request body took too long to arrive', { code: 'BODY_TIMEOUT' });

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Headers } from './error.ts';
 
 /** A whole answer as a plain value. */
@@ -8,17 +8,35 @@ export interface Reply {
   body: string | Buffer | undefined;
 }
 
+/** Characters from which a text is cheaper to write as bytes than as a string joined to the head. */
+const LONG = 16 * 1024;
+
 /** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
-export function writeReply(res: ServerResponse, reply: Reply, headOnly: boolean): void {
+export function writeReply(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
   if (res.headersSent || res.destroyed) return;
-  writeHead(res, reply);
-  res.end(headOnly ? undefined : reply.body);
+  if (body === undefined) {
+    writeHead(res, status, headers);
+    res.end();
+    return;
+  }
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  writeHead(res, status, { ...headers, 'content-length': length });
+  if (headOnly) res.end();
+  else if (typeof body !== 'string') res.end(body);
+  else {
+    // As many bytes as characters: plain ASCII, which needs no encoder.
+    const encoding = length === body.length ? 'latin1' : 'utf8';
+    if (length < LONG) res.end(body, encoding);
+    else res.end(Buffer.from(body, encoding));
+  }
 }
 
-function writeHead(res: ServerResponse, { status, headers, body }: Reply): void {
-  res.statusCode = status;
-  for (const name in headers) res.setHeader(name, headers[name] as string);
-  if (body !== undefined) {
-    res.setHeader('content-length', typeof body === 'string' ? Buffer.byteLength(body) : body.length);
+/** Where others have set headers they may look for ours too; else all go out at once, which is cheaper. */
+function writeHead(res: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
+  if (res.getHeaderNames().length === 0) {
+    res.writeHead(status, headers);
+    return;
   }
+  res.statusCode = status;
+  for (const name in headers) res.setHeader(name, headers[name] as string | number);
 }

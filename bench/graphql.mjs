@@ -1,0 +1,125 @@
+// graphqlHTTP beside its peers: four queries over POST, default options everywhere, logging off.
+import { runTopic } from './harness.mjs';
+
+process.env.NODE_ENV = 'production';
+
+const QUERIES = {
+  trivial: '{ hello }',
+  'list of 20 × 5': '{ items { id name price stock sold } }',
+  'nested 20 × 5 × 3': '{ authors { id books { id title year } } }',
+  'large 200 × 10, 480 KB': '{ pages { a b c d e f g h i j } }',
+};
+
+/** Properties on plain objects, so that the servers are measured and not the resolvers. */
+async function makeSchema() {
+  const { buildSchema } = await import('graphql');
+  const schema = buildSchema(`
+    type Query { hello: String! items: [Item!]! authors: [Author!]! pages: [Page!]! }
+    type Item { id: ID! name: String! price: Float! stock: Int! sold: Boolean! }
+    type Author { id: ID! books: [Book!]! }
+    type Book { id: ID! title: String! year: Int! }
+    type Page { a: String b: String c: String d: String e: String f: String g: String h: String i: String j: String }
+  `);
+  const times = (count, make) => Array.from({ length: count }, (_, index) => make(index));
+  const items = times(20, (id) => ({
+    id,
+    name: `item ${id}`,
+    price: id + 0.5,
+    stock: id,
+    sold: id % 2 === 0,
+  }));
+  const authors = times(20, (id) => ({
+    id,
+    books: times(5, (book) => ({ id: `${id}-${book}`, title: `book ${book}`, year: 1900 + book })),
+  }));
+  const pages = times(200, (id) =>
+    Object.fromEntries([...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem ipsum ')])),
+  );
+  const resolvers = { hello: 'world', items, authors, pages };
+  const fields = schema.getQueryType().getFields();
+  for (const [name, value] of Object.entries(resolvers)) fields[name].resolve = () => value;
+  return schema;
+}
+
+const onExpress = async (mount) => {
+  const { default: express } = await import('express');
+  const app = express();
+  await mount(app, await makeSchema(), express);
+  return app;
+};
+
+const mercurius = (options) => async () => {
+  const [{ default: fastify }, { default: plugin }] = await Promise.all([
+    import('fastify'),
+    import('mercurius'),
+  ]);
+  const app = fastify();
+  app.register(plugin, { schema: await makeSchema(), ...options });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return app.server;
+};
+
+const espalier = (options) => async () => {
+  const { graphqlHTTP } = await import('espalier');
+  return graphqlHTTP(await makeSchema(), options);
+};
+
+const espalierOnExpress = (options) => () =>
+  onExpress(async (app, schema) => {
+    const { graphqlHTTP } = await import('espalier');
+    app.use('/graphql', graphqlHTTP(schema, options));
+  });
+
+export const topic = {
+  name: 'graphql',
+  title: 'graphqlHTTP',
+  about:
+    'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
+    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT.',
+  packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],
+  ratios: ['graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)', 'mercurius'],
+  contestants: {
+    'espalier, graphql-js (Express)': espalierOnExpress({ engine: 'graphql-js' }),
+    'espalier, graphql-js (node:http)': espalier({ engine: 'graphql-js' }),
+    'graphql-http (Express)': () =>
+      onExpress(async (app, schema) => {
+        const { createHandler } = await import('graphql-http/lib/use/express');
+        app.all('/graphql', createHandler({ schema }));
+      }),
+    'Yoga (Express)': () =>
+      onExpress(async (app, schema) => {
+        const { createYoga } = await import('graphql-yoga');
+        const yoga = createYoga({ schema, logging: false });
+        app.use(yoga.graphqlEndpoint, yoga);
+      }),
+    'Apollo Server (Express)': () =>
+      onExpress(async (app, schema, express) => {
+        const { ApolloServer } = await import('@apollo/server');
+        const { expressMiddleware } = await import('@as-integrations/express5');
+        const server = new ApolloServer({ schema });
+        await server.start();
+        app.use('/graphql', express.json(), expressMiddleware(server));
+      }),
+    mercurius: mercurius({}),
+    'mercurius, JIT': mercurius({ jit: 1 }),
+  },
+  loads: Object.entries(QUERIES).map(([name, query]) => ({
+    name,
+    requests: [
+      {
+        method: 'POST',
+        path: '/graphql',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({ query }),
+      },
+    ],
+    expect: { status: 200 },
+    check: ({ body }) => {
+      const { data, errors } = JSON.parse(body.toString());
+      if (errors !== undefined || Object.keys(data).length !== 1) throw new Error('a wrong answer');
+    },
+    ...(name.startsWith('large') ? { count: 2000 } : {}),
+  })),
+};
+
+await runTopic(import.meta.url, topic);
