@@ -13,10 +13,12 @@ export interface Feed {
 export function createFeed(req: IncomingMessage, maxBytes: number, failed: (error: HttpError) => void): Feed {
   let parser: Writable | undefined;
   let received = 0;
+  let stopped = false;
   const onData = (chunk: Buffer): void => {
     received += chunk.length;
     if (received > maxBytes) failed(bodyTooLarge(maxBytes));
-    else if (parser?.write(chunk) === false) req.pause();
+    // The write may have refused the form: what is being drained by now must not be paused again.
+    else if (parser?.write(chunk) === false && !stopped) req.pause();
   };
   const onEnd = (): void => {
     stop();
@@ -27,6 +29,7 @@ export function createFeed(req: IncomingMessage, maxBytes: number, failed: (erro
     req.resume();
   };
   const stop = (): void => {
+    stopped = true;
     req
       .off('data', onData)
       .off('end', onEnd)

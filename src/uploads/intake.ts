@@ -4,7 +4,7 @@ import { HttpError } from '../http/error.ts';
 import { createUploadedFile } from './file.ts';
 import { cleanFilename } from './filename.ts';
 import type { FilePart, FormHandlers } from './form.ts';
-import { type CheckOperations, makePlan, type Plan, readMap, readOperations, tooManyFiles } from './plan.ts';
+import { type CheckOperations, makePlan, type Plan, readMap, readOperations } from './plan.ts';
 import { readerError, refusalOf, storageError } from './refusal.ts';
 import type { UploadSettings } from './settings.ts';
 import { Spool } from './spool.ts';
@@ -35,8 +35,8 @@ export class Intake implements FormHandlers {
 
   field(name: string | undefined, value: string, truncated: boolean): void {
     this.#guard(() => {
-      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' });
-      if (truncated) throw fieldTooLarge(name, this.#settings.maxFieldSize);
+      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' }, this.#settings);
+      if (truncated) throw refusalOf({ code: 'LIMIT_FIELD_VALUE', field: name }, this.#settings);
       if (name === 'operations') {
         if (this.#operations !== undefined) throw duplicate(name);
         this.#operations = readOperations(value);
@@ -51,7 +51,7 @@ export class Intake implements FormHandlers {
 
   unnamed(name: string | undefined): void {
     this.#guard(() => {
-      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' });
+      if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' }, this.#settings);
       if (this.#plan === undefined || this.#plan.files.has(name)) throw withoutFilename(name);
     });
   }
@@ -88,9 +88,8 @@ export class Intake implements FormHandlers {
   }
 
   fail(error: unknown): void {
-    const tooMany = (error as { code?: unknown }).code === 'LIMIT_FILE_COUNT';
     this.#guard(() => {
-      throw tooMany ? tooManyFiles(this.#settings.maxFiles) : refusalOf(error);
+      throw refusalOf(error, this.#settings);
     });
   }
 
@@ -184,11 +183,6 @@ function fileMissing(name: string): HttpError {
 function fileTooLarge(info: UploadedFileInfo, limit: number): HttpError {
   const name = info.fieldName.slice(0, 80);
   return new HttpError(413, `The file "${name}" is larger than ${limit} bytes`, { code: 'FILE_TOO_LARGE' });
-}
-
-function fieldTooLarge(name: string, limit: number): HttpError {
-  const message = `Multipart field "${name.slice(0, 80)}" is larger than ${limit} bytes`;
-  return new HttpError(413, message, { code: 'FIELD_TOO_LARGE' });
 }
 
 function notAccepted(info: UploadedFileInfo): HttpError {

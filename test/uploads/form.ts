@@ -66,11 +66,13 @@ export function post(
   body: Buffer | readonly Part[],
   headers: http.OutgoingHttpHeaders = {},
   method = 'POST',
+  agent?: http.Agent,
 ): Promise<Answer> {
   const bytes = Buffer.isBuffer(body) ? body : encode(body);
   return new Promise((resolve, reject) => {
     const req = http.request(url, {
       method,
+      agent,
       headers: {
         'content-type': `multipart/form-data; boundary=${BOUNDARY}`,
         'content-length': bytes.length,

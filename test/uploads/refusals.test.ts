@@ -1,0 +1,413 @@
+import type * as http from 'node:http';
+import { graphqlHTTP, type UploadOptions } from 'espalier';
+import express from 'express';
+import { createSchema, MANY, ONE, type Seen } from './api.ts';
+import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
+import { startServer, type TestServer } from './server.ts';
+
+const one = { query: ONE, variables: { file: null } };
+const many = (count: number): object => ({ query: MANY, variables: { files: Array(count).fill(null) } });
+const valid = [operations(one), map({ 0: ['variables.file'] }), file('0')];
+const nested = (open: string, close: string, depth: number): string =>
+  open.repeat(depth) + close.repeat(depth);
+const raw = (text: string): Buffer => Buffer.from(text.replaceAll('\n', '\r\n'));
+const mapped = (
+  path: string,
+  variables: unknown = { file: null, s: 'text', o: {}, list: [null] },
+): Part[] => [operations({ query: ONE, variables }), map({ 0: [path] }), file('0')];
+
+const LIMITS: UploadOptions = {
+  maxFileSize: 100_000,
+  maxFiles: 3,
+  maxFieldSize: 50_000,
+  maxRequestSize: 500_000,
+};
+
+/** What was sent, the status, and words of the message. */
+type Case = [string, Buffer | readonly Part[], number, RegExp];
+
+const cases: Case[] = [
+  // operations
+  ['no operations', [map({ 0: ['variables.file'] }), file('0')], 400, /must come after/],
+  ['no operations and no file', [map({})], 400, /"operations" is missing/],
+  ['operations that are no JSON', [operations('{bad'), map({}), file('0')], 400, /"operations" must be JSON/],
+  ...['"str"', 'null', '5', 'true'].map(
+    (text): Case => [`operations ${text}`, [operations(text), map({})], 400, /must be a JSON object/],
+  ),
+  ['empty operations', [operations(''), map({})], 400, /must be JSON/],
+  ['an empty batch', [operations('[]'), map({})], 400, /batch/i],
+  ['a batch where there may be none', [operations([one]), map({}), file('0')], 400, /batch/i],
+  [
+    'operations without a query',
+    [operations({ variables: {} }), map({}), file('0')],
+    400,
+    /"query" is missing/,
+  ],
+  ['deep lists', [operations(nested('[', ']', 20_000)), map({})], 400, /./],
+  ['deep objects', [operations(`${'{"a":'.repeat(8000)}1${'}'.repeat(8000)}`), map({})], 400, /./],
+  [
+    'operations twice',
+    [operations(one), operations(one), ...valid.slice(1)],
+    400,
+    /"operations" is given twice/,
+  ],
+  ['operations after the files', [...valid, operations(one)], 400, /"operations" is given twice/],
+  [
+    'operations as a file part',
+    [file('operations', JSON.stringify(one)), ...valid.slice(1)],
+    400,
+    /must come after/,
+  ],
+  // map
+  ['no map', [operations(one)], 400, /"map" is missing/],
+  ['no map before the file', [operations(one), file('0')], 400, /must come after/],
+  [
+    'a map after the file',
+    [operations(one), file('0'), map({ 0: ['variables.file'] })],
+    400,
+    /must come after/,
+  ],
+  ['a map that is no JSON', [operations(one), map('{bad'), file('0')], 400, /"map" must be JSON/],
+  ...['[]', 'null', '"x"', '1'].map(
+    (text): Case => [
+      `the map ${text}`,
+      [operations(one), map(text), file('0')],
+      400,
+      /"map" must be a JSON object/,
+    ],
+  ),
+  ...['"variables.file"', '[1]', 'null', '{}', '[["variables.file"]]'].map(
+    (text): Case => [
+      `a map entry ${text}`,
+      [operations(one), map(`{"0":${text}}`), file('0')],
+      400,
+      /a list of paths/,
+    ],
+  ),
+  ['the map twice', [...valid.slice(0, 2), map({}), file('0')], 400, /"map" is given twice/],
+  // paths
+  ...[
+    '__proto__.polluted',
+    'variables.__proto__.x',
+    'variables.__proto__',
+    'constructor.prototype.x',
+    'variables.constructor.x',
+    'variables.nope',
+    '',
+    '.',
+    'variables',
+    'variables.',
+    'variables.file.',
+    'variables..file',
+    'file',
+    'query',
+    'operationName',
+    'variables.file.below',
+    'variables.s',
+    'variables.o',
+    'variables.list',
+    'variables.list.1',
+    'variables.list.-1',
+    'variables.list.1e0',
+    'variables.list.00',
+    'variables.list.length',
+    'variables.list.4294967295',
+    'variables.list.999999999',
+    'variables.list. 0',
+    '0.variables.file',
+    ' variables.file',
+    'toString',
+    'variables.toString',
+    `variables${'.a'.repeat(40)}`,
+    `variables.${'a'.repeat(600)}`,
+  ].map(
+    (path): Case => [`the path ${JSON.stringify(path.slice(0, 40))}`, mapped(path), 400, /"map": the path/],
+  ),
+  ['100 000 steps', mapped('a.'.repeat(20_000)), 400, /"map": the path/],
+  ['a place that is no object', mapped('variables.file', null), 400, /leads nowhere/],
+  [
+    'an own __proto__ in operations',
+    mapped('variables.__proto__.x', JSON.parse('{"__proto__":{"x":null}}')),
+    400,
+    /leads nowhere/,
+  ],
+  [
+    'one path for two files',
+    [operations(many(1)), map({ 0: ['variables.files.0'], 1: ['variables.files.0'] }), file('0'), file('1')],
+    400,
+    /given twice/,
+  ],
+  [
+    'a path below a file',
+    [operations(many(1)), map({ 0: ['variables.files.0', 'variables.files.0.x'] }), file('0')],
+    400,
+    /leads nowhere/,
+  ],
+  [
+    'too many paths',
+    [
+      operations(many(16)),
+      map({ 0: Array.from({ length: 16 }, (_, i) => `variables.files.${i}`) }),
+      file('0'),
+    ],
+    413,
+    /15 paths/,
+  ],
+  [
+    'too many map entries',
+    [
+      operations(many(4)),
+      map(Object.fromEntries(Array.from({ length: 4 }, (_, i) => [i, [`variables.files.${i}`]]))),
+    ],
+    413,
+    /3 files/,
+  ],
+  // files
+  [
+    'a missing file',
+    [operations(many(2)), map({ 0: ['variables.files.0'], 1: ['variables.files.1'] }), file('0')],
+    400,
+    /"1" of the "map" is missing/,
+  ],
+  [
+    'a file part without a filename',
+    [...valid.slice(0, 2), { name: '0', type: 'application/octet-stream', body: 'x' }],
+    400,
+    /"0" has no filename/,
+  ],
+  [
+    'a text part in the place of a file',
+    [...valid.slice(0, 2), { name: '0', body: 'x' }],
+    400,
+    /"0" has no filename/,
+  ],
+  ['an empty filename', [...valid.slice(0, 2), file('0', 'x', '')], 400, /"0" has no filename/],
+  ...['.', '..', '/', 'a/..'].map(
+    (name): Case => [`the filename ${name}`, [...valid.slice(0, 2), file('0', 'x', name)], 400, /./],
+  ),
+  [
+    'a file one byte too large',
+    [...valid.slice(0, 2), file('0', Buffer.alloc(100_001))],
+    413,
+    /"0" is larger than 100000 bytes/,
+  ],
+  [
+    'too many file parts',
+    [operations(many(1)), map({ 0: ['variables.files.0'] }), file('0'), file('1'), file('2'), file('3')],
+    413,
+    /3 files/,
+  ],
+  [
+    'thousands of file parts',
+    [
+      operations(many(1)),
+      map({ 0: ['variables.files.0'] }),
+      ...Array.from({ length: 2000 }, (_, i) => file(`x${i}`, 'x')),
+    ],
+    413,
+    /3 files/,
+  ],
+  // text parts
+  [
+    'large operations',
+    [operations({ ...one, extensions: { x: 'x'.repeat(50_000) } }), map({})],
+    413,
+    /"operations" is larger than 50000 bytes/,
+  ],
+  ['a large map', [operations(one), map(`{"0":["${'x'.repeat(50_000)}"]}`)], 413, /"map" is larger/],
+  [
+    'too many text parts',
+    Array.from({ length: 5000 }, (_, i) => ({ name: `f${i}`, body: 'x' })),
+    413,
+    /Too many text parts/,
+  ],
+  ['nested names', [{ name: `a${'[b]'.repeat(100)}`, body: 'x' }, ...valid], 400, /malformed/],
+  ['an index in a name', [{ name: 'a[4294967294]', body: 'x' }, ...valid], 400, /malformed/],
+  ['a prototype in a name', [{ name: 'a[__proto__][x]', body: 'x' }, ...valid], 400, /malformed/],
+  ['a part without a name', [{ body: 'x' }, ...valid], 400, /no name/],
+  ['a file part without a name', [...valid.slice(0, 2), { filename: 'x', body: 'x' }], 400, /no name/],
+  // the body
+  ['an empty body', Buffer.alloc(0), 400, /ends too early/],
+  ['only the closing line', raw(`--${BOUNDARY}--\n`), 400, /"operations" is missing/],
+  ['a boundary that never comes', Buffer.from('x'.repeat(10_000)), 400, /ends too early/],
+  ['a body cut in a file', encode(valid).subarray(0, -BOUNDARY.length - 20), 400, /ends too early|malformed/],
+  [
+    'a body cut in a header',
+    Buffer.concat([encode(valid.slice(0, 2), ''), raw(`--${BOUNDARY}\nContent-Disp`)]),
+    400,
+    /ends too early|malformed/,
+  ],
+  ['a body cut in operations', encode(valid).subarray(0, 120), 400, /ends too early|malformed/],
+  ['a malformed header', [{ head: 'Content-Disposition form-data', body: 'x' }, ...valid], 400, /malformed/],
+  ['a control byte in a header name', [{ head: 'Content\u0001: x', body: 'x' }, ...valid], 400, /malformed/],
+  ['a long header', [{ head: `X-Long: ${'x'.repeat(40_000)}`, body: 'x' }, ...valid], 400, /malformed/],
+  [
+    'thousands of headers',
+    [{ head: 'X-A: b\r\n'.repeat(5000).trimEnd(), body: 'x' }, ...valid],
+    400,
+    /malformed/,
+  ],
+  ['a NUL in a filename', [...valid.slice(0, 2), file('0', 'x', 'a\u0000b')], 400, /malformed/],
+  ['a line feed in a filename', [...valid.slice(0, 2), file('0', 'x', 'a\nb')], 400, /malformed/],
+  [
+    'a body over the limit',
+    [
+      ...valid.slice(0, 2),
+      ...Array.from({ length: 3 }, (_, i) => file(`${i}`, Buffer.alloc(99_999))),
+      { name: 'x', body: Buffer.alloc(300_000) },
+    ],
+    413,
+    /500000 bytes/,
+  ],
+];
+
+describe('a malformed upload', () => {
+  const seen: Seen = [];
+  let server: TestServer;
+  let url: string;
+
+  beforeAll(async () => {
+    const app = express();
+    app.use('/graphql', graphqlHTTP(createSchema(seen), { uploads: LIMITS }));
+    server = await startServer(app);
+    url = `${server.url}/graphql`;
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+  beforeEach(() => {
+    seen.length = 0;
+  });
+
+  it.each(cases)('is refused: %s', async (_, body, status, message) => {
+    const answer = await post(url, body);
+    expect([answer.status, answer.json]).toEqual([
+      status,
+      {
+        errors: [
+          expect.objectContaining({
+            message: expect.stringMatching(message),
+            extensions: { code: expect.any(String) },
+          }),
+        ],
+      },
+    ]);
+    expect(answer.headers['content-type']).toMatch(/json/);
+    expect(JSON.stringify(answer.json)).not.toMatch(/\.ts:|\/tmp|busboy|multer|node_modules/i);
+    expect(seen).toEqual([]);
+    expect(Object.keys(Object.prototype)).toEqual([]);
+    expect(({} as Record<string, unknown>).polluted).toBeUndefined();
+    // The server is well.
+    expect((await post(url, valid)).json.data.one.text).toBe('content of 0');
+  });
+
+  const contentType = (value: string): http.OutgoingHttpHeaders => ({ 'content-type': value });
+  it.each<[string, http.OutgoingHttpHeaders, number, RegExp]>([
+    ['no boundary', contentType('multipart/form-data'), 400, /boundary/],
+    ['an empty boundary', contentType('multipart/form-data; boundary='), 400, /boundary/],
+    ['an empty quoted boundary', contentType('multipart/form-data; boundary=""'), 400, /boundary/],
+    ['a huge boundary', contentType(`multipart/form-data; boundary=${'x'.repeat(5000)}`), 400, /boundary/],
+    ['another boundary', contentType('multipart/form-data; boundary=other'), 400, /ends too early/],
+    ['multipart/mixed', contentType(`multipart/mixed; boundary=${BOUNDARY}`), 415, /Content-Type/],
+    ['compression', { 'content-encoding': 'gzip' }, 415, /compressed/],
+    [
+      'a page of another site',
+      { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' },
+      403,
+      /another site/,
+    ],
+    [
+      'a sibling domain',
+      { 'sec-fetch-site': 'same-site', origin: 'https://sibling.test' },
+      403,
+      /another site/,
+    ],
+    ['a foreign Origin', { origin: 'https://evil.test' }, 403, /another site/],
+    ['a hidden Origin', { origin: 'null' }, 403, /another site/],
+  ])('is refused by its head: %s', async (_, headers, status, message) => {
+    const answer = await post(url, valid, headers);
+    expect(answer.status).toBe(status);
+    expect(answer.json.errors[0].message).toMatch(message);
+    expect(seen).toEqual([]);
+  });
+
+  it('is refused from a page of another site even without a file', async () => {
+    const { status } = await post(url, [operations({ query: '{ hello }' }), map({})], {
+      'sec-fetch-site': 'cross-site',
+    });
+    expect(status).toBe(403);
+  });
+
+  it.each([
+    ['the own page', { 'sec-fetch-site': 'same-origin', origin: 'https://x.test' }],
+    ['a preflighted request', { 'sec-fetch-site': 'cross-site', 'apollo-require-preflight': 'true' }],
+    ['curl or a server', {}],
+  ])('is none when it comes from %s', async (_, headers) => {
+    expect((await post(url, valid, headers)).json.data.one.text).toBe('content of 0');
+  });
+
+  it('is refused for PUT with 405', async () => {
+    expect((await post(url, valid, {}, 'PUT')).status).toBe(405);
+  });
+
+  it('of exactly the size allowed is none', async () => {
+    const { json } = await post(url, [...valid.slice(0, 2), file('0', Buffer.alloc(100_000))]);
+    expect(json.data.one.size).toBe(100_000);
+  });
+
+  it('with a repeated file keeps the first', async () => {
+    const { json } = await post(url, [...valid, file('0', 'second')]);
+    expect(json.data.one.text).toBe('content of 0');
+  });
+
+  it.each(['__proto__', 'constructor', 'a[b]'])('named %s is a file like any other', async (name) => {
+    const { json } = await post(url, [
+      operations(one),
+      map(`{${JSON.stringify(name)}:["variables.file"]}`),
+      file(name, 'x', 'x'),
+    ]);
+    expect(json.data.one).toMatchObject({ fieldName: name, text: 'x' });
+  });
+
+  it('with headers named as members of Object is none', async () => {
+    const head = `Content-Disposition: form-data; name="0"; filename="x"\r\n__proto__: x\r\nconstructor: y`;
+    expect((await post(url, [...valid.slice(0, 2), { head, body: 'x' }])).json.data.one.text).toBe('x');
+  });
+
+  it('with a boundary of 252 characters takes no time', async () => {
+    const boundary = 'b'.repeat(252);
+    const body = Buffer.from(encode(valid).toString('latin1').replaceAll(BOUNDARY, boundary), 'latin1');
+    const { json } = await post(url, body, contentType(`multipart/form-data; boundary=${boundary}`));
+    expect(json.data.one.text).toBe('content of 0');
+  });
+
+  it('leaves the rest of a body beyond its Content-Length to the parser of HTTP', async () => {
+    const whole = encode(valid);
+    const { status } = await post(url, whole.subarray(0, -30), { 'content-length': whole.length - 30 });
+    expect(status).toBe(400);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('uploads switched off', () => {
+  it('are answered 415, with nothing parsed', async () => {
+    const seen: Seen = [];
+    await using server = await startServer(
+      graphqlHTTP(createSchema(seen), { multipartUploadsEnabled: false }),
+    );
+    const { status, json } = await post(server.url, valid);
+    expect([status, json.errors[0].message]).toEqual([415, expect.stringMatching(/not supported/)]);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('a type that is not accepted', () => {
+  it('is refused before its content', async () => {
+    const seen: Seen = [];
+    const accept: UploadOptions['accept'] = ({ mimetype }) => mimetype.startsWith('image/');
+    await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads: { accept } }));
+    const { status, json } = await post(server.url, valid);
+    expect([status, json.errors[0].extensions.code]).toEqual([415, 'FILE_NOT_ACCEPTED']);
+    expect(seen).toEqual([]);
+    const image = { ...file('0'), type: 'image/png' };
+    expect((await post(server.url, [...valid.slice(0, 2), image])).json.data.one.mimetype).toBe('image/png');
+  });
+});
