@@ -1,0 +1,327 @@
+import { type ChildProcess, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import * as http from 'node:http';
+import * as net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
+import express from 'express';
+import { createSchema, ONE, type Seen } from './api.ts';
+import { BOUNDARY, encode, file, map, operations, post } from './form.ts';
+import { startServer } from './server.ts';
+
+const run = promisify(execFile);
+const one = { query: ONE, variables: { file: null } };
+const head = [operations(one), map({ 0: ['variables.file'] })];
+const unread = [
+  operations({ ...one, query: 'mutation ($file: Upload) { unread(file: $file) }' }),
+  head[1] as (typeof head)[0],
+];
+const CLOSING = `\r\n--${BOUNDARY}--\r\n`;
+const contentType = `multipart/form-data; boundary=${BOUNDARY}`;
+
+let folder: string;
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
+});
+afterEach(() => {
+  expect(readdirSync(folder)).toEqual([]);
+  rmSync(folder, { recursive: true });
+});
+
+/** Descriptors of this process that are open on nameless files. */
+function nameless(): number {
+  const links = readdirSync('/proc/self/fd').map((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`);
+    } catch {
+      return '';
+    }
+  });
+  return links.filter((link) => link.startsWith(folder)).length;
+}
+
+async function until(condition: () => boolean): Promise<void> {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
+}
+
+/** A request that has sent everything up to the middle of its file. */
+async function begin(port: number, size: number, parts = head): Promise<http.ClientRequest> {
+  const req = http.request({ port, method: 'POST', headers: { 'content-type': contentType }, agent: false });
+  req.on('error', () => {});
+  const start = encode([...parts, file('0', Buffer.alloc(size, 'x'))], '').subarray(0, -2);
+  await new Promise<void>((resolve) => req.write(start, () => resolve()));
+  return req;
+}
+
+async function answerOf(
+  req: http.ClientRequest,
+): Promise<{ status: number; json: { data: never; errors: never } }> {
+  const [res] = (await once(req, 'response')) as [http.IncomingMessage];
+  return {
+    status: res.statusCode as number,
+    json: JSON.parse((await res.setEncoding('utf8').toArray()).join('')),
+  };
+}
+
+describe('a temporary file', () => {
+  it('has no name while it is filled, and its descriptor is closed behind the response', async () => {
+    await using server = await startServer(graphqlHTTP(createSchema([]), { uploads: { tempDir: folder } }));
+    const req = await begin(server.port, 1 << 20);
+    await until(() => nameless() === 1);
+    expect(readdirSync(folder)).toEqual([]);
+    req.end(CLOSING);
+    expect((await answerOf(req)).json).toMatchObject({ data: { one: { size: 1 << 20 } } });
+    await until(() => nameless() === 0);
+  });
+
+  it('is closed when the clients go away in the middle', async () => {
+    const seen: Seen = [];
+    await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads: { tempDir: folder } }));
+    const requests = await Promise.all(
+      Array.from({ length: 20 }, (_, i) => begin(server.port, 200_000 + i * 60_000)),
+    );
+    await until(() => nameless() > 10);
+    for (const req of requests) req.destroy();
+    await until(() => nameless() === 0);
+    expect(seen).toEqual([]);
+    expect((await post(server.url, [...head, file('0')])).status).toBe(200);
+  });
+
+  it('is closed when a limit is passed or the body is malformed', async () => {
+    const uploads = { tempDir: folder, maxFileSize: 600_000 };
+    await using server = await startServer(graphqlHTTP(createSchema([]), { uploads }));
+    expect((await post(server.url, [...head, file('0', Buffer.alloc(600_001))])).status).toBe(413);
+    expect(
+      (await post(server.url, encode([...head, file('0', Buffer.alloc(500_000))]).subarray(0, -20))).status,
+    ).toBe(400);
+    await until(() => nameless() === 0);
+  });
+
+  it('that cannot be made is a fault of the server, without a trace of its path', async () => {
+    const gone = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
+    const errors: unknown[] = [];
+    const app = express();
+    app.use(graphqlHTTP(createSchema([]), { uploads: { tempDir: gone } }));
+    app.use((error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
+      errors.push(error);
+      res.status(500).json({});
+    });
+    await using server = await startServer(app);
+    rmSync(gone, { recursive: true });
+    expect((await post(server.url, [...head, file('0', Buffer.alloc(500_000))])).status).toBe(500);
+    expect(errors).toMatchObject([{ code: 'ENOENT' }]);
+  });
+});
+
+describe('an answer before the end of the body', () => {
+  const limited = { uploads: { maxFileSize: 1 << 20, maxRequestSize: 100 << 20 } };
+
+  it.each([
+    ['a file limit', head, 2 << 20, 413],
+    ['a limit of the whole body, from its announced length', head, 0, 413],
+    ['a bad path', [head[0] as never, map({ 0: ['variables.nope'] })], 0, 400],
+  ])('comes while the rest is held back: %s', async (_, parts, size, status) => {
+    await using server = await startServer(graphqlHTTP(createSchema([]), limited));
+    const announced = status === 413 && size === 0 ? 200 << 20 : 50 << 20;
+    const socket = net.connect(server.port, '127.0.0.1').on('error', () => {});
+    socket.write(
+      `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\nContent-Length: ${announced}\r\n\r\n`,
+    );
+    socket.write(encode([...parts, file('0', Buffer.alloc(size))], ''));
+    const [answer] = await once(socket, 'data');
+    expect(String(answer)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(String(answer)).not.toMatch(/connection: close/i);
+    socket.destroy();
+  });
+
+  it('is seen by curl and by fetch every time', async () => {
+    await using server = await startServer(graphqlHTTP(createSchema([]), limited));
+    const body = new Uint8Array(encode([...head, file('0', Buffer.alloc(8 << 20))]));
+    for (let round = 0; round < 4; round++) {
+      const answer = await fetch(server.url, {
+        method: 'POST',
+        headers: { 'content-type': contentType },
+        body,
+      });
+      expect([answer.status, (await answer.text()).includes('FILE_TOO_LARGE')]).toEqual([413, true]);
+      const curl = run('curl', [
+        '-sS',
+        '-w',
+        '%{http_code}',
+        '-H',
+        `content-type: ${contentType}`,
+        '-H',
+        'expect:',
+        '--data-binary',
+        '@-',
+        server.url,
+      ]);
+      curl.child.stdin?.on('error', () => {}).end(body);
+      expect((await curl).stdout).toMatch(/FILE_TOO_LARGE.*413$/);
+    }
+  });
+
+  it('leaves the connection usable', async () => {
+    await using server = await startServer(graphqlHTTP(createSchema([]), limited));
+    const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+    let connections = 0;
+    server.server.on('connection', () => connections++);
+    for (let round = 0; round < 3; round++) {
+      expect(
+        (await post(server.url, [...head, file('0', Buffer.alloc(3 << 20))], {}, 'POST', agent)).status,
+      ).toBe(413);
+      expect((await post(server.url, [...head, file('0')], {}, 'POST', agent)).status).toBe(200);
+    }
+    expect(connections).toBe(1);
+    agent.destroy();
+  });
+});
+
+describe('streaming', () => {
+  const streaming = (more: UploadOptions = {}): object => ({
+    uploads: { streaming: true, tempDir: folder, ...more },
+  });
+
+  it('runs resolvers when the headers have come, and they follow the body', async () => {
+    const seen: Seen = [];
+    await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
+    const req = await begin(server.port, 1_000_000);
+    await until(() => seen.length === 1);
+    expect(seen[0]?.size).toBeUndefined();
+    const reader = seen[0]?.createReadStream();
+    await once(reader as never, 'readable');
+    req.end(CLOSING);
+    expect((await answerOf(req)).json.data).toMatchObject({ one: { sha256: expect.any(String) } });
+    await until(() => nameless() === 0);
+  });
+
+  it('gives the limit to the resolver that reads', async () => {
+    await using server = await startServer(
+      graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1_100_000 })),
+    );
+    const req = await begin(server.port, 1_000_000);
+    req.end(Buffer.alloc(200_000));
+    const { json } = await answerOf(req);
+    expect(json.errors).toMatchObject([
+      { message: expect.stringMatching(/larger than 1100000/), extensions: { code: 'FILE_TOO_LARGE' } },
+    ]);
+  });
+
+  it('fails the readers of a client that goes away', async () => {
+    const seen: Seen = [];
+    await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
+    const req = await begin(server.port, 1_000_000);
+    await until(() => seen.length === 1);
+    const content = seen[0]?.text();
+    req.destroy();
+    await expect(content).rejects.toThrow(/client went away|until the response ends/);
+    await until(() => nameless() === 0);
+  });
+
+  it('answers at once when nobody reads', async () => {
+    await using server = await startServer(graphqlHTTP(createSchema([]), streaming()));
+    const req = await begin(server.port, 1_000_000, unread);
+    expect((await answerOf(req)).json.data).toEqual({ unread: '0.txt' });
+    await until(() => nameless() === 0);
+    req.destroy();
+  });
+
+  it('still refuses a missing file and bad paths with nothing run', async () => {
+    const seen: Seen = [];
+    await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
+    expect((await post(server.url, head)).json.errors[0].extensions.code).toBe('FILE_MISSING');
+    expect((await post(server.url, [head[0] as never, map({ 0: ['query'] }), file('0')])).status).toBe(400);
+    expect(seen).toEqual([]);
+    expect((await post(server.url, [operations({ query: '{ hello }' }), map({})])).json.data.hello).toBe(
+      'world',
+    );
+  });
+});
+
+describe('a body that was read before', () => {
+  it('is taken from where a parser of bytes has kept it', async () => {
+    const app = express();
+    app.use(express.raw({ type: 'multipart/form-data', limit: '10mb' }), graphqlHTTP(createSchema([])));
+    await using server = await startServer(app);
+    expect((await post(server.url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
+  });
+
+  it('and not kept is told to the application, not to the client', async () => {
+    const app = express();
+    app.use(
+      (req, _res, next) => {
+        req.resume().on('end', () => next());
+      },
+      graphqlHTTP(createSchema([])),
+    );
+    app.use((error: Error, _req: unknown, res: express.Response, _next: unknown) => {
+      res.status(500).json({ told: error.message });
+    });
+    await using server = await startServer(app);
+    const { status, json } = await post(server.url, [...head, file('0')]);
+    expect([status, json.told]).toEqual([500, expect.stringMatching(/mount graphqlHTTP before multer/)]);
+  });
+});
+
+describe('over HTTP/2', () => {
+  it('an upload needs no Content-Length', async () => {
+    const http2 = await import('node:http2');
+    const server = createServer(graphqlHTTP(createSchema([])), { http2: true });
+    server.listen(0);
+    await once(server, 'listening');
+    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+    const stream = session.request({ ':method': 'POST', 'content-type': contentType });
+    stream.end(encode([...head, file('0', Buffer.alloc(300_000))]));
+    const json = JSON.parse((await stream.setEncoding('utf8').toArray()).join(''));
+    expect(json.data.one.size).toBe(300_000);
+    session.close();
+    server.close();
+    await once(server, 'close');
+  });
+});
+
+/** Starts child.ts; `limit` is a shell command in front of it. */
+async function startChild(
+  limit = '',
+): Promise<{ child: ChildProcess; port: number; status(): Promise<Record<string, number>> }> {
+  const script = `${limit} exec "${process.execPath}" --import tsx "${join(__dirname, 'child.ts')}" "${folder}"`;
+  const env = { ...process.env, TSX_TSCONFIG_PATH: join(__dirname, '../tsconfig.json') };
+  const child = spawn('bash', ['-c', script], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const [port] = (await once(child, 'message')) as [number];
+  const status = async (): Promise<Record<string, number>> =>
+    (await fetch(`http://127.0.0.1:${port}/status`)).json() as Promise<Record<string, number>>;
+  return { child, port, status };
+}
+
+describe('a server in a process of its own', () => {
+  it('keeps its memory while a large file comes, and leaves nothing when it is killed', async () => {
+    const { child, port, status } = await startChild();
+    await post(`http://127.0.0.1:${port}`, [...head, file('0', Buffer.alloc(1 << 20))]);
+    const before = await status();
+    const req = await begin(port, 1 << 20, unread);
+    const chunk = Buffer.alloc(1 << 20);
+    for (let sent = 0; sent < 128; sent++) if (!req.write(chunk)) await once(req, 'drain');
+    const during = await status();
+    expect(during.deleted).toBe(1);
+    expect((during.rss as number) - (before.rss as number)).toBeLessThan(100 << 20);
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+    expect(readdirSync(folder)).toEqual([]);
+    req.destroy();
+  });
+
+  it('answers 507 when there is no space, and goes on', async () => {
+    // The largest file a process may write, in KiB; the signal that comes with it is ignored.
+    const { child, port, status } = await startChild('trap "" XFSZ; ulimit -f 2048;');
+    const url = `http://127.0.0.1:${port}`;
+    const { status: answered, json } = await post(url, [...head, file('0', Buffer.alloc(3 << 20))]);
+    expect([answered, json.errors[0].extensions.code]).toEqual([507, 'NO_SPACE']);
+    expect((await post(url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
+    expect((await status()).deleted).toBe(0);
+    child.kill();
+    await once(child, 'exit');
+  });
+});

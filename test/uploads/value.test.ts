@@ -1,0 +1,247 @@
+import { createHash } from 'node:crypto';
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { graphqlHTTP, Upload, type UploadedFile, type UploadOptions } from 'espalier';
+import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse, validate } from 'graphql';
+import { cleanFilename } from '../../src/uploads/filename.ts';
+import { file, map, operations, type Part, post } from './form.ts';
+import { startServer } from './server.ts';
+
+type Use = (file: UploadedFile) => unknown;
+
+/** Uploads one part and gives what a resolver made of it. */
+async function use(part: Part, resolver: Use, uploads: UploadOptions = {}): Promise<unknown> {
+  let result: unknown;
+  const schema = new GraphQLSchema({
+    query: new GraphQLObjectType({ name: 'Query', fields: { hello: { type: GraphQLString } } }),
+    mutation: new GraphQLObjectType({
+      name: 'Mutation',
+      fields: {
+        one: {
+          type: GraphQLString,
+          args: { file: { type: Upload } },
+          resolve: async (_, args) => {
+            result = await resolver(args.file);
+          },
+        },
+      },
+    }),
+  });
+  await using server = await startServer(graphqlHTTP(schema, { uploads }));
+  const query = 'mutation ($file: Upload) { one(file: $file) }';
+  const { json } = await post(server.url, [
+    operations({ query, variables: { file: null } }),
+    map({ 0: ['variables.file'] }),
+    part,
+  ]);
+  expect(json).toEqual({ data: { one: null } });
+  return result;
+}
+
+const large = Buffer.alloc(700_000, 'espalier ');
+const sizes: [string, Buffer][] = [
+  ['in memory', Buffer.from('{"a":"é"}')],
+  ['on disk', Buffer.from(`{"a":${JSON.stringify(large.toString())}}`)],
+];
+
+describe('the value of an upload', () => {
+  it('is readable without awaiting, and stays itself when awaited', async () => {
+    await use(file('0', 'abc', 'a.txt'), async (value) => {
+      expect(value.filename).toBe('a.txt');
+      expect({ ...value }).toMatchObject({
+        filename: 'a.txt',
+        mimetype: 'text/plain',
+        encoding: '7bit',
+        size: 3,
+      });
+      expect(await value).toBe(value);
+      expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+      expect(JSON.stringify(value)).toBe(
+        '{"filename":"a.txt","mimetype":"text/plain","encoding":"7bit","fieldName":"0","size":3}',
+      );
+    });
+  });
+
+  it('works in code written for graphql-upload', async () => {
+    const result = await use(file('0', 'abc'), async (promise) => {
+      const { createReadStream, filename } = await promise;
+      return [filename, await text(createReadStream())];
+    });
+    expect(result).toEqual(['0.txt', 'abc']);
+  });
+
+  it.each(sizes)('gives its content in every form: %s', async (_, content) => {
+    await use(file('0', content), async (value) => {
+      expect(value.size).toBe(content.length);
+      expect(await value.text()).toBe(content.toString());
+      expect(await value.json()).toEqual(JSON.parse(content.toString()));
+      expect(Buffer.from(await value.bytes()).equals(content)).toBe(true);
+      expect(Buffer.from(await value.arrayBuffer()).equals(content)).toBe(true);
+      expect(await text(value.stream())).toBe(content.toString());
+      expect(await text(value.createReadStream({ encoding: 'latin1' }))).toBe(content.toString('latin1'));
+      const whole = await value.toFile();
+      expect([whole.name, whole.type, whole.size]).toEqual(['0.txt', 'text/plain', content.length]);
+      expect(Buffer.from(await whole.arrayBuffer()).equals(content)).toBe(true);
+    });
+  });
+
+  it.each(sizes)('is read by many at once, each at its own pace: %s', async (_, content) => {
+    await use(file('0', content), async (value) => {
+      const idle = value.createReadStream();
+      const given = value.createReadStream();
+      given.destroy();
+      const all = await Promise.all(
+        [1, 2, 3].map(() => text(value.createReadStream({ highWaterMark: 1000 }))),
+      );
+      expect(new Set(all)).toEqual(new Set([content.toString()]));
+      expect(await text(idle)).toBe(content.toString());
+    });
+  });
+
+  it.each(sizes)('is saved to a new file, never over another: %s', async (_, content) => {
+    const folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
+    const taken = join(folder, 'taken');
+    writeFileSync(taken, 'mine');
+    await use(file('0', content), async (value) => {
+      expect(await value.saveTo(join(folder, 'saved'))).toBe(content.length);
+      await expect(value.saveTo(taken)).rejects.toMatchObject({ code: 'EEXIST' });
+      await expect(value.saveTo(join(folder, 'no', 'where'))).rejects.toMatchObject({ code: 'ENOENT' });
+    });
+    expect(readFileSync(join(folder, 'saved')).equals(content)).toBe(true);
+    expect(readFileSync(taken, 'utf8')).toBe('mine');
+    expect(readdirSync(folder)).toHaveLength(2);
+    rmSync(folder, { recursive: true });
+  });
+
+  it.each(sizes)(
+    'is gone when the response has ended, without ending the process: %s',
+    async (_, content) => {
+      const value = (await use(file('0', content), (given) => {
+        given.createReadStream();
+        given.text();
+        return given;
+      })) as UploadedFile;
+      expect(value.filename).toBe('0.txt');
+      await expect(value.text()).rejects.toThrow(/until the response ends/);
+      await expect(text(value.createReadStream())).rejects.toThrow(/until the response ends/);
+    },
+  );
+
+  it('spills to disk when the memory of the handler is used up', async () => {
+    const content = Buffer.alloc(50_000, 'x');
+    const digest = await use(
+      file('0', content),
+      async (value) =>
+        createHash('sha256')
+          .update(await value.bytes())
+          .digest('hex'),
+      { memoryTotal: 1000 },
+    );
+    expect(digest).toBe(createHash('sha256').update(content).digest('hex'));
+  });
+});
+
+describe('a filename', () => {
+  it.each([
+    ['a.txt', 'a.txt'],
+    ['../../etc/passwd', 'passwd'],
+    ['/etc/passwd', 'passwd'],
+    ['..\\\\..\\\\x.txt', 'x.txt'],
+    ['C:\\\\dir\\\\y.txt', 'y.txt'],
+    ['a%0d%0aSet-Cookie: x', 'aSet-Cookie: x'],
+    ['na%22me', 'na"me'],
+    ['na\\"me', 'na"me'],
+    ['50%.pdf', '50%.pdf'],
+    ['日本語 – é.txt', '日本語 – é.txt'],
+    ['a\u202egpj.exe', 'agpj.exe'],
+  ])('sent as %j is given as %j', async (sent, given) => {
+    expect(await use(file('0', 'x', sent), (value) => value.filename)).toBe(given);
+  });
+
+  it('is taken from filename* too, which RFC 7578 forbids and clients send', async () => {
+    const head = `Content-Disposition: form-data; name="0"; filename*=UTF-8''%e2%82%ac.txt`;
+    expect(await use({ head, body: 'x' }, (value) => value.filename)).toBe('€.txt');
+  });
+
+  it.each([
+    ['', 'unnamed'],
+    ['..', 'unnamed'],
+    ['.\u0000.', 'unnamed'],
+    ['a/..', 'unnamed'],
+    [' \u0007 ', 'unnamed'],
+    ['a\ud800b', 'ab'],
+    [`${'é'.repeat(300)}.jpeg`, `${'é'.repeat(125)}.jpeg`],
+    ['x'.repeat(4000), 'x'.repeat(255)],
+    [`.${'x'.repeat(300)}`, `.${'x'.repeat(254)}`],
+  ])('%j is cleaned', (raw, clean) => {
+    expect(cleanFilename(raw)).toBe(clean);
+    expect(Buffer.byteLength(clean)).toBeLessThanOrEqual(255);
+  });
+});
+
+describe('the Upload scalar', () => {
+  const poser = { filename: 'x', mimetype: 'text/plain', size: 1, path: '/etc/passwd', createReadStream: {} };
+
+  it.each([[poser], ['x'], [1], [[]], [{}], [true]])('refuses the JSON value %j', async (value) => {
+    const seen: string[] = [];
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({
+        name: 'Query',
+        fields: {
+          one: { type: GraphQLString, args: { file: { type: Upload } }, resolve: () => seen.push('ran') },
+        },
+      }),
+    });
+    await using server = await startServer(graphqlHTTP(schema));
+    const answer = await fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({
+        query: 'query ($file: Upload) { one(file: $file) }',
+        variables: { file: value },
+      }),
+    });
+    const json = (await answer.json()) as { errors: { message: string }[]; data?: unknown };
+    expect(json.errors[0]?.message).toMatch(/Upload must be a file part of a multipart request/);
+    expect(json.data).toBeUndefined();
+    expect(seen).toEqual([]);
+  });
+
+  it('refuses literals and has no output', () => {
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({
+        name: 'Query',
+        fields: { one: { type: Upload, args: { file: { type: Upload } } } },
+      }),
+    });
+    for (const literal of ['"x"', '1', '{a: 1}', 'true']) {
+      expect(String(validate(schema, parse(`{ one(file: ${literal}) }`)))).toMatch(
+        /must be given by a variable/,
+      );
+    }
+    expect(() => Upload.serialize(poser)).toThrow(/no output/);
+    expect(() => Upload.parseValue(poser)).toThrow(/multipart/);
+  });
+});
+
+describe('the uploads option', () => {
+  it.each<[unknown, RegExp]>([
+    [{ maxFileSize: -1 }, /uploads: option "maxFileSize" is -1; accepted: a whole number/],
+    [{ maxFileSize: Number.POSITIVE_INFINITY }, /whole number/],
+    [{ maxFileSize: 1.5 }, /whole number/],
+    [{ maxFileSise: 1 }, /did you mean "maxFileSize"\?/],
+    [{ streaming: 'yes' }, /a boolean/],
+    [{ accept: 'image' }, /a function/],
+    [{ tempDir: '/no/such/directory' }, /"tempDir" is "\/no\/such\/directory"; accepted: a directory/],
+    [{ tempDir: __filename }, /a directory/],
+    [true, /object/],
+  ])('%j is refused when the handler is made', (uploads, message) => {
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Q', fields: { a: { type: GraphQLString } } }),
+    });
+    expect(() => graphqlHTTP(schema, { uploads: uploads as UploadOptions })).toThrow(message);
+    expect(() => graphqlHTTP(schema, { uploads: uploads as UploadOptions })).toThrow(TypeError);
+  });
+});
