@@ -3,7 +3,7 @@ import * as http2 from 'node:http2';
 import * as https from 'node:https';
 import { type Classes, classesOf, NODE_CLASSES } from '../src/server/classes.ts';
 import { isExpress } from '../src/server/express.ts';
-import { forExpress, type Http2Classes, NODE_HTTP2_CLASSES, withHost } from '../src/server/http2.ts';
+import { forExpress, type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers } from '../src/server/http2.ts';
 import { checkArguments } from '../src/server/options.ts';
 import { asksForTls } from '../src/server/tls.ts';
 import type {
@@ -72,7 +72,7 @@ function http2ClassesFor(
   app: Http2App,
   given: { [Name in keyof Http2Classes]?: Http2Classes[Name] | undefined },
 ): Http2Classes {
-  const base = withHost({
+  const base = withHttp1Headers({
     Http2ServerRequest: given.Http2ServerRequest ?? NODE_HTTP2_CLASSES.Http2ServerRequest,
     Http2ServerResponse: given.Http2ServerResponse ?? NODE_HTTP2_CLASSES.Http2ServerResponse,
   });

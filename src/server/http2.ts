@@ -10,15 +10,19 @@ export interface Http2Classes {
 /** Node's own. */
 export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
 
-/** Requests that have a Host header, as those of HTTP/1.1 do. */
-export function withHost(base: Http2Classes): Http2Classes {
+/**
+ * Requests whose headers say what those of HTTP/1.1 do, for all the middlewares that ask them: `:authority` stands for
+ * Host (RFC 9113 §8.3.1), and a body of unknown length for chunks (§8.1).
+ */
+export function withHttp1Headers(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {
     constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
       super(...given);
-      // RFC 9113 §8.3.1: `:authority` stands for Host, which `req.hostname` and origin checks read.
-      const { headers } = this;
+      const { headers, stream } = this;
       if (headers.host === undefined && headers[':authority'] !== undefined)
         headers.host = headers[':authority'];
+      if (headers['content-length'] === undefined && !stream.endAfterHeaders)
+        headers['transfer-encoding'] = 'chunked';
     }
   };
   return { ...base, Http2ServerRequest: Request };
