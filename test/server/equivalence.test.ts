@@ -1,0 +1,58 @@
+import * as http from 'node:http';
+import { createServer } from '../../middleware/server.ts';
+import { eachExpress } from '../express.ts';
+import type { App, Behaviour, ExpressModule } from './behaviours/behaviour.ts';
+import { errors } from './behaviours/errors.ts';
+import { forget, prototypes } from './behaviours/prototypes.ts';
+import { requests } from './behaviours/requests.ts';
+import { responses } from './behaviours/responses.ts';
+import { type Answer, type Ask, askHttp1, askHttp2, serving } from './exchange.ts';
+
+const behaviours = [...prototypes, ...requests, ...responses, ...errors];
+
+// Error pages show where an error came from, which is not the same place in http and http2.
+const { stackTraceLimit } = Error;
+beforeAll(() => {
+  Error.stackTraceLimit = 0;
+});
+afterAll(() => {
+  Error.stackTraceLimit = stackTraceLimit;
+});
+
+eachExpress((express) => {
+  afterEach(() => forget(express));
+
+  describe.each(behaviours)('an app that $title', (behaviour) => {
+    it('does the same behind createServer', async () => {
+      const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
+      const ours = await observe(express, behaviour, (app) => createServer(app), askHttp1);
+      expect(ours).toEqual(plain);
+      expect(plain).toHaveLength(behaviour.asks.length);
+    });
+
+    it('does the same over HTTP/2', async () => {
+      const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
+      const ours = await observe(express, behaviour, (app) => createServer(app, { http2: true }), askHttp2);
+      expect(ours).toEqual(plain);
+    });
+  });
+});
+
+/** What a behaviour looks like from outside, its app freshly made. */
+async function observe(
+  express: ExpressModule,
+  { define, asks }: Behaviour,
+  serve: (app: App) => Parameters<typeof serving>[0],
+  ask: (port: number, ask: Ask) => Promise<Answer>,
+): Promise<Answer[]> {
+  const app = express();
+  app.set('env', 'test');
+  const later = define(app, express);
+  const server = serve(app);
+  if (typeof later === 'function' && later !== app) later();
+  return serving(server, async (port) => {
+    const answers: Answer[] = [];
+    for (const one of asks) answers.push(await ask(port, typeof one === 'string' ? { path: one } : one));
+    return answers;
+  });
+}
