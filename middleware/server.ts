@@ -1,11 +1,9 @@
-import * as http from 'node:http';
-import * as http2 from 'node:http2';
-import * as https from 'node:https';
-import { type Classes, classesOf, NODE_CLASSES } from '../src/server/classes.ts';
-import { isExpress } from '../src/server/express.ts';
-import { forExpress, type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers } from '../src/server/http2.ts';
+import type * as http from 'node:http';
+import type * as http2 from 'node:http2';
+import type * as https from 'node:https';
+import { answerContinue } from '../src/server/continue.ts';
+import { type AnyOptions, type AnyServer, makeServer } from '../src/server/make.ts';
 import { checkArguments } from '../src/server/options.ts';
-import { asksForTls } from '../src/server/tls.ts';
 import type {
   App,
   Http2App,
@@ -32,49 +30,9 @@ export function createServer(
 export function createServer(app: Http2App, options: Http2Options): http2.Http2Server;
 export function createServer(app: App, options: HttpsOptions & TlsIdentity): https.Server;
 export function createServer(app: App, options?: HttpOptions): http.Server;
-export function createServer(
-  app: App & Http2App,
-  options: HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options = {},
-): http.Server | https.Server | http2.Http2Server | http2.Http2SecureServer {
+export function createServer(app: App & Http2App, options: AnyOptions = {}): AnyServer {
   checkArguments(app, options);
-  const secure = asksForTls(options);
-  if (options.http2) return secure ? secureHttp2Server(app, options) : http2Server(app, options);
-  const settled = { ...options, ...bornFor(app, options) };
-  return secure ? https.createServer(settled, app) : http.createServer(settled, app);
-}
-
-function http2Server(app: Http2App, options: Http2Options): http2.Http2Server {
-  return http2.createServer({ ...options, ...http2ClassesFor(app, options) }, app);
-}
-
-function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Http2SecureServer {
-  const { IncomingMessage, ServerResponse } = bornFor(app, {
-    IncomingMessage: options.Http1IncomingMessage,
-    ServerResponse: options.Http1ServerResponse,
-  });
-  const http1 = {
-    allowHTTP1: options.allowHTTP1 ?? true,
-    Http1IncomingMessage: IncomingMessage,
-    Http1ServerResponse: ServerResponse,
-  };
-  return http2.createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
-}
-
-function bornFor(app: App, given: { [Name in keyof Classes]?: Classes[Name] | undefined }): Classes {
-  const base = {
-    IncomingMessage: given.IncomingMessage ?? NODE_CLASSES.IncomingMessage,
-    ServerResponse: given.ServerResponse ?? NODE_CLASSES.ServerResponse,
-  };
-  return isExpress(app) ? classesOf(app, base) : base;
-}
-
-function http2ClassesFor(
-  app: Http2App,
-  given: { [Name in keyof Http2Classes]?: Http2Classes[Name] | undefined },
-): Http2Classes {
-  const base = withHttp1Headers({
-    Http2ServerRequest: given.Http2ServerRequest ?? NODE_HTTP2_CLASSES.Http2ServerRequest,
-    Http2ServerResponse: given.Http2ServerResponse ?? NODE_HTTP2_CLASSES.Http2ServerResponse,
-  });
-  return isExpress(app) ? forExpress(base) : base;
+  const server = makeServer(app, options);
+  answerContinue(server);
+  return server;
 }

@@ -18,6 +18,11 @@ interface OverEither {
 /** The same for an HTTP/2 server, where a plain listener gets the compatibility API of `node:http2`. */
 export type Http2App = OverEither['app'];
 
+type RequestClass = typeof IncomingMessage;
+type ResponseClass = typeof ServerResponse<IncomingMessage>;
+type Http2RequestClass = typeof Http2ServerRequest;
+type Http2ResponseClass = typeof Http2ServerResponse<Http2ServerRequest>;
+
 interface OverHttp1 {
   /**
    * `true`: an HTTP/2 server (RFC 9113).
@@ -32,19 +37,23 @@ interface OverHttp2 {
 }
 
 /** Every option of `http.createServer`. */
-export interface HttpOptions extends NodeHttpOptions, OverHttp1 {}
+export interface HttpOptions extends NodeHttpOptions<RequestClass, ResponseClass>, OverHttp1 {}
 
 /** Every option of `https.createServer`; any TLS option makes it an HTTPS server. */
-export interface HttpsOptions extends NodeHttpsOptions, OverHttp1 {}
+export interface HttpsOptions extends NodeHttpsOptions<RequestClass, ResponseClass>, OverHttp1 {}
 
 /** Options of which any one makes a server that speaks TLS. */
 export type TlsIdentity = { key: unknown } | { cert: unknown } | { pfx: unknown } | { SNICallback: unknown };
 
 /** Every option of `http2.createServer`. */
-export interface Http2Options extends NodeHttp2Options, OverHttp2 {}
+export interface Http2Options
+  extends NodeHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
+    OverHttp2 {}
 
 /** Every option of `http2.createSecureServer`. */
-export interface SecureHttp2Options extends NodeSecureHttp2Options, OverHttp2 {
+export interface SecureHttp2Options
+  extends NodeSecureHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
+    OverHttp2 {
   /**
    * Also speak HTTP/1.1 with clients that offer nothing newer; WebSockets need it.
    * @default true

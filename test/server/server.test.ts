@@ -1,13 +1,300 @@
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import * as http from 'node:http';
+import * as http2 from 'node:http2';
+import * as https from 'node:https';
+import { connect as connectTcp } from 'node:net';
+import { resolve } from 'node:path';
+import { connect as connectTls } from 'node:tls';
+import connect from 'connect';
 import request from 'supertest';
 import { createServer } from '../../middleware/server.ts';
 import { eachExpress } from '../express.ts';
+import { askHttp1, askHttp2, serving } from './exchange.ts';
+
+const pem = (name: string): string => readFileSync(resolve(__dirname, '../fixtures/tls', name), 'utf8');
+const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
+const trusted = { ca: tls.cert, servername: 'localhost' };
+
+class LoudRequest extends http.IncomingMessage {
+  readonly born = 'loud';
+  shout(): string {
+    return `${this.url}!`;
+  }
+  // Express defines this too.
+  accepts(): string {
+    return 'never reached';
+  }
+}
+class LoudResponse extends http.ServerResponse {
+  override writeHead(...given: [number]): this {
+    this.setHeader('x-loud', 'yes');
+    return super.writeHead(...given);
+  }
+}
+
+describe('the server', () => {
+  const plain = (_req: unknown, res: { end(text: string): unknown }): unknown => res.end('hello');
+
+  it('is one of node:http, or of node:https with any TLS option', () => {
+    const options: https.ServerOptions = { minVersion: 'TLSv1.3' };
+    expect(createServer(plain)).toBeInstanceOf(http.Server);
+    expect(createServer(plain, tls)).toBeInstanceOf(https.Server);
+    expect(createServer(plain, options)).toBeInstanceOf(https.Server);
+  });
+
+  it('takes the options of Node', () => {
+    const server = createServer(plain, { keepAliveTimeout: 1234, requestTimeout: 2345, maxHeaderSize: 4096 });
+    expect(server).toMatchObject({ keepAliveTimeout: 1234, requestTimeout: 2345, maxHeaderSize: 4096 });
+  });
+
+  it.each<[string, unknown, unknown, RegExp]>([
+    ['an app that is none', { key: 1 }, {}, /the app must be a function \(req, res\), not \{"key":1\}/],
+    ['no app', undefined, {}, /the app must be a function/],
+    ['options that are none', plain, 3000, /the options must be an object, not 3000/],
+    ['an odd http2', plain, { http2: 'yes' }, /option "http2" is "yes"; accepted: a boolean/],
+    [
+      'a class of another family',
+      plain,
+      { IncomingMessage: Map },
+      /"IncomingMessage" is a function; accepted: a class that extends Node's IncomingMessage/,
+    ],
+    [
+      'an object for a class',
+      plain,
+      { http2: true, Http2ServerResponse: {} },
+      /"Http2ServerResponse" is \{\}/,
+    ],
+  ])('refuses %s', (_, app, options, message) => {
+    const make = (): unknown => Reflect.apply(createServer, undefined, [app, options]);
+    expect(make).toThrow(message);
+    expect(make).toThrow(expect.objectContaining({ name: 'TypeError', code: 'ERR_OPTION' }));
+  });
+
+  it('leaves requests of a plain listener and of a Connect app as Node makes them', async () => {
+    const prototypes: unknown[] = [];
+    const note = (req: http.IncomingMessage, res: http.ServerResponse): unknown => {
+      prototypes.push(Object.getPrototypeOf(req), Object.getPrototypeOf(res));
+      return res.end('hello');
+    };
+    await request(createServer(note)).get('/').expect(200, 'hello');
+    await request(createServer(connect().use(note)))
+      .get('/')
+      .expect(200, 'hello');
+    const node = [http.IncomingMessage.prototype, http.ServerResponse.prototype];
+    expect(prototypes).toEqual([...node, ...node]);
+  });
+
+  it('gives HTTP/2 requests the headers of HTTP/1.1', async () => {
+    const app = (
+      req: http.IncomingMessage | http2.Http2ServerRequest,
+      res: http.ServerResponse | http2.Http2ServerResponse,
+    ): void => {
+      const { host, 'transfer-encoding': coding, 'content-length': length } = req.headers;
+      res.end(JSON.stringify([host, coding, length]));
+    };
+    await serving(createServer(app, { http2: true }), async (port) => {
+      const get = await askHttp2(port, { path: '/' });
+      expect(JSON.parse(get.body)).toEqual(['site.test', null, null]);
+      const streamed = await askHttp2(port, { method: 'POST', path: '/', body: 'words' });
+      expect(JSON.parse(streamed.body)).toEqual(['site.test', 'chunked', null]);
+      const sized = {
+        method: 'POST',
+        path: '/',
+        headers: { 'content-length': '5', host: 'other.test' },
+        body: 'words',
+      };
+      expect(JSON.parse((await askHttp2(port, sized)).body)).toEqual(['other.test', null, '5']);
+    });
+  });
+});
 
 eachExpress((express) => {
-  it('serves the app', async () => {
+  const hello = () => {
     const app = express();
-    app.get('/', (_req, res) => {
-      res.send('hello');
+    app.get('/', (req, res) => {
+      res.json([req.protocol, req.secure, req.hostname, req.httpVersion]);
     });
-    await request(createServer(app)).get('/').expect(200, 'hello');
+    return app;
+  };
+
+  it('makes the classes of an app once, however many servers it has', async () => {
+    const app = hello();
+    const first = createServer(app);
+    const { request: ofRequests, response } = app;
+    await request(first).get('/').expect(200);
+    await request(createServer(app)).get('/').expect(200);
+    createServer(app, tls);
+    createServer(app, { ...tls, http2: true });
+    expect([app.request, app.response]).toEqual([ofRequests, response]);
+    expect(app.request).toBe(ofRequests);
+  });
+
+  it('leaves Node, Express, other apps and app.listen as they were', async () => {
+    const shared = [
+      http,
+      http.IncomingMessage.prototype,
+      http.ServerResponse.prototype,
+      express.request,
+      express.response,
+    ];
+    const look = () =>
+      shared.map((value) => [Reflect.ownKeys(value), Object.getPrototypeOf(value), http.createServer]);
+    const before = look();
+    const other = hello();
+    const { request: ofOther } = other;
+    const app = hello();
+    const { listen } = app;
+    createServer(app);
+    expect(look()).toEqual(before);
+    expect(other.request).toBe(ofOther);
+    expect(app.listen).toBe(listen);
+    const server = app.listen(0);
+    await once(server, 'listening');
+    await serving(server, async (port) => expect((await askHttp1(port, { path: '/' })).status).toBe(200));
+  });
+
+  it('speaks TLS', async () => {
+    await serving(createServer(hello(), tls), async (port) => {
+      const [response] = await once(https.get({ ...trusted, port, path: '/' }), 'response');
+      const body = await once(response.setEncoding('utf8'), 'data');
+      expect(JSON.parse(String(body))).toEqual(['https', true, 'localhost', '1.1']);
+    });
+  });
+
+  it('speaks HTTP/2 and HTTP/1.1 on one port', async () => {
+    const server = createServer(hello(), { ...tls, http2: true });
+    await serving(server, async (port) => {
+      const session = http2.connect(`https://localhost:${port}`, { ...trusted });
+      const body = await once(session.request({ ':path': '/' }).setEncoding('utf8'), 'data');
+      session.close();
+      expect(JSON.parse(String(body))).toEqual(['https', true, 'localhost', '2.0']);
+      const [response] = await once(https.get({ ...trusted, port, path: '/', agent: false }), 'response');
+      const second = await once(response.setEncoding('utf8'), 'data');
+      expect(JSON.parse(String(second))).toEqual(['https', true, 'localhost', '1.1']);
+    });
+  });
+
+  it('speaks HTTP/2 alone when told so', async () => {
+    const server = createServer(hello(), { ...tls, http2: true, allowHTTP1: false });
+    await serving(server, async (port) => {
+      const socket = connectTls({ ...trusted, port, ALPNProtocols: ['http/1.1'] });
+      await expect(once(socket, 'secureConnect')).rejects.toThrow();
+    });
+  });
+
+  it('builds on the classes of the user', async () => {
+    const app = express();
+    app.get('/', (req, res) => {
+      const loud = req as unknown as LoudRequest;
+      res.json([loud.born, loud.shout(), req.accepts('json'), Object.getPrototypeOf(req) === app.request]);
+    });
+    const classes = { IncomingMessage: LoudRequest, ServerResponse: LoudResponse };
+    const server = createServer(app, classes);
+    const { body, headers } = await request(server).get('/');
+    expect(body).toEqual(['loud', '/!', 'json', true]);
+    expect(headers['x-loud']).toBe('yes');
+    await request(createServer(app, classes)).get('/').expect('x-loud', 'yes');
+    await request(createServer(app)).get('/').expect('x-loud', 'yes');
+  });
+
+  it('refuses other classes for an app that has a server', () => {
+    const app = hello();
+    createServer(app);
+    expect(() => createServer(app, { IncomingMessage: LoudRequest })).toThrow(
+      /option "IncomingMessage" must be given to the first server of an app/,
+    );
+  });
+
+  it('builds on the HTTP/2 classes of the user', async () => {
+    class Loud2 extends http2.Http2ServerRequest {
+      shout(): string {
+        return `${this.url}!`;
+      }
+    }
+    const app = express();
+    app.get('/', (req, res) => {
+      res.send(Reflect.apply(Reflect.get(req, 'shout'), req, []));
+    });
+    await serving(createServer(app, { http2: true, Http2ServerRequest: Loud2 }), async (port) => {
+      expect((await askHttp2(port, { path: '/' })).body).toBe('/!');
+    });
+  });
+
+  it('hands upgrades to their listeners', async () => {
+    const server = createServer(hello());
+    server.on('upgrade', (req, socket) => socket.end(`HTTP/1.1 101 Switching\r\n\r\n${req.url}`));
+    await serving(server, async (port) => {
+      const socket = connectTcp(port, '127.0.0.1').setEncoding('latin1');
+      socket.write('GET /live HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\n\r\n');
+      expect(String(await once(socket, 'data'))).toMatch(/^HTTP\/1.1 101.*\/live$/s);
+    });
+  });
+
+  describe('asked with Expect: 100-continue', () => {
+    const app = () => {
+      const made = express();
+      made.post('/refused', (_req, res) => {
+        res.sendStatus(403);
+      });
+      made.post('/read', express.text(), (req, res) => {
+        res.send(req.body);
+      });
+      return made;
+    };
+
+    /** Sends a head, and the body once it is asked for; what the server sent before and after that. */
+    async function expecting(port: number, path: string): Promise<string> {
+      const socket = connectTcp(port, '127.0.0.1').setEncoding('latin1');
+      const lines = [
+        'Host: a',
+        'Connection: close',
+        'Content-Type: text/plain',
+        'Content-Length: 5',
+        'Expect: 100-continue',
+      ];
+      socket.write(`POST ${path} HTTP/1.1\r\n${lines.join('\r\n')}\r\n\r\n`);
+      let seen = '';
+      socket.on('data', (part: string) => {
+        seen += part;
+        if (seen === 'HTTP/1.1 100 Continue\r\n\r\n') socket.write('words');
+      });
+      await once(socket, 'close');
+      return seen;
+    }
+
+    it('refuses before the body is sent', async () => {
+      await serving(createServer(app()), async (port) => {
+        expect(await expecting(port, '/refused')).toMatch(/^HTTP\/1.1 403 /);
+      });
+    });
+
+    it('asks for the body when it is read', async () => {
+      await serving(createServer(app()), async (port) => {
+        expect(await expecting(port, '/read')).toMatch(
+          /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 .*words$/s,
+        );
+      });
+    });
+
+    it('leaves it to another listener', async () => {
+      const server = createServer(app());
+      server.on('checkContinue', (_req, res) => res.writeHead(418).end());
+      await serving(server, async (port) => {
+        expect(await expecting(port, '/read')).toMatch(/^HTTP\/1.1 418 /);
+      });
+    });
+
+    it('works over HTTP/2', async () => {
+      await serving(createServer(app(), { http2: true }), async (port) => {
+        const headers = { expect: '100-continue', 'content-type': 'text/plain' };
+        expect(await askHttp2(port, { method: 'POST', path: '/read', headers, body: 'words' })).toMatchObject(
+          {
+            status: 200,
+            body: 'words',
+          },
+        );
+      });
+    });
   });
 });
