@@ -72,7 +72,13 @@ async function fastify() {
 
 const json = { 'content-type': 'application/json' };
 const future = { 'if-modified-since': 'Fri, 01 Jan 2100 00:00:00 GMT' };
-const frameworks = ['Express 5 + createServer', 'Express 5', 'Express 4 + createServer', 'Express 4', 'fastify'];
+const frameworks = [
+  'Express 5 + createServer',
+  'Express 5',
+  'Express 4 + createServer',
+  'Express 4',
+  'fastify',
+];
 
 export const topic = {
   name: 'server',
@@ -93,7 +99,7 @@ export const topic = {
   },
   loads: [
     { name: 'light handler', requests: [{ path: '/hello' }], expect: { body: 'hello' } },
-    { name: 'hot static file, 300 bytes', requests: [{ path: '/static/small.css' }], expect: { body: css } },
+    { name: 'hot static file, 300 B', requests: [{ path: '/static/small.css' }], expect: { body: css } },
     {
       name: '304 for a hot file',
       requests: [{ path: '/static/small.css', headers: future }],
