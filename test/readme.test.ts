@@ -27,7 +27,7 @@ interface Option {
 function optionsOf(module: string): Option[] {
   const options: Option[] = [];
   for (const [, owner, body] of read(`types/${module}.ts`).matchAll(
-    /^export interface (\w+Options)\b[^{]*\{\n([\s\S]*?)^\}/gm,
+    /^export interface (\w+(?:Options|Limits))\b[^{]*\{\n([\s\S]*?)^\}/gm,
   )) {
     for (const [, comment, name] of (body as string).matchAll(
       /((?:^ {2}(?:\/\*\*| \*).*\n)*)^ {2}(?:readonly )?(\w+)\??[:(]/gm,
