@@ -10,6 +10,8 @@ export interface WebSocketLike {
   readonly extensions: string;
   readonly readyState: number;
   readonly bufferedAmount: number;
+  /** The upgrade request with what middlewares added to it; ours, there until the connection is accepted or refused. */
+  request?: IncomingMessage | undefined;
   send(data: string | Uint8Array, options: { binary: boolean }, sent?: () => void): void;
   ping(): void;
   close(code?: number, reason?: string): void;

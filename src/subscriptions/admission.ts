@@ -1,9 +1,10 @@
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
+import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
-import { finish } from './refuse.ts';
+import { finish, queryOf } from './refuse.ts';
 
 /** Express's prototypes of requests and responses, from the app that listens on the server. */
 interface AppPrototypes {
@@ -81,6 +82,8 @@ function responseFor(req: IncomingMessage, socket: Duplex, app: AppPrototypes | 
     Object.setPrototypeOf(res, app.response);
   }
   Object.assign(req, { res, originalUrl: req.url, baseUrl: '' });
+  // Express 5 has a getter; Express 4's router would have parsed it.
+  if (!('query' in req)) Object.assign(req, { query: parse(queryOf(req)) });
   Object.assign(res, { locals: Object.create(null) });
   res.assignSocket(socket as never);
   return res;

@@ -31,6 +31,7 @@ export class Connection {
   engine: Context | undefined;
   /** Starts of a legacy client that did not wait for the acknowledgement. */
   waiting: Record<string, unknown>[] | undefined;
+  waitingSize = 0;
   /** Tells the engine that the socket has closed. */
   leave: ((code: number, reason: string) => Promise<void>) | undefined;
   #closing = false;
@@ -62,6 +63,12 @@ export class Connection {
   view(): SubscriptionConnection {
     const { params, context, dialect, websocket } = this;
     return { connectionParams: params ?? {}, context, protocol: dialect.name, websocket };
+  }
+
+  /** The upgrade request is needed no more: it is most of what an idle connection would hold. */
+  letGo(): void {
+    this.request = undefined;
+    this.websocket.request = undefined;
   }
 
   rootValue(): unknown {
@@ -123,7 +130,7 @@ export class Connection {
     this.outlet.discard();
     this.outlet.wake();
     this.#stopAll();
-    this.request = undefined;
+    this.letGo();
     this.leave?.(code, reason).catch((error) => refusals.subscriptions('close failed: %O', error));
   }
 

@@ -38,7 +38,7 @@ async function connect(
   connection.context = connectionContext(await contextFor(websocket), params);
   if (request === undefined || connection.closing) return false;
   const answer = await settings.onConnect?.({ ...connection.view(), request });
-  connection.request = undefined;
+  connection.letGo();
   return accept(connection, answer);
 }
 

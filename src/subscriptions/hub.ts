@@ -70,6 +70,7 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     }
     const connection = new Connection(hub, websocket, dialects[name], raw);
     connection.request = request;
+    websocket.request = request;
     connection.leave = engine.opened(connection, connection);
     (websocket as Bound)[CONNECTION] = connection;
     websocket.on('message', onMessage);

@@ -11,13 +11,14 @@ export const legacy: Dialect = {
   receive(connection, text) {
     const message = parseJson(text);
     if (!isObject(message)) return;
-    switch (message['type']) {
+    const { type, id, payload } = message;
+    switch (type) {
       case 'connection_init':
-        return init(connection, message['payload']);
+        return init(connection, payload);
       case 'start':
-        return start(connection, message);
+        return start(connection, message, text.length);
       case 'stop':
-        return stop(connection, message['id']);
+        return stop(connection, id);
       case 'connection_terminate':
         return connection.shut(1000, '');
     }
@@ -54,19 +55,17 @@ function acknowledged(connection: Connection): void {
   if (connection.hub.settings.keepAlive > 0) connection.schedule.tick();
   const waiting = connection.waiting ?? [];
   connection.waiting = undefined;
-  for (const message of waiting) start(connection, message);
+  for (const message of waiting) start(connection, message, 0);
 }
 
 /** Its client sends `connection_init` and `start` in one go: starts wait for the acknowledgement. */
-function start(connection: Connection, message: Record<string, unknown>): void {
+function start(connection: Connection, message: Record<string, unknown>, size: number): void {
   if (!connection.initialised) {
     connection.shut(4401, 'Unauthorized');
     return;
   }
   if (!connection.ready) {
-    connection.waiting ??= [];
-    if (connection.waiting.length < connection.hub.settings.maxOperations) connection.waiting.push(message);
-    else connection.refuse(JSON.stringify(message['id'] ?? null), 'Too many operations');
+    wait(connection, message, size);
     return;
   }
   const { id, payload } = message;
@@ -82,6 +81,16 @@ function start(connection: Connection, message: Record<string, unknown>): void {
   connection.operations.begin(key, payload);
 }
 
+/** What waits was sent by somebody we do not know yet. */
+function wait(connection: Connection, message: Record<string, unknown>, size: number): void {
+  const { maxOperations, maxBufferedBytes } = connection.hub.settings;
+  connection.waiting ??= [];
+  connection.waitingSize += size;
+  if (connection.waiting.length < maxOperations && connection.waitingSize <= maxBufferedBytes) {
+    connection.waiting.push(message);
+  } else connection.shut(4429, 'Too many operations');
+}
+
 function stop(connection: Connection, id: unknown): void {
   connection.waiting = connection.waiting?.filter((message) => message['id'] !== id);
   const key = keyOf(id);
@@ -90,12 +99,13 @@ function stop(connection: Connection, id: unknown): void {
 
 /** Ids are echoed with their JSON type. */
 const keyOf = (id: unknown): string | undefined =>
-  (typeof id === 'string' && id !== '') || typeof id === 'number' ? JSON.stringify(id) : undefined;
+  (typeof id === 'string' && id !== '') || Number.isFinite(id) ? JSON.stringify(id) : undefined;
 
 function isSubscribePayload(value: unknown): value is SubscribePayload {
-  if (!isObject(value) || typeof value['query'] !== 'string') return false;
-  const { variables, operationName } = value;
+  if (!isObject(value)) return false;
+  const { query, variables, operationName } = value;
   return (
+    typeof query === 'string' &&
     (variables === undefined || variables === null || isObject(variables)) &&
     (operationName === undefined || operationName === null || typeof operationName === 'string')
   );

@@ -26,6 +26,11 @@ export function finish(socket: Duplex): void {
   socket.resume();
 }
 
+/** The query of a request, as it was sent. */
+export function queryOf(req: IncomingMessage): string {
+  return (req.url ?? '').slice(pathOf(req).length + 1);
+}
+
 /** The path of a request, as it was sent. */
 export function pathOf(req: IncomingMessage): string {
   const url = req.url ?? '';

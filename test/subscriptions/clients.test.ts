@@ -6,6 +6,7 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { Subscriptions } from '../../types/subscriptions.ts';
 import { listen } from './client.ts';
 import { type Live, liveSchema } from './schema.ts';
+import { until } from './serve.ts';
 
 let server: http.Server;
 let url: string;
@@ -103,7 +104,7 @@ describe('the subscriptions-transport-ws client', () => {
       publish();
     });
     expect(first).toEqual({ data: { events: 'first' } });
-    while (live.open > 0) await new Promise(setImmediate);
+    await until(() => live.open === 0);
     client.close();
   });
 });

@@ -1,0 +1,293 @@
+import { GraphQLError } from 'graphql';
+import { connect, LEGACY, type RawClient, ready } from './client.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+const INIT = { type: 'connection_init', payload: {} };
+const start = (id: unknown, query: string, more: object = {}): object => ({
+  id,
+  type: 'start',
+  payload: { query, ...more },
+});
+const events = (id: unknown, topic = 'a'): object => start(id, `subscription { events(topic: "${topic}") }`);
+const types = (messages: Record<string, unknown>[]): unknown[] => messages.map(({ type }) => type);
+/** A server that sends no `ka`, unless it is about that. */
+const quiet = { keepAlive: 0 };
+
+describe('the handshake of graphql-ws', () => {
+  it('acknowledges first, then sends ka at once and at each interval', async () => {
+    const { url } = await serve({ keepAlive: 40 });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    const messages = [await client.next(), await client.next(), await client.next()];
+    expect(messages).toEqual([{ type: 'connection_ack' }, { type: 'ka' }, { type: 'ka' }]);
+  });
+
+  it('never sends ka before the acknowledgement', async () => {
+    const { url } = await serve({ keepAlive: 20, onConnect: () => new Promise(() => undefined) });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    await new Promise((resolve) => setTimeout(resolve, 60));
+    expect(client.heard).toEqual([]);
+  });
+
+  it('acknowledges with what the hook returned', async () => {
+    const { url } = await serve({ ...quiet, onConnect: ({ protocol }) => ({ protocol }) });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    expect(await client.next()).toEqual({ type: 'connection_ack', payload: { protocol: 'graphql-ws' } });
+  });
+
+  it('takes an init without payload, and ignores a second one', async () => {
+    let asked = 0;
+    const { url } = await serve({ ...quiet, onConnect: () => void asked++ });
+    const client = await connect(url, LEGACY);
+    client.send({ type: 'connection_init' });
+    await client.next();
+    client.send(INIT);
+    expect(await client.silence()).toEqual([]);
+    expect(asked).toBe(1);
+  });
+
+  it.each([
+    ['false', () => false as const, 'Forbidden'],
+    [
+      'an error',
+      () => {
+        throw new Error('secret');
+      },
+      'Internal server error',
+    ],
+    [
+      'a GraphQLError',
+      () => {
+        throw new GraphQLError('no such user');
+      },
+      'no such user',
+    ],
+  ])(
+    'sends connection_error and closes with 1011 when the hook answers with %s',
+    async (_, onConnect, message) => {
+      const { url, live } = await serve({ ...quiet, onConnect });
+      const client = await connect(url, LEGACY);
+      client.send(INIT);
+      client.send(start('1', '{ hello }'));
+      expect(await client.next()).toEqual({ type: 'connection_error', payload: { message } });
+      expect(await client.closed).toEqual({ code: 1011, reason: message });
+      expect(live.calls).toEqual({});
+    },
+  );
+
+  it.each(['x', 5, [1], true])('refuses an init with the payload %j', async (payload) => {
+    const { url } = await serve(quiet);
+    const client = await connect(url, LEGACY);
+    client.send({ type: 'connection_init', payload });
+    expect(await client.next()).toMatchObject({ type: 'connection_error' });
+    expect((await client.closed).code).toBe(1000);
+  });
+
+  it('executes nothing without an init (CVE-2026-35523)', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await connect(url, LEGACY);
+    client.send(start('1', 'mutation { set(value: "x") }'));
+    expect(await client.closed).toEqual({ code: 4401, reason: 'Unauthorized' });
+    expect(live.calls).toEqual({});
+  });
+
+  it('closes with 4408 when no init comes', async () => {
+    const { url } = await serve({ connectionInitWaitTimeout: 30 });
+    const client = await connect(url, LEGACY);
+    expect((await client.closed).code).toBe(4408);
+  });
+
+  it('queues starts behind the init, in order, and forgets those that were stopped', async () => {
+    let accept: () => void = () => undefined;
+    const { url, live } = await serve({
+      ...quiet,
+      onConnect: () => new Promise((resolve) => (accept = () => resolve(true))),
+    });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    client.send(start('1', '{ hello(name: "one") }'));
+    client.send(start('2', 'mutation { set(value: "stopped") }'));
+    client.send(start('3', '{ hello(name: "three") }'));
+    client.send({ id: '2', type: 'stop' });
+    await client.silence();
+    expect(live.calls).toEqual({});
+    accept();
+    const messages = [
+      await client.next(),
+      await client.next(),
+      await client.next(),
+      await client.next(),
+      await client.next(),
+    ];
+    expect(messages.map(({ type, id }) => [type, id])).toEqual([
+      ['connection_ack', undefined],
+      ['data', '1'],
+      ['data', '3'],
+      ['complete', '1'],
+      ['complete', '3'],
+    ]);
+    expect(live.calls).toEqual({ hello: 2 });
+  });
+
+  it('does not queue without end', async () => {
+    const { url } = await serve({
+      ...quiet,
+      maxOperations: 3,
+      onConnect: () => new Promise(() => undefined),
+    });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    for (let i = 0; i < 4; i++) client.send(start(`${i}`, '{ hello }'));
+    expect((await client.closed).code).toBe(4429);
+  });
+});
+
+describe('operations over graphql-ws', () => {
+  const run = async (client: RawClient, message: object): Promise<Record<string, unknown>[]> => {
+    client.send(message);
+    return client.until(({ type }) => type === 'complete' || type === 'error');
+  };
+
+  it.each([['1'], [1], [-2.5], ['__proto__'], ['toString']])(
+    'answers a query under the id %j',
+    async (id) => {
+      const { url } = await serve(quiet);
+      const client = await ready(url, LEGACY);
+      expect(await run(client, start(id, '{ hello fails }'))).toEqual([
+        {
+          id,
+          type: 'data',
+          payload: {
+            data: { hello: 'Hello world', fails: null },
+            errors: [expect.objectContaining({ message: 'on purpose' })],
+          },
+        },
+        { id, type: 'complete' },
+      ]);
+    },
+  );
+
+  it.each([
+    ['a syntax error', start('x', '{ hello '), 'Syntax Error'],
+    ['a validation error', start('x', '{ nothing other }'), 'nothing'],
+    ['a refused subscription', start('x', 'subscription { refused }'), 'not for you'],
+    ['a payload without query', { id: 'x', type: 'start', payload: {} }, 'malformed'],
+    ['no payload', { id: 'x', type: 'start' }, 'malformed'],
+    ['variables that are a list', start('x', '{ hello }', { variables: [] }), 'malformed'],
+  ])('answers %s with one error object and leaves the socket open', async (_, message, text) => {
+    const { url } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    const [error] = await run(client, message);
+    expect(error).toMatchObject({
+      id: 'x',
+      type: 'error',
+      payload: { message: expect.stringContaining(text) },
+    });
+    expect(types(await run(client, start('x', '{ hello }')))).toEqual(['data', 'complete']);
+  });
+
+  it('streams events to the end', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(events('s'));
+    await until(() => live.open === 1);
+    live.publish('a', 'one');
+    live.publish('a', new Error('secret'));
+    live.end('a');
+    const messages = await client.until(({ type }) => type === 'complete');
+    expect(types(messages)).toEqual(['data', 'data', 'complete']);
+    expect(JSON.stringify(messages)).not.toContain('secret');
+  });
+
+  it('ends with an error object when the source fails', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(events('s'));
+    await until(() => live.open === 1);
+    live.end('a', new GraphQLError('over'));
+    expect(await client.next()).toMatchObject({ id: 's', type: 'error', payload: { message: 'over' } });
+    expect(await client.silence()).toEqual([]);
+  });
+
+  it('returns the source at stop, and sends nothing more', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(events('s'));
+    await until(() => live.open === 1);
+    client.send({ id: 's', type: 'stop' });
+    await until(() => live.open === 0);
+    live.publish('a', 'late');
+    expect(await client.silence()).toEqual([]);
+  });
+
+  it('lets a start under a live id take the place of the older operation', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(events('s', 'old'));
+    await until(() => live.open === 1);
+    client.send(events('s', 'new'));
+    await until(() => live.opened === 2 && live.open === 1);
+    live.publish('old', 'old');
+    live.publish('new', 'new');
+    expect(await client.next()).toEqual({ id: 's', type: 'data', payload: { data: { events: 'new' } } });
+    expect(await client.silence()).toEqual([]);
+  });
+
+  it('closes with 1000 at connection_terminate', async () => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(events('s'));
+    await until(() => live.open === 1);
+    client.send({ type: 'connection_terminate' });
+    expect((await client.closed).code).toBe(1000);
+    await until(() => live.open === 0);
+  });
+
+  it.each([
+    '{oops',
+    'null',
+    '[]',
+    '"x"',
+    '['.repeat(100_000),
+    '{"type":"subscribe","id":"1","payload":{"query":"{ hello }"}}',
+    '{"type":"ping"}',
+    '{"type":"complete","id":"1"}',
+    '{"type":"stop","id":"unknown"}',
+    '{"type":"stop","id":"__proto__"}',
+    '{"type":"stop"}',
+    '{"type":"start","payload":{"query":"{ hello }"}}',
+    '{"type":"start","id":{},"payload":{"query":"{ hello }"}}',
+    '{"type":"start","id":1e999,"payload":{"query":"{ hello }"}}',
+    `{"type":"start","id":"${'i'.repeat(300)}","payload":{"query":"{ hello }"}}`,
+  ])('ignores %.60s', async (text) => {
+    const { url, live } = await serve(quiet);
+    const client = await ready(url, LEGACY);
+    client.send(text);
+    expect(await client.silence()).toEqual([]);
+    expect(live.calls).toEqual({});
+    expect(types(await run(client, start('1', '{ hello }')))).toEqual(['data', 'complete']);
+  });
+
+  it('takes binary frames, as Apollo Kotlin may send them', async () => {
+    const { url } = await serve(quiet);
+    const client = await connect(url, LEGACY);
+    client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
+    expect(await client.next()).toEqual({ type: 'connection_ack' });
+  });
+
+  it('refuses one operation too many with an error object', async () => {
+    const { url } = await serve({ ...quiet, maxOperations: 1 });
+    const client = await ready(url, LEGACY);
+    client.send(events('1'));
+    const [error] = await run(client, start('2', '{ hello }'));
+    expect(error).toMatchObject({
+      id: '2',
+      type: 'error',
+      payload: { message: 'Too many operations at a time' },
+    });
+  });
+});

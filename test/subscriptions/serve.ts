@@ -1,0 +1,42 @@
+import type http from 'node:http';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import { listen } from './client.ts';
+import { type Live, liveSchema } from './schema.ts';
+
+export interface Served {
+  readonly server: http.Server;
+  readonly url: string;
+  readonly port: number;
+  readonly live: Live;
+  readonly subscriptions: Subscriptions;
+}
+
+const running: Served[] = [];
+
+/** A server of its own with the test schema attached; closed by `stopAll`. */
+export async function serve(options?: SubscriptionOptions, handler?: http.RequestListener): Promise<Served> {
+  const { schema, live } = liveSchema();
+  const { server, url, port } = await listen(handler);
+  const served = { server, url, port, live, subscriptions: attachSubscriptions(server, schema, options) };
+  running.push(served);
+  return served;
+}
+
+/** Closes everything, and proves that no source is left. */
+export async function stopAll(): Promise<void> {
+  for (const { server, subscriptions } of running.splice(0)) {
+    await subscriptions.close();
+    server.close();
+    server.closeAllConnections();
+  }
+}
+
+/** Waits until something holds; gives up before the test does. */
+export async function until(holds: () => boolean): Promise<void> {
+  const deadline = Date.now() + 4000;
+  while (!holds()) {
+    if (Date.now() > deadline) throw new Error(`never held: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 1));
+  }
+}

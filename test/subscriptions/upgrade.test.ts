@@ -1,0 +1,327 @@
+import { once } from 'node:events';
+import type http from 'node:http';
+import { createRequire } from 'node:module';
+import net from 'node:net';
+import { buildSchema } from 'graphql';
+import WebSocket, { WebSocketServer } from 'ws';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { claim } from '../../src/subscriptions/gate.ts';
+import { eachExpress } from '../express.ts';
+import { connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+const untyped = createRequire(__filename);
+
+const schema = buildSchema('type Query { hello: String }');
+
+describe('the path of the upgrade', () => {
+  it.each([
+    ['/graphql', 101],
+    ['/graphql?token=x', 101],
+    ['/graphql/', 404],
+    ['/Graphql', 404],
+    ['/graphql2', 404],
+    ['/', 404],
+  ])('answers %s with %i when nobody else listens', async (path, status) => {
+    const { port } = await serve();
+    expect(await handshake(port, path)).toMatchObject({ status });
+  });
+
+  it('leaves other paths to other listeners', async () => {
+    const { server, port, url } = await serve();
+    const other = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (req, socket, head) => {
+      // As Vite and many others do: later, and only for a path of their own.
+      if (req.url === '/hmr')
+        setTimeout(() => other.handleUpgrade(req, socket, head, (ws) => ws.send('"hmr"')), 20);
+    });
+    const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/hmr`));
+    expect(await client.next()).toBe('hmr');
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+    await (await ready(url)).close();
+    await client.close();
+  });
+
+  it('ends what no other listener has taken in time with 404', async () => {
+    const { server, port } = await listen();
+    const release = claim(server, '/graphql', (_, socket) => socket.destroy(), 60);
+    const taken = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (req, socket, head) => {
+      if (req.url === '/taken') taken.handleUpgrade(req, socket, head, () => undefined);
+    });
+    const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/taken`));
+    expect(await handshake(port, '/nobody')).toMatchObject({ status: 404, body: 'Not Found\n' });
+    expect(client.websocket.readyState).toBe(WebSocket.OPEN);
+    await client.close();
+    release();
+    server.close();
+  });
+
+  it('serves two schemas on two paths of one server with one listener', async () => {
+    const { server, port } = await serve();
+    const second = attachSubscriptions(server, schema, { path: '/other' });
+    expect(server.listenerCount('upgrade')).toBe(1);
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+    expect((await handshake(port, '/other')).status).toBe(101);
+    expect((await handshake(port, '/neither')).status).toBe(404);
+    await second.close();
+    expect((await handshake(port, '/other')).status).toBe(404);
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+  });
+
+  it('takes a path once', async () => {
+    const { server } = await serve();
+    expect(() => attachSubscriptions(server, schema)).toThrow(
+      '"/graphql" of this server is already attached',
+    );
+  });
+
+  it('survives another listener that takes its very socket', async () => {
+    const { server, url } = await serve();
+    const greedy = new WebSocketServer({ noServer: true });
+    server.prependListener('upgrade', (req, socket, head) =>
+      greedy.handleUpgrade(req, socket, head, (ws) => ws.send('"mine"')),
+    );
+    const client = wrap(new WebSocket(url));
+    expect(await client.next()).toBe('mine');
+    await client.close();
+  });
+});
+
+describe('the handshake', () => {
+  it.each([
+    ['a key that is none', { 'sec-websocket-key': 'x' }, 400],
+    ['a version we do not speak', { 'sec-websocket-version': '7' }, 426],
+    ['commas for protocols', { 'sec-websocket-protocol': ','.repeat(8000) }, 400],
+    ['another upgrade', { upgrade: 'h2c' }, 400],
+  ])('refuses %s', async (_, headers, status) => {
+    const { port } = await serve();
+    const answer = await handshake(port, '/graphql', headers as unknown as Record<string, string>);
+    expect([status, 400]).toContain(answer.status);
+  });
+
+  it.each([
+    ['none offered', [], undefined],
+    ['none that we know', ['other'], undefined],
+    ['none that is allowed', ['graphql-ws'], ['graphql-transport-ws']],
+    ['all turned off', [MODERN], []],
+  ] as const)('accepts, then closes with 4406: %s', async (_, offered, allowed) => {
+    const { port } = await serve(allowed && { subscriptionProtocols: allowed });
+    const socket = net.connect(port, '127.0.0.1');
+    const header = offered.length === 0 ? '' : `Sec-WebSocket-Protocol: ${offered.join(', ')}\r\n`;
+    socket.write(
+      `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${header}\r\n`,
+    );
+    let seen = Buffer.alloc(0);
+    for await (const part of socket) {
+      seen = Buffer.concat([seen, part as Buffer]);
+      if (seen.includes('acceptable')) break;
+    }
+    const text = seen.toString('latin1');
+    expect(text).toMatch(/^HTTP\/1\.1 101 /);
+    expect(text).not.toMatch(/sec-websocket-protocol/i);
+    // A close frame: 4406 is 0x1136.
+    expect(text).toContain('\x88\x1c\x11\x36Subprotocol not acceptable');
+  });
+
+  it.each([
+    [['graphql-ws', MODERN], 'graphql-ws'],
+    [[MODERN, 'graphql-ws'], MODERN],
+  ])('lets the client’s order decide: %j', async (offered, chosen) => {
+    const { url } = await serve();
+    const client = await connect(url, offered);
+    expect(client.websocket.protocol).toBe(chosen);
+  });
+
+  it('keeps frames that came in the same packet as the request', async () => {
+    for (const middleware of [
+      [],
+      [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 20)],
+    ]) {
+      const { port } = await serve({ middleware });
+      const socket = net.connect(port, '127.0.0.1');
+      const text = '{"type":"connection_init"}';
+      const mask = Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]);
+      const head = `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${MODERN}\r\n\r\n`;
+      socket.write(Buffer.concat([Buffer.from(head), mask, Buffer.from(text)]));
+      let seen = '';
+      for await (const part of socket) {
+        seen += String(part);
+        if (seen.includes('connection_ack')) break;
+      }
+      expect(seen).toContain('{"type":"connection_ack"}');
+    }
+  });
+
+  it('does not negotiate compression unless asked', async () => {
+    const offer = { 'sec-websocket-extensions': 'permessage-deflate' };
+    const { port } = await serve();
+    expect((await handshake(port, '/graphql', offer)).headers['sec-websocket-extensions']).toBeUndefined();
+    const { port: other } = await serve({ perMessageDeflate: true });
+    expect((await handshake(other, '/graphql', offer)).headers['sec-websocket-extensions']).toContain(
+      'permessage-deflate',
+    );
+  });
+
+  it('outlives resets at any moment', async () => {
+    const { port, subscriptions } = await serve({
+      middleware: [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 10)],
+    });
+    const request = `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
+    for (let wait = 0; wait < 20; wait += 2) {
+      const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
+      socket.write(request);
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      socket.resetAndDestroy();
+      await once(socket, 'close');
+    }
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+    await until(() => subscriptions.stats().connections === 0);
+  });
+});
+
+describe('the origin', () => {
+  it.each([
+    ['no origin', undefined, undefined, 101],
+    ['our own host', 'http://example.com', undefined, 101],
+    ['our own host behind TLS', 'https://example.com', undefined, 101],
+    ['another port', 'http://example.com:8080', undefined, 403],
+    ['another host', 'https://evil.example', undefined, 403],
+    ['a subdomain', 'https://example.com.evil.example', undefined, 403],
+    ['an opaque origin', 'null', undefined, 403],
+    ['no URL', 'example.com', undefined, 403],
+    ['a path in it', 'http://example.com/x', undefined, 403],
+    ['one that is listed', 'https://app.example', ['https://app.example'], 101],
+    ['"null" when listed', 'null', ['null'], 101],
+    ['our own host beside a list', 'http://example.com', ['https://app.example'], 101],
+    ['anybody, by choice', 'https://evil.example', '*' as const, 101],
+    ['one a function likes', 'https://app.example', (origin: string) => origin.endsWith('.example'), 101],
+    ['one a function does not like', 'http://example.com', () => false, 403],
+  ])('%s: %s is answered %4$s', async (_, origin, allowedOrigins, status) => {
+    const { port } = await serve(allowedOrigins && { allowedOrigins });
+    const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
+    expect(answer.status).toBe(status);
+  });
+});
+
+describe('middlewares of the upgrade', () => {
+  type Next = (error?: unknown) => void;
+  it.each([
+    [
+      'an answer',
+      (_: http.IncomingMessage, res: http.ServerResponse) =>
+        res.writeHead(401, { 'x-why': 'token' }).end('who?'),
+      401,
+      'who?',
+    ],
+    [
+      'an error with a status',
+      (_req: unknown, _res: unknown, next: Next) => next(Object.assign(new Error('x'), { status: 429 })),
+      429,
+      'Too Many Requests\n',
+    ],
+    [
+      'an error',
+      (_req: unknown, _res: unknown, next: Next) => next(new Error('secret')),
+      500,
+      'Internal Server Error\n',
+    ],
+    [
+      'a throw',
+      () => {
+        throw new Error('secret');
+      },
+      500,
+      'Internal Server Error\n',
+    ],
+    [
+      'a rejection',
+      async () => {
+        throw Object.assign(new Error('x'), { statusCode: 403 });
+      },
+      403,
+      'Forbidden\n',
+    ],
+    ['silence', () => undefined, 503, 'Service Unavailable\n'],
+  ])('refuse with %s', async (_, middleware, status, body) => {
+    const { port, subscriptions } = await serve({
+      middleware: [middleware as never],
+      connectionInitWaitTimeout: 40,
+    });
+    expect(await handshake(port, '/graphql')).toMatchObject({ status, body });
+    expect(subscriptions.stats().connections).toBe(0);
+  });
+
+  eachExpress((express, major) => {
+    it('are Express middlewares: status, redirect, sessions and passport', async () => {
+      const session = untyped('express-session');
+      const passport = new (untyped('passport').Passport)();
+      passport.serializeUser((user: { name: string }, done: (error: unknown, id: string) => void) =>
+        done(null, user.name),
+      );
+      passport.deserializeUser((name: string, done: (error: unknown, user: object) => void) =>
+        done(null, { name }),
+      );
+      passport.use({
+        name: 'query',
+        authenticate(this: { success(user: object): void; fail(): void }, req: { query: { user?: string } }) {
+          if (req.query.user === undefined) this.fail();
+          else this.success({ name: req.query.user });
+        },
+      });
+      const sessions = session({ secret: 's', resave: false, saveUninitialized: false });
+      const chain = [sessions, passport.initialize(), passport.session()];
+      const app = express();
+      app.use(chain);
+      app.get('/login', passport.authenticate('query'), (_req, res) => void res.send('in'));
+      const handler = graphqlHTTP(schema, {
+        context: (source: { request?: { user?: unknown } }) => ({ user: source.request?.user }),
+      } as never);
+      const server = app.listen(0);
+      await once(server, 'listening');
+      const { port } = server.address() as net.AddressInfo;
+      const guard = (
+        req: { user?: unknown; query: { go?: string } },
+        res: { status(code: number): { json(body: object): void }; redirect(url: string): void },
+        next: Next,
+      ): void => {
+        if (req.query.go !== undefined) res.redirect(`/${req.query.go}`);
+        else if (req.user === undefined) res.status(401).json({ express: major });
+        else next();
+      };
+      const users: unknown[] = [];
+      const subscriptions = attachSubscriptions(server, handler, {
+        middleware: [...chain, guard as never],
+        onConnect: ({ context }) => void users.push((context as { user: unknown }).user),
+      });
+      expect(await handshake(port, '/graphql')).toMatchObject({ status: 401, body: `{"express":${major}}` });
+      expect(await handshake(port, '/graphql?go=login')).toMatchObject({
+        status: 302,
+        headers: { location: '/login' },
+      });
+      const login = await fetch(`http://127.0.0.1:${port}/login?user=ann`);
+      const cookie = (login.headers.get('set-cookie') ?? '').split(';')[0] as string;
+      const client = await connect(`ws://127.0.0.1:${port}/graphql`, MODERN, { headers: { cookie } });
+      client.send({ type: 'connection_init' });
+      await client.next();
+      expect(users).toEqual([{ name: 'ann' }]);
+      await subscriptions.close();
+      server.close();
+      server.closeAllConnections();
+    });
+  });
+});
+
+describe('a full house', () => {
+  it('answers 503 above maxConnections, and takes the next when one has left', async () => {
+    const { port, url, subscriptions } = await serve({ maxConnections: 1 });
+    const client = await ready(url);
+    expect(await handshake(port, '/graphql')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
+    await client.close();
+    await until(() => subscriptions.stats().connections === 0);
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+  });
+});
