@@ -1,0 +1,54 @@
+// GraphQL over HTTP: a question asked with fetch, a file sent with XMLHttpRequest, which tells how far it has come.
+
+const PHOTO = 'id url title width height addedAt';
+export const ADDED = `subscription Added { photoAdded { ${PHOTO} } }`;
+const PHOTOS = `query Photos($first: Int!, $before: ID) { photos(first: $first, before: $before) { ${PHOTO} } }`;
+const ADD = `mutation Add($file: Upload!) { addPhoto(file: $file) { ${PHOTO} } }`;
+
+/** The newest pictures, or those before a picture. */
+export async function photos(first, before) {
+  const response = await fetch('/graphql', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/json' },
+    body: JSON.stringify({ query: PHOTOS, variables: { first, before } }),
+  });
+  return dataOf(response.status, await response.text()).photos;
+}
+
+/** Sends a file by the GraphQL multipart request specification. Resolves with the new picture. */
+export function addPhoto(file, { progress, signal }) {
+  const form = new FormData();
+  form.append('operations', JSON.stringify({ query: ADD, variables: { file: null } }));
+  form.append('map', JSON.stringify({ file: ['variables.file'] }));
+  form.append('file', file);
+  return new Promise((resolve, reject) => {
+    const request = new XMLHttpRequest();
+    request.open('POST', '/graphql');
+    request.setRequestHeader('accept', 'application/json');
+    // Says that this is a script of ours and no other site's form, where the browser sends no fetch metadata (plain http).
+    request.setRequestHeader('graphql-require-preflight', '1');
+    request.upload.onprogress = ({ loaded, total }) => progress(loaded / total);
+    request.onload = () => {
+      try {
+        resolve(dataOf(request.status, request.responseText).addPhoto);
+      } catch (error) {
+        reject(error);
+      }
+    };
+    request.onerror = () => reject(new Error('The connection broke off. Is the server still there?'));
+    request.onabort = () => reject(new DOMException('Cancelled', 'AbortError'));
+    signal.addEventListener('abort', () => request.abort());
+    request.send(form);
+  });
+}
+
+function dataOf(status, text) {
+  let result;
+  try {
+    result = JSON.parse(text);
+  } catch {
+    throw new Error(`The server answered ${status} without a GraphQL result.`);
+  }
+  if (result.errors?.length > 0) throw new Error(result.errors[0].message);
+  return result.data;
+}

@@ -1,0 +1,87 @@
+import { ADDED, photos } from './api.js';
+import { follow } from './live.js';
+import { acceptPictures } from './uploads.js';
+import { openViewer } from './viewer.js';
+
+const PAGE = 60;
+const wall = document.querySelector('#wall');
+const older = document.querySelector('#older');
+const trouble = document.querySelector('#trouble');
+const live = document.querySelector('#live');
+const tile = document.querySelector('#tile').content.firstElementChild;
+const ago = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
+
+/** Puts a picture in its place, newest first. The same picture may come from the list, the live stream and our own upload. */
+function show(photo, fresh = false) {
+  if (document.getElementById(photo.id)) return;
+  const item = tile.cloneNode(true);
+  const image = item.querySelector('img');
+  item.id = photo.id;
+  item.photo = photo;
+  item.classList.toggle('fresh', fresh);
+  item.style.setProperty('--ratio', Math.min(3, Math.max(0.5, photo.width / photo.height)).toFixed(4));
+  item.querySelector('.title').textContent = photo.title;
+  item.querySelector('time').dateTime = photo.addedAt;
+  item.querySelector('time').textContent = when(photo.addedAt);
+  image.alt = photo.title;
+  image.onerror = () => {
+    item.classList.add('broken');
+    item.querySelector('.title').textContent = `“${photo.title}” cannot be shown`;
+  };
+  image.src = photo.url;
+  item.querySelector('button').onclick = () => item.classList.contains('broken') || openViewer(item);
+  if (fresh) setTimeout(() => item.classList.remove('fresh'), 6000);
+  // Ids begin with the time, so their order is that of the wall.
+  wall.insertBefore(item, [...wall.children].find((other) => other.id < photo.id) ?? null);
+  document.querySelector('#empty').hidden = true;
+}
+
+function when(time) {
+  const seconds = (Date.parse(time) - Date.now()) / 1000;
+  for (const [unit, size] of [
+    ['day', 86_400],
+    ['hour', 3600],
+    ['minute', 60],
+  ]) {
+    if (-seconds >= size * 30 && unit === 'day') return new Date(time).toLocaleDateString();
+    if (-seconds >= size) return ago.format(Math.round(seconds / size), unit);
+  }
+  return 'just now';
+}
+
+async function load(before) {
+  try {
+    const page = await photos(PAGE, before);
+    const news = wall.children.length > 0 && before === undefined;
+    // Away for so long that not even the oldest of a whole page is known: what lies between is missing, so begin afresh.
+    if (news && page.length === PAGE && !page.some(({ id }) => document.getElementById(id)))
+      wall.replaceChildren();
+    for (const photo of page) show(photo, news);
+    if (before !== undefined || !news) older.hidden = page.length < PAGE;
+    document.querySelector('#empty').hidden = wall.children.length > 0;
+    trouble.hidden = true;
+  } catch (error) {
+    trouble.textContent = `The pictures could not be loaded: ${error.message}`;
+    trouble.hidden = false;
+  } finally {
+    wall.setAttribute('aria-busy', 'false');
+  }
+}
+
+older.onclick = () => load(wall.lastElementChild?.id);
+acceptPictures((photo) => show(photo, true));
+
+// Subscribe first, then ask: what is added between the two arrives twice, and nothing is missed.
+const words = { on: 'Live', off: 'Reconnecting', refused: 'Not live' };
+follow(ADDED, {
+  event: ({ photoAdded }) => show(photoAdded, true),
+  started: () => void load(),
+  state(next) {
+    if (wall.getAttribute('aria-busy') === 'true' && next !== 'on') void load();
+    live.textContent = words[next];
+    live.className = `live ${next === 'on' ? 'on' : 'off'}`;
+  },
+});
+setInterval(() => {
+  for (const time of document.querySelectorAll('time')) time.textContent = when(time.dateTime);
+}, 60_000);

@@ -1,0 +1,97 @@
+import type { UploadedFile } from 'espalier';
+import { Upload } from 'espalier';
+import type { PubSub } from 'espalier/pubsub';
+import {
+  GraphQLError,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLSchema,
+  GraphQLString,
+} from 'graphql';
+import type { Photo, Store } from './store.ts';
+
+/** The events of the wall. */
+export interface Events {
+  photoAdded: Photo;
+}
+
+const MAX_PAGE = 100;
+const required = {
+  id: new GraphQLNonNull(GraphQLID),
+  int: new GraphQLNonNull(GraphQLInt),
+  text: new GraphQLNonNull(GraphQLString),
+};
+
+const PhotoType = new GraphQLObjectType<Photo>({
+  name: 'Photo',
+  description: 'A picture on the wall.',
+  fields: {
+    id: { type: required.id },
+    title: { type: required.text },
+    url: {
+      type: required.text,
+      description: 'Never changes its content.',
+      resolve: ({ file }) => `/uploads/${file}`,
+    },
+    width: { type: required.int },
+    height: { type: required.int },
+    bytes: { type: required.int },
+    addedAt: { type: required.text, description: 'ISO 8601, UTC.' },
+  },
+});
+
+/** What clients may ask of the wall. */
+export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchema {
+  const query = new GraphQLObjectType({
+    name: 'Query',
+    fields: {
+      photos: {
+        type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(PhotoType))),
+        description: 'The newest pictures, or those before one that is known.',
+        args: { first: { type: required.int, defaultValue: 60 }, before: { type: GraphQLID } },
+        resolve: (_root, { first, before }) => store.list(Math.max(0, Math.min(first, MAX_PAGE)), before),
+      },
+    },
+  });
+
+  const mutation = new GraphQLObjectType({
+    name: 'Mutation',
+    fields: {
+      addPhoto: {
+        type: new GraphQLNonNull(PhotoType),
+        description: 'Adds a PNG, JPEG, GIF, WebP or AVIF picture of up to 10 MB.',
+        args: { file: { type: new GraphQLNonNull(Upload) } },
+        resolve: (_root, { file }) => addPhoto(store, events, file),
+      },
+    },
+  });
+
+  const subscription = new GraphQLObjectType({
+    name: 'Subscription',
+    fields: {
+      photoAdded: {
+        type: new GraphQLNonNull(PhotoType),
+        subscribe: () => events.subscribe('photoAdded'),
+        resolve: (photo: Photo) => photo,
+      },
+    },
+  });
+
+  return new GraphQLSchema({ query, mutation, subscription });
+}
+
+async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
+  const content = await file.bytes();
+  const photo = await store.add(file.filename, content).catch((error: Error) => {
+    // A system error carries a path and is none of the client's business: it is masked like any other.
+    throw 'code' in error
+      ? error
+      : new GraphQLError(error.message, { extensions: { code: 'NOT_A_PICTURE' } });
+  });
+  // The picture is on the wall even where Redis could not be told; `onError` has heard of it.
+  await events.publish('photoAdded', photo).catch(() => undefined);
+  return photo;
+}

@@ -1,0 +1,91 @@
+// A wall of pictures that every open tab sees grow: `npm start`. See README.md beside this file.
+import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { createPubSub } from 'espalier/pubsub';
+import express from 'express';
+import { createSchema, type Events } from './schema.ts';
+import { openStore } from './store.ts';
+
+const {
+  PORT = '3000',
+  HOST,
+  DATA_DIR = fileURLToPath(new URL('data', import.meta.url)),
+  REDIS_URL,
+} = process.env;
+const folder = resolve(DATA_DIR);
+
+const store = await openStore(folder, new URL('pictures/', import.meta.url)).catch((error: Error) =>
+  giveUp(`the pictures cannot be kept in ${folder}: ${error.message}`),
+);
+const events = createPubSub<Events>({ redis: REDIS_URL, prefix: 'photo-wall:', onError: report });
+const graphql = graphqlHTTP(createSchema(store, events), {
+  uploads: { maxFileSize: 10 * 1024 * 1024, maxFiles: 1 },
+});
+
+// What visitors brought is shown as the picture it is and never run as anything else.
+const forPictures = headers("default-src 'none'; sandbox");
+const forPage = headers(
+  "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+);
+const app = express();
+app.disable('x-powered-by');
+app.use('/uploads', staticFiles(store.pictures, { maxAge: '1y', immutable: true, setHeaders: forPictures }));
+app.use('/graphql', graphql);
+app.use('/', staticFiles(new URL('public/', import.meta.url), { html: true, setHeaders: forPage }));
+
+const server = createServer(app);
+const sockets = attachSubscriptions(server, graphql);
+server.on('error', (error: NodeJS.ErrnoException) =>
+  giveUp(
+    error.code === 'EADDRINUSE'
+      ? `port ${PORT} is in use; choose another one: PORT=${Number(PORT) + 1} npm start`
+      : error.message,
+  ),
+);
+if (!/^\d{1,5}$/.test(PORT) || Number(PORT) > 65_535)
+  giveUp(`PORT is "${PORT}"; a number from 0 to 65535 is wanted`);
+server.listen(Number(PORT), HOST, () => {
+  const url = `http://localhost:${(server.address() as AddressInfo).port}`;
+  const shared =
+    REDIS_URL === undefined
+      ? 'this process only (REDIS_URL joins several)'
+      : `Redis at ${new URL(REDIS_URL).host}`;
+  console.log(
+    `Photo wall  ${url}/\nGraphQL     ${url}/graphql\nPictures    ${folder}\nEvents      ${shared}`,
+  );
+});
+
+for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void shutDown());
+
+/** Answers what is under way, sends the tabs elsewhere, then leaves: with the second signal at once. */
+async function shutDown(): Promise<void> {
+  for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
+  const closed = once(server, 'close');
+  server.close();
+  await sockets.close({ drain: 500 });
+  setTimeout(() => server.closeAllConnections(), 10_000).unref();
+  await closed;
+  await events.close();
+}
+
+function headers(policy: string): (res: ServerResponse) => void {
+  return (res) => {
+    res.setHeader('content-security-policy', policy);
+    res.setHeader('x-content-type-options', 'nosniff');
+    res.setHeader('referrer-policy', 'same-origin');
+  };
+}
+
+function report(error: Error): void {
+  console.error(`photo wall: ${error.message}`);
+}
+
+function giveUp(reason: string): never {
+  report(new Error(reason));
+  process.exit(1);
+}

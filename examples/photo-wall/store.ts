@@ -1,0 +1,119 @@
+import { randomBytes } from 'node:crypto';
+import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join, parse } from 'node:path';
+import { sniff } from './sniff.ts';
+
+/** A picture on the wall. */
+export interface Photo {
+  /** Begins with the time it was added, so that ids sort by age. */
+  id: string;
+  title: string;
+  file: string;
+  type: string;
+  width: number;
+  height: number;
+  bytes: number;
+  addedAt: string;
+}
+
+/** The pictures of the wall: files in a folder, beside each what is known about it. */
+export interface Store {
+  /** The folder to serve: pictures and nothing else. */
+  readonly pictures: string;
+  /** Newest first. */
+  list(first: number, before?: string | null): Promise<Photo[]>;
+  /** Looks at the bytes and keeps them; throws, with nothing left behind, when they are no picture. */
+  add(name: string, bytes: Uint8Array, addedAt?: Date): Promise<Photo>;
+}
+
+/** Opens the store in `folder`. A new one begins with the pictures in `examples`. Several processes may share a folder. */
+export async function openStore(folder: string, examples: URL): Promise<Store> {
+  const pictures = join(folder, 'pictures');
+  const notes = join(folder, 'photos');
+  const known = new Map<string, Photo>();
+  await mkdir(pictures, { recursive: true });
+  await sweep(pictures);
+
+  const store: Store = {
+    pictures,
+
+    async list(first, before) {
+      const ids = (await readdir(notes))
+        .filter((name) => name.endsWith('.json'))
+        .map((name) => parse(name).name);
+      const wanted = ids
+        .filter((id) => before == null || id < before)
+        .sort()
+        .reverse()
+        .slice(0, first);
+      return Promise.all(wanted.map(read));
+    },
+
+    async add(name, content, addedAt = new Date()) {
+      const bytes = Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+      const picture = sniff(bytes);
+      if (picture === undefined) throw new Error('This file is not a PNG, JPEG, GIF, WebP or AVIF picture.');
+      const { extension, ...facts } = picture;
+      const id = `${addedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(4).toString('hex')}`;
+      const photo = { id, title: titleOf(name), file: `${id}.${extension}`, ...facts };
+      const whole = { ...photo, bytes: bytes.length, addedAt: addedAt.toISOString() };
+      // The picture first: whoever sees the note finds the picture.
+      await writeWhole(join(pictures, photo.file), bytes);
+      await writeWhole(join(notes, `${id}.json`), JSON.stringify(whole));
+      return whole;
+    },
+  };
+
+  async function read(id: string): Promise<Photo> {
+    const photo = known.get(id) ?? JSON.parse(await readFile(join(notes, `${id}.json`), 'utf8'));
+    known.set(id, photo);
+    return photo;
+  }
+
+  // Made by one process only, also when two start at the same moment.
+  const isNew = await mkdir(notes).then(
+    () => true,
+    () => false,
+  );
+  if (isNew) await hang(store, examples);
+  return store;
+}
+
+/** Hangs the pictures that the app comes with, some minutes apart. */
+async function hang(store: Store, examples: URL): Promise<void> {
+  const names = (await readdir(examples)).sort();
+  for (const [index, name] of names.entries()) {
+    const addedAt = new Date(Date.now() - (names.length - index) * 17 * 60_000);
+    await store.add(name, await readFile(new URL(name, examples)), addedAt);
+  }
+}
+
+/** A file appears under its name when it is whole, or not at all. */
+async function writeWhole(path: string, content: string | Buffer): Promise<void> {
+  const part = `${path}.part`;
+  try {
+    await writeFile(part, content, { flag: 'wx' });
+    await rename(part, path);
+  } catch (error) {
+    await rm(part, { force: true });
+    throw error;
+  }
+}
+
+/** Removes what a killed process left half written an hour ago or earlier. */
+async function sweep(folder: string): Promise<void> {
+  for (const name of await readdir(folder)) {
+    const path = join(folder, name);
+    if (name.endsWith('.part') && Date.now() - (await stat(path)).mtimeMs > 3_600_000)
+      await rm(path, { force: true });
+  }
+}
+
+/** `moon_on-the-lake.final.png` → `Moon on the lake final`. */
+function titleOf(name: string): string {
+  const words = parse(name)
+    .name.replace(/[\s._-]+/g, ' ')
+    .trim()
+    .slice(0, 80);
+  return words === '' ? 'Untitled' : (words[0] as string).toUpperCase() + words.slice(1);
+}
