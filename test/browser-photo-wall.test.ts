@@ -1,0 +1,230 @@
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  truncateSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { type Running, startExample, stopExamples } from './examples/start.ts';
+import { freePort } from './redis.ts';
+
+jest.setTimeout(30_000);
+
+const artifacts = resolve(__dirname, '../artifacts');
+const picture = resolve(__dirname, '../examples/photo-wall/pictures/hills-in-may.png');
+const folder = mkdtempSync(join(tmpdir(), 'photo-wall-'));
+const temporary = join(folder, 'tmp');
+const env = { DATA_DIR: join(folder, 'data'), TMPDIR: temporary };
+const complaints: string[] = [];
+
+let browser: Browser;
+let wall: Running;
+let port: string;
+let page: Page;
+let other: Page;
+
+beforeAll(async () => {
+  for (const path of [artifacts, temporary]) mkdirSync(path, { recursive: true });
+  port = String(await freePort());
+  [browser, wall] = await Promise.all([
+    chromium.launch({
+      executablePath: '/usr/bin/chromium',
+      args: [
+        '--headless',
+        '--no-sandbox',
+        '--disable-gpu',
+        '--disable-quic',
+        '--no-first-run',
+        '--disable-background-networking',
+        '--disable-component-update',
+        '--disable-sync',
+      ],
+    }),
+    startExample('photo-wall/server', { ...env, PORT: port }),
+  ]);
+  [page, other] = await Promise.all([visit(), visit()]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await stopExamples();
+  rmSync(folder, { recursive: true, force: true });
+});
+
+/** A visitor with a window of their own, past the moment when the wall is live. */
+async function visit(options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
+  const visitor = await context.newPage();
+  visitor.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
+  visitor.on('pageerror', (error) => complaints.push(String(error)));
+  await visitor.goto(wall.url);
+  await visitor.locator('#live', { hasText: 'Live' }).waitFor();
+  return visitor;
+}
+
+const tiles = (visitor: Page, title: string) => visitor.locator('.tile', { hasText: title });
+const uploads = (visitor: Page) => visitor.locator('.upload');
+// tsx keeps its own cache there.
+const leftovers = () => readdirSync(temporary).filter((name) => !name.startsWith('tsx-'));
+const kept = () => readdirSync(join(env.DATA_DIR, 'pictures')).length;
+const choose = (visitor: Page, files: Parameters<Page['setInputFiles']>[1]) =>
+  visitor.locator('#picker').setInputFiles(files);
+const named = (name: string, buffer: Buffer, mimeType = 'image/png') => ({ name, mimeType, buffer });
+
+describe('the photo wall', () => {
+  it('comes with pictures of its own', async () => {
+    await tiles(page, 'Moon on the lake').waitFor();
+    expect(await page.locator('.tile').count()).toBe(6);
+    await page.waitForFunction(() => [...document.images].every((image) => image.complete));
+  });
+
+  it('shows a picture in every open tab as soon as one of them has added it', async () => {
+    await choose(page, named('Picnic_in-the.hills.png', readFileSync(picture)));
+    await Promise.all([page, other].map((visitor) => tiles(visitor, 'Picnic in the hills').waitFor()));
+    expect(await tiles(page, 'Picnic in the hills').count()).toBe(1);
+    expect(await other.locator('.tile .title').first().textContent()).toBe('Picnic in the hills');
+    await other.screenshot({ path: join(artifacts, 'photo-wall-other-tab.png') });
+  });
+
+  it('takes pictures that are dropped on it, several at once', async () => {
+    const bytes = readFileSync(picture).toString('base64');
+    await page.evaluate((base64) => {
+      const data = new DataTransfer();
+      const content = Uint8Array.from(atob(base64), (letter) => letter.charCodeAt(0));
+      for (const name of ['dropped one.png', 'dropped two.png']) {
+        data.items.add(new File([content], name, { type: 'image/png' }));
+      }
+      dispatchEvent(new DragEvent('dragenter', { dataTransfer: data }));
+      dispatchEvent(new DragEvent('drop', { dataTransfer: data, cancelable: true }));
+    }, bytes);
+    for (const title of ['Dropped one', 'Dropped two']) await tiles(other, title).waitFor();
+    expect(await page.locator('#drop').isHidden()).toBe(true);
+  });
+
+  it('opens a picture at full size, goes through the wall by keyboard, and closes', async () => {
+    await page.locator('.tile button').first().press('Enter');
+    const title = page.locator('#viewer-title');
+    const first = await title.textContent();
+    await page.keyboard.press('ArrowRight');
+    expect(await title.textContent()).not.toBe(first);
+    await page.keyboard.press('ArrowLeft');
+    expect(await title.textContent()).toBe(first);
+    await page.keyboard.press('Escape');
+    await page.locator('#viewer').waitFor({ state: 'hidden' });
+  });
+
+  it('says in plain words why a file was not taken, and keeps nothing of it', async () => {
+    const before = kept();
+    const huge = join(folder, 'huge.png');
+    writeFileSync(huge, readFileSync(picture));
+    truncateSync(huge, 100 * 1024 * 1024);
+    await choose(page, named('notes.png', Buffer.from('Dear diary, these are not pixels at all.')));
+    await choose(
+      page,
+      named('page.png', Buffer.from('<svg onload="alert(1)"><script>alert(1)</script></svg>')),
+    );
+    await choose(page, named('torn.png', readFileSync(picture).subarray(0, 20_000)));
+    await choose(page, huge);
+    await page.locator('.upload.failed').nth(3).waitFor();
+    const reasons = (await page.locator('.upload.failed').allInnerTexts())
+      .map((text) => text.split('\n'))
+      .sort();
+    expect(reasons).toEqual([
+      ['huge.png', 'This file has 100 MB; the limit is 10 MB.'],
+      ['notes.png', 'This is not a picture that can be shown.'],
+      ['page.png', 'This is not a picture that can be shown.'],
+      ['torn.png', expect.stringMatching(/damaged or not complete|not a picture that can be shown/)],
+    ]);
+    while ((await uploads(page).count()) > 0) await uploads(page).first().getByRole('button').click();
+    expect(kept()).toBe(before);
+    expect(leftovers()).toEqual([]);
+  });
+
+  it('forgets a picture whose tab is closed while it travels, and goes on', async () => {
+    const before = kept();
+    const leaving = await visit();
+    const network = await leaving.context().newCDPSession(leaving);
+    await network.send('Network.emulateNetworkConditions', {
+      offline: false,
+      latency: 0,
+      downloadThroughput: -1,
+      uploadThroughput: 20_000,
+    });
+    await choose(
+      leaving,
+      named('never there.png', Buffer.concat([readFileSync(picture), Buffer.alloc(3_000_000)])),
+    );
+    await uploads(leaving)
+      .locator('.state', { hasText: /^[1-9]\d? %/ })
+      .waitFor();
+    await leaving.close();
+    await choose(page, named('still alive.png', readFileSync(picture)));
+    await tiles(other, 'Still alive').waitFor();
+    expect(kept()).toBe(before + 1);
+    expect(leftovers()).toEqual([]);
+    expect(await tiles(other, 'Never there').count()).toBe(0);
+  });
+
+  it('keeps its pictures over a restart, and open tabs find their way back', async () => {
+    const shown = await page.locator('.tile').count();
+    expect(await wall.stop()).toBe(0);
+    await page.locator('#live', { hasText: 'Reconnecting' }).waitFor();
+    wall = await startExample('photo-wall/server', { ...env, PORT: port });
+    for (const visitor of [page, other]) await visitor.locator('#live', { hasText: 'Live' }).waitFor();
+    await choose(other, named('after the restart.png', readFileSync(picture)));
+    await tiles(page, 'After the restart').waitFor();
+    expect(await page.locator('.tile').count()).toBe(shown + 1);
+    const late = await visit();
+    await tiles(late, 'Picnic in the hills').waitFor();
+    expect(await late.locator('.tile').count()).toBe(shown + 1);
+  });
+
+  it('puts a word in the place of a picture that has become unreadable', async () => {
+    const [newest] = readdirSync(join(env.DATA_DIR, 'pictures')).sort().reverse();
+    writeFileSync(join(env.DATA_DIR, 'pictures', newest as string), 'no longer a picture');
+    const late = await visit();
+    await tiles(late, '“After the restart” cannot be shown').waitFor();
+    expect(await late.locator('.tile.broken').count()).toBe(1);
+  });
+
+  it('runs under its strict policy without a complaint', () => {
+    // What a browser prints about the server's restart is not ours to change.
+    expect(complaints.filter((text) => !/ERR_CONNECTION_REFUSED|WebSocket connection/.test(text))).toEqual(
+      [],
+    );
+  });
+});
+
+describe('the photo wall on all kinds of screens', () => {
+  it.each([
+    ['desktop', 'light', 1280, 860],
+    ['desktop', 'dark', 1280, 860],
+    ['phone', 'light', 390, 844],
+    ['phone', 'dark', 390, 844],
+  ] as const)('fits a %s with %s colours', async (device, colorScheme, width, height) => {
+    const visitor = await visit({ viewport: { width, height }, colorScheme, hasTouch: device === 'phone' });
+    await tiles(visitor, 'Evening tide').waitFor();
+    await visitor.waitForFunction(() =>
+      [...document.images].every(({ complete, y }) => complete || y > innerHeight),
+    );
+    expect(await visitor.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBe(0);
+    await visitor.screenshot({ path: join(artifacts, `photo-wall-${device}-${colorScheme}.png`) });
+  });
+
+  it('invites to begin where there is nothing yet', async () => {
+    const data = join(folder, 'empty');
+    mkdirSync(join(data, 'photos'), { recursive: true });
+    const { url } = await startExample('photo-wall/server', { ...env, DATA_DIR: data });
+    const visitor = await browser.newPage();
+    await visitor.goto(url);
+    await visitor.getByRole('heading', { name: 'Nothing on the wall yet' }).waitFor();
+    await visitor.screenshot({ path: join(artifacts, 'photo-wall-empty.png') });
+    await choose(visitor, named('the first.png', readFileSync(picture)));
+    await tiles(visitor, 'The first').waitFor();
+    expect(await visitor.locator('#empty').isHidden()).toBe(true);
+  });
+});
