@@ -1,0 +1,287 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { createServer } from 'node:http';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { cpuOfProcesses, runTopic } from './harness.mjs';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+const SIZES = { '4k': 4 * KIB, '10k': 10 * KIB, '200k': 200 * KIB, '2m': 2 * MIB, '64m': 64 * MIB };
+const MANY = 2000;
+const root = makeFiles();
+
+/** The same files for every contestant and every process of the run. */
+function makeFiles() {
+  const folder = join(tmpdir(), 'espalier-bench-static');
+  if (existsSync(folder)) return folder;
+  const made = mkdtempSync(`${folder}-`);
+  for (const [name, size] of Object.entries(SIZES)) writeFileSync(`${made}/${name}.txt`, filled(size, name));
+  mkdirSync(`${made}/many`);
+  // nginx reads as another user.
+  chmodSync(made, 0o755);
+  for (let i = 0; i < MANY; i++) writeFileSync(`${made}/many/${i}.txt`, filled(4 * KIB, String(i)));
+  try {
+    renameSync(made, folder);
+  } catch {
+    rmSync(made, { recursive: true });
+  }
+  return folder;
+}
+
+function filled(size, seed) {
+  return Buffer.alloc(size, createHash('sha512').update(seed).digest('hex'));
+}
+
+/** What the strong tag of a file is to us, and what send, @fastify/send and nginx make of its size and time. */
+function tagsOf(name) {
+  const body = readFileSync(`${root}/${name}`);
+  const { size, mtimeMs } = statSync(`${root}/${name}`);
+  const hash = createHash('sha1').update(body).digest('base64').slice(0, 27);
+  return {
+    content: `"${size.toString(16)}-${hash}"`,
+    send: `W/"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}"`,
+    nginx: `"${Math.floor(mtimeMs / 1000).toString(16)}-${size.toString(16)}"`,
+    sirv: `W/"${size}-${Math.floor(mtimeMs)}"`,
+  };
+}
+
+/** The limit: fixed Buffers with the headers that we send, nothing looked at but the path and the tag. */
+function fixed(prefix) {
+  const heads = new Map();
+  for (const name of ['4k', '10k', '200k', '2m']) {
+    const body = readFileSync(`${root}/${name}.txt`);
+    const shared = {
+      'Cache-Control': 'public, max-age=0',
+      ETag: tagsOf(`${name}.txt`).content,
+      'Last-Modified': statSync(`${root}/${name}.txt`).mtime.toUTCString(),
+      'Accept-Ranges': 'bytes',
+      'X-Content-Type-Options': 'nosniff',
+    };
+    const whole = { 'Content-Type': 'text/plain; charset=utf-8', 'Content-Length': body.length, ...shared };
+    heads.set(`${prefix}/${name}.txt`, { body, whole, shared });
+  }
+  return (req, res) => {
+    const { body, whole, shared } = heads.get(req.url);
+    if (req.headers['if-none-match'] !== undefined) {
+      res.writeHead(304, shared);
+      res.end();
+    } else {
+      res.writeHead(200, whole);
+      res.end(body);
+    }
+  };
+}
+
+const lost = (res) => {
+  res.statusCode = 404;
+  res.end();
+};
+
+async function onNode(options) {
+  const { staticFiles } = await import('espalier/static');
+  const serve = staticFiles(root, options);
+  return (req, res) => {
+    req.url = req.url.slice('/static'.length);
+    serve(req, res, () => lost(res));
+  };
+}
+
+async function onExpress(handler) {
+  const { default: express } = await import('express');
+  return express().use('/static', handler(express));
+}
+
+async function underNginx() {
+  const folder = mkdtempSync(join(tmpdir(), 'espalier-bench-nginx-'));
+  const port = await freePort();
+  writeFileSync(
+    `${folder}/nginx.conf`,
+    `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
+    events { worker_connections 512; }
+    http {
+      access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; open_file_cache max=4096 inactive=60s;
+      types { text/plain txt; } charset utf-8;
+      client_body_temp_path ${folder}/1; proxy_temp_path ${folder}/2; fastcgi_temp_path ${folder}/3;
+      uwsgi_temp_path ${folder}/4; scgi_temp_path ${folder}/5;
+      server { listen 127.0.0.1:${port}; location /static/ { alias ${root}/; add_header X-Content-Type-Options nosniff; } }
+    }`,
+  );
+  const main = spawn('nginx', ['-p', folder, '-c', `${folder}/nginx.conf`], { stdio: 'ignore' });
+  await untilListening(port);
+  return {
+    port,
+    cpu: () => cpuOfProcesses(main.pid),
+    async close() {
+      main.kill('SIGQUIT');
+      await new Promise((done) => main.once('exit', done));
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function freePort() {
+  const server = createServer();
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  const { port } = server.address();
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+async function untilListening(port) {
+  for (;;) {
+    const open = await new Promise((done) => {
+      const socket = connect(port, '127.0.0.1', () => done(true)).on('error', () => done(false));
+      socket.on('close', () => {});
+      socket.on('connect', () => socket.destroy());
+    });
+    if (open) return;
+  }
+}
+
+/** Readers that take one chunk and then nothing for a while: what a server holds for them is what it holds in memory. */
+async function slowReaders({ port, count }) {
+  const sockets = [];
+  for (let i = 0; i < count; i++) {
+    await new Promise((done, fail) => {
+      const socket = connect(port, '127.0.0.1', () =>
+        socket.write('GET /static/64m.txt HTTP/1.1\r\nHost: x\r\n\r\n'),
+      );
+      sockets.push(socket);
+      socket.on('error', fail);
+      socket.once('data', () => {
+        socket.pause();
+        done();
+      });
+    });
+  }
+  await new Promise((done) => setTimeout(done, 1000));
+  for (const socket of sockets) socket.destroy();
+  return { operations: count };
+}
+
+const file = (name, headers = {}) => [{ path: `/static/${name}.txt`, headers }];
+const expectBody = (name) => ({ status: 200, body: readFileSync(`${root}/${name}.txt`, 'utf8') });
+const tags = tagsOf('10k.txt');
+const small = ['fixed Buffer', 'espalier', 'espalier, window', 'sirv', '@fastify/static', 'nginx'];
+const underExpress = ['Express: fixed Buffer', 'Express: espalier', 'Express: express.static'];
+
+export const topic = {
+  name: 'static',
+  title: 'staticFiles',
+  about:
+    'Files of several sizes. «fixed Buffer» answers from memory with the same headers and looks at nothing: the limit of ' +
+    'what Node can do. «window» is `revalidateAfter: 1000`; without it every answer is checked against the disk.',
+  packages: ['express', 'serve-static', 'sirv', 'fastify', '@fastify/static'],
+  ratios: ['fixed Buffer', 'Express: fixed Buffer', 'Express: express.static'],
+  contestants: {
+    'fixed Buffer': async () => fixed('/static'),
+    espalier: () => onNode(),
+    'espalier, window': () => onNode({ cache: { revalidateAfter: 1000 } }),
+    sirv: async () => {
+      const serve = (await import('sirv')).default(root, { etag: true });
+      return (req, res) => {
+        req.url = req.url.slice('/static'.length);
+        serve(req, res, () => lost(res));
+      };
+    },
+    '@fastify/static': async () => {
+      const app = (await import('fastify')).default();
+      app.register((await import('@fastify/static')).default, { root, prefix: '/static/' });
+      await app.ready();
+      return app.server;
+    },
+    nginx: underNginx,
+    'Express: fixed Buffer': () => onExpress(() => fixed('')),
+    'Express: espalier': async () => {
+      const { staticFiles } = await import('espalier/static');
+      return onExpress(() => staticFiles(root));
+    },
+    'Express: express.static': () => onExpress((express) => express.static(root)),
+    'createServer: espalier': async () => {
+      const { createServer: create } = await import('espalier/server');
+      const { staticFiles } = await import('espalier/static');
+      return create(await onExpress(() => staticFiles(root)));
+    },
+  },
+  loads: [
+    {
+      name: '10 KiB',
+      requests: file('10k'),
+      contestants: [...small, ...underExpress, 'createServer: espalier'],
+      expect: expectBody('10k'),
+    },
+    {
+      name: '304 (sirv knows only its own tag alone)',
+      requests: file('10k', { 'if-none-match': `${tags.content}, ${tags.send}, ${tags.nginx}` }),
+      contestants: [...small.filter((name) => name !== 'sirv'), ...underExpress, 'createServer: espalier'],
+      expect: { status: 304 },
+    },
+    {
+      name: '304, sirv',
+      requests: file('10k', { 'if-none-match': tags.sirv }),
+      contestants: ['sirv'],
+      expect: { status: 304 },
+    },
+    {
+      name: '4 KiB, one file',
+      requests: file('4k'),
+      contestants: ['fixed Buffer', 'espalier', 'espalier, window', ...underExpress],
+      expect: expectBody('4k'),
+    },
+    {
+      name: '4 KiB, one of 2000 files',
+      requests: (index) => ({ path: `/static/many/${(index * 7919) % MANY}.txt` }),
+      distinct: MANY,
+      contestants: ['espalier', 'espalier, window', 'sirv', 'nginx', ...underExpress.slice(1)],
+      expect: { status: 200 },
+    },
+    {
+      name: '200 KiB',
+      requests: file('200k'),
+      count: 6000,
+      expect: expectBody('200k'),
+      contestants: [...small, ...underExpress],
+    },
+    {
+      name: '2 MiB',
+      requests: file('2m'),
+      connections: 16,
+      count: 1500,
+      expect: expectBody('2m'),
+      contestants: ['fixed Buffer', 'espalier', 'sirv', '@fastify/static', 'nginx', ...underExpress.slice(1)],
+    },
+    {
+      name: '64 MiB',
+      requests: file('64m'),
+      connections: 4,
+      count: 60,
+      contestants: ['espalier', 'sirv', '@fastify/static', 'nginx', ...underExpress.slice(1)],
+      expect: { status: 200 },
+    },
+    {
+      name: '64 MiB to 100 slow readers',
+      unit: 'reader',
+      count: 100,
+      warmup: 0,
+      fresh: true,
+      drive: slowReaders,
+      columns: ['rssMiB', 'peakRssMiB'],
+      contestants: ['espalier', 'sirv', '@fastify/static', ...underExpress.slice(1)],
+    },
+  ],
+};
+
+await runTopic(import.meta.url, topic);
