@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -30,8 +29,6 @@ function makeFiles() {
   const made = mkdtempSync(`${folder}-`);
   for (const [name, size] of Object.entries(SIZES)) writeFileSync(`${made}/${name}.txt`, filled(size, name));
   mkdirSync(`${made}/many`);
-  // nginx reads as another user.
-  chmodSync(made, 0o755);
   for (let i = 0; i < MANY; i++) writeFileSync(`${made}/many/${i}.txt`, filled(4 * KIB, String(i)));
   try {
     renameSync(made, folder);
@@ -109,7 +106,7 @@ async function underNginx() {
   const port = await freePort();
   writeFileSync(
     `${folder}/nginx.conf`,
-    `daemon off; worker_processes 1; pid ${folder}/pid; error_log ${folder}/error.log;
+    `daemon off; master_process off; user root; pid ${folder}/pid; error_log ${folder}/error.log;
     events { worker_connections 512; }
     http {
       access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000; open_file_cache max=4096 inactive=60s;
@@ -119,11 +116,12 @@ async function underNginx() {
       server { listen 127.0.0.1:${port}; location /static/ { alias ${root}/; add_header X-Content-Type-Options nosniff; } }
     }`,
   );
+  // One process, so that its CPU time is all of it.
   const main = spawn('nginx', ['-p', folder, '-c', `${folder}/nginx.conf`], { stdio: 'ignore' });
   await untilListening(port);
   return {
     port,
-    cpu: () => cpuOfProcesses(main.pid),
+    cpu: () => cpuOfProcesses([main.pid]),
     async close() {
       main.kill('SIGQUIT');
       await new Promise((done) => main.once('exit', done));

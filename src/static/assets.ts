@@ -6,7 +6,7 @@ import { tagOf } from './content.ts';
 import type { Found } from './load.ts';
 import { locate } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
-import { represent } from './representation.ts';
+import { codedTag, represent } from './representation.ts';
 import { settleRoot } from './root.ts';
 import { type Settings, settleStatic } from './settings.ts';
 import { createSite, type Site } from './site.ts';
@@ -67,7 +67,7 @@ async function loadAsset(root: string, key: string, settings: Settings): Promise
     },
     { realPath: located.realPath, identity, body },
     {
-      tag: tagOf(body).replace(/"$/, `-${coding}"`),
+      tag: codedTag(tagOf(body), coding),
       modified: Number(identity.mtimeNs / 1_000_000_000n) * 1000,
     },
   );

@@ -1,7 +1,7 @@
 import type { Entry } from './entry.ts';
 import { type LocatedFile, locate, type Missing } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
-import { type Representation, represent } from './representation.ts';
+import { codedTag, type Representation, represent } from './representation.ts';
 import type { Settings } from './settings.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 import { findCoded } from './variants.ts';
@@ -49,7 +49,7 @@ async function assemble(
       },
       { realPath, identity: read.identity, body: read.body },
       {
-        tag: coding === undefined ? read.tag : read.tag?.replace(/"$/, `-${coding}"`),
+        tag: read.tag && codedTag(read.tag, coding),
         modified: settings.lastModified ? Number(read.identity.mtimeNs / 1_000_000_000n) * 1000 : undefined,
       },
     );

@@ -49,6 +49,11 @@ export function represent(
   return { ...validators, ...source, facts, whole, shared };
 }
 
+/** Tags must differ between codings even where the bytes do not (RFC 9110 §8.8.3.3). */
+export function codedTag(tag: string, coding: string | undefined): string {
+  return coding === undefined ? tag : tag.replace(/"$/, `-${coding}"`);
+}
+
 /** Headers of the body itself, for `length` bytes of it. */
 export function describe(facts: Facts, length: number, type: string): string[] {
   const headers = ['Content-Type', type, 'Content-Length', String(length)];

@@ -4,11 +4,13 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChunks } from './chunks.ts';
 import { answerGuarded, concludeWith, miss } from './conclude.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { createLookups, type Load } from './lookups.ts';
+import type { Eyes, Load } from './look.ts';
+import { createLookups } from './lookups.ts';
 import { createMemory, type Slot } from './memory.ts';
 import { mountWithoutSlash, redirectToSlash } from './redirect.ts';
 import { refuse } from './refuse.ts';
 import type { Settings } from './settings.ts';
+import { createTagger } from './tagger.ts';
 import { hasDotSegment, parseTarget } from './target.ts';
 
 /** Answers one request, or calls `next`. */
@@ -27,9 +29,13 @@ export interface Origin {
 /** A directory, served. */
 export function createSite(settings: Settings, origin: Origin): Site {
   const memory = createMemory(settings.cache);
-  const ask = createLookups(origin.load, settings, memory, (exchange, error, found) =>
-    concludeWith(exchange, error, found, means),
-  );
+  const eyes: Eyes = {
+    load: origin.load,
+    memory,
+    window: settings.cache.revalidateAfter,
+    kept: createTagger(settings),
+  };
+  const ask = createLookups(eyes, (exchange, error, found) => concludeWith(exchange, error, found, means));
   const means: Means = {
     settings,
     chunks: createChunks(TRANSFER_MEMORY),

@@ -1,0 +1,300 @@
+import { utimesSync } from 'node:fs';
+import { staticFiles } from '../../middleware/static.ts';
+import { type Answer, bare, get, listen, makeFolder, raw } from './fixture.ts';
+
+const TEN = '0123456789';
+const folder = makeFolder({
+  'a.txt': TEN,
+  'e.txt': '',
+  'big.txt': TEN.repeat(60_000),
+});
+const modified = new Date('2020-02-03T04:05:06.789Z');
+for (const name of ['a.txt', 'e.txt', 'big.txt']) utimesSync(`${folder}/${name}`, modified, modified);
+const DATE = 'Mon, 03 Feb 2020 04:05:06 GMT';
+const LATER = 'Mon, 03 Feb 2020 04:05:07 GMT';
+const EARLIER = 'Mon, 03 Feb 2020 04:05:05 GMT';
+
+describe.each([
+  ['from memory', undefined],
+  ['streamed', { cache: false }],
+] as const)('%s', (_how, options) => {
+  let port: number;
+  let tag: string;
+  const ask = (headers: Record<string, string>, path = '/a.txt', method = 'GET'): Promise<Answer> => {
+    const filled = Object.entries(headers).map(([name, value]) => [name, value.replaceAll('<tag>', tag)]);
+    return get(port, path, Object.fromEntries(filled), method);
+  };
+
+  beforeAll(async () => {
+    port = await listen(bare(staticFiles(folder, options)));
+    // A file this young gets no tag while it is streamed.
+    do tag = (await get(port, '/a.txt')).headers.etag as string;
+    while (tag === undefined);
+  });
+
+  describe('preconditions (RFC 9110 §13.2.2)', () => {
+    it.each([
+      ['If-None-Match with the tag', { 'If-None-Match': '<tag>' }, 304],
+      ['If-None-Match with the weak form', { 'If-None-Match': 'W/<tag>' }, 304],
+      ['If-None-Match in a list', { 'If-None-Match': '"x", W/"y,z" ,<tag>' }, 304],
+      ['If-None-Match with a star', { 'If-None-Match': '*' }, 304],
+      ['If-None-Match with another tag', { 'If-None-Match': '"x"' }, 200],
+      ['If-None-Match, tag without its quotes', { 'If-None-Match': 'abc' }, 200],
+      ['If-None-Match, tag inside another', { 'If-None-Match': '"x<tag>' }, 200],
+      ['If-None-Match, nothing', { 'If-None-Match': '' }, 200],
+      ['If-None-Match, weakness alone', { 'If-None-Match': 'W/' }, 200],
+      ['If-None-Match, an open quote', { 'If-None-Match': '"' }, 200],
+      [
+        'If-None-Match although a reload asks',
+        { 'If-None-Match': '<tag>', 'Cache-Control': 'no-cache' },
+        304,
+      ],
+      ['If-None-Match before If-Modified-Since', { 'If-None-Match': '"x"', 'If-Modified-Since': LATER }, 200],
+      ['If-Modified-Since with the date', { 'If-Modified-Since': DATE }, 304],
+      ['If-Modified-Since later', { 'If-Modified-Since': LATER }, 304],
+      ['If-Modified-Since earlier', { 'If-Modified-Since': EARLIER }, 200],
+      ['If-Modified-Since, RFC 850', { 'If-Modified-Since': 'Monday, 03-Feb-20 04:05:06 GMT' }, 304],
+      ['If-Modified-Since, asctime', { 'If-Modified-Since': 'Mon Feb  3 04:05:06 2020' }, 304],
+      ['If-Modified-Since, no date', { 'If-Modified-Since': '2020-02-03T04:05:06Z' }, 200],
+      ['If-Match with the tag', { 'If-Match': '<tag>' }, 200],
+      ['If-Match in a list', { 'If-Match': '"x", <tag>' }, 200],
+      ['If-Match with a star', { 'If-Match': '*' }, 200],
+      ['If-Match with another tag', { 'If-Match': '"x"' }, 412],
+      ['If-Match with the weak form', { 'If-Match': 'W/<tag>' }, 412],
+      ['If-Unmodified-Since with the date', { 'If-Unmodified-Since': DATE }, 200],
+      ['If-Unmodified-Since earlier', { 'If-Unmodified-Since': EARLIER }, 412],
+      ['If-Unmodified-Since, no date', { 'If-Unmodified-Since': 'yesterday' }, 200],
+      ['If-Match before If-Unmodified-Since', { 'If-Match': '<tag>', 'If-Unmodified-Since': EARLIER }, 200],
+      ['If-Match before If-None-Match', { 'If-Match': '"x"', 'If-None-Match': '<tag>' }, 412],
+      ['both passing', { 'If-Match': '<tag>', 'If-None-Match': '<tag>' }, 304],
+    ] as [string, Record<string, string>, number][])('%s', async (_name, headers, status) => {
+      for (const method of ['GET', 'HEAD']) {
+        const answer = await ask(headers, '/a.txt', method);
+        expect(answer.status).toBe(status);
+        if (status === 200 && method === 'GET') expect(answer.text).toBe(TEN);
+      }
+    });
+
+    it('mean nothing where there is no file', async () => {
+      expect(
+        (await ask({ 'If-Match': '"x"', 'If-None-Match': '*', Range: 'bytes=0-1' }, '/none')).status,
+      ).toBe(404);
+    });
+
+    it('come before ranges', async () => {
+      expect((await ask({ 'If-None-Match': '<tag>', Range: 'bytes=0-1' })).status).toBe(304);
+      expect((await ask({ 'If-Match': '"x"', Range: 'bytes=0-1' })).status).toBe(412);
+    });
+
+    it('are compared in time linear to their length', async () => {
+      for (const list of [
+        `${'"x",'.repeat(3900)}`,
+        ','.repeat(15_000),
+        '"'.repeat(15_001),
+        'W/'.repeat(7000),
+      ]) {
+        expect((await ask({ 'If-None-Match': list })).status).toBe(200);
+      }
+    });
+  });
+
+  describe('ranges (RFC 9110 §14)', () => {
+    it.each([
+      ['bytes=0-3', '0123', '0-3'],
+      ['bytes=4-', '456789', '4-9'],
+      ['bytes=-3', '789', '7-9'],
+      ['bytes=-99', TEN, '0-9'],
+      ['bytes=0-99', TEN, '0-9'],
+      ['bytes=0-99999999999999999999', TEN, '0-9'],
+      ['bytes=9-9', '9', '9-9'],
+      ['BYTES=0-0', '0', '0-0'],
+      ['bytes= 0-0 , ', '0', '0-0'],
+      ['bytes=0-3,2-5', '012345', '0-5'],
+      ['bytes=0-3,4-5', '012345', '0-5'],
+      ['bytes=5-6,0-1,2-4', '0123456', '0-6'],
+      ['bytes=0-1,99-', '01', '0-1'],
+      ['bytes=0-,0-,0-', TEN, '0-9'],
+    ])('%s is answered 206', async (range, body, content) => {
+      const answer = await ask({ Range: range });
+      expect(answer.status).toBe(206);
+      expect(answer.text).toBe(body);
+      expect(answer.headers['content-range']).toBe(`bytes ${content}/10`);
+      expect(answer.headers['content-length']).toBe(String(body.length));
+      expect(answer.headers.etag).toBe(tag);
+    });
+
+    it.each(['bytes=10-', 'bytes=99-100', 'bytes=-0', 'bytes=10-,20-'])(
+      '%s is answered 416',
+      async (range) => {
+        const answer = await ask({ Range: range });
+        expect(answer.status).toBe(416);
+        expect(answer.headers['content-range']).toBe('bytes */10');
+      },
+    );
+
+    it.each([
+      'bytes=5-2',
+      'bytes=a-b',
+      'bytes=1e1-2',
+      'bytes=',
+      'bytes=-',
+      'bytes',
+      'bytes=0-1,x',
+      'items=0-1',
+      'bytes=--1',
+      `bytes=${'0-,'.repeat(1200)}`,
+      `bytes=${Array.from({ length: 17 }, (_, i) => `${i * 2}-${i * 2}`)}`,
+    ])('%.30s is ignored', async (range) => {
+      const answer = await ask({ Range: range });
+      expect(answer.status).toBe(200);
+      expect(answer.text).toBe(TEN);
+    });
+
+    it('in several parts are answered as multipart', async () => {
+      const answer = await ask({ Range: 'bytes=0-1,4-5,-1' });
+      expect(answer.status).toBe(206);
+      const boundary = /^multipart\/byteranges; boundary=(\w{20,70})$/.exec(
+        answer.headers['content-type'] as string,
+      )?.[1];
+      const part = (range: string, body: string): string =>
+        `--${boundary}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes ${range}/10\r\n\r\n${body}\r\n`;
+      expect(answer.text).toBe(
+        `${part('0-1', '01')}${part('4-5', '45')}${part('9-9', '9')}--${boundary}--\r\n`,
+      );
+      expect(answer.headers['content-length']).toBe(String(answer.body.length));
+      expect(answer.headers).not.toHaveProperty('content-range');
+    });
+
+    it('reach far into a large file', async () => {
+      const one = await ask({ Range: 'bytes=299995-300004' }, '/big.txt');
+      expect(one.text).toBe('5678901234');
+      const two = await ask({ Range: 'bytes=100-109,599990-' }, '/big.txt');
+      expect(two.headers['content-length']).toBe(String(two.body.length));
+      expect(two.text.match(/\r\n\r\n0123456789\r\n/g)).toHaveLength(2);
+    });
+
+    it('of an empty file', async () => {
+      expect((await ask({ Range: 'bytes=0-' }, '/e.txt')).headers['content-range']).toBe('bytes */0');
+      expect((await ask({ Range: 'bytes=-5' }, '/e.txt')).status).toBe(200);
+      expect((await ask({}, '/e.txt')).headers['content-length']).toBe('0');
+    });
+
+    it('are ignored for HEAD', async () => {
+      const answer = await ask({ Range: 'bytes=0-1' }, '/a.txt', 'HEAD');
+      expect(answer.status).toBe(200);
+      expect(answer.headers['content-length']).toBe('10');
+    });
+
+    it.each([
+      ['<tag>', 206],
+      [DATE, 206],
+      [LATER, 200],
+      [EARLIER, 200],
+      ['W/<tag>', 200],
+      ['"x"', 200],
+      ['x<tag>', 200],
+      ['"', 200],
+      ['x', 200],
+    ])('after If-Range: %s are answered %i', async (validator, status) => {
+      const answer = await ask({ Range: 'bytes=0-1', 'If-Range': validator });
+      expect(answer.status).toBe(status);
+      expect(answer.text).toBe(status === 206 ? '01' : TEN);
+    });
+  });
+
+  it('keeps the connection for the next request, whatever the answer', async () => {
+    const requests = ['Range: bytes=99-', 'If-Match: "x"', 'Range: bytes=0-0', 'If-None-Match: *', 'X: y'];
+    const text = requests.map((line) => `GET /a.txt HTTP/1.1\r\nHost: x\r\n${line}\r\n\r\n`).join('');
+    const answers = await raw(port, `${text}HEAD /a.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual([
+      '416',
+      '412',
+      '206',
+      '304',
+      '200',
+      '200',
+    ]);
+  });
+});
+
+describe('options of the headers', () => {
+  it.each([
+    [{ etag: false }, { etag: undefined }],
+    [{ lastModified: false }, { 'last-modified': undefined }],
+    [{ acceptRanges: false }, { 'accept-ranges': undefined }],
+    [{ cacheControl: false, maxAge: '1d' }, { 'cache-control': undefined }],
+    [{ maxAge: 90_500 }, { 'cache-control': 'public, max-age=90' }],
+    [{ maxAge: '1d' }, { 'cache-control': 'public, max-age=86400' }],
+    [{ maxAge: '2 hours' }, { 'cache-control': 'public, max-age=7200' }],
+    [{ maxAge: '1500' }, { 'cache-control': 'public, max-age=1' }],
+    [{ maxAge: '10y' }, { 'cache-control': 'public, max-age=31536000' }],
+    [{ immutable: true }, { 'cache-control': 'public, max-age=31536000, immutable' }],
+    [{ immutable: true, maxAge: '1h' }, { 'cache-control': 'public, max-age=3600, immutable' }],
+    [{ immutable: /\/a\./g }, { 'cache-control': 'public, max-age=31536000, immutable' }],
+    [{ immutable: /b/, maxAge: 1000 }, { 'cache-control': 'public, max-age=1' }],
+    [
+      { immutable: (path: string) => path === '/a.txt' },
+      { 'cache-control': 'public, max-age=31536000, immutable' },
+    ],
+  ])('%o', async (options, expected) => {
+    const port = await listen(bare(staticFiles(folder, options)));
+    for (let i = 0; i < 2; i++) {
+      const { headers } = await get(port, '/a.txt');
+      for (const [name, value] of Object.entries(expected)) expect(headers[name]).toBe(value);
+    }
+  });
+
+  it('acceptRanges: false ignores Range', async () => {
+    const port = await listen(bare(staticFiles(folder, { acceptRanges: false })));
+    expect((await get(port, '/a.txt', { Range: 'bytes=0-1' })).status).toBe(200);
+  });
+
+  it('without validators no condition can hold', async () => {
+    const port = await listen(bare(staticFiles(folder, { etag: false, lastModified: false })));
+    for (const [headers, status] of [
+      [{ 'If-None-Match': '"x"' }, 200],
+      [{ 'If-Modified-Since': LATER }, 200],
+      [{ 'If-Match': '"x"' }, 412],
+      [{ 'If-Unmodified-Since': EARLIER }, 200],
+      [{ Range: 'bytes=0-1', 'If-Range': DATE }, 200],
+    ] as const) {
+      expect((await get(port, '/a.txt', headers)).status).toBe(status);
+    }
+  });
+
+  it("etag: 'stat' changes with the file, not with the process", async () => {
+    const tags = new Set<unknown>();
+    for (let i = 0; i < 2; i++) {
+      const port = await listen(bare(staticFiles(folder, { etag: 'stat' })));
+      tags.add((await get(port, '/a.txt')).headers.etag?.replace('W/', ''));
+    }
+    expect(tags.size).toBe(1);
+  });
+});
+
+describe('wrong options', () => {
+  it.each([
+    [{ htlm: true }, /unknown option "htlm"; did you mean "html"\?/],
+    [{ maxage: 1 }, /did you mean "maxAge"\?/],
+    [{ maxAge: 'soon' }, /option "maxAge" is "soon"/],
+    [{ maxAge: -1 }, /option "maxAge" is -1/],
+    [{ dotfiles: 'hide' }, /accepted: 'ignore', 'deny' or 'allow'/],
+    [{ symlinks: true }, /option "symlinks" is true/],
+    [{ etag: 'weak' }, /option "etag" is "weak"/],
+    [{ precompressed: ['brotli'] }, /option "precompressed"/],
+    [{ immutable: 'yes' }, /option "immutable"/],
+    [{ index: 'a/b' }, /option "index"/],
+    [{ index: '' }, /option "index"/],
+    [{ extensions: 'html' }, /option "extensions"/],
+    [{ cache: 5 }, /option "cache"/],
+    [{ cache: { maxByte: 1 } }, /staticFiles cache: unknown option "maxByte"; did you mean "maxBytes"\?/],
+    [{ cache: { maxBytes: -1 } }, /staticFiles cache: option "maxBytes" is -1/],
+    [{ setHeaders: {} }, /option "setHeaders"/],
+    ['html', /the options must be an object/],
+  ])('%j', (options, message) => {
+    expect(() => staticFiles(folder, options as never)).toThrow(message);
+    expect(() => staticFiles(folder, options as never)).toThrow(
+      expect.objectContaining({ code: 'ERR_OPTION' }),
+    );
+  });
+});
