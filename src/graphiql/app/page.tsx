@@ -89,6 +89,7 @@ function StartAtLinkedOperation() {
     const offset = offsetOf(editor.getValue(), linked.operationName);
     const position = editor.getModel()?.getPositionAt(offset);
     if (position) editor.setPosition(position);
+    editor.focus();
   }, [editor, monaco]);
   return null;
 }
