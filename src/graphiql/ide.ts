@@ -14,10 +14,10 @@ import { FILES, filesBase, pageRenderer } from './page.ts';
 /** The IDE of one endpoint. */
 export interface Ide {
   /**
-   * What answers a GET or HEAD for the page or one of its files; undefined when the request is for the API.
+   * What answers a GET or HEAD for the page, or for one of its files `below` the mount; undefined for any other request.
    * Rejects when the gate throws, gives wrong options, or the files cannot be read.
    */
-  reply(req: ConnectRequest, res: ServerResponse): Promise<Reply | undefined> | undefined;
+  reply(req: ConnectRequest, res: ServerResponse, below: boolean): Promise<Reply | undefined> | undefined;
 }
 
 type Renderer = ReturnType<typeof pageRenderer>;
@@ -33,6 +33,7 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
   async function answer(req: ConnectRequest, res: ServerResponse, file: string | undefined) {
+    req.state ??= {};
     const settings = await gate(req, res);
     if (settings === undefined) return file === undefined ? undefined : NOT_THERE;
     if (file !== undefined) return fileReply(await assets(), file, req, gated);
@@ -48,11 +49,14 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   }
 
   return {
-    reply(req, res) {
-      const file = fileOf(req.url ?? '');
-      if (file === undefined && negotiate(req.headers.accept).type !== 'text/html') return undefined;
-      // `?raw` asks for JSON in a browser, as it did in express-graphql.
-      if (file === undefined && /[?&]raw(?:[=&]|$)/.test(req.url ?? '')) return undefined;
+    reply(req, res, below) {
+      const { url = '/', headers } = req;
+      const file = fileOf(url);
+      if (file === undefined) {
+        if (below || negotiate(headers.accept).type !== 'text/html') return undefined;
+        // `?raw` asks for JSON in a browser, as it did in express-graphql.
+        if (/[?&]raw(?:[=&]|$)/.test(url)) return undefined;
+      }
       return answer(req, res, file);
     },
   };

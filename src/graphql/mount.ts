@@ -1,6 +1,6 @@
 import type { ConnectRequest } from '../../types/connect.ts';
 import { createIde } from '../graphiql/ide.ts';
-import { writeReply } from '../http/reply.ts';
+import { type Reply, writeReply } from '../http/reply.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './http-settings.ts';
 
@@ -8,18 +8,26 @@ import type { HttpSettings } from './http-settings.ts';
 export function createMount(settings: HttpSettings, api: Handler): Handler {
   const ide = settings.methods.includes('GET') ? createIde(settings.graphiql) : undefined;
   return (req, res, next) => {
+    const below = next !== undefined && isBelow(req);
     const asks = ide !== undefined && (req.method === 'GET' || req.method === 'HEAD');
-    const page = asks ? ide.reply(req, res) : undefined;
+    const page = asks ? ide.reply(req, res, below) : undefined;
     if (page !== undefined) {
       page.then(
         (reply) =>
           reply === undefined ? api(req, res, next) : writeReply(res, reply, req.method === 'HEAD'),
-        (error: unknown) => next?.(error),
+        (error: unknown) => (next === undefined ? writeReply(res, BROKEN, false) : next(error)),
       );
-    } else if (next !== undefined && isBelow(req)) next();
+    } else if (below) next();
     else api(req, res, next);
   };
 }
+
+/** What a bare server, which has no error handlers, says of a fault of ours. */
+const BROKEN: Reply = {
+  status: 500,
+  headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
+  body: 'Internal Server Error\n',
+};
 
 /** True for a path below a mount that has stripped its prefix; an exact route has stripped nothing. */
 function isBelow({ url = '/', originalUrl }: ConnectRequest): boolean {
