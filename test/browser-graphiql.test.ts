@@ -1,0 +1,224 @@
+import { once } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import express5 from 'express';
+import helmet from 'helmet';
+import type { Browser } from 'playwright-core';
+import { graphqlHTTP } from '../middleware/graphql.ts';
+import { attachSubscriptions } from '../middleware/subscriptions.ts';
+import type { GraphiQLOptions } from '../types/graphiql.ts';
+import { eachExpress } from './express.ts';
+import { type Ide, launch, visit } from './graphiql/chromium.ts';
+import { createSchema } from './graphiql/schema.ts';
+import { type Served, serve } from './graphiql/serve.ts';
+
+jest.setTimeout(20_000);
+
+/** What a first visit ends with, in any order: the schema and the three workers. */
+const FIRST_VISIT = [/^POST/, /editor\.worker/, /graphql\.worker/, /json\.worker/];
+
+let browser: Browser;
+let served: Served;
+let ide: Ide | undefined;
+
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(() => browser.close());
+afterEach(async () => {
+  await ide?.page.context().close();
+  await served.close();
+  ide = undefined;
+});
+
+const open = async (path = '/graphql', options = {}): Promise<Ide> => {
+  ide = await visit(browser, served.origin + path, options);
+  return ide;
+};
+const posts = (): number => served.requests.filter((line) => line.startsWith('POST')).length;
+const link = (query: string, more = ''): string => `query=${encodeURIComponent(query)}${more}`;
+
+eachExpress((express) => {
+  const { schema, tap } = createSchema();
+
+  beforeEach(async () => {
+    const handler = graphqlHTTP(schema, { context: (req: IncomingMessage) => req });
+    served = await serve(express().use('/graphql', handler));
+    attachSubscriptions(served.server, schema);
+  });
+
+  it('runs a typed query and a mutation; a first visit and a reload keep to their budgets', async () => {
+    const { page, query, response, received, problems, write, run, textOf } = await open();
+    await query.click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.type('{ hello ');
+    await page.keyboard.press('Control+Enter');
+    await response.getByText('"Hello world"').waitFor();
+    // Completion shows icons, so their font counts.
+    await received(...FIRST_VISIT, /codicon/);
+    expect(served.requests.length).toBeLessThanOrEqual(18);
+    expect(served.sent()).toBeLessThanOrEqual(1_300_000);
+
+    await write('mutation Kept { rename(to: "Ada") }');
+    await run.click();
+    await response.getByText('"Renamed to Ada"').waitFor();
+
+    const [sent, asked] = [served.sent(), served.requests.length];
+    const schemaAgain = page.waitForResponse((answer) => answer.request().method() === 'POST');
+    await page.reload();
+    await query.getByText('Kept').waitFor();
+    await schemaAgain;
+    expect(await textOf(query)).toContain('mutation Kept { rename(to: "Ada") }');
+    expect(served.sent() - sent).toBeLessThanOrEqual(30_000);
+    // The page and the introspection, and nothing was run; everything else is immutable.
+    expect(served.requests.slice(asked)).toEqual(['GET /graphql', 'POST /graphql']);
+    expect(problems).toEqual([]);
+  });
+
+  it('shows a linked operation without running it, and sends edited headers', async () => {
+    const linked = link(
+      'query($name: String) { hello(name: $name) authorization }',
+      '&variables={"name":"you"}',
+    );
+    const { query, response, run, received, writeHeaders, problems } = await open(`/graphql?${linked}`);
+    await query.getByText('$name').first().waitFor();
+    await received(/^POST/);
+    // Introspection alone.
+    expect(posts()).toBe(1);
+    await writeHeaders({ Authorization: 'Bearer t0k' });
+    await run.click();
+    await response.getByText('"Hello you"').waitFor();
+    await response.getByText('"Bearer t0k"').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it('streams subscriptions, over one connection for each set of headers', async () => {
+    const { response, run, write, writeHeaders, problems } = await open();
+    await write('subscription { count }');
+    await Promise.all([once(tap, 'subscribed'), run.click()]);
+    for (const count of [1, 2, 3]) {
+      tap.emit('count', count);
+      await response.getByText(String(count), { exact: true }).waitFor();
+    }
+    await run.click();
+    await write('subscription { token }');
+    await run.click();
+    await response.getByText('"no token"').waitFor();
+    expect(served.upgrades()).toBe(1);
+    await writeHeaders({ Authorization: 'Bearer t0k' });
+    await run.click();
+    await response.getByText('"Bearer t0k"').waitFor();
+    expect(served.upgrades()).toBe(2);
+    expect(problems).toEqual([]);
+  });
+});
+
+describe('the page', () => {
+  const { schema } = createSchema();
+  const serveWith = async (graphiql: GraphiQLOptions | true, ...before: express5.RequestHandler[]) => {
+    const app = express5();
+    for (const middleware of before) app.use(middleware);
+    served = await serve(app.use(['/graphql', '/other'], graphqlHTTP(schema, { graphiql })));
+  };
+
+  it('completes, documents and keeps a history', async () => {
+    await serveWith(true);
+    const { page, query, response, write, problems } = await open();
+    await write('query ');
+    await page.keyboard.type('{ boo');
+    await page.locator('.suggest-widget').getByText('books').waitFor();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type(' { title ');
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Control+Enter');
+    await response.getByText('"Walden"').waitFor();
+    await query.getByText('books').click({ modifiers: ['Control'] });
+    const docs = page.locator('.graphiql-doc-explorer');
+    await docs.getByText('Book', { exact: true }).click();
+    await docs.locator('em', { hasText: 'printed' }).waitFor();
+    // The history takes what the tab holds, which follows the editor after a moment: so it is the second run that counts.
+    await query.click();
+    await page.keyboard.press('Control+Enter');
+    await page.getByRole('button', { name: 'Show History' }).click();
+    await page
+      .locator('.graphiql-history')
+      .getByText('books')
+      .waitFor()
+      .catch(async (e) => {
+        await page.screenshot({ path: '/tmp/gq/s.png' });
+        throw e;
+      });
+    expect(problems).toEqual([]);
+  });
+
+  it.each([
+    { visitor: 'light', theme: 'system', shown: 'light' },
+    { visitor: 'dark', theme: 'system', shown: 'dark' },
+    { visitor: 'light', theme: 'dark', shown: 'dark' },
+  ] as const)(
+    'is $shown with theme $theme when the visitor prefers $visitor',
+    async ({ visitor, theme, shown }) => {
+      await serveWith({ theme });
+      const { page, problems } = await open('/graphql', { colorScheme: visitor });
+      const colours = ['html', '.graphiql-container'].map((selector) =>
+        page.locator(selector).evaluate((element) => getComputedStyle(element).backgroundColor),
+      );
+      const expected = shown === 'dark' ? 'rgb(33, 42, 59)' : 'rgb(255, 255, 255)';
+      expect(await Promise.all(colours)).toEqual([expected, expected]);
+      expect(problems).toEqual([]);
+    },
+  );
+
+  it.each([{ csp: true }, { csp: false }])(
+    "works under helmet's defaults, its own policy: $csp",
+    async ({ csp }) => {
+      await serveWith({ csp }, helmet());
+      const { response, run, write, problems } = await open();
+      await write('query { hello }');
+      await run.click();
+      await response.getByText('"Hello world"').waitFor();
+      expect(problems).toEqual([]);
+    },
+  );
+
+  it('keeps the tabs of each endpoint apart, and links by fragment', async () => {
+    await serveWith(true);
+    const { page, write, problems } = await open('/graphql/', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    await write('query Mine { hello }\nquery Yours { hello(name: "you") }');
+    await page.getByRole('tab', { name: 'Mine' }).waitFor();
+    await page.getByRole('button', { name: 'Copy a link to this operation' }).click();
+    await page.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = new URL(await page.evaluate(() => navigator.clipboard.readText()));
+    expect(copied.pathname + copied.search).toBe('/graphql/');
+    expect(problems).toEqual([]);
+
+    const linked = new URLSearchParams(copied.hash.slice(1));
+    expect(linked.get('operationName')).toBe('Mine');
+    linked.set('operationName', 'Yours');
+
+    const elsewhere = await page.context().newPage();
+    await elsewhere.goto(`${served.origin}/other`);
+    await elsewhere.locator('.graphiql-query-editor').getByText('Welcome to GraphiQL').waitFor();
+    await elsewhere.goto(`${served.origin}/graphql#${linked}`);
+    const editor = elsewhere.locator('.graphiql-query-editor .monaco-editor').first();
+    await editor.getByText('Yours').waitFor();
+    await elsewhere.keyboard.press('Control+Enter');
+    await elsewhere.locator('.graphiql-response').getByText('"Hello you"').waitFor();
+  });
+
+  it('runs nothing that a title, an option or a link contains', async () => {
+    const hostile = `</script><script>alert(1)</script><img src=x onerror=alert(1)>\u2028"'\`-->`;
+    await serveWith({ title: hostile, defaultQuery: hostile, defaultHeaders: hostile });
+    const encoded = encodeURIComponent(hostile);
+    const { page, query, textOf, problems } = await open(
+      `/graphql?query=${encoded}&variables=${encoded}&x=${encoded}`,
+    );
+    expect(await page.evaluate(() => document.title)).toBe(hostile);
+    expect(await textOf(query)).toContain('</script><script>alert(1)</script>');
+    expect(await page.locator('script:not([src]):not([type="application/json"]), img[src=x]').count()).toBe(
+      0,
+    );
+    expect(problems).toEqual([]);
+  });
+});

@@ -1,0 +1,73 @@
+import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+
+/** Chromium that can reach this machine and nothing else: a page that wanted a CDN would fail. */
+export function launch(): Promise<Browser> {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  });
+}
+
+/** A page of a visitor who was never here before, and whatever went wrong in it. */
+export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
+  context.setDefaultTimeout(5000);
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => problems.push(`error: ${error.stack}`));
+  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
+  const finished: string[] = [];
+  page.on('requestfinished', (request) => finished.push(`${request.method()} ${request.url()}`));
+  page.on('response', (response) => {
+    if (response.status() >= 400) problems.push(`${response.status()}: ${response.url()}`);
+  });
+  await page.goto(url);
+  /** Resolves when requests that match each of the patterns have come to their end. */
+  const received = async (...patterns: RegExp[]): Promise<void> => {
+    while (!patterns.every((pattern) => finished.some((line) => pattern.test(line)))) {
+      await page.waitForEvent('requestfinished');
+    }
+  };
+  const ide = { page, problems, received, ...parts(page) };
+  await ide.query.waitFor();
+  return ide;
+}
+
+export type Ide = Awaited<ReturnType<typeof visit>>;
+
+function parts(page: Page) {
+  const query = page.locator('.graphiql-query-editor .monaco-editor').first();
+  const replace = async (editor: Locator, text: string): Promise<void> => {
+    await editor.click();
+    await page.keyboard.press('Control+A');
+    await page.keyboard.insertText(text);
+  };
+  return {
+    query,
+    response: page.locator('.graphiql-response'),
+    run: page.locator('.graphiql-execute-button'),
+    /** Replaces what the query editor holds. */
+    write: (text: string) => replace(query, text),
+    /** Opens the headers editor and replaces what it holds. */
+    async writeHeaders(headers: object) {
+      await page.getByRole('button', { name: 'Headers', exact: true }).click();
+      await replace(
+        page.locator('.graphiql-editor-tool .monaco-editor:visible').first(),
+        JSON.stringify(headers),
+      );
+    },
+    /** The text of an editor, with the spaces that Monaco draws as others. */
+    textOf: async (editor: Locator) => (await editor.innerText()).replaceAll('\u00a0', ' '),
+  };
+}

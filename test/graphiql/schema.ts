@@ -1,0 +1,79 @@
+import { EventEmitter, on } from 'node:events';
+import {
+  GraphQLInt,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  GraphQLScalarType,
+  GraphQLSchema,
+  GraphQLString,
+} from 'graphql';
+
+/** The schema that pages under test look at, and the tap its subscription flows from. */
+export function createSchema() {
+  const tap = new EventEmitter();
+  const Book = new GraphQLObjectType({
+    name: 'Book',
+    description: 'A *printed* book.',
+    fields: { title: { type: new GraphQLNonNull(GraphQLString) }, pages: { type: GraphQLInt } },
+  });
+  const query = new GraphQLObjectType({
+    name: 'Query',
+    fields: {
+      hello: {
+        type: GraphQLString,
+        description: 'Says **hello**.',
+        args: { name: { type: GraphQLString, defaultValue: 'world' } },
+        resolve: (_root, { name }) => `Hello ${name}`,
+      },
+      authorization: {
+        type: GraphQLString,
+        resolve: (_root, _args, { headers }) => headers.authorization,
+      },
+      books: {
+        type: new GraphQLList(Book),
+        resolve: () => [
+          { title: 'Walden', pages: 352 },
+          { title: 'Silent Spring', pages: 400 },
+        ],
+      },
+    },
+  });
+  const mutation = new GraphQLObjectType({
+    name: 'Mutation',
+    fields: {
+      rename: {
+        type: GraphQLString,
+        args: { to: { type: GraphQLString } },
+        resolve: (_root, { to }) => `Renamed to ${to}`,
+      },
+      send: {
+        type: GraphQLString,
+        args: { file: { type: new GraphQLScalarType({ name: 'Upload' }) } },
+      },
+    },
+  });
+  const subscription = new GraphQLObjectType({
+    name: 'Subscription',
+    fields: {
+      count: {
+        type: GraphQLInt,
+        async *subscribe() {
+          const counts = on(tap, 'count');
+          tap.emit('subscribed');
+          for await (const [count] of counts) yield { count };
+        },
+      },
+      token: {
+        type: GraphQLString,
+        async *subscribe(_root, _args, { connectionParams }) {
+          yield { token: connectionParams.Authorization ?? 'no token' };
+        },
+      },
+    },
+  });
+  return {
+    schema: new GraphQLSchema({ description: 'A small library.', query, mutation, subscription }),
+    tap,
+  };
+}

@@ -1,0 +1,33 @@
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+
+/** An app on a port of its own, with what it was asked and what it sent. */
+export async function serve(app: RequestListener) {
+  const server = createServer(app);
+  const requests: string[] = [];
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket) => sockets.add(socket));
+  // First, before a mount has stripped the URL.
+  server.prependListener('request', ({ method, url }) => requests.push(`${method} ${url}`));
+  let upgrades = 0;
+  server.on('upgrade', () => upgrades++);
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  return {
+    server,
+    origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    /** The requests so far, in order. */
+    requests,
+    upgrades: (): number => upgrades,
+    /** Bytes on the wire from the server, headers included. */
+    sent: (): number => [...sockets].reduce((sum, socket) => sum + socket.bytesWritten, 0),
+    async close() {
+      server.closeAllConnections();
+      server.close();
+      await once(server, 'close');
+    },
+  };
+}
+
+export type Served = Awaited<ReturnType<typeof serve>>;
