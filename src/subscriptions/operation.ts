@@ -3,6 +3,7 @@ import { parse } from 'graphql';
 import type { ExecutionInputs, GraphQLParams } from '../graphql/contract.ts';
 import type { Connection } from './connection.ts';
 import type { Envelope } from './frames.ts';
+import { closeCodeOf } from './source.ts';
 
 /**
  * What the engine is told every operation is: a subscription, so that it asks us to run it, keeps its life and leaves the
@@ -80,6 +81,11 @@ export class Operation implements Envelope, ExecutionInputs, AsyncIterableIterat
   }
 
   fail(errors: readonly GraphQLError[]): void {
+    const code = this.live ? closeCodeOf(errors) : undefined;
+    if (code !== undefined) {
+      this.connection.shut(code, errors[0]?.message ?? '');
+      return;
+    }
     this.failure = this.connection.hub.core.formatErrors(errors);
     this.#finish('failed');
   }

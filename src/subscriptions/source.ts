@@ -38,3 +38,15 @@ export function asGraphQLError(error: unknown): graphql.GraphQLError {
 }
 
 export const isStream = (opened: Opened): opened is AsyncIterable<unknown> => Symbol.asyncIterator in opened;
+
+/**
+ * The close code that a source asks for by the error it ends with, where an `error` for the operation would not do: clients
+ * connect again after 1012, 1013 and most of the application's own codes, but never repeat an operation that failed.
+ */
+export function closeCodeOf(errors: readonly graphql.GraphQLError[]): number | undefined {
+  const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;
+  const code = original?.closeCode;
+  const allowed =
+    typeof code === 'number' && (code === 1012 || code === 1013 || (code >= 4000 && code < 5000));
+  return allowed ? code : undefined;
+}

@@ -1,0 +1,77 @@
+import { GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
+import { attachSubscriptions } from '../../middleware/index.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { connect, LEGACY, listen, MODERN } from '../subscriptions/client.ts';
+
+type Source = () => AsyncIterable<number>;
+
+/** Listens with one subscription field; resolves with its URL and what stops it. */
+async function serve(subscribe: Source, options = {}) {
+  const schema = new GraphQLSchema({
+    query: new GraphQLObjectType({ name: 'Query', fields: { one: { type: GraphQLInt } } }),
+    subscription: new GraphQLObjectType({
+      name: 'Subscription',
+      fields: { tick: { type: GraphQLInt, subscribe, resolve: (tick) => tick } },
+    }),
+  });
+  const { server, url } = await listen();
+  const subscriptions = attachSubscriptions(server, schema, options);
+  const stop = async () => {
+    await subscriptions.close();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  return { url, stop };
+}
+
+/** A stream of one event that then ends with an error. */
+const failing = (error: Error): Source =>
+  async function* () {
+    yield 1;
+    throw error;
+  };
+
+async function subscribed(url: string, protocol: string) {
+  const client = await connect(url, protocol);
+  client.send({ type: 'connection_init' });
+  await client.until(({ type }) => type === 'connection_ack');
+  const type = protocol === MODERN ? 'subscribe' : 'start';
+  client.send({ id: 'a', type, payload: { query: 'subscription { tick }' } });
+  return client;
+}
+
+describe.each([MODERN, LEGACY])('a source that may have missed events, over %s', (protocol) => {
+  it.each([{}, { share: () => 'all' }])(
+    'closes the socket for a while, after the events it had (%j)',
+    async (options) => {
+      const source = failing(Object.assign(new Error('Events may have been missed.'), { closeCode: 1013 }));
+      const { url, stop } = await serve(source, options);
+      const client = await subscribed(url, protocol);
+      expect(await client.closed).toEqual({ code: 1013, reason: 'Events may have been missed.' });
+      expect(client.heard.at(-1)).toMatchObject({ id: 'a', payload: { data: { tick: 1 } } });
+      await stop();
+    },
+  );
+
+  it.each([undefined, 1000, 3000, 5000, '1013'])('has no say in it with the code %p', async (closeCode) => {
+    const { url, stop } = await serve(failing(Object.assign(new Error('secret'), { closeCode })));
+    const client = await subscribed(url, protocol);
+    const heard = await client.until(({ type }) => type === 'error');
+    expect(JSON.stringify(heard)).not.toContain('secret');
+    client.close();
+    await stop();
+  });
+});
+
+it('a subscriber whose events pile up is asked to come again', async () => {
+  const events = createPubSub<{ tick: number }>({ bufferSize: 5 });
+  const { url, stop } = await serve(() => {
+    const stream = events.subscribe('tick');
+    for (let tick = 0; tick < 6; tick++) void events.publish('tick', tick);
+    return stream;
+  });
+  const client = await subscribed(url, MODERN);
+  for (let tick = 0; tick < 2000; tick++) void events.publish('tick', tick);
+  expect((await client.closed).code).toBe(1013);
+  await stop();
+  await events.close();
+});

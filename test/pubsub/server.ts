@@ -1,0 +1,40 @@
+// One of several processes that share their events: `emit` publishes a run of numbers, `tick` streams them.
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { attachSubscriptions, createServer, graphqlHTTP } from 'espalier';
+import { createPubSub } from 'espalier/pubsub';
+import express from 'express';
+import { buildSchema, type GraphQLField } from 'graphql';
+
+const events = createPubSub<{ tick: number }>({ redis: process.env.REDIS_URL, onError: () => undefined });
+const schema = buildSchema(`
+  type Query { ready: Boolean! }
+  type Mutation { emit(from: Int!, to: Int!): Boolean! }
+  type Subscription { tick: Int! }
+`);
+const tick = schema.getSubscriptionType()?.getFields().tick as GraphQLField<unknown, unknown>;
+tick.subscribe = () => events.subscribe('tick');
+tick.resolve = (event) => event;
+const rootValue = {
+  // What is published after this answer reaches those who were subscribed before the question.
+  ready: () => events.ready('tick').then(() => true),
+  async emit({ from, to }: { from: number; to: number }) {
+    for (let tick = from; tick < to; tick++) await events.publish('tick', tick);
+    return true;
+  },
+};
+
+const app = express();
+const graphql = graphqlHTTP(schema, { rootValue });
+app.use('/graphql', graphql);
+const server = createServer(app);
+const sockets = attachSubscriptions(server, graphql, { share: () => 'everybody' });
+server.listen(0, () => process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`));
+
+process.once('SIGTERM', async () => {
+  const closed = once(server, 'close');
+  server.close();
+  await sockets.close({ drain: 300 });
+  await closed;
+  await events.close();
+});
