@@ -57,7 +57,7 @@ describe.each([MODERN, LEGACY])('a source that may have missed events, over %s',
     const client = await subscribed(url, protocol);
     const heard = await client.until(({ type }) => type === 'error');
     expect(JSON.stringify(heard)).not.toContain('secret');
-    client.close();
+    await client.close();
     await stop();
   });
 });
