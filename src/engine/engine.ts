@@ -1,0 +1,109 @@
+import {
+  defaultFieldResolver,
+  defaultTypeResolver,
+  type FragmentDefinitionNode,
+  type GraphQLFieldResolver,
+  type GraphQLTypeResolver,
+  Kind,
+} from 'graphql';
+import type { Engine, EngineSettings, PreparedOperation } from '../graphql/contract.ts';
+import { graphqlJs, toOutcome } from '../graphql/execute.ts';
+import { conditionVariables, isTraced, needsGraphqlJs } from './delegate.ts';
+import { type BufferPool, createPool } from './pool.ts';
+import type { Program, ProgramRun } from './program.ts';
+import { compileRun } from './run.ts';
+import { compileVariables } from './variables.ts';
+import { V17 } from './version.ts';
+
+const MAX_VARIANTS = 64;
+
+/** One pool for all operations of a core. */
+const pools = new WeakMap<EngineSettings, BufferPool>();
+
+/**
+ * The compiled engine: an operation becomes closures that resolve its fields and write JSON bytes. It answers what
+ * graphql-js would answer; what it does not do itself (see delegate.ts) graphql-js does.
+ */
+export const compiled: Engine = (operation, settings) => {
+  const reference = graphqlJs(operation, settings);
+  if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
+  const program = programOf(operation, settings);
+  const variantOf = compileVariants(program, conditionVariables(operation.document));
+  return (inputs) => {
+    if (V17 && isTraced()) return reference(inputs);
+    const coerced = program.coerceVariables(inputs.variableValues);
+    if ('errors' in coerced) return toOutcome(coerced, settings);
+    const run = variantOf(coerced.values);
+    return run === undefined ? reference(inputs) : run(inputs, coerced.variables, coerced.values);
+  };
+};
+
+function programOf(operation: Omit<PreparedOperation, 'run'>, settings: EngineSettings): Program {
+  const { schema, document } = operation;
+  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
+  }
+  const rootType = schema.getRootType(operation.operation.operation);
+  if (rootType === undefined || rootType === null) throw new TypeError('the schema has no such root type');
+  return {
+    schema,
+    operation: operation.operation,
+    rootType,
+    rootSelectionSet: operation.operation.selectionSet,
+    fragments,
+    fieldResolver: unlessDefault(
+      settings.fieldResolver as GraphQLFieldResolver<unknown, unknown> | undefined,
+      defaultFieldResolver,
+    ),
+    typeResolver: unlessDefault(
+      settings.typeResolver as GraphQLTypeResolver<unknown, unknown> | undefined,
+      defaultTypeResolver,
+    ),
+    settings,
+    pool: poolOf(settings),
+    coerceVariables: compileVariables(schema, operation.operation, settings),
+  };
+}
+
+function unlessDefault<T>(resolver: T | undefined, standard: T): T | undefined {
+  return resolver === standard ? undefined : resolver;
+}
+
+function poolOf(settings: EngineSettings): BufferPool {
+  let pool = pools.get(settings);
+  if (pool === undefined) {
+    pool = createPool();
+    pools.set(settings, pool);
+  }
+  return pool;
+}
+
+/**
+ * One compiled run for each combination of the variables in @skip and @include. Undefined where graphql-js has to
+ * answer: for what is no boolean, and for more combinations than are worth keeping.
+ */
+function compileVariants(
+  program: Program,
+  names: readonly string[],
+): (values: Record<string, unknown>) => ProgramRun | undefined {
+  if (names.length === 0) {
+    const only = compileRun(program);
+    return () => only;
+  }
+  const variants = new Map<string, ProgramRun>();
+  return (values) => {
+    let key = '';
+    for (const name of names) {
+      const value = Object.hasOwn(values, name) ? values[name] : undefined;
+      if (typeof value !== 'boolean') return undefined;
+      key += value ? '1' : '0';
+    }
+    let run = variants.get(key);
+    if (run === undefined && variants.size < MAX_VARIANTS) {
+      run = compileRun(program);
+      variants.set(key, run);
+    }
+    return run;
+  };
+}

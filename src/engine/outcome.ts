@@ -1,0 +1,66 @@
+import type { Outcome } from '../graphql/contract.ts';
+import { toGraphQLErrors } from './errors.ts';
+import type { Execution } from './execution.ts';
+import { gather } from './gather.ts';
+import { OPENING } from './pool.ts';
+import type { Slot } from './slots.ts';
+
+const CLOSE = 125;
+const DATA_NULL = 'null';
+const NONE: readonly never[] = Object.freeze([]);
+
+/** The answer of an execution, in bytes of its own; the working buffer goes back to the pool. */
+export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
+  ex.finished = true;
+  ex.abortResolvers?.();
+  try {
+    return ex.faults === undefined ? dataOnly(ex, root) : partial(ex, root, isNull);
+  } finally {
+    release(ex);
+  }
+}
+
+function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
+  if (root !== undefined) return { kind: 'data', body: gather(ex, root, OPENING), errors: NONE };
+  const body = Buffer.allocUnsafe(ex.pos + 1);
+  ex.buf.copy(body, 0, 0, ex.pos);
+  body[ex.pos] = CLOSE;
+  return { kind: 'data', body, errors: NONE };
+}
+
+function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
+  const errors = toGraphQLErrors(ex.faults ?? []);
+  const formatted = JSON.stringify(ex.program.settings.formatErrors(errors));
+  const head = Buffer.from(`{"errors":${formatted},"data":${isNull ? `${DATA_NULL}}` : ''}`);
+  if (isNull) return { kind: 'partial', body: head, errors };
+  if (root !== undefined) return { kind: 'partial', body: gather(ex, root, head), errors };
+  const body = Buffer.allocUnsafe(head.length + ex.pos - OPENING.length + 1);
+  head.copy(body);
+  ex.buf.copy(body, head.length, OPENING.length, ex.pos);
+  body[body.length - 1] = CLOSE;
+  return { kind: 'partial', body, errors };
+}
+
+const NO_BUFFER = Buffer.alloc(0);
+
+/** Orphaned promises may live on: they find neither the buffer nor anything of the user's. */
+function release(ex: Execution): void {
+  ex.program.pool.give(ex.buf);
+  ex.buf = NO_BUFFER;
+  ex.parts = [];
+  ex.faults = undefined;
+  ex.nulled = undefined;
+  ex.answer = undefined;
+  ex.fail = undefined;
+}
+
+/** Ends an asynchronous execution. */
+export function finish(ex: Execution, root: Slot): void {
+  if (ex.finished) return;
+  const { answer, fail } = ex;
+  try {
+    answer?.(conclude(ex, root, root.isNull));
+  } catch (error) {
+    fail?.(error);
+  }
+}

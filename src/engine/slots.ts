@@ -1,0 +1,232 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import { type Fault, faultAt, record } from './errors.ts';
+import type { Execution } from './execution.ts';
+import type { Complete, Deferral, Position, ResponsePath } from './plan.ts';
+import {
+  after,
+  turnsFromChild,
+  turnsOfComposite,
+  turnsOfDoom,
+  turnsOfValue,
+  turnsToHandler,
+} from './turns.ts';
+
+export const PENDING = 0;
+/** A child has failed; the error is on its way. */
+export const FAILED = 1;
+export const DONE = 2;
+
+/** A position whose text is not there yet: it waits for a promise, for its children, or for both in turn. */
+export class Slot {
+  /** Undefined: nobody waits for it. Either it is the root, or what held it was given up. */
+  parent: Slot | undefined = undefined;
+  children: Slot[] | undefined = undefined;
+  /** The parent's text in front of this slot. */
+  before = 0;
+  beforeEnd = 0;
+  /** Its own text; behind the children, when it has any. */
+  start = 0;
+  end = 0;
+  /** Children (and a running stream) that are not done. */
+  open = 0;
+  /** How many promises of graphql-js's are wrapped around the value (see turns.ts). */
+  layers = 0;
+  state: number = PENDING;
+  isNull = false;
+  /** Successes below have to be counted in turns. */
+  counted = false;
+  doom: Fault | undefined = undefined;
+  /** So many bytes in front of it, its key, are not to be written. */
+  omitted = 0;
+  /** A value that could not be written; JSON.stringify says so when the answer is put together. */
+  late: { readonly value: unknown; text: string } | undefined = undefined;
+  /** What to do when the children are there, instead of telling the parent. */
+  proceed: (() => void) | undefined = undefined;
+  /** Turns from a child's failure to the handler, where the shape does not tell: serial execution. */
+  climb: number | undefined = undefined;
+  /** While a stream is read: keeps what fails in it. */
+  hold: { keep(fault: Fault, index: number): void; kept(): Fault | undefined } | undefined = undefined;
+  /** Numbers the subscriptions, so that a promise that calls back twice is heard once. */
+  ticket = 0;
+  ex: Execution | undefined;
+  readonly position: Position;
+  path: ResponsePath | undefined;
+
+  constructor(ex: Execution, position: Position, path: ResponsePath | undefined) {
+    this.ex = ex;
+    this.position = position;
+    this.path = path;
+  }
+}
+
+/** A slot at the place where the stretch is writing. */
+export function openSlot(ex: Execution, position: Position, path: ResponsePath | undefined): Slot {
+  const slot = new Slot(ex, position, path);
+  slot.before = ex.segment;
+  slot.beforeEnd = ex.pos;
+  ex.segment = ex.pos;
+  ex.parts.push(slot);
+  return slot;
+}
+
+/** Makes one slot of a composite that was written from `start` on and holds slots since `mark`. */
+export function wrapSlots(
+  ex: Execution,
+  position: Position,
+  path: ResponsePath | undefined,
+  from: { mark: number; segment: number; start: number },
+): void {
+  if (!hasPending(ex, from.mark)) return;
+  const slot = new Slot(ex, position, path);
+  const children = ex.parts.splice(from.mark);
+  (children[0] as Slot).before = from.start;
+  slot.before = from.segment;
+  slot.beforeEnd = from.start;
+  adopt(ex, slot, children);
+  ex.segment = ex.pos;
+  ex.parts.push(slot);
+}
+
+/** Whether any slot since `mark` has to be waited for. */
+export function hasPending(ex: Execution, mark: number): boolean {
+  for (let i = mark; i < ex.parts.length; i++) if ((ex.parts[i] as Slot).state === PENDING) return true;
+  return false;
+}
+
+/** Gives a slot the children of the stretch that ends here, with the text behind them. */
+export function adopt(ex: Execution, slot: Slot, children: Slot[]): void {
+  slot.children = children;
+  slot.start = ex.segment;
+  slot.end = ex.pos;
+  slot.doom = ex.doom;
+  ex.doom = undefined;
+  attach(slot, children);
+}
+
+/** Counts children in. */
+export function attach(slot: Slot, children: readonly Slot[]): void {
+  for (const child of children) {
+    if (child.state === DONE) continue;
+    child.parent = slot;
+    if (slot.counted || slot.doom !== undefined) countBelow(child);
+    slot.open++;
+  }
+}
+
+function countBelow(slot: Slot): void {
+  slot.counted = true;
+  for (const child of slot.children ?? []) countBelow(child);
+}
+
+/** Goes on with a slot when a promise settles. Throws what `then` throws. */
+export function subscribe(
+  slot: Slot,
+  promise: PromiseLike<unknown>,
+  resume: Complete,
+  info: GraphQLResolveInfo | undefined,
+): void {
+  const ticket = ++slot.ticket;
+  promise.then(
+    (value) => settled(slot, ticket, () => resumed(slot, resume, value, info)),
+    (reason) => settled(slot, ticket, () => failed(slot, reason)),
+  );
+}
+
+function settled(slot: Slot, ticket: number, proceed: () => void): void {
+  const ex = slot.ex;
+  if (ex === undefined || ex.finished || slot.ticket !== ticket) return;
+  if (ex.busy) {
+    after(1, () => settled(slot, ticket, proceed));
+    return;
+  }
+  slot.ticket++;
+  proceed();
+}
+
+/** Runs a stretch that writes a slot's value where the buffer ends now. */
+function resumed(slot: Slot, resume: Complete, value: unknown, info: GraphQLResolveInfo | undefined): void {
+  const ex = slot.ex as Execution;
+  const start = ex.pos;
+  ex.segment = start;
+  ex.busy = true;
+  let later: Deferral | undefined;
+  try {
+    later = resume(ex, value, slot.path as ResponsePath, info);
+    if (later !== undefined) later(slot);
+  } catch (caught) {
+    ex.busy = false;
+    ex.parts = [];
+    ex.pos = start;
+    failed(slot, caught);
+    return;
+  }
+  ex.busy = false;
+  if (later === undefined) arrive(ex, slot, start);
+}
+
+function arrive(ex: Execution, slot: Slot, start: number): void {
+  if (ex.parts.length === 0) {
+    slot.start = start;
+    slot.end = ex.pos;
+    slot.omitted = ex.omitted;
+    ex.omitted = 0;
+    done(slot, turnsOfValue);
+    return;
+  }
+  const children = ex.parts;
+  ex.parts = [];
+  adopt(ex, slot, children);
+  if (slot.open === 0) done(slot, turnsOfValue);
+}
+
+/** A continuation threw, or its promise was rejected. */
+export function failed(slot: Slot, caught: unknown): void {
+  slot.state = FAILED;
+  const fault = faultAt(caught, slot.position, slot.path);
+  after(turnsToHandler(slot), () => handle(slot, fault));
+}
+
+/** The position's handler: null here, or the error goes on to the parent. */
+export function handle(slot: Slot, fault: Fault): void {
+  const ex = slot.ex;
+  if (ex === undefined || ex.finished) return;
+  if (slot.position.nullable) {
+    record(ex, fault, slot.path);
+    slot.isNull = true;
+    done(slot, () => 1);
+  } else if (slot.parent !== undefined) {
+    childFailed(slot.parent, fault, slot.path?.key);
+  }
+}
+
+/** Promise.all rejects once: what fails later in the same composite is not heard. */
+export function childFailed(slot: Slot, fault: Fault, key: string | number | undefined): void {
+  if (slot.state !== PENDING) return;
+  if (slot.hold !== undefined) {
+    slot.hold.keep(fault, Number(key));
+    return;
+  }
+  slot.state = FAILED;
+  after(turnsFromChild(slot), () => handle(slot, slot.doom ?? fault));
+}
+
+/** The text is complete (or null). */
+export function done(slot: Slot, turns: (slot: Slot) => number): void {
+  slot.state = DONE;
+  const parent = slot.parent;
+  if (slot.proceed !== undefined) slot.proceed();
+  if (parent === undefined) return;
+  slot.parent = undefined;
+  if (slot.counted) after(turns(slot), () => childDone(parent));
+  else childDone(parent);
+}
+
+/** One less to wait for. */
+export function childDone(slot: Slot): void {
+  if (--slot.open > 0 || slot.state !== PENDING) return;
+  const { doom } = slot;
+  if (doom !== undefined) {
+    slot.state = FAILED;
+    after(turnsOfDoom(slot), () => handle(slot, doom));
+  } else done(slot, turnsOfComposite);
+}

@@ -1,0 +1,59 @@
+import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
+import { compiled } from '../../src/engine/engine.ts';
+import type { Engine, EngineSettings, ExecutionInputs, Outcome } from '../../src/graphql/contract.ts';
+import { graphqlJs } from '../../src/graphql/execute.ts';
+
+export const engines = { compiled, graphqlJs };
+
+export function settingsOf(more: Partial<EngineSettings> = {}): EngineSettings {
+  return {
+    fieldResolver: undefined,
+    typeResolver: undefined,
+    maxErrors: 10,
+    hideSuggestions: false,
+    formatErrors: (errors) => errors.map((error) => error.toJSON()),
+    ...more,
+  };
+}
+
+/** One operation under one engine, as the document cache would prepare it. */
+export function prepare(
+  engine: Engine,
+  schema: GraphQLSchema,
+  source: string,
+  settings: EngineSettings = settingsOf(),
+): (inputs?: Partial<ExecutionInputs>) => ReturnType<ReturnType<Engine>> {
+  const document = parse(source);
+  const operation = getOperationAST(document) as OperationDefinitionNode;
+  const run = engine({ schema, source, document, operation }, settings);
+  return (inputs = {}) =>
+    run({ rootValue: undefined, contextValue: undefined, variableValues: undefined, ...inputs });
+}
+
+/** Everything that can be seen of an outcome: the text, and the errors before masking. */
+export function seen(outcome: Outcome): string {
+  const errors = outcome.errors.map((error) => [
+    error.name,
+    error.message,
+    error.path,
+    error.locations,
+    error.extensions,
+    error.nodes?.map((node) => node.loc?.start),
+    error.positions,
+    error.source?.body.length,
+    String(error.originalError),
+    Object.keys(error),
+    String(error),
+    Object.prototype.toString.call(error),
+  ]);
+  return `${outcome.kind} ${outcome.body.toString()}\n${JSON.stringify(errors)}`;
+}
+
+/** An outcome, or what was thrown instead of it. */
+export async function outcomeOf(run: () => Outcome | Promise<Outcome>): Promise<string> {
+  try {
+    return seen(await run());
+  } catch (error) {
+    return `threw ${String(error)}`;
+  }
+}

@@ -1,0 +1,189 @@
+import {
+  GraphQLBoolean,
+  GraphQLEnumType,
+  type GraphQLFieldConfig,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInputObjectType,
+  GraphQLInt,
+  GraphQLInterfaceType,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  type GraphQLOutputType,
+  GraphQLScalarType,
+  GraphQLSchema,
+  GraphQLString,
+  GraphQLUnionType,
+} from 'graphql';
+import { type Behaviour, typeCheck, typeName, valueOf } from './behaviour.ts';
+import type { Tape } from './tape.ts';
+
+/** How types of an interface or union are told apart. */
+const STRATEGIES = ['typename', 'resolveType', 'asyncResolveType', 'isTypeOf', 'asyncIsTypeOf'] as const;
+
+/** A random schema whose resolvers do what the behaviour in force says. Call `use` before each execution. */
+export interface World {
+  readonly schema: GraphQLSchema;
+  use(behaviour: Behaviour): void;
+}
+
+export function randomWorld(tape: Tape): World {
+  let behaviour: Behaviour;
+  const now = (): Behaviour => behaviour;
+  const leaves = leafTypes(now);
+  const strategy = tape.pick(STRATEGIES);
+  const objects: GraphQLObjectType[] = [];
+  const abstract: GraphQLOutputType[] = [];
+  const shapes = ['Query', 'Mutation', 'A', 'B', 'C'].map((name) => {
+    const wraps = Array.from(
+      { length: 7 },
+      () => [tape.choose(12), tape.choose(20), tape.choose(4)] as const,
+    );
+    return { name, wraps, checks: name.length === 1 && tape.chance(60) };
+  });
+  const fieldsOf = (name: string) => () => {
+    const shape = shapes.find((candidate) => candidate.name === name);
+    const fields: Record<string, GraphQLFieldConfig<unknown, unknown>> = {};
+    const named: readonly GraphQLOutputType[] = [...leaves, ...objects, ...abstract];
+    shape?.wraps.forEach(([wrapping, type, resolving], index) => {
+      const field = `f${index}`;
+      fields[field] = {
+        type: wrap(named[type % named.length] as GraphQLOutputType, wrapping),
+        args: index % 2 === 0 ? argumentsOf(leaves) : {},
+        ...(resolving < 2 ? {} : { resolve: resolver(name, field, now, resolving === 3) }),
+      };
+    });
+    return { ...fields, id: { type: GraphQLID }, name: { type: new GraphQLNonNull(GraphQLString) } };
+  };
+  const isTypeOf = (name: string) => typeCheck(name, now, strategy === 'asyncIsTypeOf');
+  const checked = strategy === 'isTypeOf' || strategy === 'asyncIsTypeOf';
+  const node = new GraphQLInterfaceType({
+    name: 'Node',
+    fields: { id: { type: GraphQLID }, name: { type: new GraphQLNonNull(GraphQLString) } },
+    ...(strategy === 'resolveType' ? { resolveType: typeName(now, false) } : {}),
+    ...(strategy === 'asyncResolveType' ? { resolveType: typeName(now, true) } : {}),
+  });
+  for (const { name, checks } of shapes.slice(2)) {
+    objects.push(
+      new GraphQLObjectType({
+        name,
+        interfaces: [node],
+        fields: fieldsOf(name),
+        ...(checked || checks ? { isTypeOf: isTypeOf(name) } : {}),
+      }),
+    );
+  }
+  const either = new GraphQLUnionType({
+    name: 'Either',
+    types: objects.slice(0, 2),
+    ...(strategy === 'resolveType' ? { resolveType: typeName(now, false) } : {}),
+    ...(strategy === 'asyncResolveType' ? { resolveType: typeName(now, true) } : {}),
+  });
+  abstract.push(node, either);
+  const schema = new GraphQLSchema({
+    query: new GraphQLObjectType({ name: 'Query', fields: fieldsOf('Query') }),
+    mutation: new GraphQLObjectType({ name: 'Mutation', fields: fieldsOf('Mutation') }),
+    types: objects,
+    assumeValid: true,
+  });
+  return {
+    schema,
+    use: (next) => {
+      behaviour = next;
+    },
+  };
+}
+
+function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: boolean) {
+  const resolve = (source: unknown, args: Record<string, unknown>, key: string): unknown => {
+    const id = (source as { $id?: string } | undefined)?.$id ?? '';
+    const behaviour = now();
+    behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${key}`);
+    const definition = behaviour.schema.getType(type) as GraphQLObjectType;
+    return valueOf(
+      behaviour,
+      (definition.getFields()[field] as { type: GraphQLOutputType }).type,
+      `${id}.${field}`,
+    );
+  };
+  return wantsInfo
+    ? (source: unknown, args: Record<string, unknown>, _context: unknown, info: { path: { key: unknown } }) =>
+        resolve(source, args, String(info.path.key))
+    : (source: unknown, args: Record<string, unknown>) => resolve(source, args, '');
+}
+
+function wrap(type: GraphQLOutputType, wrapping: number): GraphQLOutputType {
+  const list = (inner: GraphQLOutputType) => new GraphQLList(inner);
+  const some = (inner: GraphQLOutputType) => new GraphQLNonNull(inner as GraphQLNonNull<never>['ofType']);
+  switch (wrapping) {
+    case 0:
+    case 1:
+    case 2:
+      return type;
+    case 3:
+    case 4:
+      return some(type);
+    case 5:
+      return list(type);
+    case 6:
+    case 7:
+      return list(some(type));
+    case 8:
+      return some(list(type));
+    case 9:
+      return some(list(some(type)));
+    case 10:
+      return list(list(some(type)));
+    default:
+      return list(some(list(type)));
+  }
+}
+
+function argumentsOf(leaves: readonly GraphQLOutputType[]) {
+  const [enumeration, scalar] = [leaves[5] as GraphQLEnumType, leaves[6] as GraphQLScalarType];
+  const input = new GraphQLInputObjectType({
+    name: 'In',
+    fields: () => ({
+      n: { type: new GraphQLNonNull(GraphQLInt) },
+      d: { type: GraphQLString, defaultValue: 'dflt' },
+      l: { type: new GraphQLList(GraphQLInt) },
+      s: { type: scalar },
+    }),
+  });
+  return {
+    i: { type: GraphQLInt, defaultValue: 7 },
+    s: { type: GraphQLString },
+    e: { type: enumeration },
+    in: { type: inputs.get(enumeration) ?? remember(enumeration, input) },
+  };
+}
+
+const inputs = new WeakMap<object, GraphQLInputObjectType>();
+
+function remember(key: object, input: GraphQLInputObjectType): GraphQLInputObjectType {
+  inputs.set(key, input);
+  return input;
+}
+
+function leafTypes(now: () => Behaviour): readonly GraphQLOutputType[] {
+  return [
+    GraphQLString,
+    GraphQLInt,
+    GraphQLFloat,
+    GraphQLBoolean,
+    GraphQLID,
+    new GraphQLEnumType({ name: 'Colour', values: { RED: { value: 1 }, GREEN: { value: 'g' }, BLUE: {} } }),
+    new GraphQLScalarType({
+      name: 'Any',
+      serialize: (value) => {
+        if (value === 'explode') throw new Error('not serializable');
+        return value === 'nothing' ? undefined : value;
+      },
+      parseValue: (value) => {
+        now().calls.push(`parse ${JSON.stringify(value)}`);
+        return value;
+      },
+    }),
+  ];
+}
