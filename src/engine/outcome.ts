@@ -12,6 +12,7 @@ const NONE: readonly never[] = Object.freeze([]);
 /** The answer of an execution, in bytes of its own; the working buffer goes back to the pool. */
 export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
   ex.finished = true;
+  ex.busy = false;
   ex.abortResolvers?.();
   try {
     return ex.faults === undefined ? dataOnly(ex, root) : partial(ex, root, isNull);
