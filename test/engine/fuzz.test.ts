@@ -7,7 +7,7 @@ import { hash, readTape } from './tape.ts';
 import { ignoreUnhandledRejections } from './unhandled.ts';
 import { randomWorld } from './world.ts';
 
-const CASES = Number(process.env['ENGINE_CASES'] ?? 600);
+const CASES = Number(process.env['ENGINE_CASES'] ?? 300);
 const SEED = Number(process.env['ENGINE_SEED'] ?? Date.now() % 2 ** 31);
 
 const PROFILES: Record<string, Profile> = {
