@@ -42,7 +42,7 @@ function after(turns: number, settle: () => unknown): Promise<unknown> {
 }
 
 /** What a field or an item gives: a value, a promise of one, or a failure. */
-export function valueOf(behaviour: Behaviour, type: GraphQLOutputType, id: string): unknown {
+export function resultOf(behaviour: Behaviour, type: GraphQLOutputType, id: string): unknown {
   const { profile } = behaviour;
   const settle = (): unknown => {
     if (roll(behaviour, id, 'fails') < profile.fails) return failure(behaviour, id);
@@ -53,12 +53,12 @@ export function valueOf(behaviour: Behaviour, type: GraphQLOutputType, id: strin
   return turns === 4 ? thenable(settle) : after(turns, settle);
 }
 
+const THEN = 'then';
+
 /** A thenable that is no promise. */
-function thenable(settle: () => unknown): PromiseLike<unknown> {
+function thenable(settle: () => unknown): unknown {
   const promise = after(1, settle);
-  return {
-    then: (...handlers: Parameters<typeof promise.then>) => promise.then(...handlers),
-  } as PromiseLike<unknown>;
+  return { [THEN]: (...handlers: Parameters<typeof promise.then>) => promise.then(...handlers) };
 }
 
 function failure(behaviour: Behaviour, id: string): unknown {
@@ -94,7 +94,7 @@ function listValue(behaviour: Behaviour, type: GraphQLOutputType, id: string, st
   if (strange && kind % 3 === 0) return kind % 2 === 0 ? 'no list' : { no: 'list' };
   const count = kind % 4;
   const items = Array.from({ length: count }, (_, index) => (): unknown => {
-    const value = valueOf(behaviour, type, `${id}[${index}]`);
+    const value = resultOf(behaviour, type, `${id}[${index}]`);
     return value;
   });
   const safely = (item: () => unknown): unknown => {
@@ -137,7 +137,7 @@ export function source(behaviour: Behaviour, typeName: string, id: string): obje
   for (const [name, field] of Object.entries(type.getFields())) {
     if (field.resolve !== undefined) continue;
     const own = `${id}.${name}`;
-    const get = (): unknown => valueOf(behaviour, field.type, own);
+    const get = (): unknown => resultOf(behaviour, field.type, own);
     if (hash(`method:${own}`, behaviour.seed) % 3 === 0) {
       object[name] = (args: unknown, _context: unknown, info: { fieldName: string }) => {
         behaviour.calls.push(`method ${own} ${JSON.stringify(args)} ${info.fieldName}`);

@@ -4,14 +4,11 @@
  */
 export function ignoreUnhandledRejections(): void {
   const { then } = Promise.prototype;
-  beforeAll(() => {
-    Promise.prototype.then = function patched(this: Promise<unknown>, ...handlers: Parameters<typeof then>) {
-      const derived = then.apply(this, handlers);
-      then.call(derived, undefined, () => undefined);
-      return derived;
-    } as typeof then;
-  });
-  afterAll(() => {
-    Promise.prototype.then = then;
-  });
+  const patched = function (this: Promise<unknown>, ...handlers: Parameters<typeof then>): unknown {
+    const derived = then.apply(this, handlers);
+    then.call(derived, undefined, () => undefined);
+    return derived;
+  };
+  beforeAll(() => void Reflect.set(Promise.prototype, 'then', patched));
+  afterAll(() => void Reflect.set(Promise.prototype, 'then', then));
 }

@@ -16,7 +16,7 @@ import {
   GraphQLString,
   GraphQLUnionType,
 } from 'graphql';
-import { type Behaviour, typeCheck, typeName, valueOf } from './behaviour.ts';
+import { type Behaviour, resultOf, typeCheck, typeName } from './behaviour.ts';
 import type { Tape } from './tape.ts';
 
 /** How types of an interface or union are told apart. */
@@ -101,7 +101,7 @@ function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: 
     const behaviour = now();
     behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${key}`);
     const definition = behaviour.schema.getType(type) as GraphQLObjectType;
-    return valueOf(
+    return resultOf(
       behaviour,
       (definition.getFields()[field] as { type: GraphQLOutputType }).type,
       `${id}.${field}`,
