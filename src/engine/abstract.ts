@@ -12,7 +12,7 @@ import { inspect } from './inspect.ts';
 import { completeObject } from './instances.ts';
 import { type Complete, type FieldPlan, isThenable, type ResponsePath } from './plan.ts';
 import type { Program } from './program.ts';
-import { subscribe } from './slots.ts';
+import { subscribe } from './settling.ts';
 import { V17 } from './version.ts';
 
 type TypeName = (

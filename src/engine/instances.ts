@@ -3,7 +3,7 @@ import { inspect } from './inspect.ts';
 import { compileObject } from './objects.ts';
 import { type Complete, type FieldPlan, isThenable } from './plan.ts';
 import type { Program } from './program.ts';
-import { subscribe } from './slots.ts';
+import { subscribe } from './settling.ts';
 
 /** Completes a value of an object type: `isTypeOf` first, where there is one. */
 export function completeObject(program: Program, plan: FieldPlan, type: GraphQLObjectType): Complete {

@@ -17,7 +17,7 @@ import {
   isThenable,
   type ResponsePath,
 } from './plan.ts';
-import { subscribe } from './slots.ts';
+import { subscribe } from './settling.ts';
 import { writeStringified } from './stringified.ts';
 import { V17 } from './version.ts';
 import { FALSE, isInt, NULL, TRUE, writeAscii, writeBytes, writeInt, writeText } from './writer.ts';

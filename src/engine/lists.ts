@@ -8,7 +8,7 @@ import { writeByte } from './writer.ts';
 const OPEN = 91;
 const CLOSE = 93;
 
-/** Completes a list: any iterable object; on graphql 17 an asynchronous one too. */
+/** Completes a list, which is any iterable object; on graphql 17 an asynchronous one too. */
 export function completeList(plan: FieldPlan, items: Position): Complete {
   const write = itemRun(items);
   const stream = V17 ? completeStream(items) : undefined;

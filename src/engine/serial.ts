@@ -5,7 +5,8 @@ import type { Execution } from './execution.ts';
 import { conclude } from './outcome.ts';
 import type { FieldRun } from './plan.ts';
 import { OPENING } from './pool.ts';
-import { childDone, FAILED, handle, hasPending, type Slot } from './slots.ts';
+import { childDone, handle } from './settling.ts';
+import { FAILED, hasPending, type Slot } from './slots.ts';
 import { after } from './turns.ts';
 import { writeByte } from './writer.ts';
 

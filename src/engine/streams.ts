@@ -3,7 +3,8 @@ import { type Fault, faultAt } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { type ItemRun, itemRun } from './items.ts';
 import type { Deferral, Position, ResponsePath } from './plan.ts';
-import { attach, childDone, childFailed, DONE, FAILED, handle, Slot } from './slots.ts';
+import { childDone, childFailed, handle } from './settling.ts';
+import { attach, DONE, FAILED, Slot } from './slots.ts';
 import { after, turnsFromStream } from './turns.ts';
 import { writeByte } from './writer.ts';
 

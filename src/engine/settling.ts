@@ -1,0 +1,126 @@
+import type { GraphQLResolveInfo } from 'graphql';
+import { type Fault, faultAt, record } from './errors.ts';
+import type { Execution } from './execution.ts';
+import type { Complete, Deferral, ResponsePath } from './plan.ts';
+import { adopt, DONE, FAILED, PENDING, type Slot } from './slots.ts';
+import {
+  after,
+  turnsFromChild,
+  turnsOfComposite,
+  turnsOfDoom,
+  turnsOfValue,
+  turnsToHandler,
+} from './turns.ts';
+
+/** Goes on with a slot when a promise settles. Throws what `then` throws. */
+export function subscribe(
+  slot: Slot,
+  promise: PromiseLike<unknown>,
+  resume: Complete,
+  info: GraphQLResolveInfo | undefined,
+): void {
+  const ticket = ++slot.ticket;
+  promise.then(
+    (value) => settled(slot, ticket, () => resumed(slot, resume, value, info)),
+    (reason) => settled(slot, ticket, () => failed(slot, reason)),
+  );
+}
+
+function settled(slot: Slot, ticket: number, proceed: () => void): void {
+  const ex = slot.ex;
+  if (ex === undefined || ex.finished || slot.ticket !== ticket) return;
+  if (ex.busy) {
+    after(1, () => settled(slot, ticket, proceed));
+    return;
+  }
+  slot.ticket++;
+  proceed();
+}
+
+/** Runs a stretch that writes a slot's value where the buffer ends now. */
+function resumed(slot: Slot, resume: Complete, value: unknown, info: GraphQLResolveInfo | undefined): void {
+  const ex = slot.ex as Execution;
+  const start = ex.pos;
+  ex.segment = start;
+  ex.busy = true;
+  let later: Deferral | undefined;
+  try {
+    later = resume(ex, value, slot.path as ResponsePath, info);
+    if (later !== undefined) later(slot);
+  } catch (caught) {
+    ex.busy = false;
+    ex.parts = [];
+    ex.pos = start;
+    failed(slot, caught);
+    return;
+  }
+  ex.busy = false;
+  if (later === undefined) arrive(ex, slot, start);
+}
+
+function arrive(ex: Execution, slot: Slot, start: number): void {
+  if (ex.parts.length === 0) {
+    slot.start = start;
+    slot.end = ex.pos;
+    slot.omitted = ex.omitted;
+    ex.omitted = 0;
+    done(slot, turnsOfValue);
+    return;
+  }
+  const children = ex.parts;
+  ex.parts = [];
+  adopt(ex, slot, children);
+  if (slot.open === 0) done(slot, turnsOfValue);
+}
+
+/** A continuation threw, or its promise was rejected. */
+export function failed(slot: Slot, caught: unknown): void {
+  slot.state = FAILED;
+  const fault = faultAt(caught, slot.position, slot.path);
+  after(turnsToHandler(slot), () => handle(slot, fault));
+}
+
+/** The position's handler: null here, or the error goes on to the parent. */
+export function handle(slot: Slot, fault: Fault): void {
+  const ex = slot.ex;
+  if (ex === undefined || ex.finished) return;
+  if (slot.position.nullable) {
+    record(ex, fault, slot.path);
+    slot.isNull = true;
+    done(slot, () => 1);
+  } else if (slot.parent !== undefined) {
+    childFailed(slot.parent, fault, slot.path?.key);
+  }
+}
+
+/** Promise.all rejects once: what fails later in the same composite is not heard. */
+export function childFailed(slot: Slot, fault: Fault, key: string | number | undefined): void {
+  if (slot.state !== PENDING) return;
+  if (slot.hold !== undefined) {
+    slot.hold.keep(fault, Number(key));
+    return;
+  }
+  slot.state = FAILED;
+  after(turnsFromChild(slot), () => handle(slot, slot.doom ?? fault));
+}
+
+/** The text is complete (or null). */
+export function done(slot: Slot, turns: (slot: Slot) => number): void {
+  slot.state = DONE;
+  const parent = slot.parent;
+  if (slot.proceed !== undefined) slot.proceed();
+  if (parent === undefined) return;
+  slot.parent = undefined;
+  if (slot.counted) after(turns(slot), () => childDone(parent));
+  else childDone(parent);
+}
+
+/** One less to wait for. */
+export function childDone(slot: Slot): void {
+  if (--slot.open > 0 || slot.state !== PENDING) return;
+  const { doom } = slot;
+  if (doom !== undefined) {
+    slot.state = FAILED;
+    after(turnsOfDoom(slot), () => handle(slot, doom));
+  } else done(slot, turnsOfComposite);
+}
