@@ -78,7 +78,7 @@ export function wrapSlots(
   ex.parts.push(slot);
 }
 
-/** Whether any slot since `mark` has to be waited for. */
+/** Whether a slot since `mark` has to be waited for. */
 export function hasPending(ex: Execution, mark: number): boolean {
   for (let i = mark; i < ex.parts.length; i++) if ((ex.parts[i] as Slot).state === PENDING) return true;
   return false;
