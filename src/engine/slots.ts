@@ -15,7 +15,7 @@ export class Slot {
   /** The parent's text in front of this slot. */
   before = 0;
   beforeEnd = 0;
-  /** Its own text; behind the children, when it has any. */
+  /** Its own text; behind the children, when there are some. */
   start = 0;
   end = 0;
   /** Children (and a running stream) that are not done. */
