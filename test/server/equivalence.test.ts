@@ -1,12 +1,12 @@
 import * as http from 'node:http';
 import { createServer } from '../../middleware/server.ts';
+import { type Answer, type Asker, askHttp1, askHttp2, serving } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import type { App, Behaviour, ExpressModule } from './behaviours/behaviour.ts';
 import { errors } from './behaviours/errors.ts';
 import { forget, prototypes } from './behaviours/prototypes.ts';
 import { requests } from './behaviours/requests.ts';
 import { responses } from './behaviours/responses.ts';
-import { type Answer, type Ask, askHttp1, askHttp2, serving } from './exchange.ts';
 
 const behaviours = [...prototypes, ...requests, ...responses, ...errors];
 
@@ -43,7 +43,7 @@ async function observe(
   express: ExpressModule,
   { define, asks }: Behaviour,
   serve: (app: App) => Parameters<typeof serving>[0],
-  ask: (port: number, ask: Ask) => Promise<Answer>,
+  ask: Asker,
 ): Promise<Answer[]> {
   const app = express();
   app.set('env', 'test');

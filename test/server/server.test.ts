@@ -1,20 +1,14 @@
 import { once } from 'node:events';
-import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
 import { connect as connectTcp } from 'node:net';
-import { resolve } from 'node:path';
 import { connect as connectTls } from 'node:tls';
 import connect from 'connect';
 import request from 'supertest';
 import { createServer } from '../../middleware/server.ts';
+import { askHttp1, askHttp2, askHttps, askSecureHttp2, serving, tls, trusted } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
-import { askHttp1, askHttp2, serving } from './exchange.ts';
-
-const pem = (name: string): string => readFileSync(resolve(__dirname, '../fixtures/tls', name), 'utf8');
-const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
-const trusted = { ca: tls.cert, servername: 'localhost' };
 
 class LoudRequest extends http.IncomingMessage {
   readonly born = 'loud';
@@ -156,22 +150,17 @@ eachExpress((express) => {
 
   it('speaks TLS', async () => {
     await serving(createServer(hello(), tls), async (port) => {
-      const [response] = await once(https.get({ ...trusted, port, path: '/' }), 'response');
-      const body = await once(response.setEncoding('utf8'), 'data');
-      expect(JSON.parse(String(body))).toEqual(['https', true, 'localhost', '1.1']);
+      const { body } = await askHttps(port, { path: '/' });
+      expect(JSON.parse(body)).toEqual(['https', true, 'site.test', '1.1']);
     });
   });
 
   it('speaks HTTP/2 and HTTP/1.1 on one port', async () => {
-    const server = createServer(hello(), { ...tls, http2: true });
-    await serving(server, async (port) => {
-      const session = http2.connect(`https://localhost:${port}`, { ...trusted });
-      const body = await once(session.request({ ':path': '/' }).setEncoding('utf8'), 'data');
-      session.close();
-      expect(JSON.parse(String(body))).toEqual(['https', true, 'localhost', '2.0']);
-      const [response] = await once(https.get({ ...trusted, port, path: '/', agent: false }), 'response');
-      const second = await once(response.setEncoding('utf8'), 'data');
-      expect(JSON.parse(String(second))).toEqual(['https', true, 'localhost', '1.1']);
+    await serving(createServer(hello(), { ...tls, http2: true }), async (port) => {
+      const newer = await askSecureHttp2(port, { path: '/' });
+      expect(JSON.parse(newer.body)).toEqual(['https', true, 'site.test', '2.0']);
+      const older = await askHttps(port, { path: '/' });
+      expect(JSON.parse(older.body)).toEqual(['https', true, 'site.test', '1.1']);
     });
   });
 

@@ -1,6 +1,6 @@
 import type Express from 'express';
 import type { Request, Response } from 'express';
-import type { Ask } from '../exchange.ts';
+import type { Ask } from '../../exchange.ts';
 
 export type ExpressModule = typeof Express;
 export type App = ReturnType<ExpressModule>;

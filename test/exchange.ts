@@ -1,13 +1,23 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
+import * as https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
+import { resolve } from 'node:path';
+
+const pem = (name: string): string => readFileSync(resolve(__dirname, 'fixtures/tls', name), 'utf8');
+
+/** Key and certificate of a server that `localhost` may call itself. */
+export const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
+/** What a client needs to trust it. */
+export const trusted = { ca: tls.cert, servername: 'localhost' };
 
 export interface Ask {
   method?: string;
   path: string;
   headers?: Record<string, string>;
-  body?: string;
+  body?: string | Buffer;
 }
 
 export interface Answer {
@@ -33,21 +43,21 @@ function steady(headers: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !UNSTEADY.has(name)));
 }
 
-/** One request over HTTP/1.1, on a connection of its own. */
-export async function askHttp1(
-  port: number,
-  { method = 'GET', path, headers = {}, body }: Ask,
-): Promise<Answer> {
+/** Sends one request on a connection of its own, over one protocol. */
+export type Asker = (port: number, ask: Ask) => Promise<Answer>;
+
+export const askHttp1: Asker = (port, ask) => overHttp1(http.request, port, ask);
+export const askHttps: Asker = (port, ask) => overHttp1(https.request, port, ask);
+export const askHttp2: Asker = (port, ask) => overHttp2(`http://localhost:${port}`, ask);
+export const askSecureHttp2: Asker = (port, ask) => overHttp2(`https://localhost:${port}`, ask);
+
+async function overHttp1(send: typeof http.request, port: number, ask: Ask): Promise<Answer> {
+  const { method = 'GET', path, headers = {}, body } = ask;
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
-  const options = {
-    host: '127.0.0.1',
-    port,
-    method,
-    path,
-    headers: { host: 'site.test', ...length, ...headers },
-    agent: false,
-  };
-  const request = http.request(options).end(body);
+  const all = { host: 'site.test', ...length, ...headers };
+  const request = send({ ...trusted, host: '127.0.0.1', port, method, path, headers: all, agent: false }).end(
+    body,
+  );
   const [response] = (await once(request, 'response')) as [http.IncomingMessage];
   return {
     status: response.statusCode as number,
@@ -56,12 +66,9 @@ export async function askHttp1(
   };
 }
 
-/** One request over HTTP/2 without TLS, on a session of its own. */
-export async function askHttp2(
-  port: number,
-  { method = 'GET', path, headers = {}, body }: Ask,
-): Promise<Answer> {
-  const session = http2.connect(`http://127.0.0.1:${port}`);
+async function overHttp2(origin: string, ask: Ask): Promise<Answer> {
+  const { method = 'GET', path, headers = {}, body } = ask;
+  const session = http2.connect(origin, trusted);
   try {
     const head = { ':method': method, ':path': path, ':authority': 'site.test', ...headers };
     const stream = session.request(head, { endStream: body === undefined });
@@ -72,7 +79,8 @@ export async function askHttp2(
     const [given] = await answered;
     return { status: given[':status'] as number, headers: steady(given), body: await text(stream) };
   } finally {
-    await new Promise<void>((done) => session.close(done));
+    // Not `close()`: it waits for a request body that the server has stopped reading.
+    session.destroy();
   }
 }
 
