@@ -1,5 +1,14 @@
 export type { Middleware, NextFunction } from '../types/connect.ts';
-export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
+export type {
+  DocumentLimits,
+  ExecuteFunction,
+  GraphQLHandler,
+  GraphQLLimits,
+  GraphQLOptions,
+  GraphQLRequest,
+  OpenApiFragment,
+  SchemaSource,
+} from '../types/graphql.ts';
 export type {
   SubscriptionConnection,
   SubscriptionOptions,

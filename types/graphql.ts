@@ -45,8 +45,12 @@ export interface DocumentLimits {
   aliases?: number;
   /** Directives in one operation, fragments counted at each spread. @default 200 */
   directives?: number;
-  /** Errors in one answer; validation and coercion stop there. @default 10 */
+  /** Validation and coercion stop after so many errors; the errors of resolvers are all told. @default 10 */
   errors?: number;
+  /** Characters of a document. @default 131072 */
+  characters?: number;
+  /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
+  variables?: number;
 }
 
 /** The limits of a request over HTTP. */
@@ -85,6 +89,30 @@ export interface GraphQLCoreOptions {
 export interface GraphQLOptions extends GraphQLCoreOptions {
   /** The IDE on GET where HTML is preferred: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<GraphQLRequest>;
+  /** The methods that are answered; any other is 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
+  methods?: readonly MethodName[];
+  /**
+   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page, `false` answers 405 as
+   * the specification asks, `true` runs them all.
+   * @default 'guarded'
+   */
+  getMutations?: 'guarded' | boolean;
+  /** Origins whose pages count as our own, as `https://app.example.com`. No CORS header is sent for them. @default [] */
+  trustedOrigins?: readonly string[];
+  /** Whether pages of other sites may read over GET with a cookie and without CORS, where only timing tells them something. @default false */
+  crossSiteReads?: boolean;
+  /** The values of `Host` that are served, others are 421: against DNS rebinding where nothing in front checks it. @default any host */
+  allowedHosts?: readonly string[];
+  /** Whether a POST may hold a list of operations; they share the limits of one. @default false */
+  batching?: boolean;
+  /** `'draft'` uses 422 for what is not valid and 294 for partial data, for both media types, as the newest draft asks. @default 'legacy' */
+  statusCodes?: 'legacy' | 'draft';
+  /** Whether compressed JSON bodies are taken (gzip, deflate, br), counted after decompression; else they are 415. @default false */
+  inflate?: boolean;
+  /** Indents answers, always or for some requests; costs a second pass over the answer. @default false */
+  pretty?: boolean | FunctionOfSource<GraphQLRequest, boolean>;
+  /** Sends a `Server-Timing` header: milliseconds to prepare, make the context and execute. Tells outsiders about timing. @default false */
+  serverTiming?: boolean;
   /** What a request may ask for. */
   limits?: GraphQLLimits;
   /** Uploads by the GraphQL multipart request specification; `false` answers them 415 with nothing parsed. @default true */
@@ -95,9 +123,20 @@ export interface GraphQLOptions extends GraphQLCoreOptions {
   subscriptionProtocols?: readonly SubscriptionProtocol[];
 }
 
+/** The methods that `graphqlHTTP` answers. */
+export type MethodName = 'GET' | 'POST' | 'HEAD';
+
+/** An OpenAPI 3.1 fragment: to be merged into an application's document. */
+export interface OpenApiFragment {
+  readonly paths: Record<string, Record<string, object>>;
+  readonly components: { readonly schemas: Record<string, object> };
+}
+
 /** What `graphqlHTTP` returns: a middleware, which serves WebSockets too. */
 export interface GraphQLHandler {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
+  /** Describes the route as it is mounted at `path`, by the options in force. */
+  openapi(path: string): OpenApiFragment;
 }

@@ -56,7 +56,7 @@ export function createGuard(options: Options): Guard {
       if (options.crossSiteReads || headers['sec-fetch-site'] !== 'cross-site') return;
       const mode = headers['sec-fetch-mode'];
       if (headers.cookie !== undefined && (mode === 'no-cors' || mode === 'navigate')) {
-        throw foreign('A read from a page of another site was refused (option crossSiteReads)');
+        throw foreign('A request from a page of another site was refused (option crossSiteReads)');
       }
     },
     multipart(req) {

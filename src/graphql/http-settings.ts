@@ -1,4 +1,5 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
+import type { MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   isBoolean,
@@ -12,9 +13,6 @@ import {
 } from '../options/settle.ts';
 import { protocolsRule } from '../subscriptions/settings.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
-
-/** The methods `graphqlHTTP` can be mounted for. */
-export type MethodName = 'GET' | 'POST' | 'HEAD';
 
 interface OwnLimits {
   readonly bodyBytes: number;

@@ -58,7 +58,10 @@ export function createBodyReader(
         else chunks.push(chunk);
       };
       const onEnd = (): void => settle(undefined);
-      const onGone = (): void => settle(GONE);
+      const onGone = (): void => {
+        // A request read to its end closes too, while its bytes are still being decompressed.
+        if (!req.readableEnded) settle(GONE);
+      };
       const onSlow = (): void => settle(tooSlow());
 
       deadlines.set(onSlow);

@@ -1,0 +1,67 @@
+/** The schemas of requests and responses, in JSON Schema 2020-12 as OpenAPI 3.1 has it. */
+export const SCHEMAS: Record<string, object> = {
+  GraphQLRequest: {
+    type: 'object',
+    required: ['query'],
+    properties: {
+      query: { type: 'string', minLength: 1, description: 'A GraphQL document' },
+      operationName: {
+        type: ['string', 'null'],
+        description: 'The operation to run, where there are several',
+      },
+      variables: { type: ['object', 'null'], additionalProperties: true },
+      extensions: { type: ['object', 'null'], additionalProperties: true },
+    },
+  },
+  GraphQLUpload: {
+    type: 'object',
+    description: 'GraphQL multipart request specification: operations, map, then the files it names',
+    required: ['operations', 'map'],
+    properties: {
+      operations: { $ref: '#/components/schemas/GraphQLRequest' },
+      map: { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+    },
+    additionalProperties: { type: 'string', contentMediaType: 'application/octet-stream' },
+  },
+  GraphQLResponse: {
+    type: 'object',
+    properties: {
+      errors: { type: 'array', minItems: 1, items: { $ref: '#/components/schemas/GraphQLError' } },
+      data: { type: ['object', 'null'], additionalProperties: true },
+      extensions: { type: 'object', additionalProperties: true },
+    },
+  },
+  GraphQLError: {
+    type: 'object',
+    required: ['message'],
+    properties: {
+      message: { type: 'string' },
+      locations: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['line', 'column'],
+          properties: { line: { type: 'integer' }, column: { type: 'integer' } },
+        },
+      },
+      path: { type: 'array', items: { type: ['string', 'integer'] } },
+      extensions: { type: 'object', additionalProperties: true },
+    },
+  },
+};
+
+const jsonText = { 'application/json': { schema: { type: 'object' } } };
+
+/** The parameters of GET and HEAD. */
+export const PARAMETERS: readonly object[] = [
+  {
+    name: 'query',
+    in: 'query',
+    required: true,
+    schema: { type: 'string' },
+    description: 'A GraphQL document',
+  },
+  { name: 'operationName', in: 'query', schema: { type: 'string' } },
+  { name: 'variables', in: 'query', content: jsonText, description: 'A JSON object' },
+  { name: 'extensions', in: 'query', content: jsonText, description: 'A JSON object' },
+];

@@ -1,0 +1,309 @@
+import { once } from 'node:events';
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib';
+import express from 'express';
+import express4 from 'express4';
+import { buildSchema } from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { post, type Running, run, wire } from './server.ts';
+
+const schema = buildSchema('type Query { hello(name: String): String } type Mutation { add: Int }');
+let runs = 0;
+const rootValue = {
+  hello: ({ name }: { name?: string }) => {
+    runs += 1;
+    return `Hello ${name ?? 'world'}`;
+  },
+};
+const handler = (options: GraphQLOptions = {}) => graphqlHTTP(schema, { rootValue, ...options });
+const HELLO = '{"query":"{ hello }"}';
+const DATA = { data: { hello: 'Hello world' } };
+
+let open: Running[] = [];
+const serve = async (...args: Parameters<typeof run>): Promise<Running> => {
+  const running = await run(...args);
+  open.push(running);
+  return running;
+};
+afterEach(async () => {
+  await Promise.all(open.map((running) => running.close()));
+  open = [];
+});
+
+describe('the type of a body', () => {
+  const app = express().use('/graphql', handler());
+
+  it.each([
+    'application/json',
+    'application/json; charset=utf-8',
+    'APPLICATION/JSON;CHARSET="UTF8"',
+    'application/json;foo=bar',
+    'application/graphql-response+json',
+  ])('%s is taken', async (type) => {
+    await request(app).post('/graphql').set('content-type', type).send(HELLO).expect(200, DATA);
+  });
+
+  it.each([
+    'text/plain',
+    'text/plain; application/json',
+    'text/plain, application/json',
+    'application/x-www-form-urlencoded',
+    'application/graphql',
+    'application/jsonp',
+    'application/json/x',
+    'application/json; charset=utf-16',
+    'application/json; charset=utf-7',
+    'application/json; charset=latin1',
+    'application/json; charset=utf-8; charset=latin1',
+  ])('%s is a 415, and nothing runs', async (type) => {
+    const before = runs;
+    const { body } = await request(app)
+      .post('/graphql?query={hello}')
+      .set('content-type', type)
+      .send(HELLO)
+      .expect(415);
+    expect(body.errors[0].extensions.code).toBe('UNSUPPORTED_MEDIA_TYPE');
+    expect(runs).toBe(before);
+  });
+
+  it('must be given, and once', async () => {
+    const { port } = await serve(handler());
+    const client = wire(port);
+    client.write(`POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-length: ${HELLO.length}\r\n\r\n${HELLO}`);
+    await client.until(/HTTP\/1.1 415[\s\S]*no Content-Type/);
+    const twice = 'content-type: application/json\r\ncontent-type: text/plain\r\n';
+    client.write(
+      `POST /graphql HTTP/1.1\r\nhost: a\r\n${twice}content-length: ${HELLO.length}\r\n\r\n${HELLO}`,
+    );
+    await client.until(/415[\s\S]*HTTP\/1.1 415/);
+    client.socket.destroy();
+  });
+});
+
+describe('a parser in front', () => {
+  const parsers: [string, express.RequestHandler[], string][] = [
+    ['express.json()', [express.json()], HELLO],
+    ['express.text()', [express.text({ type: '*/*' })], HELLO],
+    ['express.raw()', [express.raw({ type: '*/*' })], HELLO],
+    ['express.urlencoded()', [express.urlencoded()], HELLO],
+    ['one after another', [express.json(), express.urlencoded(), express.text()], HELLO],
+    [
+      'one for another type, which leaves {}',
+      [
+        (req, _res, next) => {
+          req.body = {};
+          next();
+        },
+      ],
+      HELLO,
+    ],
+  ];
+
+  it.each(parsers)('may be %s', async (_name, handlers, text) => {
+    for (const make of [express, express4 as unknown as typeof express]) {
+      const app = make().use(handlers).use('/graphql', handler());
+      await request(app)
+        .post('/graphql')
+        .set('content-type', 'application/json')
+        .send(text)
+        .expect(200, DATA);
+    }
+  });
+
+  it.each(['text/plain', 'application/octet-stream', 'application/x-www-form-urlencoded'])(
+    'that took %s does not make it a GraphQL request',
+    async (type) => {
+      const all = [express.json(), express.text(), express.raw(), express.urlencoded()];
+      const app = express().use(all).use('/graphql', handler());
+      await request(app).post('/graphql').set('content-type', type).send('query={hello}').expect(415);
+    },
+  );
+
+  it('that read the stream and kept nothing is a 400, not a hang', async () => {
+    const { port } = await serve((req, res) => {
+      req.resume().once('end', () => handler()(req, res));
+    });
+    const client = wire(port);
+    client.write(post(HELLO));
+    await client.until(/HTTP\/1.1 400[\s\S]*BODY_CONSUMED/);
+    client.socket.destroy();
+  });
+
+  it('that left broken JSON as text is a 400', async () => {
+    const app = express()
+      .use(express.text({ type: '*/*' }))
+      .use('/graphql', handler());
+    await request(app).post('/graphql').set('content-type', 'application/json').send('{"query":').expect(400);
+  });
+
+  it('that left more than the limit is a 413', async () => {
+    const app = express()
+      .use(express.text({ type: '*/*' }))
+      .use('/graphql', handler({ limits: { bodyBytes: 10 } }));
+    await request(app).post('/graphql').set('content-type', 'application/json').send(HELLO).expect(413);
+  });
+});
+
+describe('the text of a body', () => {
+  it.each([
+    ['may begin with a byte order mark', Buffer.from(`\uFEFF${HELLO}`), 200],
+    ['may be split within a character', Buffer.from('{"query":"{ hello(name: \\"🐙\\") }"}'), 200],
+    ['may not be broken UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0xc0, 0x7d]), 400],
+    ['may not be UTF-16', Buffer.from(HELLO, 'utf16le'), 400],
+    ['may not hold a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200],
+    ['may not hold a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200],
+  ])('%s', async (title, bytes, status) => {
+    const { port } = await serve(handler());
+    const client = wire(port);
+    const message = post(bytes, { accept: 'application/json' });
+    // Byte by byte, so that every character is split somewhere.
+    for (let at = message.length - bytes.length - 1, from = 0; from < message.length; at += 1) {
+      client.write(message.subarray(from, at));
+      from = at;
+    }
+    const text = await client.until(/\r\n\r\n[\s\S]+\}/);
+    expect(text).toMatch(new RegExp(`HTTP/1.1 ${status}`));
+    if (title.startsWith('may not')) expect(text).toMatch(/"errors"/);
+    else expect(text).toMatch(/"data"/);
+    client.socket.destroy();
+  });
+});
+
+describe('the size of a body', () => {
+  const limits = { bodyBytes: 1000 };
+
+  it('counts to the byte', async () => {
+    const app = express().use('/graphql', handler({ limits }));
+    const send = (length: number) =>
+      request(app).post('/graphql').set('content-type', 'application/json').send(HELLO.padEnd(length, ' '));
+    await send(1000).expect(200);
+    const { body } = await send(1001).expect(413);
+    expect(body.errors[0]).toEqual({
+      message: 'The request body is larger than 1000 bytes',
+      extensions: { code: 'BODY_TOO_LARGE' },
+    });
+  });
+
+  it('is judged by Content-Length before anything is read', async () => {
+    const { port } = await serve(handler({ limits }));
+    const client = wire(port);
+    client.write(
+      'POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: 9999999\r\n\r\n',
+    );
+    await client.until(/HTTP\/1.1 413[\s\S]*BODY_TOO_LARGE/);
+    client.socket.destroy();
+  });
+
+  it('is counted where no length is given', async () => {
+    const { port } = await serve(handler({ limits }));
+    const client = wire(port);
+    client.write(
+      'POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n',
+    );
+    for (let chunk = 0; chunk < 11; chunk += 1) client.write(`64\r\n${'x'.repeat(100)}\r\n`);
+    await client.until(/HTTP\/1.1 413/);
+    client.socket.destroy();
+  });
+
+  it('does not cost the connection where the rest soon comes', async () => {
+    const { port } = await serve(handler({ limits }));
+    const client = wire(port);
+    client.write(post('x'.repeat(5000)));
+    await client.until(/HTTP\/1.1 413/);
+    client.write(post(HELLO));
+    await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
+    client.socket.destroy();
+  });
+});
+
+describe('a compressed body', () => {
+  const codings: [string, Buffer][] = [
+    ['gzip', gzipSync(HELLO)],
+    ['deflate', deflateSync(HELLO)],
+    ['br', brotliCompressSync(HELLO)],
+  ];
+  const send = async (options: GraphQLOptions, encoding: string, bytes: Buffer): Promise<Response> => {
+    const { url } = await serve(handler(options));
+    const headers = { 'content-type': 'application/json', 'content-encoding': encoding };
+    return fetch(url, { method: 'POST', headers, body: new Uint8Array(bytes) });
+  };
+
+  it.each(codings)('of %s is a 415 unless asked for', async (encoding, bytes) => {
+    const refused = await send({}, encoding, bytes);
+    expect([refused.status, refused.headers.get('accept-encoding')]).toEqual([415, 'identity']);
+    expect(await (await send({ inflate: true }, encoding, bytes)).json()).toEqual(DATA);
+  });
+
+  it.each(['zstd-x', 'constructor', 'gzip, gzip'])(
+    'of the coding %s is a 415 that says which are known',
+    async (encoding) => {
+      const { status, headers } = await send({ inflate: true }, encoding, Buffer.from('x'));
+      expect([status, headers.get('accept-encoding')]).toEqual([415, 'gzip, deflate, br, identity']);
+    },
+  );
+
+  it('of no coding at all is taken', async () => {
+    expect((await send({}, 'identity', Buffer.from(HELLO))).status).toBe(200);
+  });
+
+  it('is counted after decompression', async () => {
+    const bomb = gzipSync(Buffer.alloc(40 * 1024 * 1024, ' '));
+    expect(bomb.length).toBeLessThan(64 * 1024);
+    expect((await send({ inflate: true }, 'gzip', bomb)).status).toBe(413);
+  });
+
+  it.each([
+    ['broken', Buffer.from('nonsense')],
+    ['cut off', gzipSync(HELLO).subarray(0, 20)],
+  ])('that is %s is a 400', async (_how, bytes) => {
+    expect((await send({ inflate: true }, 'gzip', bytes)).status).toBe(400);
+  });
+});
+
+describe('a body that does not come', () => {
+  it('is a 408, and costs the connection', async () => {
+    const { port } = await serve(handler({ limits: { bodyTimeout: 40 } }));
+    const client = wire(port);
+    client.write(post(HELLO).subarray(0, -5));
+    expect(await client.closed()).toMatch(/^HTTP\/1.1 408[\s\S]*BODY_TIMEOUT/);
+  });
+
+  it('because the client has gone is nobody’s error', async () => {
+    const errors: unknown[] = [];
+    const { port, server } = await serve((req, res) => handler()(req, res, (error) => errors.push(error)));
+    const client = wire(port);
+    const arrived = once(server, 'request');
+    client.write(post(HELLO).subarray(0, -5));
+    const [req] = await arrived;
+    client.socket.resetAndDestroy();
+    await new Promise((resolve) => req.once('close', resolve));
+    expect(errors).toEqual([]);
+    const next = wire(port);
+    next.write(post(HELLO));
+    await next.until(/Hello world/);
+    next.socket.destroy();
+  });
+});
+
+it('leaves the connection usable after every refusal', async () => {
+  const { port } = await serve(handler());
+  const client = wire(port);
+  const bad = [
+    post('{'),
+    post(HELLO, { 'content-type': 'text/plain' }),
+    post(HELLO, { accept: 'text/html' }),
+    post(HELLO, { 'content-encoding': 'gzip' }),
+    post('{"query":"{"}'),
+    Buffer.from('PUT /graphql HTTP/1.1\r\nhost: a\r\ncontent-length: 3\r\n\r\nabc'),
+    Buffer.from('GET /graphql?query=%E0%A4%A HTTP/1.1\r\nhost: a\r\n\r\n'),
+  ];
+  for (const message of bad) {
+    client.write(message);
+    await client.until(/"errors"[\s\S]*\}\]\}$/);
+    client.forget();
+  }
+  client.write(post(HELLO));
+  await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
+  client.socket.destroy();
+});

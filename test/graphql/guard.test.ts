@@ -1,0 +1,237 @@
+import { buildSchema } from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { eachExpress } from '../express.ts';
+
+const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
+const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36', cookie: 'session=1' };
+const fetched = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' };
+type Sent = Record<string, string>;
+
+/** What browsers and other clients send with a GET, and whether a mutation may run. */
+const requests: [string, Sent, number][] = [
+  [
+    'fetch of the own page',
+    { ...BROWSER, ...fetched, 'sec-fetch-site': 'same-origin', referer: 'http://a/' },
+    200,
+  ],
+  [
+    'fetch of the own page in same-origin mode',
+    { ...fetched, 'sec-fetch-mode': 'same-origin', 'sec-fetch-site': 'same-origin' },
+    200,
+  ],
+  [
+    'an image on another site',
+    { ...BROWSER, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    403,
+  ],
+  [
+    'an image on a sibling subdomain',
+    { ...BROWSER, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    403,
+  ],
+  [
+    'an image on the own page',
+    { ...BROWSER, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
+    403,
+  ],
+  [
+    'fetch in no-cors mode on the own page',
+    { ...BROWSER, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' },
+    403,
+  ],
+  [
+    'fetch of a sibling subdomain',
+    { ...BROWSER, ...fetched, 'sec-fetch-site': 'same-site', origin: 'http://b.example' },
+    403,
+  ],
+  [
+    'fetch of another site',
+    { ...BROWSER, ...fetched, 'sec-fetch-site': 'cross-site', origin: 'http://evil.example' },
+    403,
+  ],
+  [
+    'fetch of another site with a preflight header',
+    { ...fetched, 'sec-fetch-site': 'cross-site', 'graphql-require-preflight': '1' },
+    403,
+  ],
+  [
+    'a link on another site',
+    {
+      ...BROWSER,
+      'sec-fetch-site': 'cross-site',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    },
+    403,
+  ],
+  [
+    'a link on the own page',
+    {
+      ...BROWSER,
+      'sec-fetch-site': 'same-origin',
+      'sec-fetch-mode': 'navigate',
+      'sec-fetch-dest': 'document',
+    },
+    403,
+  ],
+  [
+    'the address bar',
+    { ...BROWSER, 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
+    403,
+  ],
+  [
+    'a frame',
+    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
+    403,
+  ],
+  [
+    'a navigation with a preflight header',
+    { 'sec-fetch-mode': 'navigate', 'graphql-require-preflight': '1' },
+    403,
+  ],
+  ['plain http from another origin', { ...BROWSER, origin: 'http://evil.example' }, 403],
+  ['a sandboxed frame', { ...BROWSER, origin: 'null' }, 403],
+  ['an Origin that is no URL', { origin: 'nonsense' }, 403],
+  ['the own Origin', { ...BROWSER, origin: 'http://api.example' }, 200],
+  ['the own Origin with its port written out', { ...BROWSER, origin: 'http://api.example:80' }, 200],
+  ['the own host with another port', { ...BROWSER, origin: 'http://api.example:8080' }, 403],
+  [
+    'a foreign Origin with a preflight header',
+    { origin: 'http://evil.example', 'apollo-require-preflight': 'yes' },
+    200,
+  ],
+  ['an empty preflight header', { origin: 'http://evil.example', 'apollo-require-preflight': '' }, 403],
+  ['a cookie and nothing else', { cookie: 'session=1' }, 403],
+  ['Basic credentials', { authorization: 'Basic YTpi' }, 403],
+  ['Negotiate credentials', { authorization: 'negotiate abc' }, 403],
+  ['a Bearer token', { authorization: 'Bearer abc' }, 200],
+  ['a Referer', { referer: 'http://evil.example/' }, 403],
+  ['an old browser', { 'user-agent': 'Mozilla/4.0 (compatible; MSIE 6.0)' }, 403],
+  ['an old browser with a preflight header', { ...BROWSER, 'x-apollo-operation-name': 'Add' }, 200],
+  ['curl', { 'user-agent': 'curl/8.0' }, 200],
+  ['undici', { 'user-agent': 'node', 'sec-fetch-mode': 'cors' }, 200],
+  ['a client with nothing', {}, 200],
+  ['a client that knows the new media type only', { accept: 'application/graphql-response+json' }, 405],
+  [
+    'a client that knows both media types',
+    { accept: 'application/graphql-response+json, application/json;q=0.9' },
+    200,
+  ],
+  ['a client that takes anything', { accept: 'application/graphql-response+json, */*;q=0.1' }, 200],
+];
+
+eachExpress((express) => {
+  let runs = 0;
+  const serve = (options: GraphQLOptions = {}) =>
+    express().use(
+      '/graphql',
+      graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs, hello: 'world' }, ...options }),
+    );
+  const app = serve();
+
+  it.each(requests)('a mutation over GET by %s', async (_title, sent, status) => {
+    const before = runs;
+    const response = await request(app)
+      .get('/graphql?query=mutation{add}')
+      .set({ host: 'api.example', ...sent });
+    expect([response.status, runs - before]).toEqual([status, status === 200 ? 1 : 0]);
+    expect(response.headers['cache-control']).toBe('no-store');
+    if (status !== 200) expect(response.body.errors[0].message).toMatch(/mutation|refused/i);
+    if (status === 405) expect(response.headers['allow']).toBe('POST');
+  });
+
+  it('refuses a mutation by HEAD whatever the option', async () => {
+    for (const getMutations of ['guarded', true, false] as const) {
+      const before = runs;
+      const { headers } = await request(serve({ getMutations }))
+        .head('/graphql?query=mutation{add}')
+        .expect(405);
+      expect([headers['allow'], runs - before]).toEqual(['POST', 0]);
+    }
+  });
+
+  it('answers mutations over GET with 405 when they are switched off', async () => {
+    const { body } = await request(serve({ getMutations: false }))
+      .get('/graphql?query=mutation{add}')
+      .expect(405)
+      .expect('allow', 'POST');
+    expect(body.errors[0].extensions.code).toBe('MUTATION_OVER_GET');
+  });
+
+  it('runs any mutation over GET when told to', async () => {
+    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+    await request(serve({ getMutations: true }))
+      .get('/graphql?query=mutation{add}')
+      .set(image)
+      .expect(200);
+  });
+
+  it('counts pages of trusted origins as own, images of theirs not', async () => {
+    const trusting = serve({ trustedOrigins: ['https://app.example'] });
+    const page = { origin: 'https://app.example', 'sec-fetch-site': 'cross-site' };
+    const get = (sent: Sent) => request(trusting).get('/graphql?query=mutation{add}').set(sent);
+    await get({ ...page, ...fetched }).expect(200);
+    await get({ origin: 'https://app.example', cookie: 'a=b' }).expect(200);
+    await get({ ...page, 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }).expect(403);
+  });
+
+  it('judges the operation that is named, not the document', async () => {
+    const document = 'query Read { hello } mutation Write { add }';
+    const get = (operationName: string) =>
+      request(app).get('/graphql').query({ query: document, operationName }).set('cookie', 'a=b');
+    await get('Read').expect(200, { data: { hello: 'world' } });
+    await get('Write').expect(403);
+  });
+
+  it('lets the same mutations run over POST, whatever the browser says', async () => {
+    for (const [, sent] of requests) {
+      await request(app)
+        .post('/graphql')
+        .set({ host: 'api.example', ...sent })
+        .send({ query: 'mutation { add }' })
+        .expect(200);
+    }
+  });
+
+  describe('reads across sites', () => {
+    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+    const read = (sent: Sent, options?: GraphQLOptions) =>
+      request(serve(options)).get('/graphql?query={hello}').set(sent);
+
+    it('with a cookie in a mode that hides the answer are refused', async () => {
+      await read({ ...image, cookie: 'a=b' }).expect(403);
+      await read({ ...image, 'sec-fetch-mode': 'navigate', cookie: 'a=b' }).expect(403);
+    });
+
+    it('without a cookie, with CORS or within the site are answered', async () => {
+      await read(image).expect(200);
+      await read({ ...image, 'sec-fetch-mode': 'cors', cookie: 'a=b' }).expect(200);
+      await read({ ...image, 'sec-fetch-site': 'same-site', cookie: 'a=b' }).expect(200);
+    });
+
+    it('are answered when told to', async () => {
+      await read({ ...image, cookie: 'a=b' }, { crossSiteReads: true }).expect(200);
+    });
+
+    it('cannot be made readable by a body type that needs no preflight', async () => {
+      await read({ 'content-type': 'text/plain' }).expect(415);
+      await read({ 'content-type': 'application/json' }).expect(200);
+    });
+  });
+
+  it('serves only the hosts it is told to', async () => {
+    const hosted = serve({ allowedHosts: ['api.example'] });
+    await request(hosted).get('/graphql?query={hello}').set('host', 'API.example').expect(200);
+    await request(hosted).get('/graphql?query={hello}').set('host', 'evil.example').expect(421);
+  });
+
+  it('sends no CORS header by itself', async () => {
+    const { headers } = await request(app)
+      .options('/graphql')
+      .set('origin', 'https://evil.example')
+      .expect(405);
+    expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([]);
+  });
+});

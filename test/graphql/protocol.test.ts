@@ -1,0 +1,261 @@
+import { buildSchema, GraphQLError } from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { eachExpress } from '../express.ts';
+
+const schema = buildSchema(`
+  type Query { hello(name: String, count: Int): String fail: String must: String! }
+  type Mutation { add: Int }
+  type Subscription { ticks: Int }
+`);
+const rootValue = {
+  hello: ({ name }: { name?: string }) => `Hello ${name ?? 'world'}`,
+  add: () => 1,
+  fail: () => {
+    throw new GraphQLError('on purpose');
+  },
+  must: () => null,
+};
+const JSON_TYPE = 'application/json';
+const GRAPHQL_TYPE = 'application/graphql-response+json';
+
+eachExpress((express) => {
+  const serve = (options: GraphQLOptions = {}) =>
+    express().use('/graphql', graphqlHTTP(schema, { graphiql: false, rootValue, ...options }));
+  const app = serve();
+  const post = (body: unknown, accept = JSON_TYPE, on = app) =>
+    request(on)
+      .post('/graphql')
+      .set('accept', accept)
+      .set('content-type', JSON_TYPE)
+      .send(typeof body === 'string' ? body : JSON.stringify(body));
+
+  describe('Accept', () => {
+    it.each([
+      [undefined, JSON_TYPE],
+      ['', JSON_TYPE],
+      ['*/*', JSON_TYPE],
+      ['application/*', JSON_TYPE],
+      [JSON_TYPE, JSON_TYPE],
+      [GRAPHQL_TYPE, GRAPHQL_TYPE],
+      [`${GRAPHQL_TYPE}, ${JSON_TYPE}`, GRAPHQL_TYPE],
+      [`${JSON_TYPE}, ${GRAPHQL_TYPE}`, JSON_TYPE],
+      [`${JSON_TYPE};q=0.5, ${GRAPHQL_TYPE};q=0.9`, GRAPHQL_TYPE],
+      [`${GRAPHQL_TYPE};q=0, ${JSON_TYPE}`, JSON_TYPE],
+      [`${GRAPHQL_TYPE};q=0.1, */*`, JSON_TYPE],
+      ['APPLICATION/JSON', JSON_TYPE],
+      [`${JSON_TYPE}; charset=utf-8`, JSON_TYPE],
+      [`${GRAPHQL_TYPE}; charset="UTF-8"; q=1`, GRAPHQL_TYPE],
+      [`${JSON_TYPE}; charset=latin1, ${GRAPHQL_TYPE};q=0.1`, GRAPHQL_TYPE],
+      ['text/html, */*;q=0.8', JSON_TYPE],
+      [`application/xml, ${GRAPHQL_TYPE};q=0.001`, GRAPHQL_TYPE],
+      [`${Array(20).fill('a/b').join(',')}, ${GRAPHQL_TYPE}`, GRAPHQL_TYPE],
+    ])('%s is answered with %s', async (accept, type) => {
+      const get = request(app).get('/graphql?query={hello}');
+      if (accept !== undefined) get.set('accept', accept);
+      await get
+        .expect(200)
+        .expect('content-type', `${type}; charset=utf-8`)
+        .expect('vary', /Accept/);
+    });
+
+    it.each([
+      'text/html',
+      'image/*',
+      `${JSON_TYPE};q=0`,
+      `${JSON_TYPE}; charset=utf-16`,
+      '*/*;q=0',
+      `${JSON_TYPE};q=2`,
+      `${Array(800).fill('a/b').join(',')}, ${JSON_TYPE}`,
+    ])('%s cannot be met: 406', async (accept) => {
+      const { body } = await request(app).get('/graphql?query={hello}').set('accept', accept).expect(406);
+      expect(body.errors[0].message).toContain(GRAPHQL_TYPE);
+    });
+  });
+
+  describe('statuses', () => {
+    const cases: [string, unknown, number, number, number][] = [
+      // what, body, application/json, graphql-response+json, draft
+      ['data', { query: '{ hello }' }, 200, 200, 200],
+      ['partial data', { query: '{ hello fail }' }, 200, 200, 294],
+      ['null for all data', { query: '{ must }' }, 200, 200, 294],
+      ['a syntax error', { query: '{' }, 200, 400, 400],
+      ['a validation error', { query: '{ nope }' }, 200, 400, 422],
+      ['an operation that is not there', { query: '{ hello }', operationName: 'constructor' }, 200, 400, 422],
+      ['two operations and no name', { query: 'query A { hello } query B { hello }' }, 200, 400, 422],
+      ['type definitions', { query: 'type A { b: Int }' }, 200, 400, 422],
+      [
+        'a wrong variable',
+        { query: 'query ($c: Int) { hello(count: $c) }', variables: { c: 'x' } },
+        200,
+        400,
+        422,
+      ],
+      ['a missing variable', { query: 'query ($c: Int!) { hello(count: $c) }' }, 200, 400, 422],
+      ['no JSON', 'NONSENSE', 400, 400, 400],
+      ['unfinished JSON', '{"query":', 400, 400, 400],
+      ['nothing', '', 400, 400, 400],
+      ['null', 'null', 400, 400, 422],
+      ['a number', '1', 400, 400, 422],
+      ['a string', '"{ hello }"', 400, 400, 422],
+      ['true', 'true', 400, 400, 422],
+      ['a list', '[]', 400, 400, 400],
+      ['an object without a query', { qeury: '{ hello }' }, 400, 400, 422],
+      ['an empty query', { query: '' }, 400, 400, 422],
+      ['a query of the wrong type', { query: 7 }, 400, 400, 422],
+      ['an operationName of the wrong type', { query: '{ hello }', operationName: 7 }, 400, 400, 422],
+      ['variables as a list', { query: '{ hello }', variables: [7] }, 400, 400, 422],
+      ['variables as text', { query: '{ hello }', variables: '{}' }, 400, 400, 422],
+      ['extensions of the wrong type', { query: '{ hello }', extensions: 'x' }, 400, 400, 422],
+      ['a subscription', { query: 'subscription { ticks }' }, 400, 400, 400],
+    ];
+    const draft = serve({ statusCodes: 'draft' });
+
+    it.each(cases)('of %s', async (_what, body, json, graphql, newest) => {
+      const answers = [await post(body), await post(body, GRAPHQL_TYPE), await post(body, JSON_TYPE, draft)];
+      expect(answers.map(({ status }) => status)).toEqual([json, graphql, newest]);
+      for (const answer of answers) {
+        const { data, errors } = JSON.parse(answer.text);
+        if (errors === undefined) expect(data).toBeDefined();
+        else
+          expect(errors.every((error: { message?: unknown }) => typeof error.message === 'string')).toBe(
+            true,
+          );
+        expect(data === undefined).toBe(graphql >= 400);
+      }
+    });
+
+    it('of the draft use the new media type wherever the answer is no success', async () => {
+      await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
+        'content-type',
+        `${GRAPHQL_TYPE}; charset=utf-8`,
+      );
+      await post({ query: '{ hello fail }' }, JSON_TYPE, draft).expect(
+        'content-type',
+        `${JSON_TYPE}; charset=utf-8`,
+      );
+    });
+  });
+
+  describe('parameters', () => {
+    const get = (search: string) => request(app).get(`/graphql?${search}`);
+
+    it('of the URL are decoded', async () => {
+      const variables = encodeURIComponent('{"n":"Ada + Bob 🐙"}');
+      await get(
+        `query=query+A($n:String){hello(name:$n)}query%20B{must}&operationName=A&variables=${variables}`,
+      ).expect(200, {
+        data: { hello: 'Hello Ada + Bob 🐙' },
+      });
+    });
+
+    it.each([
+      ['empty ones', 'query={hello}&variables=&operationName=&extensions='],
+      ['unknown ones', 'query={hello}&foo=bar&query[]=x&foo=baz'],
+      ['null ones', 'query={hello}&variables=null&extensions=null'],
+      ['stray separators', '&&query={hello}&'],
+    ])('of the URL: %s are ignored', async (_what, search) => {
+      await get(search).expect(200, { data: { hello: 'Hello world' } });
+    });
+
+    it.each([
+      ['no query', ''],
+      ['an empty query', 'query='],
+      ['a query given twice', 'query={hello}&query={hello}'],
+      ['variables given twice', 'query={hello}&variables={}&variables={}'],
+      ['a query as a list', 'query[]={hello}'],
+      ['a broken escape', 'query=%E0%A4%A'],
+      ['variables that are no JSON', 'query={hello}&variables={'],
+      ['variables that are no object', 'query={hello}&variables=[1]'],
+      ['extensions that are no JSON', 'query={hello}&extensions=x'],
+    ])('of the URL: %s is a 400', async (_what, search) => {
+      const { body } = await get(search).expect(400);
+      expect(body.data).toBeUndefined();
+    });
+
+    it('of the URL never mix with a body', async () => {
+      const { body } = await request(app)
+        .post('/graphql?query={hello}&operationName=X&variables={}')
+        .send({ query: '{ must }' });
+      expect(body.data).toBeNull();
+      await request(app).post('/graphql?query={hello}').set('content-type', JSON_TYPE).send('{}').expect(400);
+    });
+
+    it('of a body may be null, and unknown members are ignored', async () => {
+      const nulls = { operationName: null, variables: null, extensions: null };
+      await post({ query: '{ hello }', ...nulls, id: 7, foo: {} }).expect(200, {
+        data: { hello: 'Hello world' },
+      });
+      await post({ query: '{ hello }', operationName: '' }).expect(200);
+    });
+
+    it('are the last of their name, as JSON.parse has it', async () => {
+      await post('{"query":"{ must }","query":"{ hello }"}').expect(200, { data: { hello: 'Hello world' } });
+    });
+
+    it.each(['{"__proto__":{"query":"{ hello }"}}', '{"constructor":{"prototype":{"query":"{ hello }"}}}'])(
+      'are never inherited: %s',
+      async (text) => {
+        await post(text).expect(400);
+        expect(Object.hasOwn(Object.prototype, 'query')).toBe(false);
+      },
+    );
+
+    it('named __proto__ are ordinary variables', async () => {
+      const text = '{"query":"query ($n: String) { hello(name: $n) }","variables":{"__proto__":{"n":"x"}}}';
+      await post(text).expect(200, { data: { hello: 'Hello world' } });
+    });
+  });
+
+  describe('methods', () => {
+    it.each(['put', 'patch', 'delete', 'options'] as const)('%s is a 405 with Allow', async (method) => {
+      const { body } = await request(app)[method]('/graphql').expect(405).expect('allow', 'GET, POST, HEAD');
+      expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
+    });
+
+    it('can be restricted', async () => {
+      const posts = serve({ methods: [Method.POST] });
+      await request(posts).get('/graphql?query={hello}').expect(405).expect('allow', 'POST');
+      await request(posts).head('/graphql?query={hello}').expect(405);
+      await post({ query: '{ hello }' }, JSON_TYPE, posts).expect(200);
+    });
+
+    it('HEAD answers as GET does, without a body', async () => {
+      const get = await request(app).get('/graphql?query={hello}');
+      const head = await request(app).head('/graphql?query={hello}').expect(200);
+      const { date: _get, ...expected } = get.headers;
+      const { date: _head, ...headers } = head.headers;
+      expect(headers).toEqual(expected);
+      expect(head.text).toBeUndefined();
+    });
+  });
+
+  it('sends what keeps an answer out of caches and from being sniffed', async () => {
+    await post({ query: '{ hello }' })
+      .expect('cache-control', 'no-store')
+      .expect('x-content-type-options', 'nosniff')
+      .expect('vary', 'Accept');
+  });
+
+  it('keeps the Cache-Control and Vary of the application', async () => {
+    const cached = express()
+      .use((_req, res, next) => {
+        res.set({ 'cache-control': 'private, max-age=60', vary: 'Origin' });
+        next();
+      })
+      .use('/graphql', graphqlHTTP(schema, { rootValue }));
+    await request(cached)
+      .get('/graphql?query={hello}')
+      .expect('cache-control', 'private, max-age=60')
+      .expect('vary', 'Origin, Accept');
+  });
+
+  it('indents answers when asked to', async () => {
+    const pretty = serve({ pretty: (req) => req.url?.includes('pretty') === true });
+    const { text } = await request(pretty).get('/graphql?query={hello}&pretty=1').expect(200);
+    expect(text).toBe('{\n  "data": {\n    "hello": "Hello world"\n  }\n}\n');
+    const plain = await request(pretty).get('/graphql?query={hello}').expect(200);
+    expect(plain.text).toBe('{"data":{"hello":"Hello world"}}');
+  });
+});

@@ -1,0 +1,84 @@
+import { createServer, type RequestListener, type Server } from 'node:http';
+import { type AddressInfo, connect, type Socket } from 'node:net';
+
+/** A server on a port of its own, for requests that a client library would not send. */
+export interface Running {
+  readonly server: Server;
+  readonly port: number;
+  readonly url: string;
+  close(): Promise<void>;
+}
+
+export async function run(listener: RequestListener): Promise<Running> {
+  const server = createServer(listener);
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    server,
+    port,
+    url: `http://127.0.0.1:${port}/graphql`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** One connection on which text is written as it is. */
+export interface Wire {
+  readonly socket: Socket;
+  write(text: string | Buffer): void;
+  /** What has come so far, once it matches. */
+  until(pattern: RegExp): Promise<string>;
+  /** Begins anew with what has come. */
+  forget(): void;
+  /** Everything that came, once the server has closed. */
+  closed(): Promise<string>;
+}
+
+export function wire(port: number): Wire {
+  const socket = connect(port, '127.0.0.1');
+  let received = '';
+  const waiting = new Set<() => void>();
+  const look = (): void => {
+    for (const check of waiting) check();
+  };
+  socket.on('data', (chunk) => {
+    received += chunk.toString('latin1');
+    look();
+  });
+  // A reset is one way of being closed.
+  socket.on('error', () => undefined);
+  return {
+    socket,
+    write: (text) => socket.write(text),
+    until: (pattern) =>
+      new Promise((resolve) => {
+        const check = (): void => {
+          if (!pattern.test(received)) return;
+          waiting.delete(check);
+          resolve(received);
+        };
+        waiting.add(check);
+        check();
+      }),
+    forget: () => {
+      received = '';
+    },
+    closed: () => new Promise((resolve) => socket.once('close', () => resolve(received))),
+  };
+}
+
+/** The text of a POST. */
+export function post(body: string | Buffer, headers: Record<string, string> = {}): Buffer {
+  const bytes = Buffer.from(body);
+  const lines = {
+    host: 'localhost',
+    'content-type': 'application/json',
+    'content-length': String(bytes.length),
+    ...headers,
+  };
+  const head = Object.entries(lines).map(([name, value]) => `${name}: ${value}\r\n`);
+  return Buffer.concat([Buffer.from(`POST /graphql HTTP/1.1\r\n${head.join('')}\r\n`), bytes]);
+}
