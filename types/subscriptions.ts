@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
-import type { MaybePromise, Middleware } from './connect.ts';
+import type { MaybePromise } from './connect.ts';
 
 /** What we need of a WebSocket: those of `ws` (7 and 8) and of express-ws fit. */
 export interface WebSocketLike {
@@ -81,12 +81,15 @@ export interface ConnectionOptions {
   share?: (context: never, operation: SharedOperation) => string | number | null | undefined;
 }
 
+/** A middleware however it declares its request and response: Express's, Connect's, a plain one. */
+export type UpgradeMiddleware = (req: never, res: never, next: never) => unknown;
+
 /** Options of `attachSubscriptions`. */
 export interface SubscriptionOptions extends ConnectionOptions {
   /** The exact path. @default '/graphql' */
   path?: string;
   /** Middlewares run on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
-  middleware?: readonly Middleware<never>[];
+  middleware?: readonly UpgradeMiddleware[];
   /** Origins, beside our own host, whose pages may connect: a list, `'*'`, or a function. Others get 403. @default [] */
   allowedOrigins?: '*' | readonly string[] | ((origin: string, request: IncomingMessage) => boolean);
   /** Bytes of one message; more is 1009. @default 1048576 */

@@ -1,0 +1,28 @@
+// A GraphQL API whose resolvers know who asks: `npx tsx examples/api.ts`, then try
+// curl -H 'authorization: Bearer ada' 'localhost:3000/graphql?query={me{name}}'
+import { graphqlHTTP } from 'espalier/graphql';
+import express from 'express';
+import { buildSchema } from 'graphql';
+
+const people = new Map([['ada', { name: 'Ada Lovelace' }]]);
+const schema = buildSchema(`
+  type Query { me: Person, hello(name: String = "world"): String! }
+  type Person { name: String! }
+`);
+const rootValue = {
+  hello: ({ name }: { name: string }) => `Hello ${name}`,
+  me: (_args: object, context: { token: string | undefined }) => people.get(context.token ?? ''),
+};
+
+const app = express();
+const port = Number(process.env.PORT ?? 3000);
+app.use(
+  '/graphql',
+  graphqlHTTP(schema, {
+    rootValue,
+    context: ({ headers }) => ({ token: headers.authorization?.replace(/^Bearer /, '') }),
+  }),
+);
+const server = app.listen(port, () => {
+  console.log(`GraphiQL on http://localhost:${Object(server.address()).port}/graphql`);
+});

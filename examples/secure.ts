@@ -1,0 +1,29 @@
+// Behind helmet, one session for HTTP and sockets: `npx tsx examples/secure.ts`, then /login?name=Ada, then /graphql.
+import { randomBytes } from 'node:crypto';
+import { attachSubscriptions, graphqlHTTP } from 'espalier';
+import express from 'express';
+import session from 'express-session';
+import { buildSchema } from 'graphql';
+import helmet from 'helmet';
+
+const secret = process.env.SESSION_SECRET ?? randomBytes(32).toString('hex');
+const sessions = session({ secret, resave: false, saveUninitialized: false, cookie: { sameSite: 'lax' } });
+const contextOf = (req: object | undefined) => ({ name: Object(req).session?.name as string | undefined });
+type Context = ReturnType<typeof contextOf>;
+
+const schema = buildSchema('type Query { me: String } type Subscription { greetings: String }');
+const greet = async function* (_args: object, { name }: Context) {
+  yield { greetings: `Welcome ${name}` };
+};
+const rootValue = { me: (_args: object, { name }: Context) => name, greetings: greet };
+const graphql = graphqlHTTP(schema, { rootValue, context: contextOf });
+
+const app = express().use(helmet(), sessions).use('/graphql', graphql);
+app.get('/login', ({ query, session }, res) => void res.json(Object.assign(session, { name: query.name })));
+const server = app.listen(Number(process.env.PORT ?? 3000), () => {
+  console.log(`http://localhost:${Object(server.address()).port}/login?name=Ada`);
+});
+// The session is read before the socket is opened; who has not logged in gets 4403.
+const context = ({ request }: { request?: object | undefined }) => contextOf(request);
+const onConnect = ({ request }: { request: object }) => contextOf(request).name !== undefined;
+attachSubscriptions(server, graphql, { middleware: [sessions], context, onConnect });
