@@ -1,0 +1,211 @@
+import { runTopic } from './harness.mjs';
+import { frames, openSockets } from './lib/socket-load.mjs';
+
+const SOCKETS = 1000;
+const QUERY = 'subscription { event { id name value } }';
+const TYPES = `
+  type Event { id: Int! name: String! value: Float! }
+  type Query { none: Int }
+  type Subscription { event: Event! }
+`;
+
+/** A bus with hand-written iterators, so that nobody pays for a pub/sub library. */
+function createBus() {
+  const readers = new Set();
+  return {
+    publish(value) {
+      for (const reader of readers) reader(value);
+    },
+    subscribe() {
+      const queue = [];
+      let take;
+      const reader = (value) => {
+        if (take === undefined) return queue.push(value);
+        const resolve = take;
+        take = undefined;
+        resolve({ done: false, value });
+      };
+      readers.add(reader);
+      return {
+        next: () =>
+          queue.length > 0
+            ? Promise.resolve({ done: false, value: queue.shift() })
+            : new Promise((resolve) => {
+                take = resolve;
+              }),
+        return() {
+          readers.delete(reader);
+          take?.({ done: true });
+          return Promise.resolve({ done: true });
+        },
+        [Symbol.asyncIterator]() {
+          return this;
+        },
+      };
+    },
+  };
+}
+
+const eventOf = (id) => ({ event: { id, name: 'an event for everybody', value: id / 7 } });
+
+/** `/publish?events=8` publishes in one turn; `/memory` tells what the process holds. */
+function controls(publish) {
+  let id = 0;
+  return (req, res) => {
+    if (req.url.startsWith('/publish')) {
+      const events = Number(new URL(req.url, 'http://x').searchParams.get('events'));
+      for (let i = 0; i < events; i++) publish(eventOf(++id));
+      res.end();
+    } else {
+      global.gc?.();
+      res.end(String(process.memoryUsage.rss()));
+    }
+  };
+}
+
+async function graphqlSchema(bus) {
+  const { buildSchema } = await import('graphql');
+  const schema = buildSchema(TYPES);
+  schema.getSubscriptionType().getFields().event.subscribe = () => bus.subscribe();
+  return schema;
+}
+
+async function espalier(options) {
+  const { createServer } = await import('node:http');
+  const { attachSubscriptions } = await import('espalier/subscriptions');
+  const bus = createBus();
+  const server = createServer(controls(bus.publish));
+  attachSubscriptions(server, await graphqlSchema(bus), { keepAlive: 0, ...options });
+  return server;
+}
+
+const contestants = {
+  'raw ws': async () => {
+    const { createServer } = await import('node:http');
+    const { WebSocketServer } = await import('ws');
+    const clients = new Set();
+    const server = createServer(
+      controls((event) => {
+        const text = JSON.stringify({ id: '0'.repeat(36), type: 'next', payload: { data: event } });
+        for (const client of clients) client.send(text);
+      }),
+    );
+    new WebSocketServer({ server, path: '/graphql' }).on('connection', (socket) => {
+      socket.on('message', (data) => {
+        if (String(data).includes('connection_init')) socket.send('{"type":"connection_ack"}');
+        else clients.add(socket);
+      });
+    });
+    return server;
+  },
+  'espalier, shared': () => espalier({ share: () => 'all' }),
+  'espalier, private': () => espalier({}),
+  'graphql-ws': async () => {
+    const { createServer } = await import('node:http');
+    const { WebSocketServer } = await import('ws');
+    const { useServer } = await import('graphql-ws/use/ws');
+    const bus = createBus();
+    const server = createServer(controls(bus.publish));
+    useServer({ schema: await graphqlSchema(bus) }, new WebSocketServer({ server, path: '/graphql' }));
+    return server;
+  },
+  mercurius: async () => {
+    const { default: fastify } = await import('fastify');
+    const { default: mercurius } = await import('mercurius');
+    const bus = createBus();
+    const control = controls(bus.publish);
+    const app = fastify();
+    app.register(mercurius, {
+      schema: TYPES,
+      resolvers: { Subscription: { event: { subscribe: () => bus.subscribe() } } },
+      subscription: true,
+    });
+    for (const path of ['/publish', '/memory']) {
+      app.get(path, (request, reply) => {
+        reply.hijack();
+        control(request.raw, reply.raw);
+      });
+    }
+    await app.listen({ port: 0, host: '127.0.0.1' });
+    return app.server;
+  },
+  'subscriptions-transport-ws': async () => {
+    const { createServer } = await import('node:http');
+    const { SubscriptionServer } = (await import('subscriptions-transport-ws')).default;
+    const { execute, subscribe } = await import('graphql');
+    const bus = createBus();
+    const server = createServer(controls(bus.publish));
+    SubscriptionServer.create(
+      { schema: await graphqlSchema(bus), execute, subscribe },
+      { server, path: '/graphql' },
+    );
+    return server;
+  },
+};
+
+const fleets = new Map();
+
+async function rss(port) {
+  return Number(await (await fetch(`http://127.0.0.1:${port}/memory`)).text());
+}
+
+/** Subscribes once per server, then publishes and counts until all have arrived. */
+function drive(burst, operations = 1) {
+  return async ({ port, count, contestant }) => {
+    let fleet = fleets.get(port);
+    if (fleet === undefined) {
+      const before = await rss(port);
+      const protocol = contestant === 'subscriptions-transport-ws' ? 'graphql-ws' : 'graphql-transport-ws';
+      fleet = await openSockets(port, SOCKETS, { protocol, query: QUERY, operations });
+      fleets.set(port, fleet);
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      fleet.rssKiBPerSocket = ((await rss(port)) - before) / 1024 / SOCKETS;
+    }
+    const perBurst = SOCKETS * burst * (contestant === 'raw ws' ? 1 : operations);
+    const bursts = Math.max(1, Math.round(count / perBurst));
+    for (let i = 0; i < bursts; i++) {
+      const all = frames(fleet, perBurst);
+      await (await fetch(`http://127.0.0.1:${port}/publish?events=${burst}`)).arrayBuffer();
+      await all;
+    }
+    return { operations: bursts * perBurst, rssKiBPerSocket: fleet.rssKiBPerSocket };
+  };
+}
+
+export const topic = {
+  name: 'fanout',
+  title: 'Subscriptions: one event, a thousand sockets',
+  about:
+    '1000 sockets with one subscription each, under ids of their own; an event has three fields and makes a frame of about 150 bytes. "raw ws" is a loop over `ws.send` of a string that was serialised once: no protocol, no execution. Memory is what the server grew by per idle subscribed socket.',
+  packages: ['graphql', 'ws', 'graphql-ws', 'mercurius', 'subscriptions-transport-ws'],
+  ratios: ['raw ws'],
+  contestants,
+  loads: [
+    {
+      name: 'bursts of 8 events',
+      drive: drive(8),
+      count: 160_000,
+      warmup: 40_000,
+      unit: 'message',
+      columns: ['rssKiBPerSocket'],
+    },
+    {
+      name: 'one event at a time',
+      drive: drive(1),
+      count: 100_000,
+      warmup: 50_000,
+      unit: 'message',
+      columns: ['rssKiBPerSocket'],
+    },
+    {
+      name: 'bursts of 8 events, two subscriptions on each socket',
+      drive: drive(8, 2),
+      count: 160_000,
+      warmup: 40_000,
+      unit: 'message',
+      contestants: ['raw ws', 'espalier, shared', 'graphql-ws'],
+    },
+  ],
+};
+
+await runTopic(import.meta.url, topic);
