@@ -43,7 +43,11 @@ export interface ConnectingSubscription extends SubscriptionConnection {
  * `expiresAt` (a Date, milliseconds since 1970, or seconds as in a JWT's `exp`): then the socket is closed with 4403, after
  * which clients connect again with a fresh token.
  */
-export type ConnectAnswer = boolean | undefined | { expiresAt?: Date | number; [key: string]: unknown };
+export type ConnectAnswer =
+  | boolean
+  | undefined
+  | ReturnType<() => void>
+  | { expiresAt?: Date | number; [key: string]: unknown };
 
 /** An operation as the `share` function sees it. */
 export interface SharedOperation {

@@ -16,6 +16,13 @@ export interface Groups {
   readonly size: number;
 }
 
+interface GroupsHub {
+  readonly counters: Counters;
+  readonly outbox: Outbox;
+  readonly sweep: Sweep;
+  readonly settings: { readonly maxBufferedBytes: number };
+}
+
 interface Group {
   readonly members: Set<Operation>;
   release: () => void;
@@ -25,7 +32,7 @@ interface Group {
 /** How long a source is kept after its last reader has left: those who reconnect find it open. */
 const LINGER = 1000;
 
-export function createGroups(hub: { counters: Counters; outbox: Outbox; sweep: Sweep }): Groups {
+export function createGroups(hub: GroupsHub): Groups {
   const schemas = new Map<GraphQLSchema, Map<string, Group>>();
   let size = 0;
 
@@ -38,6 +45,7 @@ export function createGroups(hub: { counters: Counters; outbox: Outbox; sweep: S
     const members = new Set<Operation>();
     const group: Group = { members, release: () => undefined, emptySince: 0 };
     const controller = new AbortController();
+    let burst = 0;
     // Out of the map before its members are told: who subscribes again gets a fresh source.
     const leave = (): void => {
       if (groups.get(name) !== group) return;
@@ -57,10 +65,16 @@ export function createGroups(hub: { counters: Counters; outbox: Outbox; sweep: S
       wanted: () => members.size > 0,
       result: (body) => {
         const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+        burst += bytes.length;
         for (const member of members) member.emit(bytes, false);
       },
-      // Never waits for a reader; lets the event loop turn when much is queued.
-      room: () => (hub.outbox.congested() ? hub.outbox.turn() : undefined),
+      // Never waits for a reader, but lets the event loop turn when much is queued: a reader that takes all it is sent
+      // must not be cut off because nothing could leave meanwhile.
+      room: () => {
+        if (burst < hub.settings.maxBufferedBytes / 4 && !hub.outbox.congested()) return;
+        burst = 0;
+        return hub.outbox.turn();
+      },
       ended: () => {
         leave();
         for (const member of members) member.end();

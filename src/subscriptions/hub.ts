@@ -57,7 +57,7 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
   const counters: Counters = { sources: 0, unreleased: 0 };
   const outbox = createOutbox();
   const sweep = createSweep(periodOf(settings), visit);
-  const groups = createGroups({ counters, outbox, sweep });
+  const groups = createGroups({ counters, outbox, sweep, settings });
   const emptied: (() => void)[] = [];
 
   function open(websocket: WebSocketLike, request: IncomingMessage, raw: Duplex | undefined): void {

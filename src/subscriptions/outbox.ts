@@ -13,6 +13,7 @@ export interface Outbox {
   count(): void;
   /** True when so much is queued that a producer should await `turn()`. */
   congested(): boolean;
+  /** Hands over what is queued and lets the event loop turn. */
   turn(): Promise<void>;
 }
 
@@ -58,6 +59,9 @@ export function createOutbox(): Outbox {
       messages++;
     },
     congested: () => messages > MANY,
-    turn: () => new Promise((resolve) => setImmediate(resolve)),
+    turn() {
+      flushBurst();
+      return new Promise((resolve) => setImmediate(resolve));
+    },
   };
 }

@@ -93,7 +93,9 @@ export class Outlet implements Sender {
   }
 
   #mustWait(): boolean {
-    if (this.#raw?.writableNeedDrain !== true) return false;
+    // What the kernel took at once is gone, although 'drain' has yet to say so.
+    if (this.#raw === undefined || !this.#raw.writableNeedDrain || this.#raw.writableLength === 0)
+      return false;
     this.#held = true;
     this.#raw.once('drain', () => this.#release());
     return true;

@@ -108,3 +108,69 @@ describe('the subscriptions-transport-ws client', () => {
     client.close();
   });
 });
+
+const subscription = 'subscription { count(to: 3) }';
+
+describe('Apollo Client', () => {
+  it('subscribes over both protocols', async () => {
+    const { ApolloClient, ApolloLink, gql, InMemoryCache } = await import('@apollo/client/core');
+    const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
+    const { WebSocketLink } = await import('@apollo/client/link/ws');
+    const modern = createClient({ url, webSocketImpl: WebSocket });
+    const legacy = new SubscriptionClient(url, { reconnect: false }, WebSocket);
+    for (const link of [new GraphQLWsLink(modern), new WebSocketLink(legacy)]) {
+      const client = new ApolloClient({ link: ApolloLink.from([link]), cache: new InMemoryCache() });
+      const seen = await new Promise<unknown[]>((resolve, reject) => {
+        const results: unknown[] = [];
+        client.subscribe({ query: gql(subscription) }).subscribe({
+          next: ({ data }) => results.push(data),
+          error: reject,
+          complete: () => resolve(results),
+        });
+      });
+      expect(seen).toEqual([{ count: 1 }, { count: 2 }, { count: 3 }]);
+      await expect(client.query({ query: gql('{ fails }') })).rejects.toThrow('on purpose');
+      client.stop();
+    }
+    await modern.dispose();
+    legacy.close();
+  });
+});
+
+describe('urql', () => {
+  it('subscribes with the graphql-ws client', async () => {
+    const { Client, subscriptionExchange } = await import('@urql/core');
+    const socket = createClient({ url, webSocketImpl: WebSocket });
+    const client = new Client({
+      url: 'http://localhost/graphql',
+      preferGetMethod: false,
+      exchanges: [
+        subscriptionExchange({
+          enableAllOperations: true,
+          forwardSubscription: (request) => ({
+            subscribe: (sink) => ({
+              unsubscribe: socket.subscribe(
+                { ...request, query: request.query ?? '' } as never,
+                sink as never,
+              ),
+            }),
+          }),
+        }),
+      ],
+    });
+    const seen = await new Promise<unknown[]>((resolve) => {
+      const results: unknown[] = [];
+      const { unsubscribe } = client.subscription(subscription, {}).subscribe(({ data }) => {
+        results.push(data);
+        if (results.length === 3) {
+          setImmediate(() => unsubscribe());
+          resolve(results);
+        }
+      });
+    });
+    expect(seen).toEqual([{ count: 1 }, { count: 2 }, { count: 3 }]);
+    const { error } = await client.query('{ nothing }', {});
+    expect(error?.message).toContain('nothing');
+    await socket.dispose();
+  });
+});

@@ -80,7 +80,7 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
   const schema = buildSchema(`
     type Query { hello(name: String): String, context: String, fails: String, crashes: String, held: String, deep: Query, big(bytes: Int!): String }
     type Mutation { set(value: String!): String }
-    type Subscription { events(topic: String!): String, count(to: Int!): Int, refused: String, broken: String, late(topic: String!): String, sensitive(topic: String!): String, blobs(count: Int!, bytes: Int!): String }
+    type Subscription { events(topic: String!, tag: Boolean): String, count(to: Int!): Int, refused: String, broken: String, late(topic: String!): String, sensitive(topic: String!): String, blobs(count: Int!, bytes: Int!): String }
   `);
   const called = (name: string): void => {
     live.calls[name] = (live.calls[name] ?? 0) + 1;

@@ -1,0 +1,346 @@
+import { once } from 'node:events';
+import net from 'node:net';
+import { buildSchema, GraphQLError } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { createWebsocketHandler } from '../../src/subscriptions/handler.ts';
+import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { connect, handshake, LEGACY, listen, MODERN, ready } from './client.ts';
+import { liveSchema } from './schema.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+const events = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
+const ask = { id: 'q', type: 'subscribe', payload: { query: '{ context }' } };
+
+describe('the context', () => {
+  /** The context as a resolver of one connection sees it. */
+  const contextOf = async (url: string, payload: Record<string, unknown> | undefined): Promise<unknown> => {
+    const client = await ready(url, MODERN, payload);
+    client.send(ask);
+    const { data } = (await client.next())['payload'] as { data: { context: string } };
+    await client.close();
+    return data.context === null ? null : JSON.parse(data.context);
+  };
+
+  it('is a copy of a static value, so that no client sees another’s parameters', async () => {
+    const shared = Object.freeze({ app: 1 });
+    const { url } = await serve({ context: shared });
+    for (const token of ['a', 'b']) {
+      const params = { token };
+      expect(await contextOf(url, params)).toEqual({
+        app: 1,
+        connection_params: params,
+        connectionParams: params,
+      });
+    }
+    expect(shared).toEqual({ app: 1 });
+  });
+
+  it('is what a callable makes of the WebSocket', async () => {
+    const { url } = await serve({
+      context: async (websocket) => ({ protocol: websocket.protocol, path: websocket.request?.url }),
+    });
+    expect(await contextOf(url, undefined)).toEqual({
+      protocol: MODERN,
+      path: '/graphql',
+      connection_params: {},
+      connectionParams: {},
+    });
+  });
+
+  it('is never written to where a callable returns the same object twice', async () => {
+    const same = { app: 1 };
+    const { url } = await serve({ context: () => same });
+    await contextOf(url, { token: 'a' });
+    expect(same).toEqual({ app: 1 });
+  });
+
+  it('keeps prototype and accessors, and gives the hook what resolvers get', async () => {
+    class Session {
+      user = 'ann';
+      get greeting(): string {
+        return `hello ${this.user}`;
+      }
+    }
+    const seen: unknown[] = [];
+    const { url } = await serve({
+      context: () => new Session(),
+      onConnect: ({ context }) => void seen.push(context),
+    });
+    await (await ready(url)).close();
+    expect(seen[0]).toBeInstanceOf(Session);
+    expect((seen[0] as Session).greeting).toBe('hello ann');
+  });
+
+  it('lets the hook add to it', async () => {
+    const { url } = await serve({
+      onConnect: ({ context, connectionParams }) => {
+        Object.assign(context as object, { user: connectionParams['token'] });
+      },
+    });
+    expect(await contextOf(url, { token: 'ann' })).toMatchObject({ user: 'ann' });
+  });
+
+  it('never takes members of the parameters for its own', async () => {
+    const { url } = await serve({ context: { admin: false } });
+    const client = await connect(url);
+    client.send(
+      '{"type":"connection_init","payload":{"__proto__":{"admin":true},"admin":true,"constructor":1}}',
+    );
+    await client.next();
+    client.send(ask);
+    const { data } = (await client.next())['payload'] as { data: { context: string } };
+    expect(JSON.parse(data.context)).toMatchObject({ admin: false });
+    expect(({} as { admin?: boolean }).admin).toBeUndefined();
+  });
+
+  it.each([['a string'], [5], [[1, 2]]])('hands on %j, which has no members to add to', async (context) => {
+    const { url } = await serve({ context: () => context });
+    expect(await contextOf(url, { token: 'a' })).toEqual(context);
+  });
+
+  it('comes from the graphqlHTTP handler, with its limits, rules and masking', async () => {
+    const { schema } = liveSchema();
+    const { server, url } = await listen();
+    const handler = graphqlHTTP(schema, {
+      context: { of: 'handler' },
+      limits: { depth: 2 },
+      formatError: (error) => ({ ...error, extensions: { formatted: true } }),
+    });
+    const subscriptions = attachSubscriptions(server, handler);
+    expect(await contextOf(url, undefined)).toMatchObject({ of: 'handler' });
+    const client = await ready(url);
+    client.send({ ...ask, payload: { query: '{ deep { deep { hello } } }' } });
+    expect(await client.next()).toMatchObject({
+      type: 'error',
+      payload: [{ extensions: { formatted: true } }],
+    });
+    client.send({ ...ask, payload: { query: '{ crashes }' } });
+    expect(await client.next()).toMatchObject({
+      type: 'next',
+      payload: { errors: [{ message: 'Internal server error' }] },
+    });
+    await subscriptions.close();
+    server.close();
+  });
+
+  it('validates a document once for HTTP and sockets together', async () => {
+    const schema = buildSchema('type Query { hello: String }');
+    let validated = 0;
+    const rule = (): object => {
+      validated++;
+      return {};
+    };
+    const handler = graphqlHTTP(schema, { validationRules: [rule] });
+    const { server, url, port } = await listen((req, res) => handler(req, res));
+    const subscriptions = attachSubscriptions(server, handler);
+    await fetch(`http://127.0.0.1:${port}/graphql?query={hello}`, {
+      headers: { 'apollo-require-preflight': '1' },
+    });
+    const client = await ready(url);
+    client.send({ id: 'q', type: 'subscribe', payload: { query: '{hello}' } });
+    await client.until(({ type }) => type === 'complete');
+    expect(validated).toBe(1);
+    await subscriptions.close();
+    server.close();
+    server.closeAllConnections();
+  });
+});
+
+describe('options', () => {
+  it.each([
+    [{ path: 'graphql' }, 'option "path" is "graphql"'],
+    [{ keepalive: 1 }, 'did you mean "keepAlive"?'],
+    [{ maxOperations: 0 }, 'option "maxOperations" is 0'],
+    [{ subscriptionProtocols: ['x'] }, 'option "subscriptionProtocols" is ["x"]'],
+    [{ drop: 'newest' }, 'option "drop" is "newest"'],
+    [{ middleware: 'x' }, 'option "middleware" is "x"'],
+  ])('refuses %j', async (options, message) => {
+    const { server } = await listen();
+    const { schema } = liveSchema();
+    expect(() => attachSubscriptions(server, schema, options as SubscriptionOptions)).toThrow(message);
+    expect(server.listenerCount('upgrade')).toBe(0);
+    server.close();
+  });
+
+  it('refuses what is no server, and what is no schema', async () => {
+    const { server } = await listen();
+    expect(() => attachSubscriptions((() => undefined) as never, liveSchema().schema)).toThrow(
+      'app.listen()',
+    );
+    expect(() => attachSubscriptions(server, {} as never)).toThrow(
+      'a GraphQLSchema or the handler graphqlHTTP made',
+    );
+    server.close();
+  });
+});
+
+describe('close', () => {
+  it('sends everybody away with 1001, returns sources and gives the path back', async () => {
+    const { server, port, url, live, subscriptions } = await serve();
+    const clients = await Promise.all([ready(url), ready(url, LEGACY), connect(url)]);
+    clients[0]?.send(events);
+    await until(() => live.open === 1);
+    await Promise.all([subscriptions.close(), subscriptions.close()]);
+    for (const client of clients) expect((await client.closed).code).toBe(1001);
+    expect(live.open).toBe(0);
+    expect(server.listenerCount('upgrade')).toBe(0);
+    attachSubscriptions(server, liveSchema().schema);
+    expect((await handshake(port, '/graphql')).status).toBe(101);
+  });
+
+  it('spreads its closes over the drain, serves until then, and refuses newcomers with 503', async () => {
+    const { port, url, live, subscriptions } = await serve();
+    const clients = await Promise.all(Array.from({ length: 6 }, () => ready(url)));
+    for (const client of clients) client.send(events);
+    await until(() => live.open === 6);
+    const closing = subscriptions.close({ drain: 300 });
+    expect((await handshake(port, '/graphql')).status).toBe(503);
+    await clients[0]?.closed;
+    const left = live.open;
+    expect(left).toBeGreaterThan(0);
+    live.publish('a', 'last words');
+    await closing;
+    const told = clients.filter(({ heard }) => JSON.stringify(heard).includes('last words'));
+    expect(told).toHaveLength(left);
+    for (const client of clients) expect((await client.closed).code).toBe(1001);
+  });
+
+  it('delivers what was queued before the close', async () => {
+    const { url, live, subscriptions } = await serve();
+    const client = await ready(url);
+    client.send(events);
+    await until(() => live.open === 1);
+    live.publish('a', 'in flight');
+    await new Promise(setImmediate);
+    await subscriptions.close();
+    expect(client.heard.at(-1)).toMatchObject({ payload: { data: { events: 'in flight' } } });
+  });
+
+  it('cuts off those who never answer the close', async () => {
+    const { port, subscriptions } = await serve();
+    const socket = net.connect(port, '127.0.0.1');
+    socket.write(
+      `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${MODERN}\r\n\r\n`,
+    );
+    await once(socket, 'data');
+    socket.on('data', () => undefined).on('error', () => undefined);
+    await Promise.all([subscriptions.close(), once(socket, 'close')]);
+  }, 10_000);
+});
+
+describe('disconnect', () => {
+  it('closes those a predicate picks with 4403, and says how many', async () => {
+    const { url, subscriptions } = await serve();
+    const ann = await ready(url, MODERN, { user: 'ann' });
+    const bob = await ready(url, LEGACY, { user: 'bob' });
+    expect(subscriptions.disconnect(({ connectionParams }) => connectionParams['user'] === 'ann')).toBe(1);
+    expect(await ann.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+    expect(subscriptions.disconnect(({ protocol }) => protocol === 'graphql-ws', 4999, 'é'.repeat(100))).toBe(
+      1,
+    );
+    expect(await bob.closed).toEqual({ code: 4999, reason: 'é'.repeat(61) });
+  });
+});
+
+describe('expiresAt', () => {
+  it.each([
+    ['a Date', () => new Date(Date.now() + 60)],
+    ['milliseconds', () => Date.now() + 60],
+    ['seconds, as in a JWT', () => Date.now() / 1000 + 0.06],
+  ])('closes with 4403 at %s, and is not sent', async (_, moment) => {
+    const { url } = await serve({ keepAlive: 40, onConnect: () => ({ expiresAt: moment() }) });
+    const client = await connect(url);
+    client.send({ type: 'connection_init' });
+    expect(await client.next()).toEqual({ type: 'connection_ack' });
+    expect(await client.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+  });
+});
+
+describe('keepAlive', () => {
+  it('pings, and cuts off who gives no sign of life', async () => {
+    const { url, live, subscriptions } = await serve({ keepAlive: 40 });
+    const alive = await ready(url);
+    const dead = await connect(url, MODERN, { autoPong: false });
+    dead.send({ type: 'connection_init' });
+    await dead.next();
+    dead.send(events);
+    await until(() => live.open === 1);
+    expect((await dead.closed).code).toBe(1006);
+    await until(() => live.open === 0);
+    await once(alive.websocket, 'ping');
+    await once(alive.websocket, 'ping');
+    expect(subscriptions.stats().connections).toBe(1);
+  });
+});
+
+describe('faults of the wire', () => {
+  it.each([
+    ['invalid UTF-8', Buffer.from([0x81, 0x82, 0, 0, 0, 0, 0xff, 0xfe]), 1007],
+    ['an unmasked frame', Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002],
+  ])('answers %s with its own code and returns sources', async (_, bytes, code) => {
+    const { url, live } = await serve();
+    const client = await ready(url);
+    client.send(events);
+    await until(() => live.open === 1);
+    (client.websocket as unknown as { _socket: net.Socket })._socket.write(bytes);
+    expect((await client.closed).code).toBe(code);
+    await until(() => live.open === 0);
+  });
+
+  it('does not mind a socket that was closed before it was handed over', () => {
+    const { schema } = liveSchema();
+    const handler = graphqlHTTP(schema);
+    const websocket = { readyState: 3, protocol: MODERN, extensions: '', on: () => undefined };
+    expect(() => handler.websocketHandler(websocket as never, {} as never)).not.toThrow();
+    expect(createWebsocketHandler).toBeInstanceOf(Function);
+  });
+
+  it('leaves nothing behind after many connections', async () => {
+    const { url, live, subscriptions } = await serve({ share: () => 'all' });
+    for (let round = 0; round < 10; round++) {
+      const clients = await Promise.all(Array.from({ length: 30 }, () => ready(url)));
+      for (const client of clients) client.send(events);
+      await until(() => subscriptions.stats().operations === 30);
+      for (const [index, client] of clients.entries()) {
+        if (index % 2 === 0) client.websocket.terminate();
+        else client.websocket.close();
+      }
+      await Promise.all(clients.map(({ closed }) => closed));
+      await until(() => subscriptions.stats().connections === 0);
+    }
+    expect(live.opened).toBeLessThan(11);
+    await subscriptions.close();
+    expect(subscriptions.stats()).toEqual({
+      connections: 0,
+      operations: 0,
+      sources: 0,
+      unreleased: 0,
+      groups: 0,
+    });
+    expect(live.open).toBe(0);
+  });
+});
+
+describe('a hook that answers late', () => {
+  it('accepts nobody who has left meanwhile', async () => {
+    let answer: () => void = () => undefined;
+    const { url, subscriptions, live } = await serve({
+      onConnect: () =>
+        new Promise((_, reject) => {
+          answer = () => reject(new GraphQLError('late'));
+        }),
+    });
+    const client = await connect(url, LEGACY);
+    client.send({ type: 'connection_init' });
+    client.send({ ...events, type: 'start' });
+    await client.silence();
+    await client.close();
+    await until(() => subscriptions.stats().connections === 0);
+    answer();
+    await new Promise(setImmediate);
+    expect(live.calls).toEqual({});
+  });
+});

@@ -1,0 +1,361 @@
+import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
+import { type Served, serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+const EVENTS = 'subscription($topic: String!) { events(topic: $topic) }';
+const events = (id: string, topic = 'a', type = 'subscribe'): object => ({
+  id,
+  type,
+  payload: { query: EVENTS, variables: { topic } },
+});
+const quiet = { keepAlive: 0, share: () => 'all' };
+
+/** The events a client has heard, under one id. */
+const heard = (client: RawClient, id: string): unknown[] =>
+  client.heard
+    .filter((message) => message['id'] === id && (message['type'] === 'next' || message['type'] === 'data'))
+    .map(({ payload }) => (payload as { data: { events: unknown } }).data.events);
+
+async function fleet(served: Served, count: number): Promise<RawClient[]> {
+  const clients = await Promise.all(Array.from({ length: count }, () => ready(served.url)));
+  for (const [index, client] of clients.entries()) client.send(events(`client ${index}`));
+  await until(() => served.subscriptions.stats().operations === count);
+  await until(() => served.live.open > 0);
+  return clients;
+}
+
+describe('shared subscriptions', () => {
+  it('have one source and one execution, and each its own id, in both protocols', async () => {
+    const served = await serve(quiet);
+    const clients = await fleet(served, 20);
+    const legacy = await ready(served.url, LEGACY);
+    legacy.send(events('l', 'a', 'start'));
+    await until(() => served.subscriptions.stats().operations === 21);
+    expect(served.subscriptions.stats()).toMatchObject({ groups: 1, sources: 1 });
+    for (let i = 0; i < 50; i++) served.live.publish('a', `event ${i} ü`);
+    const all = Array.from({ length: 50 }, (_, i) => `event ${i} ü`);
+    for (const [index, client] of clients.entries()) {
+      await until(() => client.heard.length === 51);
+      expect(heard(client, `client ${index}`)).toEqual(all);
+    }
+    await until(() => legacy.heard.length === 51);
+    expect(heard(legacy, 'l')).toEqual(all);
+    expect(served.live.calls).toEqual({ 'subscribe events': 1, events: 50 });
+  });
+
+  it.each([
+    ['no key', {}, 2],
+    ['undefined', { share: () => undefined }, 2],
+    ['null', { share: () => null }, 2],
+    ['one key', { share: () => 1 }, 1],
+    [
+      'keys of each user',
+      { share: (context: { connection_params: { user: string } }) => context.connection_params.user },
+      2,
+    ],
+  ])('need a key: %s', async (_, options, sources) => {
+    const served = await serve(options as never);
+    for (const user of ['ann', 'bob']) (await ready(served.url, MODERN, { user })).send(events('1'));
+    await until(() => served.live.opened === sources && served.subscriptions.stats().operations === 2);
+    expect(served.live.open).toBe(sources);
+  });
+
+  it.each([
+    ['other variables', { variables: { topic: 'b' } }, 2],
+    [
+      'another order of variables',
+      {
+        query: 'subscription($topic: String!, $x: Boolean!) { events(topic: $topic, tag: $x) }',
+        variables: { x: true, topic: 'a' },
+      },
+      2,
+    ],
+    ['another text', { query: `${EVENTS} ` }, 2],
+    ['an operation name', { query: EVENTS.replace('subscription', 'subscription A'), operationName: 'A' }, 2],
+    ['the same', {}, 1],
+  ])('are equal in everything: %s', async (_, more, sources) => {
+    const served = await serve(quiet);
+    const client = await ready(served.url);
+    client.send(events('1'));
+    client.send({
+      id: '2',
+      type: 'subscribe',
+      payload: { query: EVENTS, variables: { topic: 'a' }, ...more },
+    });
+    await until(() => served.subscriptions.stats().operations === 2 && served.live.open === sources);
+    expect(served.live.opened).toBe(sources);
+  });
+
+  it('know variables apart from their order', async () => {
+    const served = await serve(quiet);
+    const query = 'subscription($topic: String!, $x: Boolean!) { events(topic: $topic, tag: $x) }';
+    const client = await ready(served.url);
+    client.send({ id: '1', type: 'subscribe', payload: { query, variables: { topic: 'a', x: true } } });
+    client.send({ id: '2', type: 'subscribe', payload: { query, variables: { x: true, topic: 'a' } } });
+    await until(() => served.subscriptions.stats().operations === 2 && served.live.open === 1);
+    expect(served.subscriptions.stats().groups).toBe(1);
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('secret');
+      },
+    ],
+    ['answers an object', () => ({})],
+  ])('fail alone when the key function %s', async (_, share) => {
+    const served = await serve({ share: share as never });
+    const client = await ready(served.url);
+    client.send(events('1'));
+    expect(await client.next()).toMatchObject({
+      id: '1',
+      type: 'error',
+      payload: [{ message: 'Internal server error' }],
+    });
+    client.send({ id: '2', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await client.next()).toMatchObject({ id: '2', type: 'next' });
+  });
+
+  it('go on when the first member leaves, and join in the middle of a stream', async () => {
+    const served = await serve(quiet);
+    const [first, second] = (await fleet(served, 2)) as [RawClient, RawClient];
+    served.live.publish('a', 1);
+    await second.next();
+    first.websocket.terminate();
+    await until(() => served.subscriptions.stats().operations === 1);
+    const third = await ready(served.url);
+    third.send(events('third'));
+    await until(() => served.subscriptions.stats().operations === 2);
+    served.live.publish('a', 2);
+    await third.next();
+    expect(heard(third, 'third')).toEqual(['2']);
+    await until(() => heard(second, 'client 1').length === 2);
+    expect(heard(second, 'client 1')).toEqual(['1', '2']);
+  });
+
+  it('silence nobody while others come and go', async () => {
+    const served = await serve(quiet);
+    const [stays] = (await fleet(served, 1)) as [RawClient];
+    for (let i = 0; i < 40; i++) {
+      const passing = await ready(served.url);
+      passing.send(events('passing'));
+      served.live.publish('a', i);
+      if (i % 2 === 0) passing.send({ id: 'passing', type: 'complete' });
+      else passing.websocket.terminate();
+    }
+    await until(() => heard(stays, 'client 0').length === 40);
+    expect(heard(stays, 'client 0')).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
+    expect(served.live.opened).toBe(1);
+  });
+
+  it('keep their source for a moment after the last has left, then return it', async () => {
+    const served = await serve(quiet);
+    const [first] = (await fleet(served, 1)) as [RawClient];
+    first.websocket.terminate();
+    await until(() => served.subscriptions.stats().connections === 0);
+    expect(served.live.open).toBe(1);
+    const back = await ready(served.url);
+    back.send(events('back'));
+    await until(() => served.subscriptions.stats().operations === 1);
+    served.live.publish('a', 'still the same source');
+    await back.next();
+    expect(served.live.opened).toBe(1);
+    await back.close();
+    await until(() => served.live.open === 0);
+    expect(served.subscriptions.stats()).toMatchObject({ groups: 0, sources: 0, unreleased: 0 });
+  });
+
+  it.each([
+    ['complete', undefined],
+    ['error', new Error('secret')],
+  ])('end together with %s, after their last events, and begin afresh', async (type, error) => {
+    const served = await serve(quiet);
+    const clients = await fleet(served, 5);
+    served.live.publish('a', 'last');
+    await new Promise(setImmediate);
+    served.live.end('a', error);
+    for (const client of clients) {
+      const messages = await client.until((message) => message['type'] === type);
+      expect(messages.map((message) => message['type'])).toEqual(['next', type]);
+      expect(JSON.stringify(messages)).not.toContain('secret');
+    }
+    expect(served.subscriptions.stats()).toMatchObject({ groups: 0, operations: 0 });
+    clients[0]?.send(events('client 0'));
+    await until(() => served.live.opened === 2);
+  });
+
+  it('tell all who wait when the source cannot be opened', async () => {
+    const served = await serve(quiet);
+    const clients = await Promise.all([ready(served.url), ready(served.url)]);
+    const message = { id: '1', type: 'subscribe', payload: { query: 'subscription { broken }' } };
+    for (const client of clients) client.send(message);
+    for (const client of clients) expect(await client.next()).toMatchObject({ type: 'error' });
+    expect(served.subscriptions.stats().groups).toBe(0);
+  });
+
+  it('keep each socket’s order among shared, private and protocol messages', async () => {
+    const served = await serve({
+      ...quiet,
+      share: (_: never, { variables }) => (variables?.['topic'] === 'shared' ? 'all' : null),
+    });
+    const client = await ready(served.url);
+    for (const topic of ['shared', 'private']) client.send(events(topic, topic));
+    client.send(events('shared too', 'shared'));
+    await until(() => served.live.open === 2 && served.subscriptions.stats().operations === 3);
+    for (let i = 0; i < 60; i++) {
+      served.live.publish('shared', i);
+      served.live.publish('private', i);
+      if (i % 7 === 0) client.send({ type: 'ping', payload: { i } });
+      if (i % 5 === 0) client.send({ id: `q${i}`, type: 'subscribe', payload: { query: '{ hello }' } });
+      if (i % 11 === 0) await new Promise((resolve) => setTimeout(resolve, 2));
+    }
+    served.live.end('private');
+    const numbers = Array.from({ length: 60 }, (_, i) => String(i));
+    await until(() => heard(client, 'shared').length === 60 && heard(client, 'shared too').length === 60);
+    await client.silence();
+    for (const id of ['shared', 'private', 'shared too']) expect(heard(client, id)).toEqual(numbers);
+    const pongs = client.heard.filter(({ type }) => type === 'pong');
+    expect(pongs.map(({ payload }) => (payload as { i: number }).i)).toEqual([
+      0, 7, 14, 21, 28, 35, 42, 49, 56,
+    ]);
+    const last = client.heard.findLastIndex(({ id, type }) => id === 'private' && type === 'next');
+    const complete = client.heard.findIndex(({ id, type }) => id === 'private' && type === 'complete');
+    expect(complete).toBeGreaterThan(last);
+    for (let i = 0; i < 60; i += 5) {
+      expect(client.heard.filter(({ id }) => id === `q${i}`).map(({ type }) => type)).toEqual([
+        'next',
+        'complete',
+      ]);
+    }
+  });
+
+  it.each([[false], [true]])(
+    'arrive whole at every size of frame, compressed: %s',
+    async (perMessageDeflate) => {
+      const served = await serve({ ...quiet, perMessageDeflate, maxBufferedBytes: 8 * 1024 * 1024 });
+      const client = await connect(served.url, MODERN, { perMessageDeflate });
+      expect(client.websocket.extensions).toBe(perMessageDeflate ? 'permessage-deflate' : '');
+      client.send({ type: 'connection_init' });
+      await client.next();
+      client.send(events('1'));
+      client.send(events('2'));
+      await until(() => served.live.open === 1 && served.subscriptions.stats().operations === 2);
+      const sizes = [
+        0, 1, 30, 50, 51, 52, 53, 60, 100, 4000, 4096, 5000, 65_400, 65_500, 65_535, 70_000, 300_000,
+      ];
+      const values = sizes.map((size) => 'ü'.repeat(size >> 1).padEnd(size, 'x'));
+      for (const value of values) served.live.publish('a', value);
+      await until(() => heard(client, '2').length === values.length);
+      expect(heard(client, '1')).toEqual(values);
+      expect(heard(client, '2')).toEqual(values);
+    },
+  );
+});
+
+describe('coalesced writes', () => {
+  it('put a burst for one socket into one write', async () => {
+    const served = await serve(quiet);
+    const [client] = (await fleet(served, 1)) as [RawClient];
+    client.send(events('second', 'b'));
+    await until(() => served.live.open === 2);
+    const raw = (client.websocket as unknown as { _socket: NodeJS.EventEmitter })._socket;
+    let packets = 0;
+    raw.on('data', () => packets++);
+    for (let i = 0; i < 8; i++) {
+      served.live.publish('a', i);
+      served.live.publish('b', i);
+    }
+    await until(() => client.heard.length === 17);
+    expect(packets).toBe(1);
+  });
+});
+
+describe('slow readers', () => {
+  const MIB = 1024 * 1024;
+  /** Stops reading from the wire. */
+  const stall = (client: RawClient): void => client.websocket.pause();
+
+  it('are closed with 1013 at the limit, and harm nobody else', async () => {
+    const served = await serve({ ...quiet, maxBufferedBytes: MIB });
+    const clients = await fleet(served, 4);
+    const [slow, ...good] = clients as [RawClient, ...RawClient[]];
+    stall(slow);
+    const blob = 'x'.repeat(256 * 1024);
+    let sent = 0;
+    while (served.subscriptions.stats().operations === 4) {
+      served.live.publish('a', `${sent++}${blob}`);
+      await until(() => good.every((client) => client.heard.length === sent + 1));
+    }
+    expect(sent).toBeLessThan(200);
+    slow.websocket.resume();
+    expect(await slow.closed).toEqual({ code: 1013, reason: 'Too slow a reader' });
+    for (const [index, client] of good.entries()) {
+      expect(heard(client, `client ${index + 1}`).map((text) => Number.parseInt(text as string, 10))).toEqual(
+        Array.from({ length: sent }, (_, i) => i),
+      );
+    }
+  });
+
+  it('lose their oldest events instead, by choice', async () => {
+    const served = await serve({ ...quiet, drop: 'oldest', maxBufferedBytes: MIB });
+    const clients = await fleet(served, 2);
+    const [slow, good] = clients as [RawClient, RawClient];
+    stall(slow);
+    const blob = 'x'.repeat(256 * 1024);
+    for (let sent = 0; sent < 80; sent++) {
+      served.live.publish('a', `${sent} ${blob}`);
+      await until(() => good.heard.length === sent + 2);
+    }
+    slow.websocket.resume();
+    const numbers = (): number[] =>
+      heard(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
+    await until(() => numbers().includes(79));
+    expect(numbers()).toEqual(numbers().toSorted((a, b) => a - b));
+    expect(numbers().length).toBeLessThan(80);
+    slow.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    await slow.until(({ id, type }) => id === 'q' && type === 'complete');
+  });
+
+  it('hold up a private source for a while, and lose nothing when they go on', async () => {
+    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const client = await ready(served.url);
+    stall(client);
+    client.send({
+      id: 'b',
+      type: 'subscribe',
+      payload: { query: 'subscription { blobs(count: 200, bytes: 65536) }' },
+    });
+    await until(() => served.live.open === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(served.live.open).toBe(1);
+    expect(served.live.calls['blobs']).toBeLessThan(200);
+    client.websocket.resume();
+    const messages = await client.until(({ type }) => type === 'complete');
+    expect(messages).toHaveLength(201);
+  });
+
+  it('that flood us with pings are bounded too', async () => {
+    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const client = await ready(served.url);
+    stall(client);
+    const payload = { x: 'x'.repeat(512 * 1024) };
+    for (let i = 0; i < 60; i++) client.send({ type: 'ping', payload });
+    await until(
+      () => served.subscriptions.stats().connections === 0 || client.websocket.bufferedAmount === 0,
+    );
+    client.websocket.resume();
+    expect((await client.closed).code).toBe(1013);
+  });
+
+  it('do not suffer for one large event', async () => {
+    const served = await serve({ ...quiet, maxBufferedBytes: 1024 });
+    const [client] = (await fleet(served, 1)) as [RawClient];
+    served.live.publish('a', 'x'.repeat(3 * MIB));
+    await client.next();
+    served.live.publish('a', 'next');
+    await client.next();
+    expect(heard(client, 'client 0')).toHaveLength(2);
+  });
+});
