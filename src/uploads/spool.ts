@@ -10,7 +10,7 @@ export interface SpoolSettings {
 }
 
 /** Unwritten bytes beyond which the sender is asked to wait. */
-const HIGH_WATER = 1024 * 1024;
+const HIGH_WATER = 512 * 1024;
 /** Pieces kept in memory; a body that trickles in costs more for its Buffers than for its bytes. */
 const MAX_PIECES = 256;
 

@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { graphqlHTTP } from 'espalier';
+import { createSchema } from './api.ts';
+import { startServer, type TestServer } from './server.ts';
+
+const run = promisify(execFile);
+
+describe('clients of the specification upload without a header of ours', () => {
+  let server: TestServer;
+  beforeAll(async () => {
+    server = await startServer(graphqlHTTP(createSchema([])));
+  });
+  afterAll(() => server[Symbol.asyncDispose]());
+
+  it.each(['apollo-upload-client', 'urql', 'FormData', 'curl'])('%s', async (name) => {
+    const { stdout } = await run(process.execPath, [join(__dirname, 'clients.mjs'), name, server.url]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      one: { filename: 'a.txt', text: 'first' },
+      many: [{ text: 'second' }, { text: 'first' }],
+    });
+  });
+});
