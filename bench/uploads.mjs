@@ -111,7 +111,12 @@ async function yoga() {
     for await (const chunk of file.stream()) bytes += chunk.length;
     return bytes;
   });
-  const app = createYoga({ schema, graphqlEndpoint: '/graphql', logging: false, maxRequestBodySize: 2 ** 31 });
+  const app = createYoga({
+    schema,
+    graphqlEndpoint: '/graphql',
+    logging: false,
+    maxRequestBodySize: 2 ** 31,
+  });
   return express().use('/graphql', app);
 }
 

@@ -1,0 +1,129 @@
+import { once } from 'node:events';
+import { graphqlHTTP } from 'espalier';
+import { type Browser, chromium, type Page } from 'playwright-core';
+import { createSchema, ONE, type Seen } from './uploads/api.ts';
+import { startServer, type TestServer } from './uploads/server.ts';
+
+jest.setTimeout(20_000);
+
+const seen: Seen = [];
+const answers: string[] = [];
+let browser: Browser;
+let page: Page;
+let server: TestServer;
+
+beforeAll(async () => {
+  browser = await chromium.launch({
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--host-resolver-rules=MAP evil.test 127.0.0.1, MAP api.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  });
+  const handle = graphqlHTTP(createSchema(seen));
+  server = await startServer((req, res) => {
+    if (req.url !== '/graphql') {
+      res.setHeader('content-type', 'text/html').end('<!doctype html><title>a page</title>');
+      return;
+    }
+    res.once('finish', () => {
+      answers.push(`${req.headers['sec-fetch-site'] ?? 'no metadata'} ${res.statusCode}`);
+      server.server.emit('answered');
+    });
+    handle(req, res);
+  });
+});
+afterAll(async () => {
+  await browser.close();
+  await server[Symbol.asyncDispose]();
+});
+beforeEach(async () => {
+  seen.length = 0;
+  answers.length = 0;
+  page = await browser.newPage();
+});
+afterEach(() => page.close());
+
+/** Sends an upload from the page's own code, in one of the ways that need no preflight. */
+function send(url: string, way: 'form' | 'fetch' | 'own'): Promise<unknown> {
+  return page.evaluate(
+    async ([target, kind, query]) => {
+      const file = new File(['content'], 'photo.png', { type: 'image/png' });
+      const fields = {
+        operations: JSON.stringify({ query, variables: { file: null } }),
+        map: '{"0":["variables.file"]}',
+      };
+      if (kind !== 'form') {
+        const body = new FormData();
+        for (const [name, value] of Object.entries(fields)) body.append(name, value);
+        body.append('0', file);
+        if (kind === 'fetch')
+          return fetch(target, { method: 'POST', mode: 'no-cors', credentials: 'include', body }).then(
+            () => undefined,
+          );
+        return (await fetch(target, { method: 'POST', body })).json();
+      }
+      const form = document.createElement('form');
+      Object.assign(form, {
+        method: 'post',
+        enctype: 'multipart/form-data',
+        action: target,
+        target: 'frame',
+      });
+      for (const [name, value] of Object.entries(fields))
+        form.append(Object.assign(document.createElement('input'), { name, value }));
+      const chosen = new DataTransfer();
+      chosen.items.add(file);
+      form.append(
+        Object.assign(document.createElement('input'), { type: 'file', name: '0', files: chosen.files }),
+      );
+      document.body.append(Object.assign(document.createElement('iframe'), { name: 'frame' }), form);
+      form.submit();
+      return undefined;
+    },
+    [url, way, ONE] as const,
+  );
+}
+
+describe('in Chromium, a page of another site', () => {
+  // Browsers send fetch metadata only to addresses they trust, and an Origin to all.
+  it.each([
+    ['form', '127.0.0.1', 'cross-site 403'],
+    ['fetch', '127.0.0.1', 'cross-site 403'],
+    ['form', 'api.test', 'no metadata 403'],
+    ['fetch', 'api.test', 'no metadata 403'],
+  ] as const)('cannot upload by %s to %s', async (way, host, expected) => {
+    await page.goto(`http://evil.test:${server.port}/`);
+    const answered = once(server.server, 'answered');
+    await send(`http://${host}:${server.port}/graphql`, way);
+    await answered;
+    expect(answers).toEqual([expected]);
+    expect(seen).toEqual([]);
+  });
+});
+
+describe('in Chromium, the own page', () => {
+  it.each([['127.0.0.1'], ['api.test']])('uploads with fetch and FormData, on %s', async (host) => {
+    await page.goto(`http://${host}:${server.port}/`);
+    const answer = await send(`http://${host}:${server.port}/graphql`, 'own');
+    expect(answer).toMatchObject({
+      data: { one: { filename: 'photo.png', mimetype: 'image/png', text: 'content' } },
+    });
+  });
+
+  it('uploads by a plain form', async () => {
+    await page.goto(`http://127.0.0.1:${server.port}/`);
+    const answered = once(server.server, 'answered');
+    await send(`http://127.0.0.1:${server.port}/graphql`, 'form');
+    await answered;
+    expect(answers).toEqual(['same-origin 200']);
+    expect(seen).toHaveLength(1);
+  });
+});
