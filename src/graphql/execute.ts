@@ -1,4 +1,4 @@
-import { type ExecutionArgs, type ExecutionResult, execute, versionInfo } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, execute, type GraphQLError, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Engine, EngineSettings, ExecutionInputs, Outcome, PreparedOperation } from './contract.ts';
@@ -46,12 +46,18 @@ export function executionArgs(
   } as ExecutionArgs;
 }
 
+const NONE: readonly GraphQLError[] = [];
+
 /** A result of graphql-js as an outcome; `errors` come first, as the specification advises. */
 export function toOutcome(result: ExecutionResult, settings: EngineSettings): Outcome {
-  const errors = result.errors ?? [];
-  if (errors.length === 0) return { kind: 'data', body: JSON.stringify(result), errors };
+  if (result.errors === undefined || result.errors.length === 0) {
+    return { kind: 'data', body: JSON.stringify(result), errors: NONE };
+  }
+  const refused = !('data' in result);
+  // graphql-js says once more, with an error of its own, that coercion has stopped.
+  const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
   const body = JSON.stringify({ ...result, errors: settings.formatErrors(errors) });
-  return { kind: 'data' in result ? 'partial' : 'refused', body, errors };
+  return { kind: refused ? 'refused' : 'partial', body, errors };
 }
 
 /** True for a promise, native or not. */

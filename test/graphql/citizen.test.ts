@@ -1,0 +1,390 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, createServer as createHttp2 } from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import type { ErrorRequestHandler } from 'express';
+import {
+  buildSchema,
+  GraphQLError,
+  GraphQLInt,
+  GraphQLObjectType,
+  type GraphQLResolveInfo,
+  GraphQLSchema,
+  GraphQLString,
+  versionInfo,
+} from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { eachExpress } from '../express.ts';
+import { post, run, wire } from './server.ts';
+
+const schema = buildSchema(
+  'type Query { hello: String secret: String own: String null: String! } type Mutation { add: Int }',
+);
+const rootValue = {
+  hello: 'world',
+  secret: () => {
+    throw new Error('password is hunter2');
+  },
+  own: () => {
+    throw new GraphQLError('not yours', {
+      extensions: { code: 'FORBIDDEN', http: { status: 403, headers: { 'x-why': 'because' } } },
+    });
+  },
+};
+const bug = (): never => {
+  throw new Error('a bug');
+};
+
+eachExpress((express) => {
+  const failures: unknown[] = [];
+  const remember: ErrorRequestHandler = (error, _req, res, _next) => {
+    failures.push(error);
+    res.status(500).send('handled by the application');
+  };
+  const serve = (options: GraphQLOptions = {}, source: Parameters<typeof graphqlHTTP>[0] = schema) =>
+    express()
+      .use('/graphql', graphqlHTTP(source, { graphiql: false, rootValue, ...options }))
+      .use(remember);
+  const ask = (app: ReturnType<typeof serve>, query = '{ hello }') =>
+    request(app).post('/graphql').send({ query });
+  beforeEach(() => failures.splice(0));
+
+  describe('a bug of the application', () => {
+    it.each([
+      ['in the context', { context: bug }],
+      ['in an async context', { context: async () => bug() }],
+      ['in the root value', { rootValue: bug }],
+      ['in the introspection switch', { introspection: bug }],
+      ['in formatError', { formatError: bug }],
+      ['in the engine', { engine: bug }],
+      ['in a validation rule', { validationRules: [bug] }],
+    ] as [string, GraphQLOptions][])(
+      '%s reaches the error handlers, once and before the head',
+      async (_where, options) => {
+        const query =
+          'introspection' in options
+            ? '{ __schema { queryType { name } } }'
+            : 'formatError' in options
+              ? '{ secret }'
+              : '{ hello }';
+        await ask(serve(options), query).expect(500, 'handled by the application');
+        expect(failures).toEqual([expect.objectContaining({ message: 'a bug' })]);
+      },
+    );
+
+    it('in the function that gives the schema reaches them too', async () => {
+      await ask(serve({}, bug)).expect(500);
+      await ask(serve({}, async () => bug())).expect(500);
+      await ask(serve({}, () => ({}) as GraphQLSchema)).expect(500);
+      expect(failures).toHaveLength(3);
+      expect(failures[2]).toMatchObject({
+        message: expect.stringMatching(/the schema is {}; accepted: a GraphQLSchema/),
+      });
+    });
+  });
+
+  it('answers a GraphQLError of the context as a client’s error', async () => {
+    const context = () => {
+      throw new GraphQLError('Who are you?', {
+        extensions: { http: { status: 401, headers: { 'www-authenticate': 'Bearer' } } },
+      });
+    };
+    await ask(serve({ context }))
+      .expect(401, { errors: [{ message: 'Who are you?' }] })
+      .expect('www-authenticate', 'Bearer');
+    expect(failures).toEqual([]);
+  });
+
+  it('is mounted on its own path, and leaves what lies below to others', async () => {
+    const app = express().use('/graphql', graphqlHTTP(schema, { rootValue }));
+    app.use((_req, res) => void res.status(404).send('mine'));
+    await request(app).get('/graphql?query={hello}').expect(200);
+    await request(app).get('/graphql/?query={hello}').expect(200);
+    await request(app).get('/graphql/other?query={hello}').expect(404, 'mine');
+  });
+
+  it('may hang on an exact route, and deep in routers', async () => {
+    const router = express.Router().use('/graphql', graphqlHTTP(schema, { rootValue }));
+    const app = express().use('/api', router);
+    app.all('/exact', graphqlHTTP(schema, { rootValue }));
+    await request(app).get('/api/graphql?query={hello}').expect(200);
+    await request(app).get('/exact?query={hello}').expect(200);
+  });
+
+  it('does nothing when something else has answered', async () => {
+    const app = express();
+    app.use((_req, res, next) => {
+      res.send('early');
+      next();
+    });
+    app.use('/graphql', graphqlHTTP(schema, { rootValue })).use(remember);
+    await ask(app).expect(200, 'early');
+    expect(failures).toEqual([]);
+  });
+
+  it('runs twice in one process with different schemas', async () => {
+    const app = express();
+    for (const [path, value] of [
+      ['/a', 'A'],
+      ['/b', 'B'],
+    ] as const)
+      app.use(path, graphqlHTTP(schema, { rootValue: { hello: value } }));
+    await request(app)
+      .post('/a')
+      .send({ query: '{ hello }' })
+      .expect(200, { data: { hello: 'A' } });
+    await request(app)
+      .post('/b')
+      .send({ query: '{ hello }' })
+      .expect(200, { data: { hello: 'B' } });
+  });
+
+  describe('the context', () => {
+    const user = new GraphQLSchema({
+      query: new GraphQLObjectType({
+        name: 'Query',
+        fields: {
+          user: { type: GraphQLString, resolve: (_source, _args, context) => context?.user ?? 'none' },
+        },
+      }),
+    });
+    const userOf = async (options: GraphQLOptions) => {
+      const app = express();
+      app.use((req, _res, next) => {
+        Object.assign(req, { state: { user: 'from state' } });
+        next();
+      });
+      app.use('/graphql', graphqlHTTP(user, options));
+      return (await request(app).post('/graphql').set('x-user', 'Ada').send({ query: '{ user }' })).body.data
+        .user;
+    };
+
+    it('is a value', async () => expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
+    it('is nothing by default', async () => expect(await userOf({})).toBe('none'));
+    it('is made of the request', async () =>
+      expect(await userOf({ context: (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
+    it('is made of the request later', async () =>
+      expect(await userOf({ context: async (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
+    it('reads the state that middlewares left', async () =>
+      expect(await userOf({ context: (req) => ({ user: req.state['user'] }) })).toBe('from state'));
+    it('is not made for a document that will not run', async () => {
+      let made = 0;
+      await ask(serve({ context: () => ++made }), '{ nope }');
+      expect(made).toBe(0);
+    });
+    it('has a state to write to where nobody left one', async () => {
+      const app = serve({
+        context: (req) => Object.assign(req.state, { seen: true }),
+        rootValue: (req) => ({ hello: JSON.stringify(req.state) }),
+      });
+      await ask(app).expect(200, { data: { hello: '{"seen":true}' } });
+    });
+  });
+
+  describe('errors', () => {
+    it('of resolvers are masked, those made for clients are not', async () => {
+      const { body } = await ask(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
+      expect(body.errors.map(({ message, extensions }: GraphQLError) => [message, extensions])).toEqual([
+        ['Internal server error', undefined],
+        ['not yours', { code: 'FORBIDDEN' }],
+      ]);
+      expect(body.errors[0]).toMatchObject({ path: ['secret'], locations: [{ line: 1, column: 3 }] });
+      expect(body.data).toEqual({ secret: null, own: null });
+    });
+
+    it('pass formatError last, with the original, those of the protocol too', async () => {
+      const seen: unknown[] = [];
+      const app = serve({
+        formatError: (formatted, error) => {
+          seen.push(error.originalError?.message ?? error.message);
+          return { ...formatted, extensions: { ...formatted.extensions, id: seen.length } };
+        },
+      });
+      const { body } = await ask(app, '{ secret }');
+      expect(body.errors[0]).toMatchObject({ message: 'Internal server error', extensions: { id: 1 } });
+      const malformed = await request(app)
+        .post('/graphql')
+        .set('content-type', 'application/json')
+        .send('{')
+        .expect(400);
+      expect(malformed.body.errors[0].extensions).toEqual({ code: 'BAD_JSON', id: 2 });
+      expect(seen).toEqual(['password is hunter2', 'The request body is not valid JSON']);
+    });
+
+    it('never carry a stack, whatever the environment', async () => {
+      for (const query of ['{ secret }', '{ null }', '{', '{ nope }']) {
+        expect((await ask(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
+      }
+    });
+
+    it('suggest names in development only', async () => {
+      const { NODE_ENV } = process.env;
+      expect((await ask(serve(), '{ helo }')).text).toMatch(/Did you mean/);
+      expect((await ask(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
+      process.env['NODE_ENV'] = 'production';
+      const production = serve();
+      process.env['NODE_ENV'] = NODE_ENV;
+      expect((await ask(production, '{ helo }')).text).not.toMatch(/Did you mean/);
+    });
+  });
+
+  it('switches introspection off, for some requests too', async () => {
+    const query = '{ __schema { queryType { name } } }';
+    const { body } = await ask(serve({ introspection: false }), query);
+    expect(body.errors[0].extensions.code).toBe('INTROSPECTION_OFF');
+    await ask(serve({ introspection: false }), '{ __typename }').expect(200, {
+      data: { __typename: 'Query' },
+    });
+    const some = serve({ introspection: (req) => req.headers['x-staff'] === 'yes' });
+    expect((await ask(some, query)).body.data).toBeUndefined();
+    expect((await ask(some, query).set('x-staff', 'yes')).body.data).toBeDefined();
+    expect((await ask(some, query)).body.data).toBeUndefined();
+  });
+
+  it('takes rules, resolvers and an engine of the application', async () => {
+    const rule: NonNullable<GraphQLOptions['validationRules']>[number] = (context) => ({
+      Field: (node) => context.reportError(new GraphQLError(`no ${node.name.value} today`)),
+    });
+    expect((await ask(serve({ validationRules: [rule] }))).body.errors[0].message).toBe('no hello today');
+    const fieldResolver = (_source: unknown, _args: unknown, _context: unknown, info: GraphQLResolveInfo) =>
+      info.fieldName;
+    expect((await ask(serve({ fieldResolver }))).body.data.hello).toBe('hello');
+    const engine = async () => ({ data: { hello: 'engine' } });
+    expect((await ask(serve({ engine }))).body.data.hello).toBe('engine');
+  });
+
+  it('gets its schema from a function of the request', async () => {
+    const other = buildSchema('type Query { other: String }');
+    const app = serve({ rootValue: { hello: 'a', other: 'b' } }, async (req) =>
+      req.headers['x-other'] ? other : schema,
+    );
+    await ask(app).expect(200, { data: { hello: 'a' } });
+    await ask(app, '{ other }')
+      .set('x-other', '1')
+      .expect(200, { data: { other: 'b' } });
+    expect((await ask(app, '{ other }')).body.errors).toHaveLength(1);
+  });
+});
+
+describe('making the middleware', () => {
+  it.each([
+    [undefined, /the schema is undefined; accepted: a GraphQLSchema/],
+    ['type Query', /the schema is "type Query"/],
+    [new GraphQLSchema({}), /Query root type must be provided/],
+  ])('from %s throws', (value, message) => {
+    expect(() => graphqlHTTP(value as GraphQLSchema)).toThrow(message);
+  });
+
+  it.each([
+    [{ methods: [] }, /methods/],
+    [{ methods: ['PUT'] }, /"methods" is \["PUT"\]/],
+    [{ getMutations: 'yes' }, /'guarded', true or false/],
+    [{ trustedOrigins: ['example.com'] }, /https:\/\/app.example.com/],
+    [{ statusCodes: 'strict' }, /'legacy' or 'draft'/],
+    [{ contxt: {} }, /did you mean "context"/],
+    [{ limits: 7 }, /limits/],
+  ])('with %j throws', (options, message) => {
+    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
+    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(TypeError);
+  });
+});
+
+describe('without Express', () => {
+  it('answers a bug with a masked 500', async () => {
+    const { url, close } = await run(graphqlHTTP(schema, { context: bug }));
+    const response = await fetch(`${url}?query={hello}`);
+    expect([response.status, await response.json()]).toEqual([
+      500,
+      { errors: [{ message: 'Internal server error' }] },
+    ]);
+    await close();
+  });
+
+  it('speaks HTTP/2 by the compatibility API', async () => {
+    const handler = graphqlHTTP(schema, { rootValue });
+    const server = createHttp2((req, res) => handler(req as never, res as never));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const ask = async (headers: Record<string, string>, body?: string) => {
+      const stream = client.request(headers);
+      stream.end(body);
+      let text = '';
+      const [head] = await once(stream, 'response');
+      for await (const chunk of stream) text += chunk;
+      return [head[':status'], JSON.parse(text)];
+    };
+    const json = { ':method': 'POST', ':path': '/graphql', 'content-type': 'application/json' };
+    expect(await ask(json, '{"query":"{ hello }"}')).toEqual([200, { data: { hello: 'world' } }]);
+    expect(await ask({ ':path': '/graphql?query={hello}' })).toEqual([200, { data: { hello: 'world' } }]);
+    expect(await ask({ ...json, 'content-type': 'text/plain' }, 'x')).toEqual([415, expect.anything()]);
+    expect(await ask({ ':path': '/graphql?query=mutation{add}', cookie: 'a=b' })).toEqual([
+      403,
+      expect.anything(),
+    ]);
+    client.close();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('keeps the async context of its caller', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const handler = graphqlHTTP(schema, { rootValue: { hello: () => storage.getStore() } });
+    const { port, close } = await run((req, res) => storage.run('kept', () => handler(req, res)));
+    const client = wire(port);
+    client.write(post('{"query":"{ hello }"}').subarray(0, -3));
+    client.write('}"}');
+    await client.until(/"hello":"kept"/);
+    client.socket.destroy();
+    await close();
+  });
+});
+
+/** A promise that is resolved from outside. */
+function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
+  let resolve: (value: T) => void = () => undefined;
+  const promise = new Promise<T>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
+describe('a client that has gone', () => {
+  const slow = new GraphQLSchema({
+    query: new GraphQLObjectType({
+      name: 'Query',
+      fields: { slow: { type: GraphQLInt, resolve: (_source, _args, context) => context.wait() } },
+    }),
+  });
+
+  it('is told to the execution, and no error comes of it', async () => {
+    const errors: unknown[] = [];
+    const started = deferred<AbortSignal | undefined>();
+    const release = deferred<number>();
+    const engine: NonNullable<GraphQLOptions['engine']> = async (args) => {
+      started.resolve((args as { abortSignal?: AbortSignal }).abortSignal);
+      return { data: { slow: await release.promise } };
+    };
+    const handler = graphqlHTTP(slow, { engine });
+    const { port, close } = await run((req, res) => handler(req, res, (error) => errors.push(error)));
+    const client = wire(port);
+    client.write(post('{"query":"{ slow }"}'));
+    const signal = await started.promise;
+    client.socket.resetAndDestroy();
+    if (versionInfo.major >= 17) {
+      if (!signal?.aborted) await once(signal as AbortSignal, 'abort');
+      expect(signal?.aborted).toBe(true);
+    }
+    release.resolve(1);
+    await close();
+    expect(errors).toEqual([]);
+  });
+});
+
+it('works with createServer of node:http as its only listener', async () => {
+  const server = createServer(graphqlHTTP(schema, { rootValue }));
+  await request(server).get('/?query={hello}').expect(200);
+  await request(server).get('/any/path?query={hello}').expect(200);
+  server.close();
+});

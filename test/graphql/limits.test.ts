@@ -1,0 +1,241 @@
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { type Running, run } from './server.ts';
+
+const schema = buildSchema(`
+  type Query { a(x: Int, in: In, list: [Int], inputs: [In], json: Json): Query b: Query hello: String u: U id(v: Json): Int }
+  union U = A | B
+  type A { f: U g: Int }
+  type B { f: U g: String }
+  input In { a: In b: Int c: [In] d: Int! = 1 }
+  scalar Json
+  type Mutation { login(password: String): Boolean }
+`);
+let runs = 0;
+const rootValue = { hello: () => ++runs, a: () => ({}), id: () => 1, login: () => ++runs };
+const times = (count: number, make: (index: number) => string): string =>
+  Array.from({ length: count }, (_, index) => make(index)).join(' ');
+const nested = (count: number, open: string, inner: string, close = '}'): string =>
+  open.repeat(count) + inner + close.repeat(count);
+
+let running: Running;
+beforeAll(async () => {
+  running = await run(graphqlHTTP(schema, { rootValue, batching: true }));
+});
+afterAll(() => running.close());
+
+async function ask(body: unknown): Promise<{ status: number; text: string; took: number }> {
+  const response = await fetch(running.url, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', accept: 'application/graphql-response+json' },
+    body: typeof body === 'string' ? body : JSON.stringify(body),
+  });
+  return { status: response.status, text: await response.text(), took: 0 };
+}
+
+describe('a document over a limit is refused before validation', () => {
+  const chain = (length: number): string =>
+    `{ ...f0 } ${times(length, (i) => `fragment f${i} on Query { a { ...f${i + 1} } }`)} fragment f${length} on Query { hello }`;
+  const doubling = (length: number): string =>
+    `{ ...f0 } ${times(length, (i) => `fragment f${i} on Query { a { ...f${i + 1} } b { ...f${i + 1} } }`)} fragment f${length} on Query { hello }`;
+
+  it.each([
+    [
+      'an alias bomb',
+      `{ ${nested(
+        1,
+        'a {',
+        times(1001, (i) => `a${i}: hello`),
+      )} }`,
+      'LIMIT_ALIASES',
+    ],
+    [
+      'a login tried 500 times',
+      `mutation { ${times(500, (i) => `l${i}: login(password: "${i}")`)} }`,
+      'LIMIT_ROOT_FIELDS',
+    ],
+    [
+      'root fields in a fragment',
+      `{ ...f } fragment f on Query { ${times(101, () => 'hello')} }`,
+      'LIMIT_ROOT_FIELDS',
+    ],
+    ['deep nesting', `{ ${nested(60, 'a {', 'hello')} }`, 'LIMIT_DEPTH'],
+    ['very deep nesting', `{ ${nested(3000, 'a {', 'hello')} }`, 'LIMIT_NESTING'],
+    ['nested inline fragments', `{ ${nested(3000, '... {', 'hello')} }`, 'LIMIT_NESTING'],
+    ['depth through fragments', chain(300), 'LIMIT_'],
+    ['fragments that double', doubling(30), 'LIMIT_FIELDS'],
+    ['fragments that double a hundred times', doubling(49), 'LIMIT_FIELDS'],
+    ['directives', `{ hello ${times(201, () => '@include(if: true)')} }`, 'LIMIT_DIRECTIVES'],
+    ['a deep list', `{ id(v: ${nested(1000, '[', '1', ']')}) }`, 'LIMIT_NESTING'],
+    ['a deep object', `{ id(v: ${nested(1000, '{a:', '1')}) }`, 'LIMIT_NESTING'],
+    ['a deep type', `query ($v: ${nested(1000, '[', 'Int', ']')}) { hello }`, 'LIMIT_NESTING'],
+    ['a deep default', `query ($v: Json = ${nested(1000, '[', '1', ']')}) { id(v: $v) }`, 'LIMIT_NESTING'],
+    ['a long document', `{ hello } ${'#'.repeat(140_000)}`, 'LIMIT_CHARACTERS'],
+    ['comments', `{ hello ${'#\n'.repeat(100_000)} }`, 'LIMIT_CHARACTERS'],
+    ['many tokens', `{ ${times(15_001, () => 'q')} }`, '15000 tokens'],
+    ['open braces', '{a'.repeat(40_000), '15000 tokens|LIMIT_NESTING'],
+  ])('%s', async (_name, query, code) => {
+    const before = runs;
+    const { status, text } = await ask({ query });
+    expect([status, runs]).toEqual([400, before]);
+    expect(text).toMatch(new RegExp(code));
+    expect(text).not.toMatch(/"data"/);
+    expect(JSON.parse(text).errors).toHaveLength(1);
+    expect(text.length).toBeLessThan(1000);
+  });
+
+  it('whatever media type is asked for', async () => {
+    const { status } = await fetch(running.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query: `{ ${nested(60, 'a {', 'hello')} }` }),
+    });
+    expect(status).toBe(400);
+  });
+});
+
+describe('an ordinary document is not', () => {
+  it.each([
+    ['50 levels', `{ ${nested(49, 'a {', 'hello')} }`],
+    ['100 root fields', `{ ${times(100, (i) => `h${i}: hello`)} }`],
+    ['1000 fields', `{ ${times(10, (i) => `a${i}: a { ${times(99, (j) => `h${j}: hello`)} }`)} }`],
+    [
+      'fragments with many fields',
+      `{ a { ...f } } fragment f on Query { ${times(150, (i) => `h${i}: hello`)} }`,
+    ],
+    [
+      'introspection below 14 levels',
+      `{ __schema { types { fields { type { ${nested(9, 'ofType {', 'name')} } } } } }`,
+    ],
+  ])('%s', async (_name, query) => {
+    expect(await ask({ query })).toMatchObject({ status: 200 });
+  });
+});
+
+describe('what validation or coercion would choke on', () => {
+  it.each([
+    ['circular fragments', { query: '{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }' }],
+    ['a fragment of itself', { query: '{ ...a } fragment a on Query { a { ...a } }' }],
+    ['3000 equal fields', { query: `{ a { ${times(3000, () => 'hello')} } }` }],
+    ['2000 unknown fields', { query: `{ a { ${times(2000, (i) => `q${i}`)} } }` }],
+    ['errors far down', { query: `${'\n'.repeat(120_000)}{ a { ${times(50, (i) => `q${i}`)} } }` }],
+    [
+      'deep introspection',
+      { query: `{ __schema { types { ${nested(4, 'fields { type {', 'name', '} }')} } } }` },
+    ],
+    [
+      'unknown input keys',
+      {
+        query: 'query ($i: In) { a(in: $i) { hello } }',
+        variables: { i: Object.fromEntries(Array.from({ length: 4500 }, (_, i) => [`k${i}`, 1])) },
+      },
+    ],
+    [
+      'a long wrong value',
+      { query: 'query ($x: Int) { a(x: $x) { hello } }', variables: { x: 'x'.repeat(90_000) } },
+    ],
+    [
+      'a wrong list',
+      { query: 'query ($l: [Int]) { a(list: $l) { hello } }', variables: { l: Array(15_000).fill('x') } },
+    ],
+    ['a long name', { query: `{ ${'a'.repeat(100_000)} }` }],
+    ['a huge number', { query: `{ a(x: ${'9'.repeat(100_000)}) { hello } }` }],
+    [
+      'a huge number in the variables',
+      '{"query":"query ($x: Int) { a(x: $x) { hello } }","variables":{"x":1e400}}',
+    ],
+  ])('%s is answered briefly', async (_name, body) => {
+    const { status, text } = await ask(body);
+    expect(status).toBe(400);
+    expect(JSON.parse(text).errors.length).toBeLessThanOrEqual(10);
+    expect(text.length).toBeLessThan(15_000);
+  });
+});
+
+describe('variables', () => {
+  const query = 'query ($v: Json, $i: In) { id(v: $v) a(in: $i) { b { hello } } }';
+  const deep = (levels: number): string =>
+    `{"query":"${query}","variables":{"v":${nested(levels, '[', '1', ']')}}}`;
+
+  it.each([
+    ['too many values', { query, variables: { v: Array(20_001).fill(1) } }],
+    ['too many empty objects', { query, variables: { v: Array(20_001).fill({}) } }],
+    [
+      'an object with too many members',
+      { query, variables: { v: Object.fromEntries(Array.from({ length: 5001 }, (_, i) => [`k${i}`, 1])) } },
+    ],
+    ['lists too deep', deep(250)],
+    ['lists far too deep', deep(100_000)],
+    ['objects far too deep', `{"query":"${query}","variables":{"i":${nested(50_000, '{"a":', '{}')}}}`],
+    ['too many values over a batch', Array(10).fill({ query, variables: { v: Array(2500).fill(1) } })],
+  ])('with %s are a 400', async (_name, body) => {
+    const { status, text } = await ask(body);
+    expect(status).toBe(400);
+    expect(text).toMatch(/LIMIT_VARIABLES/);
+  });
+
+  it('within the limits are taken', async () => {
+    expect(await ask({ query, variables: { v: Array(15_000).fill(1) } })).toMatchObject({ status: 200 });
+    expect(await ask(deep(150))).toMatchObject({ status: 200 });
+  });
+});
+
+describe('a batch', () => {
+  const one = { query: '{ hello }' };
+
+  it('is answered in order', async () => {
+    const { status, text } = await ask([
+      { query: '{ id }' },
+      { query: '{ nope }' },
+      { query: '{ a { hello } }' },
+    ]);
+    expect(status).toBe(200);
+    expect(JSON.parse(text)).toEqual([
+      { data: { id: 1 } },
+      { errors: [expect.objectContaining({ message: expect.stringMatching(/nope/) })] },
+      { data: { a: { hello: null } } },
+    ]);
+  });
+
+  it.each([
+    ['of nothing', [], 400],
+    ['of 11', Array(11).fill(one), 413],
+    ['of what are no operations', [1], 400],
+    ['of batches', [[one]], 400],
+  ])('%s is refused', async (_name, body, status) => {
+    expect(await ask(body)).toMatchObject({ status });
+  });
+
+  it('shares the limits of one operation', async () => {
+    const many = { query: `{ ${times(60, (i) => `h${i}: hello`)} }` };
+    const [first, second] = JSON.parse((await ask([many, many])).text);
+    expect(first.data.h0).toBeDefined();
+    expect(second.errors[0]).toMatchObject({
+      message: 'The batch has more than 100 root fields',
+      extensions: { code: 'LIMIT_ROOT_FIELDS' },
+    });
+  });
+
+  it('is refused where batches are off', async () => {
+    const off = await run(graphqlHTTP(schema, { rootValue }));
+    const headers = { 'content-type': 'application/json' };
+    const response = await fetch(off.url, { method: 'POST', headers, body: JSON.stringify([one]) });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringMatching(/BATCHING_OFF/)]);
+    await off.close();
+  });
+});
+
+it('can be set, and switched off', async () => {
+  const limits = { depth: 2, tokens: Number.POSITIVE_INFINITY };
+  const strict = await run(graphqlHTTP(schema, { rootValue, limits }));
+  const get = async (query: string) =>
+    (await fetch(`${strict.url}?query=${encodeURIComponent(query)}`)).text();
+  expect(await get('{ a { hello } }')).toMatch(/"data"/);
+  expect(await get('{ a { a { hello } } }')).toMatch(/nested deeper than 2 levels/);
+  expect(await get('{ __schema { types { fields { name } } } }')).toMatch(/"data"/);
+  expect(() => graphqlHTTP(schema, { limits: { depth: 0 } })).toThrow(
+    /"depth" is 0; accepted: a positive integer, or Infinity/,
+  );
+  expect(() => graphqlHTTP(schema, { limits: { dept: 5 } as never })).toThrow(/did you mean "depth"/);
+  await strict.close();
+});
