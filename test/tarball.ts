@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdirSync, mkdtempSync, realpathSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+export const root: string = resolve(__dirname, '..');
+
+export interface Tarball {
+  path: string;
+  size: number;
+  files: { path: string; size: number }[];
+}
+
+/** A folder of its own outside the repository, so that nothing is found here by accident. */
+export function scratchFolder(): string {
+  return realpathSync(mkdtempSync(join(tmpdir(), 'espalier-package-')));
+}
+
+/** Packs what was built last, as a registry would get it. */
+export function pack(folder: string): Tarball {
+  if (!existsSync(join(root, 'dist/esm/middleware/index.js'))) throw new Error('run npm run build first');
+  const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
+  const [told] = JSON.parse(npm(args, root));
+  return { path: join(folder, told.filename), size: told.size, files: told.files };
+}
+
+/** Runs npm with nothing but what a user would have in mind. */
+export function npm(args: string[], cwd: string): string {
+  const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--workspaces=false'];
+  return execFileSync('npm', [...args, ...quiet], {
+    cwd,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'inherit'],
+  });
+}
+
+/** Unpacks a tarball as `node_modules/espalier` of a folder. */
+export function unpack(tarball: Tarball, folder: string): string {
+  const target = join(folder, 'node_modules', 'espalier');
+  mkdirSync(target, { recursive: true });
+  execFileSync('tar', ['-xzf', tarball.path, '-C', target, '--strip-components=1']);
+  return target;
+}
