@@ -21,6 +21,7 @@ function connectionFor(headers: Record<string, string>): Connection {
     // Kept a little while for the next run; a broken one is shown, not silently replaced.
     lazyCloseTimeout: 5000,
     retryAttempts: 0,
+    connectionAckWaitTimeout: 15_000,
   });
   const connection = { client, known: false };
   client.on('connected', () => {

@@ -39,7 +39,7 @@ export function explainUpload(
   return refusal(
     'GraphiQL cannot send files. Any client of the GraphQL multipart request specification can, curl for one:',
     {
-      curl: command.join(' '),
+      curl: command,
     },
   );
 }
