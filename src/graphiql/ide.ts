@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { createNegotiator } from '../http/accept.ts';
 import type { Headers } from '../http/error.ts';
-import type { Reply } from '../http/reply.ts';
+import { writeReply } from '../http/reply.ts';
 import { optionError, show } from '../options/settle.ts';
-import { type Assets, loadAssets } from './assets.ts';
+import { type IdeFiles, loadFiles } from './assets.ts';
 import { exactRouteReply, isExactRoute } from './exact.ts';
 import { type IdeSettings, settleGraphiQL } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
@@ -14,10 +14,17 @@ import { FILES, filesBase, pageRenderer } from './page.ts';
 /** The IDE of one endpoint. */
 export interface Ide {
   /**
-   * What answers a GET or HEAD for the page, or for one of its files `below` the mount; undefined for any other request.
-   * Rejects when the gate throws, gives wrong options, or the files cannot be read.
+   * Answers a GET or HEAD for the page, or for one of its files `below` the mount: resolves to true when it did, to false
+   * when the gate said no. Undefined at once for any other request. Rejects when the gate throws or gives wrong options,
+   * or when the files cannot be read.
    */
-  reply(req: ConnectRequest, res: ServerResponse, below: boolean): Promise<Reply | undefined> | undefined;
+  answer(req: ConnectRequest, res: ServerResponse, to: Way): Promise<boolean> | undefined;
+}
+
+/** Where a request was made, and where faults go. */
+export interface Way {
+  readonly below: boolean;
+  readonly next: NextFunction;
 }
 
 type Renderer = ReturnType<typeof pageRenderer>;
@@ -27,37 +34,51 @@ type Gate = (req: ConnectRequest, res: ServerResponse) => MaybePromise<IdeSettin
 export function createIde(option: GraphiQLOption): Ide | undefined {
   if (option === false) return undefined;
   const gate = createGate(option);
-  const gated = typeof option === 'function';
-  const assets = createLoader();
+  const files = createLoader(typeof option === 'function' ? 'private' : 'public');
   const renderers = new WeakMap<IdeSettings, Renderer>();
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
-  async function answer(req: ConnectRequest, res: ServerResponse, file: string | undefined) {
-    req.state ??= {};
+  async function answerPage(req: ConnectRequest, res: ServerResponse): Promise<boolean> {
     const settings = await gate(req, res);
-    if (settings === undefined) return file === undefined ? undefined : NOT_THERE;
-    if (file !== undefined) return fileReply(await assets(), file, req, gated);
+    if (settings === undefined) return false;
     const path = pathOf(req.originalUrl ?? req.url);
-    if (isExactRoute(req)) return exactRouteReply(path);
-    let render = renderers.get(settings);
-    if (render === undefined) {
-      render = pageRenderer(settings, (await assets()).page);
-      renderers.set(settings, render);
+    let reply = isExactRoute(req) ? exactRouteReply(path) : undefined;
+    if (reply === undefined) {
+      let render = renderers.get(settings);
+      if (render === undefined) {
+        render = pageRenderer(settings, (await files()).page);
+        renderers.set(settings, render);
+      }
+      const nonce = randomBytes(16).toString('base64');
+      reply = {
+        status: 200,
+        headers: pageHeaders(settings, nonce, res),
+        body: render(filesBase(path), nonce),
+      };
     }
-    const nonce = randomBytes(16).toString('base64');
-    return { status: 200, headers: pageHeaders(settings, nonce, res), body: render(filesBase(path), nonce) };
+    writeReply(res, reply, req.method === 'HEAD');
+    return true;
+  }
+
+  async function answerFile(req: ConnectRequest, res: ServerResponse, name: string, next: NextFunction) {
+    const allowed = (await gate(req, res)) !== undefined;
+    const { site } = await files();
+    // As under a mount: the rest of the path is what the site is asked for.
+    req.originalUrl ??= req.url ?? '/';
+    req.url = allowed ? `/${name}` : '/';
+    site(req, res, next);
+    return true;
   }
 
   return {
-    reply(req, res, below) {
+    answer(req, res, { below, next }) {
+      req.state ??= {};
       const { url = '/', headers } = req;
       const file = fileOf(url);
-      if (file === undefined) {
-        if (below || negotiate(headers.accept).type !== 'text/html') return undefined;
-        // `?raw` asks for JSON in a browser, as it did in express-graphql.
-        if (/[?&]raw(?:[=&]|$)/.test(url)) return undefined;
-      }
-      return answer(req, res, file);
+      if (file !== undefined) return answerFile(req, res, file, next);
+      if (below || negotiate(headers.accept).type !== 'text/html') return undefined;
+      // `?raw` asks for JSON in a browser, as it did in express-graphql.
+      return /[?&]raw(?:[=&]|$)/.test(url) ? undefined : answerPage(req, res);
     },
   };
 }
@@ -79,32 +100,14 @@ function createGate(option: Exclude<GraphiQLOption, false>): Gate {
 }
 
 /** The files are looked for on the first visit: an API that nobody browses reads nothing. */
-function createLoader(): () => Promise<Assets> {
-  let loading: Promise<Assets> | undefined;
+function createLoader(scope: 'public' | 'private'): () => Promise<IdeFiles> {
+  let loading: Promise<IdeFiles> | undefined;
   return () => {
-    loading ??= loadAssets().catch((error: unknown) => {
+    loading ??= loadFiles(scope).catch((error: unknown) => {
       loading = undefined;
       throw error;
     });
     return loading;
-  };
-}
-
-const NOT_THERE: Reply = {
-  status: 404,
-  headers: { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
-  body: 'Not Found\n',
-};
-
-async function fileReply(assets: Assets, name: string, req: ConnectRequest, gated: boolean): Promise<Reply> {
-  const { 'accept-encoding': codings, 'if-none-match': ifNoneMatch } = req.headers;
-  const reply = await assets.reply(name, String(codings ?? ''), ifNoneMatch);
-  if (reply === undefined) return NOT_THERE;
-  // What a gate lets one visitor have is not for a shared cache to give to the next.
-  const scope = gated ? 'private' : 'public';
-  return {
-    ...reply,
-    headers: { ...reply.headers, 'cache-control': `${scope}, max-age=31536000, immutable` },
   };
 }
 

@@ -1,4 +1,4 @@
-import type { ConnectRequest } from '../../types/connect.ts';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createIde } from '../graphiql/ide.ts';
 import { type Reply, writeReply } from '../http/reply.ts';
 import type { Handler } from './handler.ts';
@@ -9,15 +9,15 @@ export function createMount(settings: HttpSettings, api: Handler): Handler {
   const ide = settings.methods.includes('GET') ? createIde(settings.graphiql) : undefined;
   return (req, res, next) => {
     const below = next !== undefined && isBelow(req);
-    const asks = ide !== undefined && (req.method === 'GET' || req.method === 'HEAD');
-    const page = asks ? ide.reply(req, res, below) : undefined;
-    if (page !== undefined) {
-      page.then(
-        (reply) =>
-          reply === undefined ? api(req, res, next) : writeReply(res, reply, req.method === 'HEAD'),
-        (error: unknown) => (next === undefined ? writeReply(res, BROKEN, false) : next(error)),
-      );
-    } else if (below) next();
+    if (ide !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
+      const fail: NextFunction = next ?? (() => writeReply(res, BROKEN, false));
+      const answered = ide.answer(req, res, { below, next: fail });
+      if (answered !== undefined) {
+        answered.then((done) => done || api(req, res, next), fail);
+        return;
+      }
+    }
+    if (below) next();
     else api(req, res, next);
   };
 }
