@@ -10,8 +10,6 @@ export async function serve(app: RequestListener) {
   server.on('connection', (socket) => sockets.add(socket));
   // First, before a mount has stripped the URL.
   server.prependListener('request', ({ method, url }) => requests.push(`${method} ${url}`));
-  let upgrades = 0;
-  server.on('upgrade', () => upgrades++);
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   return {
@@ -19,7 +17,6 @@ export async function serve(app: RequestListener) {
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     /** The requests so far, in order. */
     requests,
-    upgrades: (): number => upgrades,
     /** Bytes on the wire from the server, headers included. */
     sent: (): number => [...sockets].reduce((sum, socket) => sum + socket.bytesWritten, 0),
     async close() {
