@@ -114,7 +114,9 @@ function withEndpoints(
   return { ...extra, 'connect-src': [...[extra['connect-src'] ?? []].flat(), ...origins] };
 }
 
+/** A source for the policy; none for a path, and a bare host for `//host/path`, which goes by the page's scheme. */
 function originOf(url: string): string[] {
   const { protocol, host } = new URL(url, 'relative://page');
-  return protocol === 'relative:' ? [] : [`${protocol}//${host}`];
+  if (protocol === 'relative:') return host === 'page' ? [] : [host];
+  return [`${protocol}//${host}`];
 }

@@ -73,7 +73,7 @@ browser's network panel for what became of them.</p>
  * behind a proxy that strips a prefix, and `//host/…` would be another site's.
  */
 export function filesBase(path: string): string {
-  const segment = path.slice(path.lastIndexOf('/') + 1);
+  const segment = path.slice(path.lastIndexOf('/') + 1).replace(/\p{Surrogate}/gu, '');
   // Browsers send these encoded; from others they must not reach the page raw.
   const safe = segment.replace(/[^!-~]|[\\"<>^`{|}]/gu, encodeURIComponent);
   return safe === '' ? `./${FILES}/` : `./${safe}/${FILES}/`;
