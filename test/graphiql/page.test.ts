@@ -1,25 +1,278 @@
+import { createServer } from 'node:http';
+import type { ErrorRequestHandler } from 'express';
 import { buildSchema } from 'graphql';
+import helmet from 'helmet';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { eachExpress } from '../express.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
+const STRICT =
+  "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-?'; style-src-attr 'unsafe-inline'; worker-src 'self'; " +
+  "connect-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const isPage = (text: string): boolean => text.includes('<title>GraphiQL</title>');
+/** The policy of a page with its nonce taken out. */
+const policyOf = ({ headers }: { headers: Record<string, string> }): string | undefined =>
+  headers['content-security-policy']?.replace(/'nonce-[^']+'/, "'nonce-?'");
 
 eachExpress((express) => {
-  const serve = (...args: Parameters<typeof graphqlHTTP>) => express().use('/graphql', graphqlHTTP(...args));
+  type Options = NonNullable<Parameters<typeof graphqlHTTP>[1]>['graphiql'];
+  const serve = (graphiql?: Options) =>
+    express().use('/graphql', graphqlHTTP(schema, graphiql === undefined ? {} : { graphiql }));
+  const visit = (app: ReturnType<typeof express>, path = '/graphql') =>
+    request(app).get(path).set('accept', BROWSER);
+  const scriptOf = (text: string): string => /src="([^"]+)"/.exec(text)?.[1] ?? '';
 
-  it('answers a browser with the page', async () => {
-    const { text } = await request(serve(schema)).get('/graphql').set('accept', BROWSER).expect(200);
-    expect(text).toContain('<title>GraphiQL</title>');
+  it.each([
+    BROWSER,
+    'text/html',
+    'text/html, application/json',
+    'application/json;q=0.9, text/html',
+    'application/graphql-response+json;q=0.5, text/html;q=0.6',
+    'text/*',
+    'TEXT/HTML',
+  ])('answers Accept: %s with the page', async (accept) => {
+    const { text, headers } = await request(serve()).get('/graphql').set('accept', accept).expect(200);
+    expect(isPage(text)).toBe(true);
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
   });
 
-  it.each([undefined, '*/*', 'application/json', 'application/json, text/html'])(
-    'answers Accept: %s with JSON',
-    async (accept) => {
-      const get = request(serve(schema)).get('/graphql?query={__typename}');
-      if (accept !== undefined) get.set('accept', accept);
-      await get.expect(200, { data: { __typename: 'Query' } });
+  it.each([
+    undefined,
+    '',
+    '*/*',
+    'application/json',
+    'application/json, text/html',
+    'application/graphql-response+json, text/html;q=0.9',
+    '*/*, text/html;q=0.9',
+    'text/html;q=0, */*',
+    'text/html;q=nonsense, application/json',
+    'application/*, text/html;q=0.99',
+  ])('answers Accept: %s with JSON', async (accept) => {
+    const get = request(serve()).get('/graphql?query={__typename}');
+    if (accept !== undefined) get.set('accept', accept);
+    const { body, headers } = await get.expect(200);
+    expect(body).toEqual({ data: { __typename: 'Query' } });
+    expect(headers.vary).toBe('Accept');
+  });
+
+  it('gives the page its headers, and a nonce of its own each time', async () => {
+    const app = serve();
+    const [one, other] = [await visit(app), await visit(app)];
+    expect(one.headers).toMatchObject({
+      'cache-control': 'no-store',
+      vary: 'Accept',
+      'x-content-type-options': 'nosniff',
+      'referrer-policy': 'same-origin',
+      'cross-origin-opener-policy': 'same-origin',
+      'x-robots-tag': 'noindex',
+    });
+    expect(policyOf(one)).toBe(STRICT);
+    const nonces = [one, other].map(
+      ({ headers }) => /'nonce-([^']+)'/.exec(headers['content-security-policy'] ?? '')?.[1],
+    );
+    expect(Buffer.from(nonces[0] ?? '', 'base64')).toHaveLength(16);
+    expect(nonces[0]).not.toBe(nonces[1]);
+    expect(one.text.split(`nonce="${nonces[0]}"`)).toHaveLength(3);
+  });
+
+  it('has no script in the page but a file of its own', async () => {
+    const { text } = await visit(serve());
+    expect(text.match(/<script[^>]*>/g)).toEqual([
+      '<script type="application/json" id="graphiql-config">',
+      expect.stringMatching(/^<script type="module" src="\.\/graphql\/__graphiql\/main-[\w-]{8}\.js">$/),
+    ]);
+    expect(text).not.toMatch(/\son\w+=|javascript:|https?:\/\/(?!www\.w3\.org\/2000\/svg)/);
+  });
+
+  it('answers HEAD like GET, without the page', async () => {
+    const { headers, text } = await request(serve()).head('/graphql').set('accept', BROWSER).expect(200);
+    expect(Number(headers['content-length'])).toBeGreaterThan(1000);
+    expect(text).toBeUndefined();
+  });
+
+  it('answers ?raw with JSON, and other parameters with the page', async () => {
+    await visit(serve(), '/graphql?query={__typename}&raw').expect(200, { data: { __typename: 'Query' } });
+    expect(isPage((await visit(serve(), '/graphql?query={x}&rawer')).text)).toBe(true);
+  });
+
+  it('keeps what others vary on, and replaces their policy for this answer alone', async () => {
+    const app = express();
+    app.use(helmet(), (_req, res, next) => {
+      res.vary('Origin');
+      next();
+    });
+    app.use('/graphql', graphqlHTTP(schema));
+    const page = await visit(app);
+    expect([page.headers.vary, policyOf(page)]).toEqual(['Origin, Accept', STRICT]);
+    const json = await request(app).get('/graphql?query={__typename}');
+    expect(json.headers['content-security-policy']).toContain("script-src-attr 'none'");
+  });
+
+  it('leaves the policy to the application, or adds sources to its own', async () => {
+    expect(policyOf(await visit(serve({ csp: false })))).toBeUndefined();
+    const csp = { 'img-src': 'https://images.example', 'frame-ancestors': ["'self'"], 'report-to': 'csp' };
+    expect(policyOf(await visit(serve({ csp })))).toBe(
+      `${STRICT.replace('data:', 'data: https://images.example').replace("frame-ancestors 'none'", "frame-ancestors 'self'")}; report-to csp`,
+    );
+  });
+
+  it.each([
+    [{ endpoint: '/elsewhere' }, "connect-src 'self'"],
+    [{ endpoint: 'https://api.example/graphql' }, "connect-src 'self' https://api.example wss://api.example"],
+    [
+      { endpoint: 'https://api.example/graphql', subscriptions: false },
+      "connect-src 'self' https://api.example",
+    ],
+    [{ subscriptionEndpoint: 'ws://live.example:8080/x' }, "connect-src 'self' ws://live.example:8080"],
+    [{ endpoint: '//api.example/graphql' }, "connect-src 'self' api.example"],
+  ])('lets the page reach the endpoint of %j', async (options, expected) => {
+    expect(policyOf(await visit(serve(options)))?.split('; ')).toContain(expected);
+  });
+
+  it.each(['/graphql', '/graphql/', '/graphql?query={x}', '/graphql/?query=/a/b'])(
+    'links its files relative to %s',
+    async (path) => {
+      const app = serve();
+      const { text } = await visit(app, path);
+      const script = new URL(scriptOf(text), `http://localhost${path}`);
+      expect(script.pathname).toMatch(/^\/graphql\/__graphiql\/main/);
+      await request(app).get(script.pathname).expect(200);
     },
   );
+
+  it('links its files below a path of any characters', async () => {
+    const app = express().use(graphqlHTTP(schema));
+    const { text } = await visit(app, "/x/a&b'%22%3C%E2%82%AC");
+    expect(scriptOf(text)).toMatch(/^\.\/a&amp;b&#39;%22%3C%E2%82%AC\/__graphiql\/main/);
+  });
+
+  it('is not led to another host by a path that begins like one', async () => {
+    const app = express().use('/', graphqlHTTP(schema));
+    const { text } = await request(app).get('//evil.example/graphql').set('accept', BROWSER);
+    expect(text).not.toMatch(/(?:src|href)="(?!\.\/|data:)/);
+  });
+
+  it('leaves pages below the mount to others', async () => {
+    const app = serve().use((_req, res) => void res.status(418).end());
+    await visit(app, '/graphql/about').expect(418);
+  });
+
+  it.each([
+    ['app.all', (app: ReturnType<typeof express>) => app.all('/graphql', graphqlHTTP(schema))],
+    ['app.get', (app: ReturnType<typeof express>) => app.get(['/graphql', '/other'], graphqlHTTP(schema))],
+    [
+      'a regular expression',
+      (app: ReturnType<typeof express>) => app.all(/^\/graphql$/, graphqlHTTP(schema)),
+    ],
+    [
+      'a router',
+      (app: ReturnType<typeof express>) =>
+        app.use('/graphql', express.Router().all('/', graphqlHTTP(schema))),
+    ],
+  ])('explains itself on an exact route (%s), where JSON still works', async (_how, mount) => {
+    const app = mount(express());
+    const { text } = await visit(app).expect(500);
+    expect(text).toContain('<code>app.use(&#39;/graphql&#39;, graphqlHTTP(schema))</code>');
+    await request(app)
+      .get('/graphql?query={__typename}')
+      .expect(200, { data: { __typename: 'Query' } });
+  });
+
+  it('works on a route that takes the paths below it too', async () => {
+    const app = express().all(/^\/graphql(\/|$)/, graphqlHTTP(schema));
+    const { text } = await visit(app).expect(200);
+    await request(app)
+      .get(new URL(scriptOf(text), 'http://localhost/graphql').pathname)
+      .expect(200);
+  });
+
+  it('is not there at all when it is off', async () => {
+    const file = new URL(scriptOf((await visit(serve())).text), 'http://localhost/graphql').pathname;
+    const app = serve(false);
+    await visit(app, '/graphql?query={__typename}').expect(200, { data: { __typename: 'Query' } });
+    await request(app).get(file).expect(404);
+  });
+
+  it('asks a gate for the page and its files, and never for the API', async () => {
+    const asked: string[] = [];
+    const app = serve((req) => {
+      asked.push(`${req.originalUrl}`);
+      return req.headers['x-who'] === 'staff' && { title: 'Staff only' };
+    });
+    const { text } = await visit(app).set('x-who', 'staff').expect(200);
+    expect(text).toContain('<title>Staff only</title>');
+    const file = new URL(scriptOf(text), 'http://localhost/graphql').pathname;
+    const served = await request(app).get(file).set('x-who', 'staff').expect(200);
+    expect(served.headers['cache-control']).toBe('private, max-age=31536000, immutable');
+    await request(app).get(file).expect(404);
+    expect((await visit(app, '/graphql?query={__typename}')).text).not.toContain('<title>');
+    expect(asked).toHaveLength(4);
+    await request(app).post('/graphql').send({ query: '{__typename}' }).expect(200);
+    await request(app).get('/graphql?query={__typename}').expect(200);
+    expect(asked).toHaveLength(4);
+  });
+
+  it.each<[string, () => boolean | Promise<boolean>, RegExp]>([
+    [
+      'throws',
+      () => {
+        throw new Error('gate broken');
+      },
+      /gate broken/,
+    ],
+    [
+      'rejects',
+      async () => {
+        throw new Error('gate broken');
+      },
+      /gate broken/,
+    ],
+    ['returns nonsense', () => 'yes' as never, /"graphiql" returned "yes"; accepted: a boolean, or options/],
+    [
+      'returns wrong options',
+      () => ({ theme: 'pink' }) as never,
+      /option "theme" is "pink"; accepted: 'system', 'light' or 'dark'/,
+    ],
+  ])('hands the error to the error handlers when a gate %s', async (_what, gate, message) => {
+    const app = serve(gate);
+    const seen: unknown[] = [];
+    const onError: ErrorRequestHandler = (error, _req, res, _next) => {
+      seen.push(error);
+      res.status(500).end();
+    };
+    app.use(onError);
+    await visit(app).expect(500);
+    expect(seen).toEqual([expect.objectContaining({ message: expect.stringMatching(message) })]);
+  });
+});
+
+describe('without a framework', () => {
+  const handler = graphqlHTTP(schema, {
+    graphiql: (req) => {
+      if (req.headers['x-fault'] !== undefined) throw new Error('gate broken');
+      return true;
+    },
+  });
+  const server = createServer((req, res) => handler(req, res));
+
+  it('serves the page and its files', async () => {
+    const { text } = await request(server).get('/graphql').set('accept', BROWSER).expect(200);
+    const file = /src="\.(\/graphql[^"]+)"/.exec(text)?.[1] ?? '';
+    await request(server)
+      .get(file)
+      .expect(200)
+      .expect('content-type', /javascript/);
+    await request(server).get('/graphql/__graphiql/no-such.js').expect(404);
+  });
+
+  it('answers a fault with 500 and none of its details', async () => {
+    const { text } = await request(server)
+      .get('/graphql')
+      .set({ accept: BROWSER, 'x-fault': '1' })
+      .expect(500);
+    expect(text).toBe('Internal Server Error\n');
+  });
 });

@@ -1,0 +1,109 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { brotliDecompressSync } from 'node:zlib';
+import express from 'express';
+import { buildSchema } from 'graphql';
+import request, { type Test } from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+
+const folder = resolve(__dirname, '../../dist/graphiql');
+const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
+const names: string[] = Object.keys(manifest.files);
+const app = express().use('/graphql', graphqlHTTP(buildSchema('type Query { hello: String }')));
+
+/** The bytes of an answer; superagent has decoded them. */
+const bytesOf = (path: string, encoding: string) =>
+  request(app)
+    .get(path)
+    .set('accept-encoding', encoding)
+    .buffer(true)
+    .parse((res, done) => {
+      const chunks: Buffer[] = [];
+      res.on('data', (chunk) => chunks.push(chunk));
+      res.on('end', () => done(null, Buffer.concat(chunks)));
+    }) as Test & Promise<{ body: Buffer; headers: Record<string, string> }>;
+
+describe("the page's files", () => {
+  it('are in the package as brotli alone, and every one is listed', () => {
+    const files = readdirSync(folder).filter((name) => name.endsWith('.br'));
+    expect(files.sort()).toEqual(names.map((name) => `${name}.br`).sort());
+    for (const name of names) expect(name).toMatch(/-[\w-]{8}\.(?:js|css|ttf)$/);
+  });
+
+  it.each(names)('serves %s in brotli and plain, immutable', async (name) => {
+    const stored = readFileSync(join(folder, `${name}.br`));
+    const decoded = brotliDecompressSync(stored);
+    const br = await bytesOf(`/graphql/__graphiql/${name}`, 'gzip, deflate, br, zstd');
+    expect(br.headers).toMatchObject({
+      'content-encoding': 'br',
+      'content-length': String(stored.length),
+      'cache-control': 'public, max-age=31536000, immutable',
+      vary: 'Accept-Encoding',
+      'x-content-type-options': 'nosniff',
+      'content-security-policy':
+        "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'",
+      'content-type': expect.stringMatching(/^(?:text\/(?:javascript|css); charset=utf-8|font\/ttf)$/),
+    });
+    expect(br.body.equals(decoded)).toBe(true);
+    const plain = await bytesOf(`/graphql/__graphiql/${name}`, 'identity');
+    expect(plain.headers['content-encoding']).toBeUndefined();
+    expect(plain.body.equals(decoded)).toBe(true);
+    expect(new Set([br.headers.etag, plain.headers.etag]).size).toBe(2);
+  });
+
+  it('packs one again for a client that knows gzip alone', async () => {
+    const path = `/graphql/__graphiql/${manifest.entry}`;
+    const { text, headers } = await request(app).get(path).set('accept-encoding', 'gzip');
+    expect(headers['content-encoding']).toBe('gzip');
+    expect(text).toBe(brotliDecompressSync(readFileSync(join(folder, `${manifest.entry}.br`))).toString());
+  });
+
+  it('answers HEAD and a known tag without the body', async () => {
+    const path = `/graphql/__graphiql/${manifest.entry}`;
+    const { headers } = await request(app).head(path).set('accept-encoding', 'br').expect(200);
+    await request(app)
+      .get(path)
+      .set('accept-encoding', 'br')
+      .set('if-none-match', headers.etag ?? '')
+      .expect(304);
+  });
+
+  it.each([
+    'no-such.js',
+    'manifest.json',
+    'index.mjs',
+    'index.cjs',
+    'THIRD-PARTY-NOTICES.txt',
+    '',
+    '.',
+    '..%2fgraphiql%2fmanifest.json',
+    '../manifest.json',
+    '%2e%2e/esm/middleware/index.js',
+    `${manifest.entry}.br`,
+    `${manifest.entry}/`.repeat(2),
+    '%00',
+    '__proto__',
+  ])('has no file %s', async (name) => {
+    const { status, headers, text } = await request(app)
+      .get(`/graphql/__graphiql/${name}`)
+      .set('accept', 'text/html');
+    expect(status).toBe(404);
+    expect(headers['content-type']).toMatch(/^text\/(plain|html); charset=utf-8$/);
+    expect(text).not.toContain('graphiql-config');
+  });
+
+  it('knows which packages are inside, and their licences', () => {
+    const notices = readFileSync(join(folder, 'THIRD-PARTY-NOTICES.txt'), 'utf8');
+    const inside = Object.values<{ name: string; version: string }>(manifest.packages);
+    expect(inside.map(({ name }) => name)).toEqual(
+      expect.arrayContaining(['graphiql', 'react', 'react-dom', 'monaco-editor', 'graphql', 'graphql-ws']),
+    );
+    for (const { name, version } of inside) expect(notices).toContain(`${name} ${version}\n`);
+    expect(notices).not.toContain('UNLICENSED');
+  });
+
+  it('keeps to its share of the package', () => {
+    const sizes = readdirSync(folder).map((name) => readFileSync(join(folder, name)).length);
+    expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_600_000);
+  });
+});

@@ -1,0 +1,65 @@
+import fc from 'fast-check';
+import { escapeHtml, jsonForScript } from '../../src/graphiql/escape.ts';
+import { settleGraphiQL } from '../../src/graphiql/options.ts';
+import { filesBase, pageRenderer } from '../../src/graphiql/page.ts';
+
+const HOSTILE = [
+  '</script><script>alert(1)</script>',
+  '</SCRIPT\u00a0x>',
+  '<!--<script>',
+  ']]><svg onload=alert(1)>',
+  '</title></head><body onload=alert(1)>',
+  `"'><img src=x onerror=alert(1)>`,
+  '&lt;script&gt;',
+  '\u2028\u2029\u0000\ud800',
+  '${alert(1)}',
+];
+const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...HOSTILE), fc.string());
+const files = { entry: 'main.js', styles: ['style.css'], preload: ['libraries.js'] };
+
+/** The tags of a page, without what stands between them. */
+const tagsOf = (page: string): string[] => page.match(/<[a-z!/][^>]*>/gi) ?? [];
+
+describe('what options may hold', () => {
+  it('survives as JSON inside a script, with nothing that could end it', () => {
+    fc.assert(
+      fc.property(fc.oneof(text, fc.dictionary(text, text)), (value) => {
+        const json = jsonForScript(value);
+        expect(json).not.toMatch(/[<>&\u2028\u2029]/);
+        expect(JSON.parse(json)).toEqual(JSON.parse(JSON.stringify(value)));
+      }),
+    );
+  });
+
+  it('survives as text, with nothing that could begin a tag, an entity or end an attribute', () => {
+    fc.assert(
+      fc.property(text, (value) => {
+        expect(escapeHtml(value)).not.toMatch(/[<>"']|&(?!amp;|lt;|gt;|quot;|#39;)/);
+      }),
+    );
+  });
+
+  it('adds no tag to the page, whatever it is', () => {
+    const plain = tagsOf(pageRenderer(settleGraphiQL({}), files)('./graphql/__graphiql/', 'n0nce'));
+    fc.assert(
+      fc.property(text, text, text, (title, query, headers) => {
+        const settings = settleGraphiQL({ title, defaultQuery: query, defaultHeaders: headers });
+        expect(tagsOf(pageRenderer(settings, files)('./graphql/__graphiql/', 'n0nce'))).toEqual(plain);
+      }),
+    );
+  });
+
+  it('links files of its own origin alone, whatever the path', () => {
+    fc.assert(
+      fc.property(fc.oneof(text, fc.webPath()), (path) => {
+        const base = filesBase(`/${path}`);
+        const page = pageRenderer(settleGraphiQL({}), files)(base, 'n0nce');
+        expect(base).toMatch(/^\.\/(?:[!#-;=?-[\]_a-z~]*\/)?__graphiql\/$/);
+        expect(new URL(base, 'http://localhost/a/b').host).toBe('localhost');
+        expect(tagsOf(page)).toHaveLength(
+          tagsOf(pageRenderer(settleGraphiQL({}), files)('./', 'n0nce')).length,
+        );
+      }),
+    );
+  });
+});

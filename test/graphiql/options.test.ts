@@ -1,0 +1,81 @@
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { settleGraphiQL } from '../../src/graphiql/options.ts';
+
+const schema = buildSchema('type Query { hello: String }');
+const configOf = (options: object) => JSON.parse(settleGraphiQL(options).config);
+
+describe('the options of GraphiQL', () => {
+  it('has defaults for all of them', () => {
+    const { title, config, policy } = settleGraphiQL({});
+    expect(title).toBe('GraphiQL');
+    expect(JSON.parse(config)).toEqual({
+      headersEditor: true,
+      persistHeaders: false,
+      subscriptions: true,
+      theme: 'system',
+      inputValueDeprecation: true,
+      schemaDescription: true,
+    });
+    expect(policy?.('abc')).toContain("'nonce-abc'");
+  });
+
+  it("takes express-graphql's names", () => {
+    const headers = '{"Authorization":"Bearer t0k"}';
+    expect(
+      configOf({
+        defaultQuery: '{ hello }',
+        headerEditorEnabled: false,
+        shouldPersistHeaders: true,
+        headers,
+        subscriptionEndpoint: 'ws://localhost/live',
+      }),
+    ).toMatchObject({
+      defaultQuery: '{ hello }',
+      headersEditor: false,
+      persistHeaders: true,
+      defaultHeaders: headers,
+      subscriptionEndpoint: 'ws://localhost/live',
+    });
+  });
+
+  it('writes headers given as an object the way one would type them', () => {
+    expect(configOf({ defaultHeaders: { a: 'b' } }).defaultHeaders).toBe('{\n  "a": "b"\n}');
+  });
+
+  it.each([
+    [{ title: 1 }, /option "title" is 1; accepted: a string/],
+    [{ theme: 'pink' }, /option "theme" is "pink"; accepted: 'system', 'light' or 'dark'/],
+    [{ headersEditor: 'yes' }, /option "headersEditor" is "yes"; accepted: a boolean/],
+    [
+      { defaultHeaders: { a: 1 } },
+      /option "defaultHeaders" is \{"a":1\}; accepted: JSON text, or an object of strings/,
+    ],
+    [{ endpoint: 'http://' }, /option "endpoint" is "http:\/\/"; accepted: a URL/],
+    [{ csp: 'none' }, /option "csp" is "none"; accepted: a boolean, or extra sources by directive/],
+    [
+      { csp: { 'img-src': "x; script-src 'unsafe-inline'" } },
+      /"graphiql.csp" has .*accepted: a directive name/,
+    ],
+    [{ csp: { 'img-src': ['a', 'b, c'] } }, /"graphiql.csp" has/],
+    [{ csp: { 'img-src': 'a\r\nX-Header: b' } }, /"graphiql.csp" has/],
+    [{ csp: { imgSrc: 'a' } }, /"graphiql.csp" has \{"imgSrc":"a"\}/],
+    [{ headers: '{}', defaultHeaders: '{}' }, /"headers" .* is express-graphql's name of "defaultHeaders"/],
+    [{ titel: 'x' }, /unknown option "titel"; did you mean "title"\?/],
+    [{ websocketClient: 'v1' }, /unknown option "websocketClient"/],
+  ])('refuses %j when the middleware is made', (graphiql, message) => {
+    expect(() => graphqlHTTP(schema, { graphiql: graphiql as object })).toThrow(
+      expect.objectContaining({
+        name: 'TypeError',
+        code: 'ERR_OPTION',
+        message: expect.stringMatching(message),
+      }),
+    );
+  });
+
+  it.each([1, 'true', null, []])('refuses graphiql: %j', (graphiql) => {
+    expect(() => graphqlHTTP(schema, { graphiql: graphiql as never })).toThrow(
+      /option "graphiql" is .*; accepted: a boolean, .*options, or a function of the request/,
+    );
+  });
+});
