@@ -85,6 +85,5 @@ function admit(asked: Pick<Exchange, 'req' | 'res' | 'next'>, settings: Settings
     const mount = path === '/' && settings.redirect ? mountWithoutSlash(asked.req) : undefined;
     return mount === undefined ? path : void redirectToSlash(asked, mount);
   }
-  const file = path.endsWith('/') ? path.slice(0, -1) : path;
-  return file === '' ? void miss(asked, 'the root directory', settings) : file;
+  return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 }

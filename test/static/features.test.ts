@@ -1,0 +1,392 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import type { ErrorRequestHandler } from 'express';
+import { staticFiles } from '../../middleware/static.ts';
+import { eachExpress } from '../express.ts';
+import { bare, get, listen, makeFolder, put } from './fixture.ts';
+
+const NAVIGATE = { 'Sec-Fetch-Mode': 'navigate' };
+const HTML = { Accept: 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8' };
+
+describe('pages', () => {
+  const root = makeFolder({
+    'index.html': 'home',
+    'about.html': 'about',
+    'docs/index.htm': 'docs',
+    'both.html': 'page of both',
+    'both/index.html': 'index of both',
+    'empty/x.txt': 'x',
+    'assets/app.js': 'js',
+  });
+
+  it('index may be another name, or several in order', async () => {
+    const port = await listen(bare(staticFiles(root, { html: true, index: ['index.html', 'index.htm'] })));
+    expect((await get(port, '/')).text).toBe('home');
+    expect((await get(port, '/docs/')).text).toBe('docs');
+    expect((await get(port, '/empty/')).status).toBe(404);
+    put(`${root}/docs/index.html`, 'a better index');
+    expect((await get(port, '/docs/')).text).toBe('a better index');
+    rmSync(`${root}/docs/index.html`);
+    expect((await get(port, '/docs/')).text).toBe('docs');
+  });
+
+  it('extensions are tried for paths that have none and match nothing', async () => {
+    const port = await listen(bare(staticFiles(root, { html: true, extensions: ['htm', 'html'] })));
+    expect((await get(port, '/about')).text).toBe('about');
+    expect((await get(port, '/both')).headers.location).toBe('./both/');
+    expect((await get(port, '/about.txt')).status).toBe(404);
+    put(`${root}/about`, 'the file itself');
+    expect((await get(port, '/about')).text).toBe('the file itself');
+    rmSync(`${root}/about`);
+  });
+
+  it('redirect: false makes a directory without its slash a miss', async () => {
+    const port = await listen(bare(staticFiles(root, { html: true, redirect: false })));
+    expect((await get(port, '/both')).status).toBe(404);
+    expect((await get(port, '/both/')).text).toBe('index of both');
+  });
+
+  describe('fallback', () => {
+    let port: number;
+    beforeAll(async () => {
+      port = await listen(bare(staticFiles(root, { fallback: 'index.html', immutable: /app/ })));
+    });
+
+    it.each([
+      ['/orders/17', NAVIGATE],
+      ['/orders/17', HTML],
+      ['/users/jane.doe', NAVIGATE],
+      ['/old/page.html', HTML],
+      ['/', NAVIGATE],
+      ['/app', NAVIGATE],
+    ])('is answered for %s with %o', async (path, headers) => {
+      const answer = await get(port, path, headers);
+      expect(answer.status).toBe(200);
+      expect(answer.text).toBe('home');
+      expect(answer.headers.vary).toBe('Accept, Sec-Fetch-Mode');
+      expect(answer.headers['cache-control']).toBe('public, max-age=0');
+      const again = await get(port, path, { ...headers, 'If-None-Match': answer.headers.etag as string });
+      expect(again.status).toBe(304);
+    });
+
+    it.each([
+      ['/missing.js', NAVIGATE],
+      ['/missing.png', HTML],
+      ['/orders/17', { 'Sec-Fetch-Mode': 'cors', ...HTML }],
+      ['/orders/17', { Accept: '*/*' }],
+      ['/orders/17', { Accept: 'text/html;q=0, */*' }],
+      ['/orders/17', { Accept: 'application/json' }],
+      ['/orders/17', {}],
+      ['/.env', NAVIGATE],
+      ['/a%2fb', NAVIGATE],
+    ] as [string, Record<string, string>][])('is not answered for %s with %o', async (path, headers) => {
+      expect((await get(port, path, headers)).status).toBe(404);
+    });
+
+    it('is answered for the file itself without Vary', async () => {
+      expect((await get(port, '/index.html')).headers).not.toHaveProperty('vary');
+    });
+
+    it('that is missing is a miss', async () => {
+      const lost = await listen(bare(staticFiles(root, { fallback: '/none.html' })));
+      expect((await get(lost, '/x', NAVIGATE)).status).toBe(404);
+    });
+  });
+});
+
+describe('precompressed', () => {
+  const js = 'let a = 1;\n'.repeat(100);
+  const br = brotliCompressSync(js);
+  const gz = gzipSync(js);
+  const zst = Buffer.from('stands for zstandard');
+  const root = makeFolder({
+    'app.js': js,
+    'app.js.br': br,
+    'app.js.gz': gz,
+    'app.js.zst': zst,
+    'plain.txt': 'plain',
+    'stale.js': js,
+    'stale.js.br': br,
+    'folder.js': js,
+    'folder.js.br/x': 'x',
+    'orphan.js.br': br,
+  });
+  const past = new Date(Date.now() - 100_000);
+  utimesSync(`${root}/stale.js.br`, past, past);
+  let port: number;
+  beforeAll(async () => {
+    port = await listen(bare(staticFiles(root, { precompressed: true })));
+  });
+  const ask = (path: string, accepted?: string, more = {}) =>
+    get(port, path, { ...(accepted === undefined ? {} : { 'Accept-Encoding': accepted }), ...more });
+
+  it.each([
+    ['gzip, deflate, br, zstd', 'br'],
+    ['gzip, zstd', 'zstd'],
+    ['gzip', 'gzip'],
+    ['x-gzip', 'gzip'],
+    ['GZIP;q=0.5, br;q=0.4', 'gzip'],
+    ['br;q=0, gzip', 'gzip'],
+    ['br;q=0.5, identity', undefined],
+    ['*', 'br'],
+    ['*;q=0.1, br;q=0', 'zstd'],
+    ['xbr, gzipped', undefined],
+    ['deflate', undefined],
+    ['br;q=high', undefined],
+    ['', undefined],
+    [undefined, undefined],
+  ])('Accept-Encoding %j is answered %s', async (accepted, coding) => {
+    const answer = await ask('/app.js', accepted);
+    expect(answer.status).toBe(200);
+    expect(answer.headers['content-encoding']).toBe(coding);
+    expect(answer.headers['content-type']).toBe('text/javascript; charset=utf-8');
+    expect(answer.headers.vary).toBe('Accept-Encoding');
+    const expected = { br, gzip: gz, zstd: zst }[coding as 'br'] ?? Buffer.from(js);
+    expect(answer.body.equals(expected)).toBe(true);
+  });
+
+  it('has a tag for each coding, which answers 304 for that coding alone', async () => {
+    const codings = ['br', 'zstd', 'gzip', 'identity'];
+    const tags: string[] = [];
+    for (const coding of codings) tags.push((await ask('/app.js', coding)).headers.etag as string);
+    expect(new Set(tags).size).toBe(4);
+    for (const [index, coding] of codings.entries()) {
+      const own = await ask('/app.js', coding, { 'If-None-Match': tags[index] });
+      expect(own.status).toBe(304);
+      expect(own.headers.vary).toBe('Accept-Encoding');
+      const other = await ask('/app.js', coding, { 'If-None-Match': tags[(index + 1) % 4] });
+      expect(other.status).toBe(200);
+    }
+  });
+
+  it('answers ranges of the coding', async () => {
+    const answer = await ask('/app.js', 'gzip', { Range: 'bytes=2-5' });
+    expect(answer.status).toBe(206);
+    expect(answer.headers['content-encoding']).toBe('gzip');
+    expect(answer.body.equals(gz.subarray(2, 6))).toBe(true);
+  });
+
+  it('never answers a coding that is refused', async () => {
+    expect((await ask('/app.js', 'identity;q=0, br;q=0, zstd;q=0, gzip;q=0')).status).toBe(406);
+    expect((await ask('/app.js', '*;q=0')).status).toBe(406);
+    expect((await ask('/app.js', 'gzip, *;q=0')).headers['content-encoding']).toBe('gzip');
+  });
+
+  it.each(['/plain.txt', '/stale.js', '/folder.js'])('%s has no variant, so no Vary', async (path) => {
+    const answer = await ask(path, 'br, gzip');
+    expect(answer.status).toBe(200);
+    expect(answer.headers).not.toHaveProperty('vary');
+    expect(answer.headers).not.toHaveProperty('content-encoding');
+  });
+
+  it('a variant is no file of its own kind: typed as what it is, and none without its source', async () => {
+    expect((await ask('/app.js.gz')).headers).toMatchObject({ 'content-type': 'application/gzip' });
+    expect((await ask('/app.js.gz')).headers).not.toHaveProperty('content-encoding');
+    expect((await ask('/orphan.js', 'br')).status).toBe(404);
+  });
+
+  it('notices a variant that appears, changes and goes', async () => {
+    put(`${root}/new.txt`, 'source');
+    expect((await ask('/new.txt', 'gzip')).headers).not.toHaveProperty('content-encoding');
+    writeFileSync(`${root}/new.txt.gz`, gzipSync('source'));
+    expect((await ask('/new.txt', 'gzip')).headers['content-encoding']).toBe('gzip');
+    rmSync(`${root}/new.txt.gz`);
+    expect((await ask('/new.txt', 'gzip')).text).toBe('source');
+  });
+
+  it('only the codings that are listed', async () => {
+    const some = await listen(bare(staticFiles(root, { precompressed: ['gzip'] })));
+    expect((await get(some, '/app.js', { 'Accept-Encoding': 'br, gzip' })).headers['content-encoding']).toBe(
+      'gzip',
+    );
+  });
+
+  it('a link out of the root is no variant', async () => {
+    const outside = makeOutside();
+    put(`${root}/linked.txt`, 'source');
+    symlinkSync(outside, `${root}/linked.txt.gz`);
+    expect((await ask('/linked.txt', 'gzip')).text).toBe('source');
+  });
+  const outsideFolder = makeFolder({ 'x.gz': 'outside' });
+  const makeOutside = (): string => `${outsideFolder}/x.gz`;
+});
+
+describe('the root', () => {
+  it('may be a link that a deploy switches', async () => {
+    const folder = makeFolder({ 'one/a.txt': 'one', 'two/a.txt': 'two' });
+    symlinkSync('one', `${folder}/current`);
+    const port = await listen(bare(staticFiles(`${folder}/current`)));
+    expect((await get(port, '/a.txt')).text).toBe('one');
+    symlinkSync('two', `${folder}/next`);
+    renameSync(`${folder}/next`, `${folder}/current`);
+    expect((await get(port, '/a.txt')).text).toBe('two');
+  });
+
+  it('may go and come back', async () => {
+    const folder = makeFolder({ 'www/a.txt': 'here' });
+    const port = await listen(bare(staticFiles(`${folder}/www`)));
+    renameSync(`${folder}/www`, `${folder}/away`);
+    expect((await get(port, '/a.txt')).status).toBe(404);
+    mkdirSync(`${folder}/www`);
+    put(`${folder}/www/a.txt`, 'again');
+    expect((await get(port, '/a.txt')).text).toBe('again');
+  });
+});
+
+eachExpress((express) => {
+  const root = makeFolder({
+    'a.txt': '0123456789',
+    'big.txt': 'x'.repeat(400_000),
+    'a.js': 'js',
+    'a.js.gz': 'gz',
+  });
+
+  it('keeps what earlier middleware set, and adds to Vary', async () => {
+    const app = express();
+    app.use((_req, res, next) => {
+      res.set({
+        'Cache-Control': 'no-store',
+        'Content-Type': 'text/x-mine; charset=utf-8',
+        Vary: 'Origin',
+        'X-Frame-Options': 'DENY',
+      });
+      res.append('Set-Cookie', ['a=1', 'b=2']);
+      next();
+    });
+    app.use(staticFiles(root, { precompressed: ['gzip'] }));
+    const port = await listen(app);
+    for (const path of ['/a.js', '/big.txt']) {
+      const { headers, status } = await get(port, path);
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({
+        'cache-control': 'no-store',
+        'content-type': 'text/x-mine; charset=utf-8',
+        'x-frame-options': 'DENY',
+        'x-powered-by': 'Express',
+        'set-cookie': ['a=1', 'b=2'],
+        vary: path === '/a.js' ? 'Origin, Accept-Encoding' : 'Origin',
+      });
+    }
+    const parts = await get(port, '/a.txt', { Range: 'bytes=0-1,5-6' });
+    expect(parts.headers['content-type']).toMatch(/^multipart\/byteranges/);
+  });
+
+  it('gives a wrapped writeHead the form that all of its versions read', async () => {
+    const app = express();
+    app.disable('x-powered-by');
+    app.use((_req, res, next) => {
+      const { writeHead } = res;
+      // As on-headers did before 1.1.0: an array was taken for a list of pairs.
+      res.writeHead = function (this: typeof res, status: number, given?: unknown) {
+        if (Array.isArray(given)) for (const pair of given) this.setHeader(pair[0], pair[1]);
+        this.setHeader('X-Time', '1');
+        return writeHead.call(this, status);
+      } as typeof res.writeHead;
+      next();
+    });
+    app.use(staticFiles(root));
+    const port = await listen(app);
+    for (const path of ['/a.txt', '/big.txt']) {
+      const answer = await get(port, path);
+      expect(answer.status).toBe(200);
+      expect(answer.headers).toMatchObject({ 'x-time': '1', 'content-type': 'text/plain; charset=utf-8' });
+    }
+  });
+
+  it('gives a wrapped write bytes that it may keep', async () => {
+    const kept: Buffer[] = [];
+    const app = express();
+    app.use((_req, res, next) => {
+      const write = res.write.bind(res);
+      const end = res.end.bind(res);
+      Object.assign(res, {
+        write(chunk: Buffer, done: () => void) {
+          kept.push(chunk);
+          return write(chunk, done);
+        },
+        end(chunk: Buffer, done: () => void) {
+          kept.push(chunk);
+          return end(chunk, done);
+        },
+      });
+      next();
+    });
+    const content = Buffer.from(Array.from({ length: 1_000_000 }, (_, index) => (index * 7) % 251));
+    put(`${root}/varied.bin`, content);
+    app.use(staticFiles(root));
+    expect((await get(await listen(app), '/varied.bin')).body.equals(content)).toBe(true);
+    expect(Buffer.concat(kept).equals(content)).toBe(true);
+  });
+
+  it('setHeaders is called with the file, and what it sets stays and counts', async () => {
+    const app = express();
+    app.use(
+      staticFiles(root, {
+        setHeaders(res, path, stat) {
+          res.setHeader('X-Size', String(stat.size));
+          res.setHeader('X-Path', path);
+          res.setHeader('Cache-Control', 'private');
+          res.setHeader('ETag', '"mine"');
+        },
+      }),
+    );
+    const port = await listen(app);
+    for (const [headers, status] of [
+      [{}, 200],
+      [{ 'If-None-Match': '"mine"' }, 304],
+      [{ 'If-Match': '"other"' }, 412],
+    ] as const) {
+      const answer = await get(port, '/a.txt', headers);
+      expect(answer.status).toBe(status);
+      expect(answer.headers).toMatchObject({
+        'x-size': '10',
+        'x-path': `${root}/a.txt`,
+        'cache-control': 'private',
+      });
+    }
+  });
+
+  it('what setHeaders throws goes to the error handlers', async () => {
+    const app = express();
+    app.use(
+      staticFiles(root, {
+        setHeaders() {
+          throw new Error('from the hook');
+        },
+      }),
+    );
+    const report: ErrorRequestHandler = (error, _req, res, _next) => {
+      res.status(500).end(String(error));
+    };
+    app.use(report);
+    expect((await get(await listen(app), '/a.txt')).text).toBe('Error: from the hook');
+  });
+
+  it('requests that share a look keep their own asynchronous context', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const app = express();
+    app.use((req, _res, next) => storage.run(req.url, next));
+    app.use(staticFiles(root));
+    app.use((_req, res) => {
+      res.end(storage.getStore());
+    });
+    const port = await listen(app);
+    const paths = Array.from({ length: 20 }, (_, index) => `/none?${index}`);
+    const answers = await Promise.all(paths.map((path) => get(port, path)));
+    expect(answers.map(({ text }) => text)).toEqual(paths);
+  });
+
+  it('does nothing when somebody else has answered meanwhile', async () => {
+    const app = express();
+    app.use((_req, res, next) => {
+      next();
+      res.end('first');
+    });
+    app.use(staticFiles(root));
+    const port = await listen(app);
+    expect((await get(port, '/a.txt')).text).toBe('first');
+    expect((await get(port, '/big.txt')).text).toBe('first');
+    expect((await get(port, '/none')).text).toBe('first');
+  });
+});
