@@ -45,13 +45,14 @@ function filled(size, seed) {
 /** What the strong tag of a file is to us, and what send, @fastify/send and nginx make of its size and time. */
 function tagsOf(name) {
   const body = readFileSync(`${root}/${name}`);
-  const { size, mtimeMs } = statSync(`${root}/${name}`);
+  const { size, mtime } = statSync(`${root}/${name}`);
+  const time = mtime.getTime();
   const hash = createHash('sha1').update(body).digest('base64').slice(0, 27);
   return {
     content: `"${size.toString(16)}-${hash}"`,
-    send: `W/"${size.toString(16)}-${Math.floor(mtimeMs).toString(16)}"`,
-    nginx: `"${Math.floor(mtimeMs / 1000).toString(16)}-${size.toString(16)}"`,
-    sirv: `W/"${size}-${Math.floor(mtimeMs)}"`,
+    send: `W/"${size.toString(16)}-${time.toString(16)}"`,
+    nginx: `"${Math.floor(time / 1000).toString(16)}-${size.toString(16)}"`,
+    sirv: `W/"${size}-${time}"`,
   };
 }
 

@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, lstat, open, readlink, realpath } from 'node:fs/promises';
 import { codeOf } from './file-errors.ts';
-import { type Identity, sameVersion } from './identity.ts';
+import { type OpenIdentity, sameVersion } from './identity.ts';
 
 // Neither flag exists on Windows. A FIFO swapped in would make a blocking open wait for a writer.
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
@@ -34,7 +34,8 @@ function isSwap(error: unknown): boolean {
 async function leadsTo(handle: FileHandle, realPath: string): Promise<boolean> {
   if (process.platform === 'linux') {
     const actual = await readlink(`/proc/self/fd/${handle.fd}`).catch(() => undefined);
-    if (actual !== undefined) return actual === realPath;
+    // Taken away since it was opened: it was there when it was.
+    if (actual !== undefined) return actual === realPath || actual === `${realPath} (deleted)`;
   }
   const opened = await handle.stat({ bigint: true });
   const there = await lstat(realPath, { bigint: true });
@@ -42,7 +43,7 @@ async function leadsTo(handle: FileHandle, realPath: string): Promise<boolean> {
 }
 
 /** The version of the file that is open, or undefined when it is no regular file. */
-export async function versionOf(handle: FileHandle): Promise<(Identity & { nlink: bigint }) | undefined> {
+export async function versionOf(handle: FileHandle): Promise<OpenIdentity | undefined> {
   const found = await handle.stat({ bigint: true });
   return found.isFile() ? found : undefined;
 }

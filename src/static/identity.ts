@@ -14,6 +14,18 @@ export function sameVersion(a: Identity, b: Identity): boolean {
   );
 }
 
+/** What an open descriptor tells of its file. */
+export type OpenIdentity = Identity & Pick<BigIntStats, 'nlink'>;
+
+/**
+ * Whether two looks at one descriptor saw the same bytes. A new ctime together with a new link count is no write: the name
+ * was taken away, as an atomic replacement does.
+ */
+export function sameBytes(then: OpenIdentity, now: OpenIdentity): boolean {
+  if (then.size !== now.size || then.mtimeNs !== now.mtimeNs) return false;
+  return then.ctimeNs === now.ctimeNs || then.nlink !== now.nlink;
+}
+
 const SECOND = 1_000_000_000n;
 
 /**

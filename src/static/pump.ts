@@ -2,13 +2,13 @@ import { fstat, read } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { ServerResponse } from 'node:http';
 import type { Chunks } from './chunks.ts';
-import type { Identity } from './identity.ts';
+import { type OpenIdentity, sameBytes } from './identity.ts';
 import type { Section } from './parts.ts';
 
 /** An open file of a known version. */
 export interface Source {
   readonly handle: FileHandle;
-  readonly identity: Identity & { readonly nlink: bigint };
+  readonly identity: OpenIdentity;
 }
 
 /** What to send of it. */
@@ -93,7 +93,7 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
     fstat(fd, { bigint: true }, (error, now) => {
       reading = false;
       if (over) return release();
-      if (error !== null || hasChanged(source.identity, now)) return fail();
+      if (error !== null || !sameBytes(source.identity, now)) return fail();
       if (cargo.tail === undefined) return void res.end(bytes, stop);
       res.write(bytes);
       res.end(cargo.tail, stop);
@@ -103,10 +103,4 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
   res.once('close', stop);
   if (res.destroyed) stop();
   else enter(cargo.sections[0] as Section);
-}
-
-/** Whether the bytes may differ. A new ctime together with a new link count is only an atomic replacement of the name. */
-function hasChanged(then: Source['identity'], now: Source['identity']): boolean {
-  if (then.size !== now.size || then.mtimeNs !== now.mtimeNs) return true;
-  return then.ctimeNs !== now.ctimeNs && then.nlink === now.nlink;
 }

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { readWhole, tagOf, tagOfFile, tagOfVersion } from './content.ts';
 import { openReal, versionOf } from './descriptor.ts';
-import { type Identity, isYoung, sameVersion } from './identity.ts';
+import { type Identity, isYoung, sameBytes } from './identity.ts';
 import type { Settings } from './settings.ts';
 
 /** A version that was read while nobody changed it. */
@@ -26,7 +26,7 @@ export async function takeSnapshot(
     if (before === undefined) return 'not-a-file';
     const snapshot = await readVersion(handle, before, settings);
     const after = await versionOf(handle);
-    return snapshot !== undefined && after !== undefined && sameVersion(before, after) ? snapshot : undefined;
+    return snapshot !== undefined && after !== undefined && sameBytes(before, after) ? snapshot : undefined;
   } finally {
     await handle.close();
   }

@@ -1,7 +1,7 @@
 import { tagOfFile } from './content.ts';
 import { openReal, versionOf } from './descriptor.ts';
 import type { Entry } from './entry.ts';
-import { sameVersion } from './identity.ts';
+import { sameBytes, sameVersion } from './identity.ts';
 import type { Slot } from './memory.ts';
 import { codedTag, type Representation, represent } from './representation.ts';
 import type { Settings } from './settings.ts';
@@ -67,7 +67,7 @@ async function hashVersion(
     if (before === undefined || !sameVersion(identity, before)) return undefined;
     const tag = await tagOfFile(handle, facts.size, wanted);
     const after = await versionOf(handle);
-    return after !== undefined && sameVersion(before, after) ? tag : undefined;
+    return after !== undefined && sameBytes(before, after) ? tag : undefined;
   } finally {
     await handle.close();
   }

@@ -10,7 +10,7 @@ import { type Cargo, pump, type Source } from './pump.ts';
 import { refuseBusy } from './refuse.ts';
 import type { HeaderList, Representation } from './representation.ts';
 
-const RESTARTS = 4;
+const RESTARTS = 8;
 
 /** An answer whose body is read while it is sent. */
 export interface Plan extends Cargo {

@@ -1,0 +1,227 @@
+import { createHash } from 'node:crypto';
+import {
+  closeSync,
+  ftruncateSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { staticFiles } from '../../middleware/static.ts';
+import { type Answer, bare, get, listen, makeFolder } from './fixture.ts';
+
+const hashTag = (body: Buffer): string =>
+  `"${body.length.toString(16)}-${createHash('sha1').update(body).digest('base64').slice(0, 27)}"`;
+
+function replace(path: string, content: string | Buffer): void {
+  writeFileSync(`${path}.new`, content);
+  renameSync(`${path}.new`, path);
+}
+
+describe('freshness', () => {
+  it('same bytes have the same tag, on any server and after times were touched', async () => {
+    const one = makeFolder({ 'a.txt': 'content', 'large.bin': Buffer.alloc(400_000, 'x') });
+    const two = makeFolder({ 'a.txt': 'content', 'large.bin': Buffer.alloc(400_000, 'x') });
+    utimesSync(`${two}/a.txt`, 1, 1);
+    const ports = [
+      await listen(bare(staticFiles(one))),
+      await listen(bare(staticFiles(two))),
+      await listen(bare(staticFiles(two, { cache: { maxFileBytes: 1 } }))),
+    ];
+    for (const path of ['/a.txt', '/large.bin']) {
+      const tags = new Set<unknown>();
+      for (const port of ports) tags.add(await tagOnceOld(port, path));
+      expect([...tags]).toEqual([expect.stringMatching(/^"/)]);
+    }
+    const before = await get(ports[0] as number, '/a.txt');
+    utimesSync(`${one}/a.txt`, 100, 100);
+    const after = await get(ports[0] as number, '/a.txt', { 'If-None-Match': before.headers.etag as string });
+    expect(after.status).toBe(304);
+    expect(after.headers['last-modified']).not.toBe(before.headers['last-modified']);
+  });
+
+  it('a change is seen by the very next request, however it was made', async () => {
+    const root = makeFolder({ 'a.txt': 'version 000' });
+    const path = `${root}/a.txt`;
+    const times = statSync(path);
+    const port = await listen(bare(staticFiles(root)));
+    const ways = [
+      (content: string) => replace(path, content),
+      (content: string) => writeFileSync(path, content),
+      (content: string) => {
+        const fd = openSync(path, 'r+');
+        writeSync(fd, content, 0);
+        closeSync(fd);
+      },
+    ];
+    for (let i = 1; i <= 150; i++) {
+      const content = `version ${String(i).padStart(3, '0')}`;
+      (ways[i % ways.length] as (content: string) => void)(content);
+      // The size is always the same, and now the time as well.
+      if (i % 2 === 0) utimesSync(path, times.atime, times.mtime);
+      const answers = await Promise.all([get(port, '/a.txt'), get(port, '/a.txt?x'), get(port, '/a.txt')]);
+      for (const answer of answers) {
+        expect(answer.text).toBe(content);
+        expect(answer.headers.etag).toBe(hashTag(Buffer.from(content)));
+      }
+    }
+  });
+
+  it('a file that goes is a miss at once, and one that comes is found at once', async () => {
+    const root = makeFolder({ 'a.txt': 'a' });
+    const port = await listen(bare(staticFiles(root)));
+    for (let i = 0; i < 20; i++) {
+      expect((await get(port, '/a.txt')).status).toBe(200);
+      rmSync(`${root}/a.txt`);
+      expect((await get(port, '/a.txt')).status).toBe(404);
+      writeFileSync(`${root}/a.txt`, 'a');
+    }
+  });
+
+  it('a window answers what was seen, but not for files that just changed', async () => {
+    const root = makeFolder({ 'a.txt': 'one' });
+    const port = await listen(bare(staticFiles(root, { cache: { revalidateAfter: 3_600_000 } })));
+    expect((await get(port, '/a.txt')).text).toBe('one');
+    replace(`${root}/a.txt`, 'two');
+    expect((await get(port, '/a.txt')).text).toBe('two');
+  });
+});
+
+/** Of a file so young that another write could share its times, a streamed answer has no tag. */
+async function tagOnceOld(port: number, path: string): Promise<string> {
+  for (;;) {
+    const { etag } = (await get(port, path)).headers;
+    if (etag !== undefined) return etag;
+  }
+}
+
+/** Whole answers must be of one version, and match their tag; broken ones must be seen to be broken. */
+async function storm(port: number, requests: number, change: () => void, accept: (answer: Answer) => void) {
+  let whole = 0;
+  let going = true;
+  const changing = (async () => {
+    while (going) {
+      change();
+      await new Promise((done) => setTimeout(done, 4));
+    }
+  })();
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < requests / 8; i++) {
+        const answer = await get(port, '/a.bin').catch(() => undefined);
+        if (answer === undefined || answer.status !== 200) continue;
+        whole++;
+        accept(answer);
+      }
+    }),
+  );
+  going = false;
+  await changing;
+  return whole;
+}
+
+function expectOneVersion({ body, headers }: Answer): void {
+  expect(headers['content-length']).toBe(String(body.length));
+  expect(body.equals(Buffer.alloc(body.length, body[0]))).toBe(true);
+  if (headers.etag !== undefined) expect(headers.etag).toBe(hashTag(body));
+}
+
+describe.each([
+  ['in memory', 100_000],
+  ['streamed', 400_000],
+])('under changes, %s', (_how, size) => {
+  let version = 0;
+  const content = (): Buffer => Buffer.alloc(size + (version % 3) * 1000, 65 + (version++ % 26));
+
+  it('an atomic replacement never cuts nor mixes an answer', async () => {
+    const root = makeFolder({ 'a.bin': content() });
+    const port = await listen(bare(staticFiles(root)));
+    const whole = await storm(port, 80, () => replace(`${root}/a.bin`, content()), expectOneVersion);
+    expect(whole).toBe(80);
+  });
+
+  it('truncating and rewriting in place never yields a whole answer of two versions', async () => {
+    const root = makeFolder({ 'a.bin': content() });
+    const port = await listen(bare(staticFiles(root)));
+    await storm(port, 80, () => writeFileSync(`${root}/a.bin`, content()), expectOneVersion);
+    // Afterwards all is well.
+    expectOneVersion(await get(port, '/a.bin'));
+  });
+});
+
+it('a file that is truncated while it is sent ends the connection', async () => {
+  const root = makeFolder({ 'a.bin': Buffer.alloc(20_000_000, 'x') });
+  const port = await listen(bare(staticFiles(root)));
+  const fd = openSync(`${root}/a.bin`, 'r+');
+  const { connect } = await import('node:net');
+  const received = await new Promise<number>((resolve, reject) => {
+    let bytes = 0;
+    const socket = connect(port, '127.0.0.1', () => socket.write('GET /a.bin HTTP/1.1\r\nHost: x\r\n\r\n'));
+    socket.once('data', () => ftruncateSync(fd, 1000));
+    socket.on('data', (chunk) => {
+      bytes += chunk.length;
+    });
+    socket.on('error', reject);
+    socket.on('close', () => resolve(bytes));
+  });
+  closeSync(fd);
+  expect(received).toBeLessThan(20_000_000);
+  expect((await get(port, '/a.bin')).headers['content-length']).toBe('1000');
+});
+
+it('a file above the hashing limit is answered with its date until its tag is ready', async () => {
+  const root = makeFolder({ 'a.bin': '' });
+  const fd = openSync(`${root}/a.bin`, 'r+');
+  ftruncateSync(fd, 12 << 20);
+  closeSync(fd);
+  const port = await listen(bare(staticFiles(root)));
+  const first = await get(port, '/a.bin', {}, 'HEAD');
+  expect(first.headers).toMatchObject({ 'last-modified': expect.any(String), 'accept-ranges': 'bytes' });
+  expect(first.headers).not.toHaveProperty('etag');
+  const tag = await tagOnceOld(port, '/a.bin');
+  expect(tag).toBe(hashTag(Buffer.alloc(12 << 20)));
+});
+
+it('29 a link that is swapped during requests never leads outside', async () => {
+  const folder = makeFolder({
+    'www/in/a.txt': 'inside',
+    'www/big/a.txt': 'i'.repeat(300_000),
+    'out/a.txt': 'SECRET',
+    'outbig/a.txt': 'S'.repeat(300_000),
+  });
+  const port = await listen(bare(staticFiles(`${folder}/www`)));
+  const link = (target: string, name: string): void => {
+    symlinkSync(target, `${folder}/tmp-link`);
+    renameSync(`${folder}/tmp-link`, `${folder}/www/${name}`);
+  };
+  let turn = 0;
+  let going = true;
+  const swapping = (async () => {
+    while (going) {
+      const outside = turn++ % 2 === 0;
+      link(outside ? '../out' : 'in', 'dir');
+      link(outside ? '../../out/a.txt' : 'a.txt', 'in/file.txt');
+      link(outside ? '../outbig' : 'big', 'bigdir');
+      await new Promise(setImmediate);
+    }
+  })();
+  const served = { inside: 0 };
+  const paths = ['/dir/a.txt', '/in/file.txt', '/bigdir/a.txt'];
+  await Promise.all(
+    paths.map(async (path) => {
+      for (let i = 0; i < 40; i++) {
+        const answer = await get(port, path);
+        expect(answer.text).not.toMatch(/^S/);
+        if (answer.status === 200) served.inside++;
+        else expect([404, 503]).toContain(answer.status);
+      }
+    }),
+  );
+  going = false;
+  await swapping;
+  expect(served.inside).toBeGreaterThan(0);
+});
