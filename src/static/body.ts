@@ -86,5 +86,5 @@ function finish({ res }: Exchange, headers: HeaderList, body: Buffer): void {
 }
 
 function stream(exchange: Exchange, representation: Representation, plan: Plan, means: Means): void {
-  transfer(exchange, representation, plan, means).catch(exchange.next);
+  transfer(exchange, representation, plan, means);
 }

@@ -1,15 +1,9 @@
 import { fstat, read } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
 import { ServerResponse } from 'node:http';
 import type { Chunks } from './chunks.ts';
-import { type OpenIdentity, sameBytes } from './identity.ts';
+import { sameBytes } from './identity.ts';
+import type { Source } from './open-version.ts';
 import type { Section } from './parts.ts';
-
-/** An open file of a known version. */
-export interface Source {
-  readonly handle: FileHandle;
-  readonly identity: OpenIdentity;
-}
 
 /** What to send of it. */
 export interface Cargo {
@@ -23,7 +17,7 @@ export interface Cargo {
  * version its headers name ends the connection, and so never looks complete.
  */
 export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: Chunks): void {
-  const { fd } = source.handle;
+  const { fd } = source;
   const own = chunks.take();
   // A wrapped `write` (a body logger, a compressor) may keep what it is given: it gets buffers of its own.
   const mayReuse = res.write === ServerResponse.prototype.write;
@@ -40,8 +34,7 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
 
   function release(): void {
     chunks.give(own);
-    // The descriptor is ours alone: closing it can only fail after it has been freed.
-    source.handle.close().catch(() => {});
+    source.close();
   }
 
   function fail(): void {

@@ -1,12 +1,11 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
 import send from 'send';
-import { openReal, versionOf } from './descriptor.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { meansBusy } from './file-errors.ts';
+import { meansAbsent, meansBusy } from './file-errors.ts';
 import { isOver, setHead } from './head.ts';
-import { sameVersion } from './identity.ts';
-import { type Cargo, pump, type Source } from './pump.ts';
+import { openVersion, type Source } from './open-version.ts';
+import { type Cargo, pump } from './pump.ts';
 import { refuseBusy } from './refuse.ts';
 import type { HeaderList, Representation } from './representation.ts';
 
@@ -19,50 +18,44 @@ export interface Plan extends Cargo {
 }
 
 /** Opens the very version that the headers describe and streams it; if it has been replaced, the request starts over. */
-export async function transfer(
-  exchange: Exchange,
-  representation: Representation,
-  plan: Plan,
-  means: Means,
-): Promise<void> {
-  const source = await openVersion(exchange, representation, means);
-  if (source === undefined) return;
-  if (isOver(exchange.res)) return source.handle.close();
-  if (plan.tail === undefined) return sendRange(exchange, representation, plan, source, means);
-  setHead(exchange.res, plan.status, plan.headers);
-  pump(source, plan, exchange.res, means.chunks);
+export function transfer(exchange: Exchange, representation: Representation, plan: Plan, means: Means): void {
+  openVersion(representation, (error, source) => {
+    if (isOver(exchange.res)) source?.close();
+    else if (source !== undefined) begin({ exchange, representation, plan, source, means });
+    else if (meansBusy(error)) refuseBusy(exchange);
+    else if (error === undefined || meansAbsent(error)) startOver(exchange, means);
+    else exchange.next(error);
+  });
 }
 
-async function openVersion(
-  exchange: Exchange,
-  { realPath, identity }: Representation,
-  means: Means,
-): Promise<Source | undefined> {
+interface Transfer {
+  readonly exchange: Exchange;
+  readonly representation: Representation;
+  readonly plan: Plan;
+  readonly source: Source;
+  readonly means: Means;
+}
+
+function begin(transfer: Transfer): void {
+  const { exchange, plan, source, means } = transfer;
   try {
-    const handle = await openReal(realPath);
-    const found = handle && (await versionOf(handle));
-    if (handle !== undefined && found !== undefined && sameVersion(identity, found))
-      return { handle, identity: found };
-    await handle?.close();
-    startOver(exchange, means);
+    if (plan.tail === undefined) sendOneRange(transfer);
+    else {
+      setHead(exchange.res, plan.status, plan.headers);
+      pump(source, plan, exchange.res, means.chunks);
+    }
   } catch (error) {
-    if (meansBusy(error)) refuseBusy(exchange);
-    else exchange.next(error);
+    source.close();
+    exchange.next(error);
   }
-  return undefined;
 }
 
 /**
- * `send` frames the body; its guesses are switched off (they come from a stat of its own, taken at another moment)
- * and its stream is replaced by ours, which reads the descriptor that was verified.
+ * `send` frames the body. What it would find out by itself, by another stat at another moment, is replaced by what we
+ * know of the open descriptor, and its stream by ours, which reads that descriptor.
  */
-function sendRange(
-  exchange: Exchange,
-  { realPath, facts }: Representation,
-  plan: Plan,
-  source: Source,
-  means: Means,
-): void {
+function sendOneRange({ exchange, representation, plan, source, means }: Transfer): void {
+  const { realPath, facts } = representation;
   const [range] = plan.sections;
   const transmission = send(withoutConditions(exchange.req), `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
@@ -73,16 +66,15 @@ function sendRange(
     lastModified: false,
     ...(range === undefined ? {} : { start: range.start, end: range.end }),
   });
-  const restart = (): void => {
-    source.handle.close().then(() => startOver(exchange, means), exchange.next);
+  transmission.sendFile = (path) => {
+    setHead(exchange.res, plan.status, plan.headers);
+    transmission.send(path, Object.create(source.identity, { size: { value: facts.size } }));
   };
   transmission.stream = () => pump(source, plan, exchange.res, means.chunks);
-  transmission.on('file', (_path, stat) => {
-    stat.size = facts.size;
+  transmission.on('error', (error) => {
+    source.close();
+    exchange.next(error);
   });
-  transmission.on('headers', (res: ServerResponse) => setHead(res, plan.status, plan.headers));
-  transmission.on('directory', restart);
-  transmission.on('error', restart);
   transmission.pipe(exchange.res);
 }
 
