@@ -3,7 +3,12 @@ import type { HeaderList } from './representation.ts';
 
 /** Whether the answer was begun elsewhere, or nobody waits for it any more. */
 export function isOver(res: ServerResponse): boolean {
-  return res.headersSent || res.writableEnded || res.destroyed;
+  return res.headersSent || res.writableEnded || isGone(res);
+}
+
+/** Whether the client has gone. A response of the HTTP/2 compatibility API tells by having no socket any more. */
+export function isGone(res: ServerResponse): boolean {
+  return res.destroyed || ('stream' in res && !res.socket);
 }
 
 /**

@@ -1,6 +1,7 @@
 import { fstat, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import type { Chunks } from './chunks.ts';
+import { isGone } from './head.ts';
 import { sameBytes } from './identity.ts';
 import type { Source } from './open-version.ts';
 import type { Section } from './parts.ts';
@@ -94,6 +95,6 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
   }
 
   res.once('close', stop);
-  if (res.destroyed) stop();
+  if (isGone(res)) stop();
   else enter(cargo.sections[0] as Section);
 }

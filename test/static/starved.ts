@@ -1,0 +1,13 @@
+// A server that is started with few descriptors allowed (see resources.test.ts). Prints its port.
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { staticFiles } from '../../middleware/static.ts';
+
+const serve = staticFiles(process.argv[2] as string, { fallthrough: false });
+const server = createServer((req, res) =>
+  serve(req, res, (error) => {
+    res.statusCode = 500;
+    res.end(String(error));
+  }),
+);
+server.listen(0, '127.0.0.1', () => process.stdout.write(`${(server.address() as AddressInfo).port}\n`));
