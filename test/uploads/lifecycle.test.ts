@@ -1,6 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from 'node:fs';
+import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -263,6 +263,41 @@ describe('a body that was read before', () => {
     await using server = await startServer(app);
     const { status, json } = await post(server.url, [...head, file('0')]);
     expect([status, json.told]).toEqual([500, expect.stringMatching(/mount graphqlHTTP before multer/)]);
+  });
+});
+
+describe('behind createServer, curl asks before it sends', () => {
+  it.each([
+    ['a limit', [], 413],
+    ['the guard', ['-H', 'origin: https://evil.test'], 403],
+    ['nothing', ['-F', '0=x;filename=a.txt'], 200],
+  ])('and is stopped by %s', async (_, more, status) => {
+    const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as net.AddressInfo;
+    const fields = [`operations=${JSON.stringify(one)}`, 'map={"0":["variables.file"]}'].flatMap((field) => [
+      '-F',
+      field,
+    ]);
+    const large = more.includes('-F') ? [] : ['-F', `0=@${folder}/large.tmp`];
+    if (large.length > 0) writeFileSync(`${folder}/large.tmp`, Buffer.alloc(2 << 20));
+    const format = ['-o', '/dev/null', '-w', '%{http_code} %{size_upload}'];
+    const { stdout } = await run('curl', [
+      '-sS',
+      '-H',
+      'expect: 100-continue',
+      ...format,
+      ...fields,
+      ...large,
+      ...more,
+      `http://127.0.0.1:${port}`,
+    ]);
+    rmSync(`${folder}/large.tmp`, { force: true });
+    const [code, sent] = stdout.split(' ').map(Number);
+    expect([code, (sent as number) > 0]).toEqual([status, status === 200]);
+    server.close();
+    await once(server, 'close');
   });
 });
 
