@@ -83,10 +83,10 @@ export function createGroups(hub: GroupsHub): Groups {
         leave();
         for (const member of members) member.fail(errors);
       },
+      abort: () => controller.abort(),
     });
     group.release = () => {
       leave();
-      controller.abort();
       release();
     };
     return group;

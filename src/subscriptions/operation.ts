@@ -90,10 +90,15 @@ export class Operation implements Envelope, ExecutionInputs, AsyncIterableIterat
     this.#finish('failed');
   }
 
+  abort(): void {
+    this.#controller?.abort();
+  }
+
   /** The client, or its socket, wants no more of it. */
   stop(): void {
     if (!this.live) return;
-    this.#controller?.abort();
+    // A source's reader aborts when it gives the source back.
+    if (this.release === undefined) this.abort();
     this.retire();
   }
 

@@ -23,6 +23,8 @@ export interface Reader {
   room(): MaybePromise<void>;
   ended(): void;
   failed(errors: readonly GraphQLError[]): void;
+  /** Fires the signal of `inputs`: when the source is open, as graphql 17 would lose one that is still being opened. */
+  abort(): void;
 }
 
 /** Opens the source and executes its events one after the other. Returns what gives the source back. */
@@ -31,8 +33,8 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
   let released = false;
 
   async function read(): Promise<void> {
-    const opening = openSource(prepared, reader.inputs);
-    const opened: Opened = isThenable(opening) ? await opening : opening;
+    // Awaited even where it is there already, so that nobody is told before `follow` has returned.
+    const opened: Opened = await openSource(prepared, reader.inputs);
     if (!isStream(opened)) {
       if (!released) reader.failed(opened.errors ?? []);
       return;
@@ -40,7 +42,7 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
     iterator = opened[Symbol.asyncIterator]();
     reader.counters.sources++;
     // The last reader may have left while the source was being opened.
-    if (released) return giveBack(iterator, reader.counters);
+    if (released) return giveBack(iterator, reader);
     const { contextValue, variableValues } = reader.inputs;
     for (;;) {
       const { done, value } = await iterator.next();
@@ -77,12 +79,13 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
   return () => {
     if (released) return;
     released = true;
-    if (iterator !== undefined) giveBack(iterator, reader.counters);
+    if (iterator !== undefined) giveBack(iterator, reader);
   };
 }
 
 /** Never awaited: a generator stuck in an await cannot be returned (it is counted), a hand-written iterator can. */
-function giveBack(iterator: AsyncIterator<unknown>, counters: Counters): void {
+function giveBack(iterator: AsyncIterator<unknown>, { counters, abort }: Reader): void {
+  abort();
   counters.sources--;
   counters.unreleased++;
   const over = (): void => {

@@ -74,6 +74,7 @@ function subscribePrivately(operation: Operation, prepared: PreparedOperation): 
     },
     ended: () => operation.end(),
     failed: (errors) => operation.fail(errors),
+    abort: () => operation.abort(),
   };
   operation.release = follow(prepared, reader);
 }
