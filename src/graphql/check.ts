@@ -32,6 +32,9 @@ export function createChecker(
   // graphql before 16.13 knows the first name only.
   const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
 
+  // Each error's location is found by counting lines from the top.
+  const mostLines = Math.floor(limits.characters / 5);
+
   function validated(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
     const started = performance.now();
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions }).slice(0, maxErrors);
@@ -46,6 +49,9 @@ export function createChecker(
       return overLimit(
         refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
       );
+    }
+    if (source.length > mostLines && countLines(source) > mostLines) {
+      return overLimit(refusalError(`The document has more than ${mostLines} lines`, 'LIMIT_CHARACTERS'));
     }
     const document = parsed(source, parseOptions);
     if (document instanceof GraphQLError) {
@@ -85,6 +91,13 @@ function caught<T>(step: () => T): T | GraphQLError {
     if (error instanceof RangeError) return refusalError('The document is nested too deeply', NESTING);
     throw error;
   }
+}
+
+function countLines(source: string): number {
+  let lines = 1;
+  for (let at = source.indexOf('\n'); at !== -1; at = source.indexOf('\n', at + 1)) lines += 1;
+  for (let at = source.indexOf('\r'); at !== -1; at = source.indexOf('\r', at + 1)) lines += 1;
+  return lines;
 }
 
 /** True for the errors of our limits; graphql-js has no code for its token limit, only words. */

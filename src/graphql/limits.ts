@@ -9,6 +9,7 @@ import type {
   VariableDefinitionNode,
 } from 'graphql';
 import { refusalError } from './errors.ts';
+import { countMerges } from './merges.ts';
 import { nestingOfType, nestingOfValue } from './nesting.ts';
 import type { DocumentLimitSettings } from './settings.ts';
 
@@ -31,7 +32,9 @@ const INTROSPECTION_DEPTH = 25;
 const NESTING_PER_DEPTH = 4;
 const MOST_NESTING = 500;
 
-const WORDS: Record<keyof Cost, (most: number) => string> = {
+type Limited = keyof Cost | 'fragments' | 'merges';
+
+const WORDS: Record<Limited, (most: number) => string> = {
   fields: (most) => `has more than ${most} fields`,
   rootFields: (most) => `has more than ${most} root fields`,
   aliases: (most) => `has more than ${most} aliases`,
@@ -39,6 +42,8 @@ const WORDS: Record<keyof Cost, (most: number) => string> = {
   depth: (most) => `is nested deeper than ${most} levels`,
   introspection: (most) => `asks for introspection deeper than ${most} levels`,
   nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
+  fragments: (most) => `has more than ${most} fragments`,
+  merges: (most) => `repeats fields of the same name in the same place, in more than ${most} pairs`,
 };
 
 /**
@@ -46,7 +51,7 @@ const WORDS: Record<keyof Cost, (most: number) => string> = {
  *
  * @throws GraphQLError that names it.
  */
-export function exceed(name: keyof Cost, most: number, subject = 'The operation'): never {
+export function exceed(name: Limited, most: number, subject = 'The operation'): never {
   const code = name.replace(/[A-Z]/, '_$&').toUpperCase();
   throw refusalError(`${subject} ${WORDS[name](most)}`, `LIMIT_${code}`);
 }
@@ -65,6 +70,8 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   };
   const costOf = createMeter(document, most.nesting);
   const highest = nothing();
+  const fragments = document.definitions.filter(({ kind }) => kind === 'FragmentDefinition').length;
+  if (fragments > limits.fragments) exceed('fragments', limits.fragments, 'The document');
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
     const cost = costOf(definition.selectionSet, 1);
@@ -76,6 +83,8 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
+  // Only now: what is expanded here is bounded by the fields that have been counted.
+  if (countMerges(document, limits.merges) > limits.merges) exceed('merges', limits.merges);
   return highest;
 }
 

@@ -19,6 +19,8 @@ export interface DocumentLimitSettings {
   readonly rootFields: number;
   readonly aliases: number;
   readonly directives: number;
+  readonly fragments: number;
+  readonly merges: number;
   readonly errors: number;
   readonly characters: number;
   readonly variables: number;
@@ -55,14 +57,16 @@ const anything = rule<unknown>(undefined, () => true, 'anything');
 
 /** Rules of the limits that HTTP and sockets share. */
 export const documentLimitRules: Rules<DocumentLimitSettings> = {
-  tokens: limit(15_000),
+  tokens: limit(10_000),
   depth: limit(50),
   fields: limit(10_000),
   rootFields: limit(100),
   aliases: limit(1000),
   directives: limit(200),
+  fragments: limit(500),
+  merges: limit(20_000),
   errors: limit(10),
-  characters: limit(131_072),
+  characters: limit(100_000),
   variables: limit(20_000),
 };
 
