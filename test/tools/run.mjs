@@ -28,6 +28,7 @@ function jest(node, line, graphql, extra) {
   const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...mapped, ...extra, ...args], {
     cwd: root,
     stdio: 'inherit',
+    timeout: 15 * 60_000, // a suite that hangs has failed
     env: { ...process.env, GRAPHQL_MAJOR: String(graphql) },
   });
   if (status !== 0) process.exit(status ?? 1);
