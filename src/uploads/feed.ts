@@ -30,19 +30,14 @@ export function createFeed(req: IncomingMessage, maxBytes: number, failed: (erro
   };
   const stop = (): void => {
     stopped = true;
-    req
-      .off('data', onData)
-      .off('end', onEnd)
-      .off('error', onGone)
-      .off('aborted', onGone)
-      .off('close', onGone);
+    req.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
     parser?.off('drain', onDrain);
   };
   return {
     start(target) {
       parser = target;
       parser.on('drain', onDrain);
-      req.on('data', onData).on('end', onEnd).on('error', onGone).on('aborted', onGone).on('close', onGone);
+      req.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
       req.resume();
     },
     stop,

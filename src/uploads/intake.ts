@@ -1,11 +1,21 @@
 import type { Readable } from 'node:stream';
 import type { UploadedFileInfo } from '../../types/uploads.ts';
-import { HttpError } from '../http/error.ts';
 import { createUploadedFile } from './file.ts';
 import { cleanFilename } from './filename.ts';
 import type { FilePart, FormHandlers } from './form.ts';
 import { type CheckOperations, makePlan, type Plan, readMap, readOperations } from './plan.ts';
-import { readerError, refusalOf, storageError } from './refusal.ts';
+import {
+  duplicateField,
+  earlyFile,
+  fileMissing,
+  fileTooLarge,
+  missingField,
+  notAccepted,
+  readerError,
+  refusalOf,
+  storageError,
+  withoutFilename,
+} from './refusal.ts';
 import type { UploadSettings } from './settings.ts';
 import { Spool } from './spool.ts';
 
@@ -38,11 +48,11 @@ export class Intake implements FormHandlers {
       if (name === undefined) throw refusalOf({ code: 'MISSING_FIELD_NAME' }, this.#settings);
       if (truncated) throw refusalOf({ code: 'LIMIT_FIELD_VALUE', field: name }, this.#settings);
       if (name === 'operations') {
-        if (this.#operations !== undefined) throw duplicate(name);
+        if (this.#operations !== undefined) throw duplicateField(name);
         this.#operations = readOperations(value);
         this.#check(this.#operations);
       } else if (name === 'map') {
-        if (this.#map !== undefined) throw duplicate(name);
+        if (this.#map !== undefined) throw duplicateField(name);
         this.#map = readMap(value, this.#settings.maxFiles);
       } else if (this.#plan?.files.has(name)) throw withoutFilename(name);
       this.#prepare();
@@ -59,7 +69,7 @@ export class Intake implements FormHandlers {
   file(part: FilePart, stored: () => void): void {
     part.stream.on('error', () => {});
     this.#guard(() => {
-      if (this.#plan === undefined) throw early();
+      if (this.#plan === undefined) throw earlyFile();
       const slots = this.#plan.files.get(part.fieldname);
       // Not in the map, or there already: received and thrown away.
       if (slots === undefined || this.#spools.has(part.fieldname)) {
@@ -79,8 +89,8 @@ export class Intake implements FormHandlers {
 
   end(): void {
     this.#guard(() => {
-      if (this.#operations === undefined) throw missing('operations');
-      if (this.#map === undefined) throw missing('map');
+      if (this.#operations === undefined) throw missingField('operations');
+      if (this.#map === undefined) throw missingField('map');
       const absent = [...(this.#plan as Plan).files.keys()].find((name) => !this.#spools.has(name));
       if (absent !== undefined) throw fileMissing(absent);
       this.#runWhenReady();
@@ -135,7 +145,8 @@ export class Intake implements FormHandlers {
     };
     stream.on('data', (chunk: Buffer) => {
       if (this.#over) return;
-      if (spool.size + chunk.length > maxFileSize) this.#outcome.refuse(fileTooLarge(info, maxFileSize));
+      if (spool.error !== undefined) this.#outcome.refuse(storageError(spool.error));
+      else if (spool.size + chunk.length > maxFileSize) this.#outcome.refuse(fileTooLarge(info, maxFileSize));
       else if (!spool.write(chunk)) stream.pause();
     });
     stream.on('end', () =>
@@ -154,40 +165,4 @@ function describe(part: FilePart): UploadedFileInfo {
     encoding: part.encoding,
     fieldName: part.fieldname,
   };
-}
-
-function duplicate(name: string): HttpError {
-  return new HttpError(400, `Multipart field "${name}" is given twice`, { code: 'BAD_MULTIPART' });
-}
-
-function missing(name: string): HttpError {
-  return new HttpError(400, `Multipart field "${name}" is missing`, { code: 'BAD_MULTIPART' });
-}
-
-function early(): HttpError {
-  return new HttpError(400, 'Files must come after the fields "operations" and "map"', {
-    code: 'BAD_MULTIPART',
-  });
-}
-
-function withoutFilename(name: string): HttpError {
-  return new HttpError(400, `The part "${name.slice(0, 80)}" has no filename`, { code: 'BAD_MULTIPART' });
-}
-
-function fileMissing(name: string): HttpError {
-  return new HttpError(400, `The file "${name.slice(0, 80)}" of the "map" is missing`, {
-    code: 'FILE_MISSING',
-  });
-}
-
-function fileTooLarge(info: UploadedFileInfo, limit: number): HttpError {
-  const name = info.fieldName.slice(0, 80);
-  return new HttpError(413, `The file "${name}" is larger than ${limit} bytes`, { code: 'FILE_TOO_LARGE' });
-}
-
-function notAccepted(info: UploadedFileInfo): HttpError {
-  const name = info.fieldName.slice(0, 80);
-  return new HttpError(415, `The file "${name}" is of a type that is not accepted`, {
-    code: 'FILE_NOT_ACCEPTED',
-  });
 }

@@ -1,4 +1,5 @@
 import { GraphQLError } from 'graphql';
+import type { UploadedFileInfo } from '../../types/uploads.ts';
 import { HttpError } from '../http/error.ts';
 import { show } from '../options/settle.ts';
 import { tooManyFiles } from './plan.ts';
@@ -26,15 +27,40 @@ export function refusalOf(error: unknown, { maxFieldSize, maxFiles }: Limits): H
     case 'LIMIT_FIELD_KEY':
       return new HttpError(413, 'The name of a part is too long', BAD_MULTIPART);
     case 'MISSING_FIELD_NAME':
-      return new HttpError(400, 'A part has no name', BAD_MULTIPART);
+      return badMultipart('A part has no name');
     case 'Multipart: Boundary not found':
-      return new HttpError(400, 'The Content-Type has no boundary', BAD_MULTIPART);
+      return badMultipart('The Content-Type has no boundary');
     case 'Unexpected end of form':
-      return new HttpError(400, 'The multipart body ends too early', BAD_MULTIPART);
+      return badMultipart('The multipart body ends too early');
     default:
-      return new HttpError(400, 'The multipart body is malformed', BAD_MULTIPART);
+      return badMultipart('The multipart body is malformed');
   }
 }
+
+const badMultipart = (message: string): HttpError => new HttpError(400, message, BAD_MULTIPART);
+
+export const duplicateField = (name: string): HttpError =>
+  badMultipart(`Multipart field ${show(name)} is given twice`);
+
+export const missingField = (name: string): HttpError =>
+  badMultipart(`Multipart field ${show(name)} is missing`);
+
+export const earlyFile = (): HttpError =>
+  badMultipart('Files must come after the fields "operations" and "map"');
+
+export const withoutFilename = (name: string): HttpError =>
+  badMultipart(`The part ${show(name)} has no filename`);
+
+export const fileMissing = (name: string): HttpError =>
+  new HttpError(400, `The file ${show(name)} of the "map" is missing`, { code: 'FILE_MISSING' });
+
+export const fileTooLarge = ({ fieldName }: UploadedFileInfo, limit: number): HttpError =>
+  new HttpError(413, `The file ${show(fieldName)} is larger than ${limit} bytes`, { code: 'FILE_TOO_LARGE' });
+
+export const notAccepted = ({ fieldName }: UploadedFileInfo): HttpError =>
+  new HttpError(415, `The file ${show(fieldName)} is of a type that is not accepted`, {
+    code: 'FILE_NOT_ACCEPTED',
+  });
 
 /** A refusal that comes when resolvers run already, as the error that their readers get. */
 export function readerError(error: Error): Error {

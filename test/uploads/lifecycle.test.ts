@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,6 +9,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
+import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { createSchema, ONE, type Seen } from './api.ts';
 import { BOUNDARY, encode, file, map, operations, post } from './form.ts';
 import { startServer } from './server.ts';
@@ -203,7 +205,8 @@ describe('streaming', () => {
       graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1_100_000 })),
     );
     const req = await begin(server.port, 1_000_000);
-    req.end(Buffer.alloc(200_000));
+    req.write(Buffer.alloc(200_000));
+    req.end(CLOSING);
     const { json } = await answerOf(req);
     expect(json.errors).toMatchObject([
       { message: expect.stringMatching(/larger than 1100000/), extensions: { code: 'FILE_TOO_LARGE' } },
@@ -237,6 +240,21 @@ describe('streaming', () => {
     expect(seen).toEqual([]);
     expect((await post(server.url, [operations({ query: '{ hello }' }), map({})])).json.data.hello).toBe(
       'world',
+    );
+  });
+});
+
+describe('the async context of the application', () => {
+  it('reaches the resolvers', async () => {
+    const storage = new AsyncLocalStorage<string>();
+    const query = new GraphQLObjectType({
+      name: 'Query',
+      fields: { a: { type: GraphQLString, resolve: () => storage.getStore() } },
+    });
+    const handle = graphqlHTTP(new GraphQLSchema({ query }));
+    await using server = await startServer((req, res) => storage.run('mine', () => handle(req, res)));
+    expect((await post(server.url, [operations({ query: '{ a }' }), map({}), file('x')])).json.data.a).toBe(
+      'mine',
     );
   });
 });
