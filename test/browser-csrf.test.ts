@@ -1,0 +1,165 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildSchema } from 'graphql';
+import { type BrowserContext, chromium, type Page } from 'playwright-core';
+import { graphqlHTTP } from '../middleware/graphql.ts';
+import { type Running, run } from './graphql/server.ts';
+
+const profile = mkdtempSync(join(tmpdir(), 'csrf-'));
+let runs = 0;
+let asked: IncomingMessage[] = [];
+const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
+const handler = graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs } });
+
+/** The API beside a page of its own; the same server plays the other site under another name. */
+function site(req: IncomingMessage, res: ServerResponse): void {
+  if (req.url?.startsWith('/graphql')) {
+    asked.push(req);
+    handler(req, res);
+  } else {
+    res.writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'session=1' });
+    res.end('<!doctype html><title>page</title><body></body>');
+  }
+}
+
+let browser: BrowserContext;
+let running: Running;
+beforeAll(async () => {
+  running = await run(site);
+  browser = await chromium.launchPersistentContext(profile, {
+    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-quic',
+      '--no-first-run',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--host-resolver-rules=MAP api.test 127.0.0.1, MAP evil.test 127.0.0.1, MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+    ],
+  });
+}, 60_000);
+afterAll(async () => {
+  await browser.close();
+  await running.close();
+  rmSync(profile, { recursive: true, force: true });
+});
+
+/** How a page may send a GET without asking anybody. */
+const ways: Record<string, (page: Page, url: string) => Promise<unknown>> = {
+  link: (page, url) =>
+    Promise.all([
+      page.waitForNavigation(),
+      page.evaluate((href) => {
+        const link = document.createElement('a');
+        link.href = href;
+        document.body.append(link);
+        link.click();
+      }, url),
+    ]),
+  image: (page, url) =>
+    page.evaluate(
+      (src) =>
+        new Promise((resolve) => {
+          const image = new Image();
+          image.onload = resolve;
+          image.onerror = resolve;
+          image.src = src;
+        }),
+      url,
+    ),
+  form: (page, url) =>
+    Promise.all([
+      page.waitForNavigation(),
+      page.evaluate((action) => {
+        const form = document.createElement('form');
+        const input = document.createElement('input');
+        form.action = action.split('?')[0] as string;
+        input.name = 'query';
+        input.value = 'mutation { add }';
+        form.append(input);
+        document.body.append(form);
+        form.submit();
+      }, url),
+    ]),
+  'fetch without CORS': (page, url) =>
+    page.evaluate(
+      (href) => fetch(href, { mode: 'no-cors', credentials: 'include' }).then(() => undefined),
+      url,
+    ),
+  frame: (page, url) =>
+    page.evaluate(
+      (src) =>
+        new Promise((resolve) => {
+          const frame = document.createElement('iframe');
+          frame.onload = resolve;
+          frame.src = src;
+          document.body.append(frame);
+        }),
+      url,
+    ),
+};
+
+// Browsers send fetch metadata to origins they trust, loopback among them, and none to other plain http.
+describe.each([
+  ['with fetch metadata', '127.0.0.1', 'localhost', true],
+  ['on plain http, without it', 'api.test', 'evil.test', false],
+])('a browser %s', (_title, own, foreign, metadata) => {
+  const at = (host: string, path: string): string => `http://${host}:${running.port}${path}`;
+  const mutation = '/graphql?query=mutation{add}';
+  beforeEach(() => {
+    runs = 0;
+    asked = [];
+  });
+  const visit = async (host: string): Promise<Page> => {
+    const page = await browser.newPage();
+    await page.goto(at(host, '/'));
+    return page;
+  };
+
+  it.each(Object.keys(ways))('cannot be made to run a mutation by a %s of another site', async (way) => {
+    await (await visit(own)).close();
+    const page = await visit(foreign);
+    await ways[way]?.(page, at(own, mutation));
+    expect(asked.map(({ headers }) => headers['sec-fetch-site'] !== undefined)).toEqual([metadata]);
+    expect(runs).toBe(0);
+    await page.close();
+  });
+
+  it.each(['image', 'frame'])('cannot be made to run one by an %s on the own page either', async (way) => {
+    const page = await visit(own);
+    await ways[way]?.(page, at(own, mutation));
+    expect([asked.length, runs]).toEqual([1, 0]);
+    await page.close();
+  });
+
+  it('runs it for a script of the own page, over GET where the page says so and over POST', async () => {
+    const page = await visit(own);
+    const texts = await page.evaluate(
+      async ([url]) => [
+        await (await fetch(url as string, { headers: { 'GraphQL-Require-Preflight': '1' } })).text(),
+        await (
+          await fetch('/graphql', {
+            method: 'POST',
+            headers: { 'content-type': 'application/json' },
+            body: '{"query":"mutation { add }"}',
+          })
+        ).text(),
+      ],
+      [at(own, mutation)],
+    );
+    expect(texts).toEqual(['{"data":{"add":1}}', '{"data":{"add":2}}']);
+    await page.close();
+  });
+
+  it(`${metadata ? 'runs' : 'does not run'} it for a script of the own page that says nothing`, async () => {
+    const page = await visit(own);
+    const status = await page.evaluate(async (url) => (await fetch(url)).status, at(own, mutation));
+    expect([status, runs]).toEqual(metadata ? [200, 1] : [403, 0]);
+    await page.close();
+  });
+});
