@@ -6,11 +6,11 @@ import {
   isSchema,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { engineOf } from '../engine/choose.ts';
 import { optionError, show } from '../options/settle.ts';
 import type { EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { createDocuments } from './document.ts';
 import { createErrorFormatter } from './errors.ts';
-import { engineOf } from './execute.ts';
 import type { CoreSettings } from './settings.ts';
 
 /**

@@ -2,15 +2,9 @@ import { type ExecutionArgs, type ExecutionResult, execute, type GraphQLError, v
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Engine, EngineSettings, ExecutionInputs, Outcome, PreparedOperation } from './contract.ts';
-import type { CoreSettings } from './settings.ts';
-
-/** The engine an option names. */
-export function engineOf(engine: CoreSettings['engine']): Engine {
-  return engine === 'graphql-js' ? graphqlJs : executing(engine);
-}
 
 /** An engine out of a function like graphql-js's `execute`: call it, then stringify once. */
-function executing(run: ExecuteFunction): Engine {
+export function executing(run: ExecuteFunction): Engine {
   return (operation, settings) => (inputs) => {
     const result = run(executionArgs(operation, settings, inputs));
     return isThenable(result)

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
+import { DEFAULT_ENGINE } from '../engine/default.ts';
 import {
   isBoolean,
   isFunction,
@@ -38,7 +39,7 @@ export interface CoreSettings {
     | undefined;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
-  readonly engine: 'graphql-js' | ExecuteFunction;
+  readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -85,9 +86,9 @@ export const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   ),
   suggestions: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   engine: rule<CoreSettings['engine']>(
-    'graphql-js',
-    (value) => value === 'graphql-js' || isFunction(value),
-    "'graphql-js', or a function that takes execute's arguments",
+    DEFAULT_ENGINE,
+    (value) => value === 'compiled' || value === 'graphql-js' || isFunction(value),
+    "'compiled', 'graphql-js', or a function that takes execute's arguments",
   ),
 };
 
