@@ -1,0 +1,186 @@
+// The compiled engine inside graphqlHTTP, all checks in place, beside mercurius with its JIT and the servers on Express.
+import assert from 'node:assert/strict';
+import { runTopic } from './harness.mjs';
+
+process.env.NODE_ENV = 'production';
+
+const QUERIES = {
+  trivial: 'query ($name: String!) { hello(name: $name) }',
+  'list of 20 × 5': '{ items { id name price stock sold } }',
+  'nested 20 × 5 × 3': '{ authors { id name books { id title pages { number text } } } }',
+  'large 200 × 10, 480 KB': '{ pages { a b c d e f g h i j } }',
+  'promises, 20 × 5': '{ promised { id name price stock sold } }',
+  '5 % of fields fail': '{ failing { id name price stock sold } }',
+};
+const ON_EXPRESS = ['trivial', 'list of 20 × 5', 'nested 20 × 5 × 3', 'large 200 × 10, 480 KB'];
+const HUNDREDFOLD = 'large 200 × 10, 480 KB';
+
+const times = (count, make) => Array.from({ length: count }, (_, index) => make(index));
+
+const makeItem = (id) => ({
+  id: `i${id}`,
+  name: `item number ${id}`,
+  price: id + 0.5,
+  stock: id * 7,
+  sold: id % 2 === 0,
+});
+
+const DATA = {
+  items: times(20, makeItem),
+  authors: times(20, (id) => ({
+    id: `a${id}`,
+    name: `Author ${id}`,
+    books: times(5, (book) => ({
+      id: `${id}-${book}`,
+      title: `Book "${book}" of ${id}`,
+      pages: times(3, (number) => ({ number, text: `page ${number} of book ${book}` })),
+    })),
+  })),
+  pages: times(200, (id) =>
+    Object.fromEntries(
+      [...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem "ipsum" ')]),
+    ),
+  ),
+};
+
+/** Every field that is more than a property has a resolver of its own: the JIT knows no methods. */
+async function makeSchema() {
+  const { buildSchema } = await import('graphql');
+  const item = '{ id: ID! name: String price: Float stock: Int sold: Boolean }';
+  const schema = buildSchema(`
+    type Query {
+      hello(name: String!): String! items: [Item!]! authors: [Author!]! pages: [Page!]!
+      promised: [Promised!]! failing: [Failing!]!
+    }
+    type Item ${item} type Promised ${item} type Failing ${item}
+    type Author { id: ID! name: String books: [Book!]! }
+    type Book { id: ID! title: String pages: [Leaf!]! }
+    type Leaf { number: Int! text: String }
+    type Page { a: String b: String c: String d: String e: String f: String g: String h: String i: String j: String }
+  `);
+  const resolve = (type, field, resolver) => {
+    schema.getType(type).getFields()[field].resolve = resolver;
+  };
+  resolve('Query', 'hello', (_source, { name }) => `hello ${name}`);
+  for (const field of ['items', 'authors', 'pages']) resolve('Query', field, () => DATA[field]);
+  for (const field of ['promised', 'failing']) resolve('Query', field, () => DATA.items);
+  for (const field of ['name', 'price', 'stock', 'sold'])
+    resolve('Promised', field, async (row) => row[field]);
+  resolve('Failing', 'name', (row) => {
+    if (row.stock % 28 === 0) throw new Error('no name');
+    return row.name;
+  });
+  return schema;
+}
+
+const onExpress = async (mount) => {
+  const { default: express } = await import('express');
+  const app = express();
+  await mount(app, await makeSchema(), express);
+  return app;
+};
+
+const mercurius = (options) => async () => {
+  const { default: fastify } = await import('fastify');
+  const { default: plugin } = await import('mercurius');
+  const app = fastify();
+  app.register(plugin, { schema: await makeSchema(), ...options });
+  await app.listen({ port: 0, host: '127.0.0.1' });
+  return app.server;
+};
+
+const espalier = (options) => async () => {
+  const { graphqlHTTP } = await import('espalier');
+  return graphqlHTTP(await makeSchema(), options);
+};
+
+const failing = DATA.items.map((item) => (item.stock % 28 === 0 ? { ...item, name: null } : item));
+const EXPECTED = [
+  { hello: 'hello world' },
+  { items: DATA.items },
+  { authors: DATA.authors },
+  { pages: DATA.pages },
+  { promised: DATA.items },
+  { failing },
+];
+
+/** Messages of plain errors differ, because some servers mask them; their places may not. */
+function checkAnswer(wanted, body) {
+  const { data, errors = [] } = JSON.parse(body.toString());
+  assert.deepEqual(data, wanted);
+  const paths = (wanted.failing ?? []).flatMap(({ name }, index) =>
+    name === null ? [`failing.${index}.name`] : [],
+  );
+  assert.deepEqual(errors.map(({ path }) => path.join('.')).sort(), paths.sort());
+}
+
+const BARE = ['espalier (node:http)', 'mercurius, JIT', 'espalier, graphql-js (node:http)'];
+const HOSTED = ['espalier (Express)', 'graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)'];
+
+export const topic = {
+  name: 'engine',
+  title: 'The compiled engine',
+  about:
+    'One POST with application/json per request; resolvers are explicit functions where a field is more than a property. ' +
+    'Every answer is compared with what graphql-js answers before anything is measured.',
+  packages: [
+    'express',
+    'graphql',
+    'graphql-http',
+    'graphql-yoga',
+    '@apollo/server',
+    'fastify',
+    'mercurius',
+    'graphql-jit',
+  ],
+  ratios: ['mercurius, JIT', 'graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)'],
+  contestants: {
+    'espalier (node:http)': espalier({ graphiql: false }),
+    'espalier, graphql-js (node:http)': espalier({ graphiql: false, engine: 'graphql-js' }),
+    'mercurius, JIT': mercurius({ jit: 1 }),
+    'espalier (Express)': () =>
+      onExpress(async (app, schema) => {
+        const { graphqlHTTP } = await import('espalier');
+        app.use('/graphql', graphqlHTTP(schema));
+      }),
+    'graphql-http (Express)': () =>
+      onExpress(async (app, schema) => {
+        const { createHandler } = await import('graphql-http/lib/use/express');
+        app.all('/graphql', createHandler({ schema }));
+      }),
+    'Yoga (Express)': () =>
+      onExpress(async (app, schema) => {
+        const { createYoga } = await import('graphql-yoga');
+        const yoga = createYoga({ schema, logging: false });
+        app.use(yoga.graphqlEndpoint, yoga);
+      }),
+    'Apollo Server (Express)': () =>
+      onExpress(async (app, schema, express) => {
+        const { ApolloServer } = await import('@apollo/server');
+        const { expressMiddleware } = await import('@as-integrations/express5');
+        const server = new ApolloServer({ schema });
+        await server.start();
+        app.use('/graphql', express.json(), expressMiddleware(server));
+      }),
+  },
+  loads: Object.entries(QUERIES).map(([name, query], index) => {
+    const variables = name === 'trivial' ? { name: 'world' } : undefined;
+    const request = {
+      method: 'POST',
+      path: '/graphql',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query, variables }),
+    };
+    return {
+      name,
+      // The answers to the first ones are checked: the JIT compiles after the first.
+      requests: [request, request, request, request],
+      contestants: ON_EXPRESS.includes(name) ? [...BARE, ...HOSTED] : BARE,
+      check: ({ body }) => checkAnswer(EXPECTED[index], body),
+      columns: name === HUNDREDFOLD ? ['peakRssMiB'] : [],
+      ...(name === HUNDREDFOLD ? { count: 2000 } : {}),
+    };
+  }),
+};
+
+await runTopic(import.meta.url, topic);
