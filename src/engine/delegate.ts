@@ -1,5 +1,5 @@
 import { tracingChannel } from 'node:diagnostics_channel';
-import { type DocumentNode, type GraphQLSchema, Kind, type OperationDefinitionNode, visit } from 'graphql';
+import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
 import { V17 } from './version.ts';
 
 const INCREMENTAL = new Set(['defer', 'stream']);
@@ -32,19 +32,6 @@ function hasItems({
   variableDefinitions?: readonly unknown[] | undefined;
 }): boolean {
   return variableDefinitions !== undefined && variableDefinitions.length > 0;
-}
-
-/** The variables that decide what a document selects. */
-export function conditionVariables(document: DocumentNode): string[] {
-  const names = new Set<string>();
-  visit(document, {
-    Directive: (node) => {
-      if (node.name.value !== 'skip' && node.name.value !== 'include') return;
-      for (const { value } of node.arguments ?? [])
-        if (value.kind === Kind.VARIABLE) names.add(value.name.value);
-    },
-  });
-  return [...names];
 }
 
 /** graphql 17 tells tracers of each execution and each resolver. Who listens shall hear of them. */

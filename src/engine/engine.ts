@@ -8,14 +8,12 @@ import {
 } from 'graphql';
 import type { Engine, EngineSettings, PreparedOperation } from '../graphql/contract.ts';
 import { graphqlJs, toOutcome } from '../graphql/execute.ts';
-import { conditionVariables, isTraced, needsGraphqlJs } from './delegate.ts';
+import { isTraced, needsGraphqlJs } from './delegate.ts';
 import { type BufferPool, createPool } from './pool.ts';
-import type { Program, ProgramRun } from './program.ts';
-import { compileRun } from './run.ts';
+import type { Program } from './program.ts';
 import { compileVariables } from './variables.ts';
+import { compileVariants } from './variants.ts';
 import { V17 } from './version.ts';
-
-const MAX_VARIANTS = 64;
 
 /** One pool for all operations of a core. */
 const pools = new WeakMap<EngineSettings, BufferPool>();
@@ -28,13 +26,14 @@ export const compiled: Engine = (operation, settings) => {
   const reference = graphqlJs(operation, settings);
   if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
   const program = programOf(operation, settings);
-  const variantOf = compileVariants(program, conditionVariables(operation.document));
+  const variantOf = compileVariants(program, operation.document);
   return (inputs) => {
     if (V17 && isTraced()) return reference(inputs);
+    const run = variantOf(inputs.variableValues);
+    if (run === undefined) return reference(inputs);
     const coerced = program.coerceVariables(inputs.variableValues);
     if ('errors' in coerced) return toOutcome(coerced, settings);
-    const run = variantOf(coerced.values);
-    return run === undefined ? reference(inputs) : run(inputs, coerced.variables, coerced.values);
+    return run(inputs, coerced.variables, coerced.values);
   };
 };
 
@@ -77,33 +76,4 @@ function poolOf(settings: EngineSettings): BufferPool {
     pools.set(settings, pool);
   }
   return pool;
-}
-
-/**
- * One compiled run for each combination of the variables in @skip and @include. Undefined where graphql-js has to
- * answer: for what is no boolean, and for more combinations than are worth keeping.
- */
-function compileVariants(
-  program: Program,
-  names: readonly string[],
-): (values: Record<string, unknown>) => ProgramRun | undefined {
-  if (names.length === 0) {
-    const only = compileRun(program);
-    return () => only;
-  }
-  const variants = new Map<string, ProgramRun>();
-  return (values) => {
-    let key = '';
-    for (const name of names) {
-      const value = Object.hasOwn(values, name) ? values[name] : undefined;
-      if (typeof value !== 'boolean') return undefined;
-      key += value ? '1' : '0';
-    }
-    let run = variants.get(key);
-    if (run === undefined && variants.size < MAX_VARIANTS) {
-      run = compileRun(program);
-      variants.set(key, run);
-    }
-    return run;
-  };
 }
