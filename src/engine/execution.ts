@@ -31,6 +31,8 @@ export class Execution implements Sink {
   /** What an asynchronous execution calls when it is done. */
   answer: ((outcome: Outcome) => void) | undefined = undefined;
   fail: ((reason: unknown) => void) | undefined = undefined;
+  /** Stops listening for the client's leaving. */
+  deaf: (() => void) | undefined = undefined;
   /** graphql 17: what `info` offers beside the data; made for the first resolver that wants info. */
   facilities: Pick<GraphQLResolveInfo, never> | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;

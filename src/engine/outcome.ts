@@ -46,6 +46,8 @@ const NO_BUFFER = Buffer.alloc(0);
 
 /** Orphaned promises may live on: they find neither the buffer nor anything of the user's. */
 function release(ex: Execution): void {
+  ex.deaf?.();
+  ex.deaf = undefined;
   ex.program.pool.give(ex.buf);
   ex.buf = NO_BUFFER;
   ex.parts = [];
@@ -53,6 +55,15 @@ function release(ex: Execution): void {
   ex.nulled = undefined;
   ex.answer = undefined;
   ex.fail = undefined;
+}
+
+/** Ends an asynchronous execution without an answer. */
+export function abandon(ex: Execution, reason: unknown): void {
+  const { fail } = ex;
+  ex.finished = true;
+  ex.abortResolvers?.(reason);
+  release(ex);
+  fail?.(reason);
 }
 
 /** Ends an asynchronous execution. */

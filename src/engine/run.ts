@@ -3,11 +3,12 @@ import type { Outcome } from '../graphql/contract.ts';
 import { Fault, record } from './errors.ts';
 import { Execution } from './execution.ts';
 import { compileRoot, runFields } from './objects.ts';
-import { conclude, finish } from './outcome.ts';
+import { abandon, conclude, finish } from './outcome.ts';
 import type { FieldRun, Position } from './plan.ts';
 import type { Program, ProgramRun } from './program.ts';
 import { runSerially } from './serial.ts';
 import { adopt, Slot } from './slots.ts';
+import { V17 } from './version.ts';
 
 /** The place of `data` itself. */
 const ROOT: Position = { plan: undefined, nullable: true, shape: 'object', complete: () => undefined };
@@ -54,5 +55,18 @@ export function promised(ex: Execution, root: Slot): Promise<Outcome> {
   return new Promise((resolve, reject) => {
     ex.answer = resolve;
     ex.fail = reject;
+    if (V17) endOnAbort(ex);
   });
+}
+
+/** As in graphql 17, nobody waits for an answer that nobody wants; 16 knows no signal. */
+function endOnAbort(ex: Execution): void {
+  const { signal } = ex.inputs;
+  if (signal === undefined || signal === null) return;
+  const abort = (): void => abandon(ex, signal.reason);
+  if (signal.aborted) abort();
+  else {
+    signal.addEventListener('abort', abort);
+    ex.deaf = () => signal.removeEventListener('abort', abort);
+  }
 }

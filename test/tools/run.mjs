@@ -1,4 +1,5 @@
-// Runs the suite on the Node at hand with graphql 16, and with graphql 17 where that runs (Node 22 and later).
+// Runs the suite on the Node at hand with graphql 16, and with graphql 17 where that runs (Node 22 and later); then once
+// more with graphql-js as the default engine.
 // With --matrix, or CI=true, on Node 20, 22, 24 and 26: the other lines come from npm as plain binaries.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
@@ -14,6 +15,7 @@ const here = Number(process.versions.node.split('.')[0]);
 jest(process.execPath, here, 16, []);
 const skip = ['--testPathIgnorePatterns', ...once.map((name) => `/${name}[^/]*\\.test\\.ts$`)];
 if (here >= 22) jest(process.execPath, here, 17, skip);
+jest(process.execPath, here, 16, skip, 'graphql-js');
 if (matrix) {
   for (const line of [20, 22, 24, 26]) {
     if (line === here) continue;
@@ -22,9 +24,9 @@ if (matrix) {
   }
 }
 
-function jest(node, line, graphql, extra) {
-  console.log(`\n=== Node ${line}, graphql ${graphql} ===`);
-  const mapped = graphql === 17 ? ['--moduleNameMapper', JSON.stringify(mapperFor17())] : [];
+function jest(node, line, graphql, extra, engine = 'compiled') {
+  console.log(`\n=== Node ${line}, graphql ${graphql}, engine ${engine} ===`);
+  const mapped = ['--moduleNameMapper', JSON.stringify(mapperFor(graphql, engine))];
   const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...mapped, ...extra, ...args], {
     cwd: root,
     stdio: 'inherit',
@@ -34,9 +36,12 @@ function jest(node, line, graphql, extra) {
   if (status !== 0) process.exit(status ?? 1);
 }
 
-function mapperFor17() {
+function mapperFor(graphql, engine) {
   return {
-    '^graphql$': 'graphql17',
+    ...(graphql === 17 ? { '^graphql$': 'graphql17' } : {}),
+    ...(engine === 'compiled'
+      ? {}
+      : { '/engine/default\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/(static|graphql|subscriptions|server|pubsub)$': '<rootDir>/middleware/$1.ts',
   };

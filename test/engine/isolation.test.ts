@@ -1,0 +1,167 @@
+import { buildSchema, versionInfo } from 'graphql';
+import type { Outcome } from '../../src/graphql/contract.ts';
+import { engines, prepare, settingsOf } from './compare.ts';
+
+const schema = buildSchema(`
+  type Row { id: ID! text: String! again: String }
+  type Query { rows(n: Int!): [Row!]! row(n: Int!): Row text: String nested: String }
+`);
+const settings = settingsOf();
+const THEN = 'then';
+const QUERY = 'query ($n: Int!) { rows(n: $n) { id text again } row(n: $n) { id text } }';
+const run = prepare(engines.compiled, schema, QUERY, settings);
+const reference = prepare(engines.graphqlJs, schema, QUERY, settings);
+
+/** Rows that carry the number of their request in every value, some of them late. */
+function root(request: number, ticks: number) {
+  const mark = `request ${request} `;
+  const late = async <T>(value: T): Promise<T> => {
+    for (let i = 0; i < ticks; i++) await new Promise(setImmediate);
+    return value;
+  };
+  const row = (id: number) => ({
+    id: `${request}-${id}`,
+    text: id % 3 === 0 ? () => late(mark.repeat(1 + ((request + id) % 20))) : mark.repeat(id % 7),
+    again: async () => {
+      if ((request + id) % 11 === 0) throw new Error(mark);
+      return late(mark);
+    },
+  });
+  return {
+    rows: ({ n }: { n: number }) => Array.from({ length: n }, (_, id) => row(id)),
+    row: ({ n }: { n: number }) => late(row(n)),
+  };
+}
+
+const text = async (outcome: Outcome | Promise<Outcome>): Promise<string> => (await outcome).body.toString();
+
+describe('answers that are in the making at the same time', () => {
+  it('hold no byte of each other', async () => {
+    const requests = Array.from({ length: 200 }, (_, index) => index);
+    const start = (index: number) => ({
+      rootValue: root(index, index % 4),
+      variableValues: { n: index % 40 },
+    });
+    const expected = await Promise.all(requests.map((index) => text(reference(start(index)))));
+    for (let round = 0; round < 3; round++) {
+      const outcomes = await Promise.all(requests.map(async (index) => run(start(index))));
+      // Looked at when all are made and every buffer has been used again.
+      expect(outcomes.map(({ body }) => body.toString())).toEqual(expected);
+    }
+  });
+
+  it('hold no byte of those that a resolver makes meanwhile', async () => {
+    const inner = prepare(engines.compiled, schema, '{ text }', settings);
+    const outer = prepare(engines.compiled, schema, '{ a: text nested b: text }', settings);
+    const nested = (): string => {
+      const outcome = inner({ rootValue: { text: 'inner '.repeat(3000) } }) as Outcome;
+      return outcome.body.toString().slice(0, 20);
+    };
+    const outcome = await outer({ rootValue: { text: 'outer', nested } });
+    expect(JSON.parse(outcome.body.toString()).data).toEqual({
+      a: 'outer',
+      nested: '{"data":{"text":"inn',
+      b: 'outer',
+    });
+  });
+
+  it('survive a promise that settles while another field is being written', async () => {
+    const waiting: ((value: string) => void)[] = [];
+    let settled = false;
+    // 16 calls `then` at once, 17 a turn later.
+    const eager = {
+      [THEN]: (accept: (value: string) => void) => {
+        if (settled) accept('early');
+        else waiting.push(accept);
+      },
+    };
+    const source = {
+      first: () => eager,
+      text: () => {
+        settled = true;
+        for (const accept of [...waiting, ...waiting]) accept('early');
+        return 'now';
+      },
+    };
+    const own = buildSchema('type Query { first: String text: String }');
+    const outcome = await prepare(engines.compiled, own, '{ first text }', settings)({ rootValue: source });
+    expect(JSON.parse(outcome.body.toString()).data).toEqual({ first: 'early', text: 'now' });
+  });
+});
+
+describe('an execution that ends badly', () => {
+  it.each([0, 1, 2, 5, 9, 19])('leaves nothing to the next one when row %i throws', async (failing) => {
+    const rows = Array.from({ length: 20 }, (_, id) => ({
+      id,
+      text: () => {
+        if (id === failing) throw new Error('row');
+        return id % 2 === 0 ? 'now' : Promise.resolve('later');
+      },
+    }));
+    const wrong = await run({ rootValue: { rows: () => rows, row: () => null }, variableValues: { n: 1 } });
+    expect(JSON.parse(wrong.body.toString()).data).toBeNull();
+    const inputs = () => ({ rootValue: root(7, 1), variableValues: { n: 9 } });
+    expect(await text(run(inputs()))).toBe(await text(reference(inputs())));
+  });
+
+  it('rejects when the errors cannot be formatted, and is good for the next request', async () => {
+    let broken = true;
+    const picky = settingsOf({
+      formatErrors: (errors) => {
+        if (broken) throw new Error('formatting');
+        return errors.map((error) => error.toJSON());
+      },
+    });
+    const failing = prepare(engines.compiled, schema, '{ text nested }', picky);
+    const rootValue = { text: () => Promise.reject(new Error('late')), nested: 'n' };
+    await expect(async () => failing({ rootValue })).rejects.toThrow('formatting');
+    broken = false;
+    expect(JSON.parse(await text(failing({ rootValue }))).data).toEqual({ text: null, nested: 'n' });
+  });
+
+  it('throws what JSON.stringify throws for a value that has no text', async () => {
+    const own = buildSchema('scalar Any type Query { any: Any list: [Any] }');
+    for (const engine of Object.values(engines)) {
+      const failing = prepare(engine, own, '{ any list }', settings);
+      const circular: Record<string, unknown> = {};
+      circular['self'] = circular;
+      await expect(async () => failing({ rootValue: { any: 1n } })).rejects.toThrow(TypeError);
+      await expect(async () => failing({ rootValue: { list: [Promise.resolve(circular)] } })).rejects.toThrow(
+        'circular',
+      );
+    }
+  });
+
+  it('forgets such a value when an error takes its place', async () => {
+    const own = buildSchema('scalar Any type Node { any: Any name: String! } type Query { node: Node }');
+    const failing = prepare(engines.compiled, own, '{ node { any name } }', settings);
+    expect(JSON.parse(await text(failing({ rootValue: { node: { any: 1n } } }))).data).toEqual({
+      node: null,
+    });
+  });
+});
+
+const on17 = versionInfo.major >= 17;
+
+describe('a client that goes away', () => {
+  it.each([0, 1, 2, 3, 6])('ends the execution after %i turns, on graphql 17', async (turns) => {
+    const controller = new AbortController();
+    const calls: string[] = [];
+    const slow = async (): Promise<object> => {
+      for (let i = 0; i < 5; i++) await undefined;
+      return { id: 1, text: () => calls.push('text') };
+    };
+    const promise = run({
+      rootValue: { rows: () => [slow()], row: slow },
+      variableValues: { n: 1 },
+      signal: controller.signal,
+    });
+    for (let i = 0; i < turns; i++) await undefined;
+    controller.abort(new Error('gone'));
+    const outcome = await Promise.resolve(promise).catch(String);
+    if (on17 && turns < 5) expect(outcome).toContain('gone');
+    const inputs = () => ({ rootValue: root(3, 1), variableValues: { n: 9 } });
+    expect(await text(run(inputs()))).toBe(await text(reference(inputs())));
+    if (on17 && turns < 5) expect(calls).toEqual([]);
+  });
+});
