@@ -49,9 +49,14 @@ function createBus() {
 const eventOf = (id) => ({ event: { id, name: 'an event for everybody', value: id / 7 } });
 
 /** `/publish?events=8` publishes in one turn; `/memory` tells what the process holds. */
-function controls(publish) {
+function controls(publish, connections = () => 0) {
   let id = 0;
   return (req, res) => {
+    if (req.url === '/connections') return res.end(String(connections()));
+    if (req.url === '/blob') {
+      publish({ event: { id: ++id, name: 'x'.repeat(65_536 - (id % 2)), value: 0 } });
+      return res.end();
+    }
     if (req.url.startsWith('/publish')) {
       const events = Number(new URL(req.url, 'http://x').searchParams.get('events'));
       for (let i = 0; i < events; i++) publish(eventOf(++id));
@@ -74,8 +79,8 @@ async function espalier(options) {
   const { createServer } = await import('node:http');
   const { attachSubscriptions } = await import('espalier/subscriptions');
   const bus = createBus();
-  const server = createServer(controls(bus.publish));
-  attachSubscriptions(server, await graphqlSchema(bus), { keepAlive: 0, ...options });
+  const server = createServer(controls(bus.publish, () => subscriptions.stats().connections));
+  const subscriptions = attachSubscriptions(server, await graphqlSchema(bus), { keepAlive: 0, ...options });
   return server;
 }
 
@@ -105,8 +110,9 @@ const contestants = {
     const { WebSocketServer } = await import('ws');
     const { useServer } = await import('graphql-ws/use/ws');
     const bus = createBus();
-    const server = createServer(controls(bus.publish));
-    useServer({ schema: await graphqlSchema(bus) }, new WebSocketServer({ server, path: '/graphql' }));
+    const server = createServer(controls(bus.publish, () => sockets.clients.size));
+    const sockets = new WebSocketServer({ server, path: '/graphql' });
+    useServer({ schema: await graphqlSchema(bus) }, sockets);
     return server;
   },
   mercurius: async () => {
@@ -146,7 +152,29 @@ const contestants = {
 const fleets = new Map();
 
 async function rss(port) {
-  return Number(await (await fetch(`http://127.0.0.1:${port}/memory`)).text());
+  return Number(await get(port, '/memory'));
+}
+
+const get = async (port, path) => (await fetch(`http://127.0.0.1:${port}${path}`)).text();
+
+/** 200 readers that have stopped reading, and events of 64 KiB every 5 ms. */
+async function stalled({ port, warming }) {
+  if (warming) return { operations: 1 };
+  const fleet = await openSockets(port, 200, { protocol: 'graphql-transport-ws', query: QUERY });
+  await new Promise((resolve) => setTimeout(resolve, 300));
+  for (const socket of fleet.sockets) socket.on('error', () => undefined).pause();
+  const before = await rss(port);
+  let most = before;
+  const events = 200;
+  for (let i = 0; i < events; i++) {
+    await get(port, '/blob');
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    if (i % 10 === 0) most = Math.max(most, await rss(port));
+  }
+  await new Promise((resolve) => setTimeout(resolve, 7000));
+  const left = Number(await get(port, '/connections'));
+  for (const socket of fleet.sockets) socket.destroy();
+  return { operations: events, rssGrowthMiB: (most - before) / 2 ** 20, readersLeft: left };
 }
 
 /** Subscribes once per server, then publishes and counts until all have arrived. */
@@ -204,6 +232,15 @@ export const topic = {
       warmup: 40_000,
       unit: 'message',
       contestants: ['raw ws', 'espalier, shared', 'graphql-ws'],
+    },
+    {
+      name: '200 stalled readers, events of 64 KiB',
+      drive: stalled,
+      fresh: true,
+      unit: 'event',
+      ratios: [],
+      columns: ['rssGrowthMiB', 'readersLeft'],
+      contestants: ['espalier, shared', 'espalier, private', 'graphql-ws'],
     },
   ],
 };

@@ -55,11 +55,44 @@ const LARGE = 4096;
 const FIN_TEXT = 0x81;
 const CLOSING_BRACE = 0x7d;
 
+/** Writes messages to a socket, in order. */
+export type FrameWriter = (socket: Writable, frames: Frames) => void;
+
+/**
+ * A writer that knows the body it wrote last. One event for many sockets is the same body again and again: as text it goes
+ * out a little cheaper than as bytes that are copied for each.
+ */
+export function createFrameWriter(): FrameWriter {
+  let last: Buffer | undefined;
+  let rest = '';
+  return (socket, frames) => {
+    const [body] = frames.bodies;
+    const [envelope] = frames.envelopes;
+    if (body === undefined || envelope === undefined || frames.bodies.length > 1 || body.length > LARGE) {
+      writeFrames(socket, frames);
+    } else if (body !== last) {
+      last = body;
+      rest = '';
+      writeFrames(socket, frames);
+    } else {
+      if (rest === '') rest = `${body.toString('latin1')}}`;
+      socket.write(textHead(envelope.prefix.length + rest.length) + envelope.prefix + rest, 'latin1');
+    }
+  };
+}
+
+/** The head of a small frame, one character per byte. */
+function textHead(length: number): string {
+  return length < 126
+    ? String.fromCharCode(FIN_TEXT, length)
+    : String.fromCharCode(FIN_TEXT, 126, length >>> 8, length & 0xff);
+}
+
 /**
  * Writes all messages as WebSocket text frames (RFC 6455 §5.2: final, unmasked) in one write to the socket: a system call
  * costs more than executing, serialising and framing a message together.
  */
-export function writeFrames(socket: Writable, frames: Frames): void {
+function writeFrames(socket: Writable, frames: Frames): void {
   const { envelopes, bodies } = frames;
   const count = bodies.length;
   let copied = 0;

@@ -1,3 +1,5 @@
+import { createFrameWriter, type FrameWriter } from './frames.ts';
+
 /** Something with messages to write. */
 export interface Sender {
   flush(): void;
@@ -5,6 +7,7 @@ export interface Sender {
 
 /** Collects the sockets that have something to write and writes each once per burst. */
 export interface Outbox {
+  readonly write: FrameWriter;
   /** Has the sender flushed within a millisecond. */
   add(sender: Sender): void;
   /** Has the sender flushed when the current turn of the event loop ends: somebody waits for an answer. */
@@ -46,6 +49,7 @@ export function createOutbox(): Outbox {
   }
 
   return {
+    write: createFrameWriter(),
     add(sender) {
       waiting.push(sender);
       if (armed) return;

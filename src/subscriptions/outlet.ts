@@ -1,6 +1,6 @@
 import type { Duplex } from 'node:stream';
 import type { WebSocketLike } from '../../types/subscriptions.ts';
-import { type Envelope, Frames, wholeMessage, writeFrames } from './frames.ts';
+import { type Envelope, Frames, wholeMessage } from './frames.ts';
 import type { Outbox, Sender } from './outbox.ts';
 import { isOpen } from './settings.ts';
 
@@ -110,7 +110,7 @@ export class Outlet implements Sender {
   #send(frames: Frames): void {
     if (!isOpen(this.#websocket)) return;
     if (this.#raw !== undefined) {
-      writeFrames(this.#raw, frames);
+      this.#outbox.write(this.#raw, frames);
       return;
     }
     const { envelopes, bodies } = frames;
