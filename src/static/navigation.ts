@@ -5,13 +5,11 @@ import { lookup } from 'mime-types';
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 
 /**
- * Whether a request is for a page: browsers say so in `Sec-Fetch-Mode`, others by asking for HTML by name. A path
- * that ends like a script, an image or another known asset is none.
+ * Whether a request is for a page: a browser's navigation (`Sec-Fetch-Mode`), or one that asks for HTML by name, which
+ * no script, style or image does. A path that ends like a known asset is none.
  */
 export function isNavigation(req: IncomingMessage, path: string): boolean {
   const type = lookup(extname(path));
   if (type !== false && type !== 'text/html' && type !== 'application/xhtml+xml') return false;
-  const mode = req.headers['sec-fetch-mode'];
-  if (mode !== undefined) return mode === 'navigate';
-  return HTML_TYPE.test(req.headers.accept ?? '');
+  return req.headers['sec-fetch-mode'] === 'navigate' || HTML_TYPE.test(req.headers.accept ?? '');
 }

@@ -56,6 +56,8 @@ describe('pages', () => {
     it.each([
       ['/orders/17', NAVIGATE],
       ['/orders/17', HTML],
+      // A script that exchanges pages, as Turbo or htmx do.
+      ['/orders/17', { 'Sec-Fetch-Mode': 'cors', Accept: 'text/html' }],
       ['/users/jane.doe', NAVIGATE],
       ['/old/page.html', HTML],
       ['/', NAVIGATE],
@@ -73,7 +75,8 @@ describe('pages', () => {
     it.each([
       ['/missing.js', NAVIGATE],
       ['/missing.png', HTML],
-      ['/orders/17', { 'Sec-Fetch-Mode': 'cors', ...HTML }],
+      ['/orders/17', { 'Sec-Fetch-Mode': 'cors', Accept: '*/*' }],
+      ['/orders/17', { 'Sec-Fetch-Mode': 'no-cors', Accept: 'image/avif,image/webp,*/*;q=0.8' }],
       ['/orders/17', { Accept: '*/*' }],
       ['/orders/17', { Accept: 'text/html;q=0, */*' }],
       ['/orders/17', { Accept: 'application/json' }],
