@@ -1,0 +1,165 @@
+import { randomBytes } from 'node:crypto';
+import { closeSync, fstatSync, mkdtempSync, readdirSync, readSync, rmSync, writeSync } from 'node:fs';
+import * as net from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buffer } from 'node:stream/consumers';
+import fc from 'fast-check';
+import { graphqlHTTP } from '../../middleware/index.ts';
+import { createBudget } from '../../src/uploads/budget.ts';
+import { readAll, readSpool } from '../../src/uploads/reader.ts';
+import { Spool, type SpoolSettings } from '../../src/uploads/spool.ts';
+import { openNameless, openUnlinked } from '../../src/uploads/temp.ts';
+import { createSchema, ONE } from './api.ts';
+import { BOUNDARY, encode, file, map, operations } from './form.ts';
+import { startServer } from './server.ts';
+
+let folder: string;
+beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
+});
+afterAll(() => {
+  expect(readdirSync(folder)).toEqual([]);
+  rmSync(folder, { recursive: true });
+});
+
+const settings = (more: Partial<SpoolSettings> = {}): SpoolSettings => ({
+  memoryPerFile: 1000,
+  budget: createBudget(100_000),
+  tempDir: folder,
+  ...more,
+});
+const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
+
+describe('a spool', () => {
+  it('gives every reader every byte, whenever it starts and wherever the bytes are', async () => {
+    const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 700 }), { maxLength: 12 });
+    await fc.assert(
+      fc.asyncProperty(pieces, fc.integer({ min: 1, max: 900 }), fc.nat(12), async (given, size, start) => {
+        const spool = new Spool(settings());
+        const readers: Promise<Buffer>[] = [];
+        for (const [index, piece] of given.entries()) {
+          if (index === start) readers.push(buffer(readSpool(spool, { highWaterMark: size })));
+          spool.write(Buffer.from(piece));
+          if (index % 3 === 0) await turn();
+        }
+        readers.push(readAll(spool));
+        await new Promise<void>((resolve) => spool.end(resolve));
+        readers.push(readAll(spool), buffer(readSpool(spool, { highWaterMark: size })));
+        const expected = Buffer.concat(given);
+        for (const content of await Promise.all(readers)) expect(content.equals(expected)).toBe(true);
+        spool.release();
+      }),
+      { numRuns: 60 },
+    );
+  });
+
+  it('leaves memory when a file trickles in byte by byte', async () => {
+    const spool = new Spool(settings({ memoryPerFile: 1_000_000 }));
+    const expected = randomBytes(600);
+    for (const byte of expected) spool.write(Buffer.from([byte]));
+    await new Promise<void>((resolve) => spool.end(resolve));
+    expect(spool.peek(0)).toBeUndefined();
+    expect((await readAll(spool)).equals(expected)).toBe(true);
+    spool.release();
+  });
+
+  it('asks the sender to wait while the disk is behind, and tells when there is room', async () => {
+    const spool = new Spool(settings());
+    const room = new Promise<void>((resolve) => {
+      spool.onRoom = resolve;
+    });
+    let more = true;
+    while (more) more = spool.write(randomBytes(65_536));
+    expect(spool.size).toBeLessThan(2 << 20);
+    await room;
+    await new Promise<void>((resolve) => spool.end(resolve));
+    spool.release();
+  });
+
+  it('gives its memory back to the budget', async () => {
+    const budget = createBudget(1000);
+    const first = new Spool(settings({ budget }));
+    first.write(Buffer.alloc(900));
+    expect(budget.take(200)).toBe(false);
+    first.write(Buffer.alloc(900));
+    await new Promise<void>((resolve) => first.end(resolve));
+    expect(budget.take(1000)).toBe(true);
+    budget.give(1000);
+    const second = new Spool(settings({ budget }));
+    second.write(Buffer.alloc(900));
+    second.release();
+    second.release();
+    first.release();
+    expect(budget.take(1000)).toBe(true);
+    expect(budget.take(1)).toBe(false);
+  });
+
+  it('released while its file is being opened closes it', async () => {
+    const spool = new Spool(settings());
+    spool.write(Buffer.alloc(5000));
+    const reader = buffer(readSpool(spool));
+    spool.release();
+    await expect(reader).rejects.toThrow(/until the response ends/);
+    await new Promise<void>((resolve) => spool.end(resolve));
+    expect(spool.complete).toBe(false);
+  });
+});
+
+describe('a temporary file', () => {
+  it.each([
+    ['of this platform', openNameless],
+    ['where there is no better way', openUnlinked],
+  ])('has no name and belongs to its owner only: %s', async (_, open) => {
+    const fd = await new Promise<number>((resolve, reject) =>
+      open(folder, (error, opened) => (error === null ? resolve(opened) : reject(error))),
+    );
+    expect(readdirSync(folder)).toEqual([]);
+    const { mode, nlink } = fstatSync(fd);
+    expect([mode & 0o777, nlink]).toEqual([0o600, 0]);
+    writeSync(fd, 'abc', 0);
+    const into = Buffer.alloc(3);
+    expect(readSync(fd, into, 0, 3, 0)).toBe(3);
+    expect(String(into)).toBe('abc');
+    closeSync(fd);
+  });
+
+  it('fails with the fault of the directory', async () => {
+    const error = await new Promise((resolve) => openNameless(join(folder, 'nowhere'), resolve));
+    expect(error).toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe('a form in pieces', () => {
+  it('is the same form however the network cuts it', async () => {
+    // Everything that begins like the boundary and is none.
+    const content = `\r--${BOUNDARY}\r\n--${BOUNDARY.slice(0, -1)}\r\n-`;
+    const body = encode([
+      operations({ query: ONE, variables: { file: null } }),
+      map({ 0: ['variables.file'] }),
+      file('0', content, 'é.txt'),
+    ]);
+    await using server = await startServer(graphqlHTTP(createSchema([])));
+    const cuts = fc.uniqueArray(fc.integer({ min: 1, max: body.length - 1 }), { minLength: 1, maxLength: 4 });
+    await fc.assert(
+      fc.asyncProperty(cuts, async (places) => {
+        const socket = net.connect({ port: server.port, host: '127.0.0.1', noDelay: true });
+        socket.write(
+          `POST / HTTP/1.1\r\nHost: a\r\nConnection: close\r\nContent-Type: multipart/form-data; boundary=${BOUNDARY}\r\n` +
+            `Content-Length: ${body.length}\r\n\r\n`,
+        );
+        let from = 0;
+        for (const place of [...places.toSorted((a, b) => a - b), body.length]) {
+          socket.write(body.subarray(from, place));
+          from = place;
+          await turn();
+        }
+        const answer = (await buffer(socket)).toString();
+        expect(JSON.parse(answer.slice(answer.indexOf('{')))).toMatchObject({
+          data: { one: { filename: 'é.txt', text: content } },
+        });
+      }),
+      { numRuns: 60 },
+    );
+  });
+});
