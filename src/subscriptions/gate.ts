@@ -3,6 +3,7 @@ import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { refusals } from '../debug.ts';
 import { optionError } from '../options/settle.ts';
+import { answerPlainly, keepPlainRequests } from './plain.ts';
 import { pathOf, refuse } from './refuse.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
@@ -20,6 +21,7 @@ interface Gate {
   readonly strangers: Set<Stranger>;
   readonly sweep: Sweep;
   readonly listener: Route;
+  readonly restore: () => void;
 }
 
 /** How long other listeners have to answer an upgrade that is not ours: many do so asynchronously. */
@@ -40,6 +42,7 @@ export function claim(server: Server, path: string, route: Route, grace: number 
     if (gate.routes.size > 0 || gates.get(server) !== gate) return;
     gates.delete(server);
     server.off('upgrade', gate.listener);
+    gate.restore();
   };
 }
 
@@ -63,6 +66,7 @@ function openGate(server: Server, grace: number): Gate {
   const listener: Route = (req, socket, head) => {
     // A reset may come at any moment, and without a listener it would end the process.
     socket.on('error', ignore);
+    if (answerPlainly(server, req, socket)) return;
     const route = routes.get(pathOf(req));
     if (route !== undefined) return route(req, socket, head);
     if (server.listenerCount('upgrade') === 1) {
@@ -73,7 +77,7 @@ function openGate(server: Server, grace: number): Gate {
     strangers.add({ socket: stranger, written: stranger.bytesWritten, until: sweep.now() + grace });
     sweep.wake();
   };
-  const gate = { routes, strangers, sweep, listener };
+  const gate = { routes, strangers, sweep, listener, restore: keepPlainRequests(server) };
   gates.set(server, gate);
   server.on('upgrade', listener);
   return gate;

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import type http from 'node:http';
+import http from 'node:http';
 import { createRequire } from 'node:module';
 import net from 'node:net';
 import { buildSchema } from 'graphql';
@@ -91,12 +91,36 @@ describe('the path of the upgrade', () => {
   });
 });
 
+describe('requests that offer another protocol', () => {
+  const offer = { upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABk' };
+
+  it.each(['/', '/graphql'])('are answered as plain ones at %s', async (path) => {
+    const { port } = await serve({}, (req, res) => res.end(`plain ${req.url}`));
+    expect(await handshake(port, path, offer)).toMatchObject({ status: 200, body: `plain ${path}` });
+  });
+
+  it('are left to others who listen', async () => {
+    const { server, port } = await serve();
+    server.on('upgrade', (req, socket) => {
+      if (req.headers.upgrade === 'h2c' && req.url === '/')
+        socket.end('HTTP/1.1 418 No\r\ncontent-length: 0\r\n\r\n');
+    });
+    expect((await handshake(port, '/', offer)).status).toBe(418);
+  });
+
+  it('leave the server as it was when all is closed', async () => {
+    const { server, subscriptions } = await serve();
+    const fresh = http.createServer() as { shouldUpgradeCallback?: object };
+    await subscriptions.close();
+    expect(String((server as typeof fresh).shouldUpgradeCallback)).toBe(String(fresh.shouldUpgradeCallback));
+  });
+});
+
 describe('the handshake', () => {
   it.each([
     ['a key that is none', { 'sec-websocket-key': 'x' }, 400],
     ['a version we do not speak', { 'sec-websocket-version': '7' }, 426],
     ['commas for protocols', { 'sec-websocket-protocol': ','.repeat(8000) }, 400],
-    ['another upgrade', { upgrade: 'h2c' }, 400],
   ])('refuses %s', async (_, headers, status) => {
     const { port } = await serve();
     const answer = await handshake(port, '/graphql', headers as unknown as Record<string, string>);
