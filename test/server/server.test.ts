@@ -270,7 +270,7 @@ eachExpress((express) => {
       const server = createServer(app());
       server.on('checkContinue', (_req, res) => res.writeHead(418).end());
       await serving(server, async (port) => {
-        expect(await expecting(port, '/read')).toMatch(/^HTTP\/1.1 418 /);
+        expect(await expecting(port, '/refused')).toMatch(/^HTTP\/1.1 418 /);
       });
     });
 
