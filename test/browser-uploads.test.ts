@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { graphqlHTTP } from 'espalier';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { launch } from './graphiql/chromium.ts';
 import { createSchema, ONE, type Seen } from './uploads/api.ts';
 import { startServer, type TestServer } from './uploads/server.ts';
 
@@ -13,20 +14,7 @@ let page: Page;
 let server: TestServer;
 
 beforeAll(async () => {
-  browser = await chromium.launch({
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--host-resolver-rules=MAP evil.test 127.0.0.1, MAP api.test 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-    ],
-  });
+  browser = await launch('evil.test', 'api.test');
   const handle = graphqlHTTP(createSchema(seen));
   server = await startServer((req, res) => {
     if (req.url !== '/graphql') {

@@ -1,7 +1,8 @@
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
 
-/** Chromium that can reach this machine and nothing else: a page that wanted a CDN would fail. */
-export function launch(): Promise<Browser> {
+/** Chromium that can reach this machine, under other names too, and nothing else: a page that wanted a CDN would fail. */
+export function launch(...names: string[]): Promise<Browser> {
+  const own = names.map((name) => `MAP ${name} 127.0.0.1, `).join('');
   return chromium.launch({
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
     args: [
@@ -13,7 +14,7 @@ export function launch(): Promise<Browser> {
       '--disable-background-networking',
       '--disable-component-update',
       '--disable-sync',
-      '--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
+      `--host-resolver-rules=${own}MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
     ],
   });
 }
