@@ -7,6 +7,7 @@ import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
 import type { GraphQLHandler, GraphQLOptions, SchemaSource } from '../types/graphql.ts';
 
 export { Upload } from '../src/uploads/scalar.ts';
+export type { GraphiQLOption, GraphiQLOptions } from '../types/graphiql.ts';
 export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
 export type { UploadedFile, UploadedFileInfo, UploadOptions, UploadReadOptions } from '../types/uploads.ts';
 

@@ -1,4 +1,5 @@
 export type { Middleware, NextFunction } from '../types/connect.ts';
+export type { GraphiQLGate, GraphiQLOption, GraphiQLOptions } from '../types/graphiql.ts';
 export type {
   DocumentLimits,
   ExecuteFunction,
