@@ -6,6 +6,7 @@ import { createNegotiator } from '../http/accept.ts';
 import type { Headers } from '../http/error.ts';
 import { writeReply } from '../http/reply.ts';
 import { optionError, show } from '../options/settle.ts';
+import { addVary } from '../static/head.ts';
 import { type IdeFiles, loadFiles } from './assets.ts';
 import { exactRouteReply, isExactRoute } from './exact.ts';
 import { type IdeSettings, settleGraphiQL } from './options.ts';
@@ -41,6 +42,7 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   async function answerPage(req: ConnectRequest, res: ServerResponse): Promise<boolean> {
     const settings = await gate(req, res);
     if (settings === undefined) return false;
+    addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
     let reply = isExactRoute(req) ? exactRouteReply(path) : undefined;
     if (reply === undefined) {
@@ -52,7 +54,7 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
       const nonce = randomBytes(16).toString('base64');
       reply = {
         status: 200,
-        headers: pageHeaders(settings, nonce, res),
+        headers: pageHeaders(settings, nonce),
         body: render(filesBase(path), nonce),
       };
     }
@@ -111,13 +113,11 @@ function createLoader(scope: 'public' | 'private'): () => Promise<IdeFiles> {
   };
 }
 
-function pageHeaders({ policy }: IdeSettings, nonce: string, res: ServerResponse): Headers {
-  const vary = [res.getHeader('vary') ?? []].flat().join(', ');
+function pageHeaders({ policy }: IdeSettings, nonce: string): Headers {
   const headers: Headers = {
     'content-type': 'text/html; charset=utf-8',
     // The nonce is for this response alone.
     'cache-control': 'no-store',
-    vary: /(^|,)\s*(\*|accept)\s*(,|$)/i.test(vary) ? vary : vary === '' ? 'Accept' : `${vary}, Accept`,
     'x-content-type-options': 'nosniff',
     // The page's URL may hold an operation.
     'referrer-policy': 'same-origin',
