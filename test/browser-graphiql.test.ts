@@ -12,7 +12,7 @@ import { type Ide, launch, visit } from './graphiql/chromium.ts';
 import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
 
-jest.setTimeout(20_000);
+jest.setTimeout(40_000);
 
 /** What a first visit ends with, in any order: the schema and the three workers. */
 const FIRST_VISIT = [/^POST/, /editor\.worker/, /graphql\.worker/, /json\.worker/];

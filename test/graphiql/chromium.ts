@@ -22,7 +22,7 @@ export function launch(...names: string[]): Promise<Browser> {
 /** A page of a visitor who was never here before, and whatever went wrong in it. */
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
-  context.setDefaultTimeout(5000);
+  context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   const problems: string[] = [];
   page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
