@@ -23,7 +23,7 @@ export function concludeWith(
   else if (found.kind === 'busy') refuseBusy(exchange);
   else if (found.kind === 'missing') concludeMissing(exchange, found.why, means);
   else if (means.settings.redirect) redirectToSlash(exchange, lastSegment(exchange.slot.key));
-  else miss(exchange, 'a directory', means.settings);
+  else concludeMissing(exchange, 'a directory', means);
 }
 
 function concludeFailed(exchange: Exchange, error: unknown): void {

@@ -23,6 +23,11 @@ export function meansAbsent(error: unknown): boolean {
   return ABSENT.has(codeOf(error) ?? '');
 }
 
+/** Whether the file is there, but not for this process to read. */
+export function meansForbidden(error: unknown): boolean {
+  return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
+}
+
 /** Whether the machine is out of descriptors or memory for the moment: to be tried again, never remembered. */
 export function meansBusy(error: unknown): boolean {
   return BUSY.has(codeOf(error) ?? '');

@@ -1,4 +1,5 @@
 import type { Entry } from './entry.ts';
+import { meansAbsent, meansForbidden } from './file-errors.ts';
 import { type LocatedFile, locate, type Missing } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { codedTag, type Representation, represent } from './representation.ts';
@@ -19,13 +20,24 @@ const ATTEMPTS = 8;
 /** Resolves, opens, reads and tags what `key` leads to, from one descriptor, until nothing changed meanwhile. */
 export async function load(root: string, key: string, settings: Settings): Promise<Found> {
   for (let attempt = 0; attempt < ATTEMPTS; attempt++) {
-    const located = await locate(root, key, settings);
-    if (located.kind !== 'file') return located;
-    const snapshot = await takeSnapshot(located.realPath, settings);
-    if (snapshot === 'not-a-file') return { kind: 'missing', why: 'not a regular file' };
-    if (snapshot !== undefined) return assemble(root, key, located, snapshot, settings);
+    try {
+      const found = await loadOnce(root, key, settings);
+      if (found !== undefined) return found;
+    } catch (error) {
+      // Taken away between two steps: looked at again. What may not be read is not there.
+      if (!meansAbsent(error)) throw error;
+      if (meansForbidden(error)) return { kind: 'missing', why: 'not readable' };
+    }
   }
   return { kind: 'busy' };
+}
+
+async function loadOnce(root: string, key: string, settings: Settings): Promise<Found | undefined> {
+  const located = await locate(root, key, settings);
+  if (located.kind !== 'file') return located;
+  const snapshot = await takeSnapshot(located.realPath, settings);
+  if (snapshot === 'not-a-file') return { kind: 'missing', why: 'not a regular file' };
+  return snapshot && assemble(root, key, located, snapshot, settings);
 }
 
 async function assemble(

@@ -50,9 +50,19 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
         scheduled = true;
         setImmediate(startQueued);
       }
-      for (const exchange of served)
-        exchange.scope.runInAsyncScope(conclude, undefined, exchange, error, found);
+      for (const exchange of served) concludeApart(exchange, error, found);
     });
+  }
+
+  /** What one request's handlers throw must not leave the others waiting. */
+  function concludeApart(exchange: Exchange, error: unknown, found: Found | undefined): void {
+    try {
+      exchange.scope.runInAsyncScope(conclude, undefined, exchange, error, found);
+    } catch (thrown) {
+      queueMicrotask(() => {
+        throw thrown;
+      });
+    }
   }
 
   return (exchange) => {

@@ -20,8 +20,9 @@ export interface Cargo {
 export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: Chunks): void {
   const { fd } = source;
   const own = chunks.take();
-  // A wrapped `write` (a body logger, a compressor) may keep what it is given: it gets buffers of its own.
-  const mayReuse = res.write === ServerResponse.prototype.write;
+  // Who wraps `write` or `end` (a body logger, a compressor) may keep what is written: it gets buffers of its own.
+  const { write, end } = ServerResponse.prototype;
+  const mayReuse = res.write === write && res.end === end;
   let index = 0;
   let position = cargo.sections[0]?.start ?? 0;
   let reading = false;

@@ -130,6 +130,32 @@ function expectOneVersion({ body, headers }: Answer): void {
   if (headers.etag !== undefined) expect(headers.etag).toBe(hashTag(body));
 }
 
+it.each([
+  ['in memory', 100],
+  ['streamed', 400_000],
+])('a file that comes and goes all the time is there or not, never an error: %s', async (_how, size) => {
+  const root = makeFolder({ 'a.bin': Buffer.alloc(size) });
+  const port = await listen(bare(staticFiles(root)));
+  const statuses = new Set<number>();
+  let going = true;
+  const changing = (async () => {
+    while (going) {
+      rmSync(`${root}/a.bin`);
+      await new Promise(setImmediate);
+      replace(`${root}/a.bin`, Buffer.alloc(size));
+      await new Promise((done) => setTimeout(done, 1));
+    }
+  })();
+  await Promise.all(
+    Array.from({ length: 8 }, async () => {
+      for (let i = 0; i < 40; i++) statuses.add((await get(port, '/a.bin')).status);
+    }),
+  );
+  going = false;
+  await changing;
+  expect([200, 404, 503]).toEqual(expect.arrayContaining([...statuses]));
+});
+
 describe.each([
   ['in memory', 100_000],
   ['streamed', 400_000],

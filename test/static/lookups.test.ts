@@ -123,6 +123,26 @@ describe('looks', () => {
     expect(memory.peek('/a')).toBeUndefined();
   });
 
+  it('that end in a throwing handler still end for the others', async () => {
+    const memory = createMemory({ maxBytes: 1000, maxEntries: 10 });
+    const concluded: number[] = [];
+    const rethrown: (() => void)[] = [];
+    // For real, what is thrown there ends the process, as it should.
+    const later = jest.spyOn(globalThis, 'queueMicrotask').mockImplementation((run) => rethrown.push(run));
+    const eyes: Eyes = { load: async () => entryOf(1), memory, window: 0, kept: () => {} };
+    const ask = createLookups(eyes, (exchange) => {
+      concluded.push(exchange.restarts);
+      if (exchange.restarts === 0) throw new Error('from a handler');
+    });
+    for (let restarts = 0; restarts < 3; restarts++) ask({ ...exchangeFor(memory, '/a'), restarts });
+    await turn();
+    await turn();
+    later.mockRestore();
+    expect(concluded).toEqual([0, 1, 2]);
+    expect(rethrown).toHaveLength(1);
+    expect(rethrown[0]).toThrow('from a handler');
+  });
+
   it('trust what was seen for the window, unless it has just changed or is young', async () => {
     for (const [more, trusted] of [
       [{}, true],

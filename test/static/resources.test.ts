@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
@@ -85,6 +85,31 @@ describe('53 clients that go away', () => {
 function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }
+
+it('37 what this process may not read is a miss', async () => {
+  const locked = makeFolder({ 'www/a.txt': 'a', 'www/locked.txt': 'locked', 'www/dir/b.txt': 'b' });
+  chmodSync(locked, 0o755);
+  chmodSync(`${locked}/www/locked.txt`, 0);
+  chmodSync(`${locked}/www/dir`, 0);
+  // Root may read everything, so the server is somebody else.
+  const somebody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
+  const child = spawn(process.execPath, ['--import', 'tsx', 'test/static/starved.ts', `${locked}/www`], {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    ...somebody,
+  });
+  try {
+    const [line] = await once(child.stdout, 'data');
+    expect((await get(Number(line), '/a.txt')).text).toBe('a');
+    for (const path of ['/locked.txt', '/dir/b.txt']) {
+      const answer = await get(Number(line), path);
+      expect([answer.status, answer.text]).toEqual([404, 'Not Found\n']);
+    }
+  } finally {
+    child.kill();
+    await once(child, 'exit');
+    chmodSync(`${locked}/www/dir`, 0o755);
+  }
+});
 
 describe('54 out of descriptors', () => {
   it('is answered 503 with Retry-After, and recovered from', async () => {
