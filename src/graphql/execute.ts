@@ -25,7 +25,7 @@ export function executionArgs(
   settings: EngineSettings,
   inputs: ExecutionInputs,
 ): ExecutionArgs {
-  return {
+  const args = {
     schema: operation.schema,
     document: operation.document,
     operationName: operation.operation.name?.value,
@@ -36,8 +36,9 @@ export function executionArgs(
     typeResolver: settings.typeResolver,
     options: { maxCoercionErrors: settings.maxErrors },
     hideSuggestions: settings.hideSuggestions,
-    ...(TAKES_SIGNAL ? { abortSignal: inputs.signal } : undefined),
-  } as ExecutionArgs;
+    abortSignal: TAKES_SIGNAL ? inputs.signal : undefined,
+  };
+  return args as ExecutionArgs;
 }
 
 const NONE: readonly GraphQLError[] = [];

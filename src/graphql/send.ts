@@ -1,11 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/drain.ts';
 import type { Headers } from '../http/error.ts';
-import { writeReply } from '../http/reply.ts';
+import { writeFresh } from '../http/reply.ts';
 import type { Answer } from './answer.ts';
 import { events } from './events.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpSettings } from './http-settings.ts';
+import { JSON_TYPE } from './media.ts';
 
 /** Writes an answer; `early` when the request's body may not have been read. */
 export type Send = (exchange: Exchange, answer: Answer, early?: boolean) => void;
@@ -22,7 +23,7 @@ export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
     if (answer.headers !== undefined) Object.assign(headers, answer.headers);
     const body = wantsPretty(req) ? indented(answer.body) : answer.body;
     if (early) leaveBody(req, res, answer.status);
-    writeReply(res, { status: answer.status, headers, body }, req.method === 'HEAD');
+    writeFresh(res, { status: answer.status, headers, body }, req.method === 'HEAD');
     if (events.response.hasSubscribers) publish(exchange, answer);
   };
 }
@@ -33,14 +34,18 @@ function leaveBody(req: IncomingMessage, res: ServerResponse, status: number): v
   else drainRequest(req, res);
 }
 
+const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
+
 /** The headers of every answer; an application's own Cache-Control and Vary are kept. */
 function headersOf(res: ServerResponse, type: string): Headers {
   const headers: Headers = {
-    'content-type': `${type}; charset=utf-8`,
+    'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
     vary: varying(res.getHeader('vary')),
+    'cache-control': 'no-store',
   };
-  if (!res.hasHeader('cache-control')) headers['cache-control'] = 'no-store';
+  const own = res.getHeader('cache-control');
+  if (own !== undefined) headers['cache-control'] = String(own);
   return headers;
 }
 

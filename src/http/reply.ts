@@ -1,4 +1,4 @@
-import type { OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import type { ServerResponse } from 'node:http';
 import type { Headers } from './error.ts';
 
 /** A whole answer as a plain value. */
@@ -13,6 +13,11 @@ const LONG = 16 * 1024;
 
 /** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
 export function writeReply(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
+  writeFresh(res, { status, headers: { ...headers }, body }, headOnly);
+}
+
+/** As `writeReply`, for headers that nobody else holds: they are added to instead of copied. */
+export function writeFresh(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
   if (res.headersSent || res.destroyed) return;
   if (body === undefined) {
     writeHead(res, status, headers);
@@ -20,7 +25,8 @@ export function writeReply(res: ServerResponse, { status, headers, body }: Reply
     return;
   }
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
-  writeHead(res, status, { ...headers, 'content-length': length });
+  headers['content-length'] = String(length);
+  writeHead(res, status, headers);
   if (headOnly) res.end();
   else if (typeof body !== 'string') res.end(body);
   else {
@@ -32,11 +38,11 @@ export function writeReply(res: ServerResponse, { status, headers, body }: Reply
 }
 
 /** Where others have set headers they may look for ours too; else all go out at once, which is cheaper. */
-function writeHead(res: ServerResponse, status: number, headers: OutgoingHttpHeaders): void {
+function writeHead(res: ServerResponse, status: number, headers: Headers): void {
   if (res.getHeaderNames().length === 0) {
     res.writeHead(status, headers);
     return;
   }
   res.statusCode = status;
-  for (const name in headers) res.setHeader(name, headers[name] as string | number);
+  for (const name in headers) res.setHeader(name, headers[name] as string);
 }
