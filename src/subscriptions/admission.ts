@@ -1,10 +1,10 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
 import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
-import { finish, queryOf } from './refuse.ts';
+import { finish, queryOf, responseOn } from './refuse.ts';
 
 /** Express's prototypes of requests and responses, from the app that listens on the server. */
 interface AppPrototypes {
@@ -25,7 +25,13 @@ export function admit(
   { req, socket }: { req: IncomingMessage; socket: Duplex },
   verdict: Verdict,
 ): (status: number) => void {
-  const res = responseFor(req, socket, prototypesOf(server));
+  const response = responseOn(req, socket);
+  if (response === undefined) {
+    verdict(0);
+    return () => undefined;
+  }
+  const res = response;
+  dress(req, res, prototypesOf(server));
   let settled = false;
 
   function settle(status: number | undefined): void {
@@ -74,9 +80,8 @@ export function admit(
   return settle;
 }
 
-function responseFor(req: IncomingMessage, socket: Duplex, app: AppPrototypes | undefined): ServerResponse {
-  const res = new ServerResponse(req);
-  res.shouldKeepAlive = false;
+/** Gives request and response what Express's middlewares count on. */
+function dress(req: IncomingMessage, res: ServerResponse, app: AppPrototypes | undefined): void {
   if (app !== undefined) {
     Object.setPrototypeOf(req, app.request);
     Object.setPrototypeOf(res, app.response);
@@ -85,8 +90,6 @@ function responseFor(req: IncomingMessage, socket: Duplex, app: AppPrototypes | 
   // Express 5 has a getter; Express 4's router would have parsed it.
   if (!('query' in req)) Object.assign(req, { query: parse(queryOf(req)) });
   Object.assign(res, { locals: Object.create(null) });
-  res.assignSocket(socket as never);
-  return res;
 }
 
 function prototypesOf(server: Server): AppPrototypes | undefined {

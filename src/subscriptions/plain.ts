@@ -1,7 +1,7 @@
-import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { finish, refuse } from './refuse.ts';
+import { finish, refuse, responseOn } from './refuse.ts';
 
 type ShouldUpgrade = (req: IncomingMessage) => boolean;
 /** Node 22.21 and 24.9 ask before they treat a request as an upgrade. */
@@ -35,13 +35,12 @@ export function answerPlainly(server: Server, req: IncomingMessage, socket: Dupl
     refuse(socket, 400);
     return true;
   }
-  const res = new ServerResponse(req);
-  res.shouldKeepAlive = false;
+  const res = responseOn(req, socket);
+  if (res === undefined) return true;
   res.once('finish', () => {
     finish(socket);
     socket.end();
   });
-  res.assignSocket(socket as never);
   server.emit('request', req, res);
   return true;
 }

@@ -1,4 +1,4 @@
-import { type IncomingMessage, STATUS_CODES } from 'node:http';
+import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Headers } from '../http/error.ts';
 
@@ -24,6 +24,22 @@ export function refuse(socket: Duplex, status: number, headers: Headers = {}): v
 export function finish(socket: Duplex): void {
   socket.once('finish', () => socket.destroy());
   socket.resume();
+}
+
+/**
+ * A response for a request whose socket Node has let go of; it ends the connection. Undefined, and the socket destroyed,
+ * when the client sent the upgrade behind a request that is still being answered.
+ */
+export function responseOn(req: IncomingMessage, socket: Duplex): ServerResponse | undefined {
+  const res = new ServerResponse(req);
+  res.shouldKeepAlive = false;
+  try {
+    res.assignSocket(socket as never);
+    return res;
+  } catch {
+    socket.destroy();
+    return undefined;
+  }
 }
 
 /** The query of a request, as it was sent. */

@@ -190,6 +190,20 @@ describe('the handshake', () => {
     );
   });
 
+  it('outlives an upgrade behind a request that is still being answered', async () => {
+    for (const upgrade of ['websocket', 'h2c']) {
+      const pass = (_req: unknown, _res: unknown, next: () => void): void => next();
+      const { port } = await serve({ middleware: [pass] }, () => undefined);
+      const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
+      socket.write(
+        `GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
+      );
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      socket.destroy();
+      expect((await handshake(port, '/graphql')).status).toBe(101);
+    }
+  });
+
   it('outlives resets at any moment', async () => {
     const { port, subscriptions } = await serve({
       middleware: [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 10)],
