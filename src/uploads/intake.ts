@@ -69,7 +69,7 @@ export class Intake implements FormHandlers {
   file(part: FilePart, stored: () => void): void {
     part.stream.on('error', () => {});
     this.#guard(() => {
-      if (this.#plan === undefined) throw earlyFile();
+      if (this.#plan === undefined) throw earlyFile(part.fieldname);
       const slots = this.#plan.files.get(part.fieldname);
       // Not in the map, or there already: received and thrown away.
       if (slots === undefined || this.#spools.has(part.fieldname)) {

@@ -45,8 +45,11 @@ export const duplicateField = (name: string): HttpError =>
 export const missingField = (name: string): HttpError =>
   badMultipart(`Multipart field ${show(name)} is missing`);
 
-export const earlyFile = (): HttpError =>
-  badMultipart('Files must come after the fields "operations" and "map"');
+/** Parts made from a Blob have a filename, and so are files. */
+export const earlyFile = (name: string): HttpError =>
+  name === 'operations' || name === 'map'
+    ? badMultipart(`Multipart field "${name}" must be a text part, without a filename`)
+    : badMultipart('Files must come after the fields "operations" and "map"');
 
 export const withoutFilename = (name: string): HttpError =>
   badMultipart(`The part ${show(name)} has no filename`);

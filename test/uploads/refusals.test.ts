@@ -56,7 +56,7 @@ const cases: Case[] = [
     'operations as a file part',
     [file('operations', JSON.stringify(one)), ...valid.slice(1)],
     400,
-    /must come after/,
+    /"operations" must be a text part, without a filename/,
   ],
   // map
   ['no map', [operations(one)], 400, /"map" is missing/],
