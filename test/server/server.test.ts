@@ -187,6 +187,26 @@ eachExpress((express) => {
     await request(createServer(app)).get('/').expect('x-loud', 'yes');
   });
 
+  it.each(['before', 'after'])('serves an app by itself that was mounted in another %s', async (when) => {
+    const [parent, sub] = [express(), express()];
+    for (const app of [parent, sub]) {
+      app.get('/', (req, res) => {
+        res.json([
+          req.app === app,
+          Object.getPrototypeOf(req) === app.request,
+          Reflect.get(req, 'ofParent') ?? 'none',
+        ]);
+      });
+    }
+    if (when === 'before') parent.use('/sub', sub);
+    const [ofSub, ofParent] = [createServer(sub), createServer(parent)];
+    if (when === 'after') parent.use('/sub', sub);
+    Object.assign(parent.request, { ofParent: 'added' });
+    await request(ofParent).get('/').expect([true, true, 'added']);
+    await request(ofParent).get('/sub').expect([true, true, 'added']);
+    await request(ofSub).get('/').expect([true, true, 'added']);
+  });
+
   it('refuses other classes for an app that has a server', () => {
     const app = hello();
     createServer(app);
