@@ -114,7 +114,7 @@ it('37 what this process may not read is a miss', async () => {
 describe('54 out of descriptors', () => {
   it('is answered 503 with Retry-After, and recovered from', async () => {
     const main = `exec "${process.execPath}" --import tsx test/static/starved.ts "${folder}"`;
-    const child = spawn('sh', ['-c', `ulimit -n 64; ${main}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('sh', ['-c', `ulimit -n 128; ${main}`], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = await once(child.stdout, 'data');
       const port = Number(line);
@@ -126,7 +126,7 @@ describe('54 out of descriptors', () => {
       const holders: Socket[] = [];
       let answer = '';
       while (!answer.includes(' 503 ')) {
-        expect(holders.length).toBeLessThan(100);
+        expect(holders.length).toBeLessThan(200);
         const holder = connect(port, '127.0.0.1');
         holder.on('error', () => {});
         await once(holder, 'connect');
