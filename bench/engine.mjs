@@ -38,7 +38,7 @@ const DATA = {
   })),
   pages: times(200, (id) =>
     Object.fromEntries(
-      [...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem "ipsum" ')]),
+      [...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem ipsum ')]),
     ),
   ),
 };

@@ -5,6 +5,8 @@ const NULL = Buffer.from('null');
 const OPEN = 123;
 const CLOSE = 125;
 const COMMA = 44;
+/** Up to so many bytes a loop beats a native copy. */
+const SHORT = 48;
 
 interface Target {
   readonly from: Buffer;
@@ -46,7 +48,14 @@ function copy(target: Target, start: number, end: number): void {
   if (start === end) return;
   const from = target.braced && target.from[start] === COMMA ? start + 1 : start;
   target.braced = false;
-  target.at += target.from.copy(target.bytes, target.at, from, end);
+  if (end - from > SHORT) {
+    target.at += target.from.copy(target.bytes, target.at, from, end);
+    return;
+  }
+  const { from: source, bytes } = target;
+  let { at } = target;
+  for (let i = from; i < end; i++) bytes[at++] = source[i] as number;
+  target.at = at;
 }
 
 /** At most so many bytes. */

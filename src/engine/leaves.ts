@@ -22,7 +22,8 @@ import { writeStringified } from './stringified.ts';
 import { V17 } from './version.ts';
 import { FALSE, isInt, NULL, TRUE, writeAscii, writeBytes, writeInt, writeText } from './writer.ts';
 
-const writeIfText: DirectWrite = (ex, value) => {
+/** Strings and IDs. */
+export const writeIfText: DirectWrite = (ex, value) => {
   if (typeof value !== 'string') return false;
   writeText(ex, value);
   return true;

@@ -1,5 +1,6 @@
 import type { Execution } from './execution.ts';
 import { makeInfo } from './info.ts';
+import { writeIfText } from './leaves.ts';
 import {
   type FieldPlan,
   type FieldRun,
@@ -9,7 +10,7 @@ import {
   type ResponsePath,
 } from './plan.ts';
 import { fill, giveUp } from './positions.ts';
-import { NULL, writeBytes } from './writer.ts';
+import { NULL, writeBytes, writeKeyText } from './writer.ts';
 
 type Method = (args: unknown, context: unknown, info: unknown) => unknown;
 
@@ -51,6 +52,7 @@ export function leafProperty(plan: FieldPlan, position: Position): FieldRun | un
   const { prefix, name } = plan;
   const { nullable, direct: write } = position;
   if (write === undefined || plan.definition.args.length > 0) return undefined;
+  const textual = write === writeIfText;
   const special = specialProperty(plan, position);
   return (ex, source, parent) => {
     let value: unknown;
@@ -60,6 +62,10 @@ export function leafProperty(plan: FieldPlan, position: Position): FieldRun | un
       special(ex, source, parent, () => {
         throw caught;
       });
+      return;
+    }
+    if (typeof value === 'string' && textual) {
+      writeKeyText(ex, prefix, value);
       return;
     }
     writeBytes(ex, prefix);

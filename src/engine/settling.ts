@@ -21,25 +21,37 @@ export function subscribe(
 ): void {
   const ticket = ++slot.ticket;
   promise.then(
-    (value) => settled(slot, ticket, () => resumed(slot, resume, value, info)),
-    (reason) => settled(slot, ticket, () => failed(slot, reason)),
+    (value) => {
+      if (isAwaited(slot, ticket)) resumed(slot, resume, value, info);
+      else lateFor(slot, ticket, () => resumed(slot, resume, value, info));
+    },
+    (reason) => {
+      if (isAwaited(slot, ticket)) failed(slot, reason);
+      else lateFor(slot, ticket, () => failed(slot, reason));
+    },
   );
 }
 
-function settled(slot: Slot, ticket: number, proceed: () => void): void {
-  const ex = slot.ex;
-  if (ex === undefined || ex.finished || slot.ticket !== ticket) return;
-  if (ex.busy) {
-    after(1, () => settled(slot, ticket, proceed));
-    return;
-  }
+/** Takes a settlement: true once, when the execution goes on and no stretch is running. */
+function isAwaited(slot: Slot, ticket: number): boolean {
+  const { ex } = slot;
+  if (ex.finished || ex.busy || slot.ticket !== ticket) return false;
   slot.ticket++;
-  proceed();
+  return true;
+}
+
+/** A foreign promise may settle in the middle of a stretch: it is heard behind it. */
+function lateFor(slot: Slot, ticket: number, proceed: () => void): void {
+  if (slot.ex.finished || slot.ticket !== ticket) return;
+  after(1, () => {
+    if (isAwaited(slot, ticket)) proceed();
+    else lateFor(slot, ticket, proceed);
+  });
 }
 
 /** Runs a stretch that writes a slot's value where the buffer ends now. */
 function resumed(slot: Slot, resume: Complete, value: unknown, info: GraphQLResolveInfo | undefined): void {
-  const ex = slot.ex as Execution;
+  const { ex } = slot;
   const start = ex.pos;
   ex.segment = start;
   ex.busy = true;
@@ -82,8 +94,8 @@ export function failed(slot: Slot, caught: unknown): void {
 
 /** The position's handler: null here, or the error goes on to the parent. */
 export function handle(slot: Slot, fault: Fault): void {
-  const ex = slot.ex;
-  if (ex === undefined || ex.finished) return;
+  const { ex } = slot;
+  if (ex.finished) return;
   if (slot.position.nullable) {
     record(ex, fault, slot.path);
     slot.isNull = true;

@@ -39,7 +39,7 @@ export class Slot {
   hold: { keep(fault: Fault, index: number): void; kept(): Fault | undefined } | undefined = undefined;
   /** Numbers the subscriptions, so that a promise that calls back twice is heard once. */
   ticket = 0;
-  ex: Execution | undefined;
+  readonly ex: Execution;
   readonly position: Position;
   path: ResponsePath | undefined;
 

@@ -8,14 +8,19 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 const MINUS = 45;
 const ZERO = 48;
-/** Up to here a loop that copies and escapes beats any test followed by a native write. */
-const LONG_TEXT = 200;
-const NEEDS_ESCAPE = /[^ !#-[\]-~]/;
+/** From here on a native write followed by a look at the bytes beats a loop over the characters. */
+const LONG_TEXT = 40;
 
 /** 1 for an ASCII character that stands for itself in a JSON string. */
 const PLAIN = new Uint8Array(128).fill(1, 32, 127);
 PLAIN[QUOTE] = 0;
 PLAIN[BACKSLASH] = 0;
+
+/** How many escapes a byte needs; control characters and what is not ASCII need some of another kind. */
+const OTHERS = 2 ** 30;
+const ESCAPES = new Int32Array(256).fill(OTHERS, 0, 32);
+ESCAPES[QUOTE] = 1;
+ESCAPES[BACKSLASH] = 1;
 
 /** Makes room for so many bytes. */
 export function reserve(sink: Sink, bytes: number): void {
@@ -41,6 +46,37 @@ export function writeBytes(sink: Sink, bytes: Buffer): void {
   if (pos + length > sink.buf.length) grow(sink, length);
   const buf = sink.buf;
   for (let i = 0; i < length; i++) buf[pos++] = bytes[i] as number;
+  sink.pos = pos;
+}
+
+/** A key and a string in one go. */
+export function writeKeyText(sink: Sink, key: Buffer, text: string): void {
+  const length = text.length;
+  if (length > LONG_TEXT) {
+    writeBytes(sink, key);
+    writeLongText(sink, text);
+    return;
+  }
+  const count = key.length;
+  let pos = sink.pos;
+  const start = pos + count;
+  if (start + length * 2 + 2 > sink.buf.length) grow(sink, count + length * 2 + 2);
+  const buf = sink.buf;
+  for (let i = 0; i < count; i++) buf[pos++] = key[i] as number;
+  buf[pos++] = QUOTE;
+  for (let i = 0; i < length; i++) {
+    const code = text.charCodeAt(i);
+    if (code < 128 && PLAIN[code] === 1) buf[pos++] = code;
+    else if (code === QUOTE || code === BACKSLASH) {
+      buf[pos++] = BACKSLASH;
+      buf[pos++] = code;
+    } else {
+      sink.pos = start;
+      writeJson(sink, JSON.stringify(text));
+      return;
+    }
+  }
+  buf[pos++] = QUOTE;
   sink.pos = pos;
 }
 
@@ -70,17 +106,35 @@ export function writeText(sink: Sink, text: string): void {
   sink.pos = pos;
 }
 
+/** As many bytes as characters: it is ASCII, and what is left to do is to escape in place. */
 function writeLongText(sink: Sink, text: string): void {
-  if (NEEDS_ESCAPE.test(text)) {
+  const { length } = text;
+  reserve(sink, length * 2 + 2);
+  const { buf, pos } = sink;
+  const end = pos + 1 + length;
+  let escapes = OTHERS;
+  if (buf.write(text, pos + 1) === length) {
+    escapes = 0;
+    for (let i = pos + 1; i < end; i++) escapes += ESCAPES[buf[i] as number] as number;
+  }
+  if (escapes >= OTHERS) {
     writeJson(sink, JSON.stringify(text));
     return;
   }
-  reserve(sink, text.length + 2);
-  const { buf, pos } = sink;
+  if (escapes > 0) escapeInPlace(buf, end, escapes);
   buf[pos] = QUOTE;
-  buf.write(text, pos + 1, 'latin1');
-  buf[pos + text.length + 1] = QUOTE;
-  sink.pos = pos + text.length + 2;
+  buf[end + escapes] = QUOTE;
+  sink.pos = end + escapes + 1;
+}
+
+/** Moves the text that ends at `end` apart, from behind, to put so many backslashes in. */
+function escapeInPlace(buf: Buffer, end: number, escapes: number): void {
+  let to = end + escapes;
+  for (let from = end - 1; to > from + 1; from--) {
+    const byte = buf[from] as number;
+    buf[--to] = byte;
+    if (byte === QUOTE || byte === BACKSLASH) buf[--to] = BACKSLASH;
+  }
 }
 
 /** JSON text made elsewhere. A UTF-16 unit takes three bytes at most. */
