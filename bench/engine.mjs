@@ -37,9 +37,7 @@ const DATA = {
     })),
   })),
   pages: times(200, (id) =>
-    Object.fromEntries(
-      [...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem ipsum ')]),
-    ),
+    Object.fromEntries([...'abcdefghij'].map((name) => [name, `${name}${id} `.padEnd(236, 'lorem ipsum ')])),
   ),
 };
 
