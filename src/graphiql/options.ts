@@ -15,6 +15,7 @@ import { checkSources, type ExtraSources, strictPolicy } from './policy.ts';
 /** What a page needs to know, settled. */
 export interface IdeSettings {
   title: string;
+  theme: string;
   /** What the page's script reads: JSON, safe inside a script element. */
   config: string;
   /** The page's policy for a nonce; undefined leaves the header to the application. */
@@ -23,8 +24,12 @@ export interface IdeSettings {
 
 const optional = (accepts: (value: unknown) => boolean, accepted: string) =>
   rule(undefined, accepts, accepted);
-const isUrl = (value: unknown): boolean =>
-  typeof value === 'string' && URL.canParse(value, 'http://localhost/');
+/** Its host goes into the policy, where `;` and `,`, legal in a host, would begin something else. */
+const isUrl = (value: unknown): boolean => {
+  if (typeof value !== 'string' || !URL.canParse(value, 'http://localhost/')) return false;
+  const { protocol, host } = new URL(value, 'http://localhost/');
+  return /^(?:http|ws)s?:$/.test(protocol) && /^[\w.[\]:-]+$/.test(host);
+};
 const isHeaders = (value: unknown): boolean =>
   isString(value) || (isObject(value) && Object.values(value as object).every(isString));
 const HEADERS = 'JSON text, or an object of strings';
@@ -66,6 +71,7 @@ export function settleGraphiQL(given: GraphiQLOptions): IdeSettings {
   checkSources(extra);
   return {
     title,
+    theme: config.theme,
     config: jsonForScript({ ...config, defaultHeaders: headers }),
     policy: csp === false ? undefined : strictPolicy(withEndpoints(extra, config)),
   };

@@ -36,7 +36,6 @@ export function pageRenderer(
   files: PageFiles,
 ): (base: string, nonce: string) => string {
   const title = escapeHtml(settings.title);
-  const theme = (JSON.parse(settings.config) as { theme: string }).theme;
   const tags = (base: string): string =>
     [
       ...files.styles.map((name) => `<link rel="stylesheet" href="${base}${name}">`),
@@ -44,7 +43,7 @@ export function pageRenderer(
       `<script type="module" src="${base}${files.entry}"></script>`,
     ].join('\n');
   return (base, nonce) => `<!doctype html>
-<html lang="en" class="${theme}">
+<html lang="en" class="${settings.theme}">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">

@@ -52,6 +52,8 @@ describe('the options of GraphiQL', () => {
       /option "defaultHeaders" is \{"a":1\}; accepted: JSON text, or an object of strings/,
     ],
     [{ endpoint: 'http://' }, /option "endpoint" is "http:\/\/"; accepted: a URL/],
+    [{ endpoint: 'http://a;script-src/' }, /option "endpoint" is/],
+    [{ subscriptionEndpoint: 'javascript:alert(1)' }, /option "subscriptionEndpoint" is/],
     [{ csp: 'none' }, /option "csp" is "none"; accepted: a boolean, or extra sources by directive/],
     [
       { csp: { 'img-src': "x; script-src 'unsafe-inline'" } },
