@@ -75,12 +75,14 @@ export const topic = {
   title: 'graphqlHTTP',
   about:
     'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
-    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT.',
+    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT; "espalier" alone has its compiled engine.',
   packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],
   ratios: ['graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)', 'mercurius'],
   contestants: {
     'espalier, graphql-js (Express)': espalierOnExpress({ engine: 'graphql-js' }),
     'espalier, graphql-js (node:http)': espalier({ engine: 'graphql-js' }),
+    'espalier (Express)': espalierOnExpress({}),
+    'espalier (node:http)': espalier({}),
     'graphql-http (Express)': () =>
       onExpress(async (app, schema) => {
         const { createHandler } = await import('graphql-http/lib/use/express');

@@ -42,7 +42,7 @@ function capDrain(req: IncomingMessage, res: ServerResponse): void {
       res.once('finish', () => req.destroy());
     }
   };
-  const timer = setTimeout(cut, MAX_MILLISECONDS);
+  const timer = setTimeout(cut, MAX_MILLISECONDS).unref();
   req.on('data', count).once('end', stop).once('close', stop);
 }
 

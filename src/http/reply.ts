@@ -8,7 +8,7 @@ export interface Reply {
   body: string | Buffer | undefined;
 }
 
-/** Characters from which a text is cheaper to write as bytes than as a string joined to the head. */
+/** Bytes from which joining a body to its head costs more than handing over both. */
 const LONG = 16 * 1024;
 
 /** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
@@ -32,8 +32,12 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
   else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
     const encoding = length === body.length ? 'latin1' : 'utf8';
-    if (length < LONG) res.end(body, encoding);
-    else res.end(Buffer.from(body, encoding));
+    if (length >= LONG) {
+      // A head on its way already is not joined to the body, which would copy it; both still leave in one write.
+      res.cork();
+      res.flushHeaders();
+    }
+    res.end(body, encoding);
   }
 }
 

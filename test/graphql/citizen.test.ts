@@ -319,6 +319,7 @@ describe('without Express', () => {
     const json = { ':method': 'POST', ':path': '/graphql', 'content-type': 'application/json' };
     expect(await ask(json, '{"query":"{ hello }"}')).toEqual([200, { data: { hello: 'world' } }]);
     expect(await ask({ ':path': '/graphql?query={hello}' })).toEqual([200, { data: { hello: 'world' } }]);
+    expect(await ask({ ...json }, '{"query":"{ long: hello }"}')).toEqual([200, { data: { long: 'world' } }]);
     expect(await ask({ ...json, 'content-type': 'text/plain' }, 'x')).toEqual([415, expect.anything()]);
     expect(await ask({ ':path': '/graphql?query=mutation{add}', cookie: 'a=b' })).toEqual([
       403,
@@ -379,6 +380,37 @@ describe('a client that has gone', () => {
     release.resolve(1);
     await close();
     expect(errors).toEqual([]);
+  });
+});
+
+describe.each([
+  ['ASCII', 'x'.repeat(100_000)],
+  ['Latin-1', 'é'.repeat(100_000)],
+  ['any characters', '🐙é'.repeat(50_000)],
+])('a long answer of %s', (_what, hello) => {
+  const handler = graphqlHTTP(schema, { rootValue: { hello } });
+
+  it('arrives whole over HTTP/1, by GET and HEAD', async () => {
+    const { url, close } = await run(handler);
+    const response = await fetch(`${url}?query={hello}`);
+    const bytes = await response.arrayBuffer();
+    expect(response.headers.get('content-length')).toBe(String(bytes.byteLength));
+    expect(JSON.parse(new TextDecoder().decode(bytes))).toEqual({ data: { hello } });
+    const head = await fetch(`${url}?query={hello}`, { method: 'HEAD' });
+    expect(head.headers.get('content-length')).toBe(String(bytes.byteLength));
+    await close();
+  });
+
+  it('arrives whole over HTTP/2', async () => {
+    const server = createHttp2((req, res) => handler(req as never, res as never));
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const stream = client.request({ ':path': '/graphql?query={hello}' }).setEncoding('utf8');
+    let text = '';
+    for await (const chunk of stream) text += chunk;
+    expect(JSON.parse(text)).toEqual({ data: { hello } });
+    client.close();
+    await new Promise((resolve) => server.close(resolve));
   });
 });
 
