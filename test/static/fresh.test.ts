@@ -99,28 +99,35 @@ async function tagOnceOld(port: number, path: string): Promise<string> {
   }
 }
 
-/** Whole answers must be of one version, and match their tag; broken ones must be seen to be broken. */
-async function storm(port: number, requests: number, change: () => void, accept: (answer: Answer) => void) {
-  let whole = 0;
+/** Makes a change again and again, a turn or `pause` milliseconds apart, while something else goes on. */
+async function during(change: () => unknown, pause: number, work: () => Promise<unknown>): Promise<void> {
   let going = true;
   const changing = (async () => {
     while (going) {
-      change();
-      await new Promise((done) => setTimeout(done, 4));
+      await change();
+      await new Promise((done) => setTimeout(done, pause));
     }
   })();
-  await Promise.all(
-    Array.from({ length: 8 }, async () => {
-      for (let i = 0; i < requests / 8; i++) {
-        const answer = await get(port, '/a.bin').catch(() => undefined);
-        if (answer === undefined || answer.status !== 200) continue;
-        whole++;
-        accept(answer);
-      }
-    }),
-  );
-  going = false;
-  await changing;
+  try {
+    await work();
+  } finally {
+    going = false;
+    await changing;
+  }
+}
+
+/** Whole answers must be of one version, and match their tag; broken ones must be seen to be broken. */
+async function storm(port: number, requests: number, change: () => void, accept: (answer: Answer) => void) {
+  let whole = 0;
+  const read = async (): Promise<void> => {
+    for (let i = 0; i < requests / 8; i++) {
+      const answer = await get(port, '/a.bin').catch(() => undefined);
+      if (answer?.status !== 200) continue;
+      whole++;
+      accept(answer);
+    }
+  };
+  await during(change, 4, () => Promise.all(Array.from({ length: 8 }, read)));
   return whole;
 }
 
@@ -137,22 +144,15 @@ it.each([
   const root = makeFolder({ 'a.bin': Buffer.alloc(size) });
   const port = await listen(bare(staticFiles(root)));
   const statuses = new Set<number>();
-  let going = true;
-  const changing = (async () => {
-    while (going) {
-      rmSync(`${root}/a.bin`);
-      await new Promise(setImmediate);
-      replace(`${root}/a.bin`, Buffer.alloc(size));
-      await new Promise((done) => setTimeout(done, 1));
-    }
-  })();
-  await Promise.all(
-    Array.from({ length: 8 }, async () => {
-      for (let i = 0; i < 40; i++) statuses.add((await get(port, '/a.bin')).status);
-    }),
-  );
-  going = false;
-  await changing;
+  const change = async (): Promise<void> => {
+    rmSync(`${root}/a.bin`);
+    await new Promise(setImmediate);
+    replace(`${root}/a.bin`, Buffer.alloc(size));
+  };
+  const read = async (): Promise<void> => {
+    for (let i = 0; i < 40; i++) statuses.add((await get(port, '/a.bin')).status);
+  };
+  await during(change, 1, () => Promise.all(Array.from({ length: 8 }, read)));
   expect([200, 404, 503]).toEqual(expect.arrayContaining([...statuses]));
 });
 
@@ -225,29 +225,21 @@ it('29 a link that is swapped during requests never leads outside', async () => 
     renameSync(`${folder}/tmp-link`, `${folder}/www/${name}`);
   };
   let turn = 0;
-  let going = true;
-  const swapping = (async () => {
-    while (going) {
-      const outside = turn++ % 2 === 0;
-      link(outside ? '../out' : 'in', 'dir');
-      link(outside ? '../../out/a.txt' : 'a.txt', 'in/file.txt');
-      link(outside ? '../outbig' : 'big', 'bigdir');
-      await new Promise(setImmediate);
-    }
-  })();
+  const swap = (): void => {
+    const outside = turn++ % 2 === 0;
+    link(outside ? '../out' : 'in', 'dir');
+    link(outside ? '../../out/a.txt' : 'a.txt', 'in/file.txt');
+    link(outside ? '../outbig' : 'big', 'bigdir');
+  };
   const served = { inside: 0 };
-  const paths = ['/dir/a.txt', '/in/file.txt', '/bigdir/a.txt'];
-  await Promise.all(
-    paths.map(async (path) => {
-      for (let i = 0; i < 40; i++) {
-        const answer = await get(port, path);
-        expect(answer.text).not.toMatch(/^S/);
-        if (answer.status === 200) served.inside++;
-        else expect([404, 503]).toContain(answer.status);
-      }
-    }),
-  );
-  going = false;
-  await swapping;
+  const read = async (path: string): Promise<void> => {
+    for (let i = 0; i < 40; i++) {
+      const answer = await get(port, path);
+      expect(answer.text).not.toMatch(/^S/);
+      if (answer.status === 200) served.inside++;
+      else expect([404, 503]).toContain(answer.status);
+    }
+  };
+  await during(swap, 0, () => Promise.all(['/dir/a.txt', '/in/file.txt', '/bigdir/a.txt'].map(read)));
   expect(served.inside).toBeGreaterThan(0);
 });
