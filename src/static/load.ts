@@ -15,7 +15,7 @@ export interface Busy {
   readonly kind: 'busy';
 }
 
-const ATTEMPTS = 8;
+const ATTEMPTS = 16;
 
 /** Resolves, opens, reads and tags what `key` leads to, from one descriptor, until nothing changed meanwhile. */
 export async function load(root: string, key: string, settings: Settings): Promise<Found> {

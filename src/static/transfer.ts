@@ -9,7 +9,8 @@ import { type Cargo, pump } from './pump.ts';
 import { refuseBusy } from './refuse.ts';
 import type { HeaderList, Representation } from './representation.ts';
 
-const RESTARTS = 8;
+// A file that is replaced every few milliseconds is caught in one of them, however busy the machine.
+const RESTARTS = 40;
 
 /** An answer whose body is read while it is sent. */
 export interface Plan extends Cargo {
