@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http';
+import { nextTick } from 'node:process';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
 import { createNegotiator } from '../http/accept.ts';
-import { GONE } from '../http/body.ts';
+import { GONE, isComing } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
 import { createAdmit } from './admit.ts';
 import { createAnswers } from './answer.ts';
@@ -78,6 +79,15 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     else send(exchange, answers.ofBug(error), true);
   }
 
+  function run(exchange: Exchange): void {
+    try {
+      const done = process(exchange);
+      if (isThenable(done)) done.catch((error: unknown) => fail(exchange, error));
+    } catch (error) {
+      fail(exchange, error);
+    }
+  }
+
   return (req, res, next) => {
     req.state ??= {};
     const exchange: Exchange = {
@@ -90,12 +100,8 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       spent: undefined,
     };
     if (events.request.hasSubscribers) events.request.publish({ req, res });
-    try {
-      const done = process(exchange);
-      if (isThenable(done)) done.catch((error: unknown) => fail(exchange, error));
-    } catch (error) {
-      fail(exchange, error);
-    }
+    if (req.method === 'POST' && isComing(req)) nextTick(run, exchange);
+    else run(exchange);
   };
 }
 

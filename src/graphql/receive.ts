@@ -5,6 +5,7 @@ import { HttpError } from '../http/error.ts';
 import { receiveUploads } from '../uploads/receive.ts';
 import { settleUploads } from '../uploads/settings.ts';
 import { paramsIn } from './batch.ts';
+import { isThenable } from './execute.ts';
 import type { Guard } from './guard.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { createTypeReader, GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
@@ -51,7 +52,10 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
     const kind = isRepeated(req) ? 'other' : kindOf(req.headers['content-type']);
     if (kind === 'multipart' && settings.multipartUploadsEnabled) return receiveForm(req, res).then(deliver);
     if (kind !== 'json') throw unsupported(kind);
-    if (!isParsed(req)) return readBody(req).then((bytes) => deliver(parse(bytes)));
+    if (!isParsed(req)) {
+      const read = readBody(req);
+      return isThenable(read) ? read.then((bytes) => deliver(parse(bytes))) : deliver(parse(read));
+    }
     const { body } = req;
     if (typeof body === 'string') return deliver(parse(Buffer.from(body)));
     return deliver(Buffer.isBuffer(body) ? parse(body) : body);

@@ -1,3 +1,4 @@
+import { isAscii } from 'node:buffer';
 import type { ServerResponse } from 'node:http';
 import type { Headers } from './error.ts';
 
@@ -28,8 +29,11 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
   headers['content-length'] = String(length);
   writeHead(res, status, headers);
   if (headOnly) res.end();
-  else if (typeof body !== 'string') res.end(body);
-  else {
+  else if (typeof body !== 'string') {
+    // Text is joined to its head, bytes are a second part of the write.
+    if (length < LONG && isAscii(body)) res.end(body.toString('latin1'), 'latin1');
+    else res.end(body);
+  } else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
     const encoding = length === body.length ? 'latin1' : 'utf8';
     if (length >= LONG) {
