@@ -70,11 +70,12 @@ export function createBodyReader(
   }
 
   return (req) => {
-    if (Number(req.headers['content-length'] ?? 0) > limits.bodyBytes) throw tooLarge(limits);
+    const length = Number(req.headers['content-length'] ?? 0);
+    if (length > limits.bodyBytes) throw tooLarge(limits);
     if (req.readableEnded) throw alreadyRead();
     if (req.destroyed) throw GONE;
     const inflater = createInflater(req.headers['content-encoding'], inflate);
-    return (inflater === undefined ? takeWhole(req) : undefined) ?? stream(req, inflater);
+    return (inflater === undefined ? takeWhole(req, length) : undefined) ?? stream(req, inflater);
   };
 }
 
@@ -83,15 +84,17 @@ export function createBodyReader(
  * between the two.
  */
 export function isComing(req: IncomingMessage): boolean {
-  return !req.complete && req.readableFlowing === null;
+  return req.readableFlowing === null && !req.complete;
 }
 
 /** A body that is there to its end, and that nobody else has begun to read: it needs neither listeners nor a promise. */
-function takeWhole(req: IncomingMessage): Buffer | undefined {
-  // The `complete` of the HTTP/2 compatibility API has another meaning.
-  if (!req.complete || req.readableFlowing !== null || req.httpVersionMajor !== 1) return undefined;
-  const bytes: unknown = req.read();
-  return bytes === null ? EMPTY : Buffer.isBuffer(bytes) ? bytes : undefined;
+function takeWhole(req: IncomingMessage, length: number): Buffer | undefined {
+  if (length === 0 || req.readableLength !== length) return undefined;
+  if (req.readableFlowing !== null || req.readableEncoding !== null) return undefined;
+  const bytes: Buffer = req.read();
+  // What follows is the end, which others may wait for.
+  req.resume();
+  return bytes;
 }
 
 /** The refusal of a body over its limit. */
