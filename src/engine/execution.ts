@@ -13,6 +13,7 @@ import type { Sink } from './writer.ts';
  */
 export class Execution implements Sink {
   buf: Buffer;
+  view: DataView | undefined = undefined;
   pos: number = OPENING.length;
   segment: number = OPENING.length;
   /** The slots of the stretch that is running. */

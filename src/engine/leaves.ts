@@ -8,6 +8,7 @@ import {
 } from 'graphql';
 import type { Execution } from './execution.ts';
 import { inspect } from './inspect.ts';
+import { isInt, writeInt, writeNumber } from './numbers.ts';
 import { OUTPUT_METHOD, outputFunction, toOutput } from './output.ts';
 import {
   type Complete,
@@ -20,7 +21,7 @@ import {
 import { subscribe } from './settling.ts';
 import { writeStringified } from './stringified.ts';
 import { V17 } from './version.ts';
-import { FALSE, isInt, NULL, TRUE, writeAscii, writeBytes, writeInt, writeText } from './writer.ts';
+import { FALSE, NULL, TRUE, writeBytes, writeText } from './writer.ts';
 
 /** Strings and IDs. */
 export const writeIfText: DirectWrite = (ex, value) => {
@@ -46,11 +47,6 @@ const writeIfBoolean: DirectWrite = (ex, value) => {
   writeBytes(ex, value ? TRUE : FALSE);
   return true;
 };
-
-function writeNumber(ex: Execution, value: number): void {
-  if (isInt(value)) writeInt(ex, value);
-  else writeAscii(ex, String(value));
-}
 
 /** Built-in scalars by identity, with the function they came with: a patched one is respected. */
 const DIRECT: ReadonlyMap<unknown, { output: unknown; write: DirectWrite }> = new Map(

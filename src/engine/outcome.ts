@@ -50,6 +50,7 @@ function release(ex: Execution): void {
   ex.deaf = undefined;
   ex.program.pool.give(ex.buf);
   ex.buf = NO_BUFFER;
+  ex.view = undefined;
   ex.parts = [];
   ex.faults = undefined;
   ex.nulled = undefined;
