@@ -44,7 +44,7 @@ function group(load, top) {
   rows.forEach((row, index) => {
     const y = top + 34 + index * (BAR + 6);
     const width = Math.max(1, (row.cpu / longest) * ROOM).toFixed(1);
-    const kind = row.name.startsWith('espalier') ? 'ours' : 'peer';
+    const kind = /espalier|createServer/.test(row.name) ? 'ours' : 'peer';
     lines.push(
       `<text x="${LABEL - 10}" y="${y + 14}" text-anchor="end">${safe(row.name)}</text>`,
       `<rect class="${kind}" x="${LABEL}" y="${y}" width="${width}" height="${BAR}" rx="3"/>`,
