@@ -184,14 +184,15 @@ it('a file that is truncated while it is sent ends the connection', async () => 
   const port = await listen(bare(staticFiles(root)));
   const fd = openSync(`${root}/a.bin`, 'r+');
   const { connect } = await import('node:net');
-  const received = await new Promise<number>((resolve, reject) => {
+  const received = await new Promise<number>((resolve) => {
     let bytes = 0;
     const socket = connect(port, '127.0.0.1', () => socket.write('GET /a.bin HTTP/1.1\r\nHost: x\r\n\r\n'));
     socket.once('data', () => ftruncateSync(fd, 1000));
     socket.on('data', (chunk) => {
       bytes += chunk.length;
     });
-    socket.on('error', reject);
+    // Cut off is cut off: whether by a FIN or by a reset is the kernel's matter.
+    socket.on('error', () => {});
     socket.on('close', () => resolve(bytes));
   });
   closeSync(fd);

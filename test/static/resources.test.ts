@@ -91,11 +91,12 @@ it('37 what this process may not read is a miss', async () => {
   chmodSync(locked, 0o755);
   chmodSync(`${locked}/www/locked.txt`, 0);
   chmodSync(`${locked}/www/dir`, 0);
-  // Root may read everything, so the server is somebody else.
-  const somebody = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : {};
-  const child = spawn(process.execPath, ['--import', 'tsx', 'test/static/starved.ts', `${locked}/www`], {
+  // Root may read everything unless it gives that up.
+  const unprivileged = ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'];
+  const command = process.getuid?.() === 0 ? unprivileged : [];
+  const [program, ...rest] = [...command, process.execPath, '--import', 'tsx', 'test/static/starved.ts'];
+  const child = spawn(program as string, [...rest, `${locked}/www`], {
     stdio: ['ignore', 'pipe', 'inherit'],
-    ...somebody,
   });
   try {
     const [line] = await once(child.stdout, 'data');
