@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { buildSchema } from 'graphql';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { graphqlHTTP } from '../middleware/graphql.ts';
+import { launchOptions } from './chromium.ts';
 import { type Running, run } from './graphql/server.ts';
 
 const profile = mkdtempSync(join(tmpdir(), 'csrf-'));
@@ -28,20 +29,10 @@ let browser: BrowserContext;
 let running: Running;
 beforeAll(async () => {
   running = await run(site);
-  browser = await chromium.launchPersistentContext(profile, {
-    executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
-    args: [
-      '--headless',
-      '--no-sandbox',
-      '--disable-gpu',
-      '--disable-quic',
-      '--no-first-run',
-      '--disable-background-networking',
-      '--disable-component-update',
-      '--disable-sync',
-      '--host-resolver-rules=MAP api.test 127.0.0.1, MAP evil.test 127.0.0.1, MAP localhost 127.0.0.1, MAP * ~NOTFOUND, EXCLUDE 127.0.0.1',
-    ],
-  });
+  browser = await chromium.launchPersistentContext(
+    profile,
+    launchOptions('api.test', 'evil.test', 'localhost'),
+  );
 }, 60_000);
 afterAll(async () => {
   await browser.close();

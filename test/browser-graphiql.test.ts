@@ -7,8 +7,8 @@ import type { Browser } from 'playwright-core';
 import { graphqlHTTP } from '../middleware/graphql.ts';
 import { attachSubscriptions } from '../middleware/subscriptions.ts';
 import type { GraphiQLOptions } from '../types/graphiql.ts';
+import { type Ide, launch, visit } from './chromium.ts';
 import { eachExpress } from './express.ts';
-import { type Ide, launch, visit } from './graphiql/chromium.ts';
 import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
 

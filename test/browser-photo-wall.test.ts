@@ -9,7 +9,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { type Browser, chromium, type Page } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
+import { launch } from './chromium.ts';
 import { type Running, startExample, stopExamples } from './examples/start.ts';
 import { freePort } from './redis.ts';
 
@@ -32,19 +33,7 @@ beforeAll(async () => {
   for (const path of [artifacts, temporary]) mkdirSync(path, { recursive: true });
   port = String(await freePort());
   [browser, wall] = await Promise.all([
-    chromium.launch({
-      executablePath: '/usr/bin/chromium',
-      args: [
-        '--headless',
-        '--no-sandbox',
-        '--disable-gpu',
-        '--disable-quic',
-        '--no-first-run',
-        '--disable-background-networking',
-        '--disable-component-update',
-        '--disable-sync',
-      ],
-    }),
+    launch('localhost'),
     startExample('photo-wall/server', { ...env, PORT: port }),
   ]);
   [page, other] = await Promise.all([visit(), visit()]);

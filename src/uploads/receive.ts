@@ -11,14 +11,12 @@ import type { UploadSettings } from './settings.ts';
 export interface ReceivedUploads {
   /** The parsed `operations`, with an uploaded file in each mapped place. */
   operations: unknown;
-  /** Gives up all files; happens by itself when the response closes. */
-  release(): void;
 }
 
 /**
  * Receives a request of the GraphQL multipart request specification. Rejects with an HttpError for every fault of the
  * client, at once even while the client is still sending (the rest is then drained), and with a plain error for a fault
- * of the server. `check` sees the operations before the files come.
+ * of the server. `check` sees the operations before the files come. Files are given up when the response closes.
  */
 export function receiveUploads(
   req: IncomingMessage,
@@ -31,7 +29,7 @@ export function receiveUploads(
     let abort = (): void => {};
     let refused = false;
     const intake = new Intake(settings, check, {
-      run: (operations) => resolve({ operations, release: () => intake.release() }),
+      run: (operations) => resolve({ operations }),
       refuse,
     });
 

@@ -12,7 +12,7 @@ const HOSTILE = [
   `"'><img src=x onerror=alert(1)>`,
   '&lt;script&gt;',
   '\u2028\u2029\u0000\ud800',
-  '${alert(1)}',
+  '$'.concat('{alert(1)}'),
 ];
 const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...HOSTILE), fc.string());
 const files = { entry: 'main.js', styles: ['style.css'], preload: ['libraries.js'] };

@@ -1,9 +1,19 @@
-import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core';
+import {
+  type Browser,
+  type BrowserContextOptions,
+  chromium,
+  type LaunchOptions,
+  type Locator,
+  type Page,
+} from 'playwright-core';
 
-/** Chromium that can reach this machine, under other names too, and nothing else: a page that wanted a CDN would fail. */
-export function launch(...names: string[]): Promise<Browser> {
+/**
+ * How Chromium is started: it can reach this machine, under other names too, and nothing else, so that a page that wanted a
+ * CDN would fail.
+ */
+export function launchOptions(...names: string[]): LaunchOptions {
   const own = names.map((name) => `MAP ${name} 127.0.0.1, `).join('');
-  return chromium.launch({
+  return {
     executablePath: process.env.CHROMIUM_PATH ?? '/usr/bin/chromium',
     args: [
       '--headless',
@@ -16,7 +26,11 @@ export function launch(...names: string[]): Promise<Browser> {
       '--disable-sync',
       `--host-resolver-rules=${own}MAP * ~NOTFOUND, EXCLUDE 127.0.0.1`,
     ],
-  });
+  };
+}
+
+export function launch(...names: string[]): Promise<Browser> {
+  return chromium.launch(launchOptions(...names));
 }
 
 /** A page of a visitor who was never here before, and whatever went wrong in it. */
