@@ -48,7 +48,10 @@ export interface PubSub<Events extends object> {
    * connect again and ask for what they missed.
    */
   subscribe<Topic extends keyof Events & string>(topic: Topic): AsyncIterableIterator<Events[Topic]>;
-  /** Resolves when Redis has confirmed the subscription to a topic: what is published after that arrives. */
+  /**
+   * Resolves when Redis has confirmed the subscription to a topic: what is published after that arrives. Rejects when
+   * `close()` comes first.
+   */
   ready(topic: keyof Events & string): Promise<void>;
   /** Ends all streams, leaves Redis. After `attachSubscriptions`' own `close`, so that clients were told to go elsewhere. */
   close(): Promise<void>;

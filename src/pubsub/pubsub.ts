@@ -33,6 +33,8 @@ const RULES: Rules<Settled> = {
 export function createPubSub<Events extends object>(options?: PubSubOptions): PubSub<Events> {
   const { redis, prefix, bufferSize, onGap, onError } = settle('createPubSub', 'scaling', options, RULES);
   const queues = new Set<Queue<unknown>>();
+  // Refuses those who wait for Redis: what is queued between two attempts to connect is never settled by ioredis.
+  const waiting = new Set<(error: Error) => void>();
   // Everything below goes through this one promise, so that joins, leaves and publishes keep their order.
   const transport =
     redis === undefined ? Promise.resolve(inMemory()) : connectRedis(redis, { gap, error: onError });
@@ -74,16 +76,26 @@ export function createPubSub<Events extends object>(options?: PubSubOptions): Pu
       sent.catch(onError);
       return sent;
     },
-    async ready(topic) {
-      await (await transport).ready(prefix + topic);
+    ready(topic) {
+      return new Promise((resolve, reject) => {
+        if (closed) return reject(left());
+        waiting.add(reject);
+        transport
+          .then((open) => open.ready(prefix + topic))
+          .then(() => resolve(), reject)
+          .finally(() => waiting.delete(reject));
+      });
     },
     async close() {
       closed = true;
+      for (const refuse of waiting) refuse(left());
       for (const queue of [...queues]) queue.end();
       await transport.then((open) => open.close(), ignore);
     },
   };
 }
+
+const left = (): Error => new Error('Closed: close() was called before Redis confirmed the subscription');
 
 function inMemory(): Transport {
   const done = (): Promise<void> => Promise.resolve();

@@ -173,6 +173,23 @@ describe('a Redis that goes away', () => {
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
+  it.each(['never there', 'lost'])('lets nobody wait for it after close(): %s', async (kind) => {
+    const events = connect(kind === 'lost' ? {} : { redis: `redis://127.0.0.1:${await freePort()}` });
+    if (kind === 'lost') {
+      await events.ready('tick');
+      await redis.kill();
+      await expect(events.publish('tick', 1)).rejects.toThrow();
+    }
+    const waiting = [events.ready('tick'), events.ready('tick')].map((wait) =>
+      wait.catch((error) => error.message),
+    );
+    await new Promise((resolve) => setImmediate(resolve));
+    await events.close();
+    waiting.push(events.ready('tick').catch((error) => error.message));
+    for (const message of await Promise.all(waiting)) expect(message).toMatch(/closed/i);
+    if (kind === 'lost') await redis.start();
+  });
+
   it('tells onError of a publish that nobody waited for, instead of ending the process', async () => {
     let tell: (error: Error) => void = () => undefined;
     const told = new Promise<Error>((resolve) => {
