@@ -39,7 +39,8 @@ app.use('/graphql', graphql);
 app.use('/', staticFiles(new URL('public/', import.meta.url), { html: true, setHeaders: forPage }));
 
 const server = createServer(app);
-const sockets = attachSubscriptions(server, graphql);
+// A tab is live once events reach this process: what it asks for after that, and what is told to it, leave no gap.
+const sockets = attachSubscriptions(server, graphql, { onConnect: () => events.ready('photoAdded') });
 server.on('error', (error: NodeJS.ErrnoException) =>
   giveUp(
     error.code === 'EADDRINUSE'
