@@ -1,7 +1,8 @@
-import { type ExecutionArgs, type ExecutionResult, execute, type GraphQLError, versionInfo } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, type GraphQLError, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Engine, EngineSettings, ExecutionInputs, Outcome, PreparedOperation } from './contract.ts';
+import { executeInOnePiece } from './one-piece.ts';
 
 /** An engine out of a function like graphql-js's `execute`: call it, then stringify once. */
 export function executing(run: ExecuteFunction): Engine {
@@ -14,7 +15,7 @@ export function executing(run: ExecuteFunction): Engine {
 }
 
 /** The reference engine: graphql-js's own `execute`. */
-export const graphqlJs: Engine = executing(execute as ExecuteFunction);
+export const graphqlJs: Engine = executing(executeInOnePiece);
 
 /** graphql 17 stops when it is told to; asking for the signal earlier would only make one for nothing. */
 const TAKES_SIGNAL = versionInfo.major >= 17;
