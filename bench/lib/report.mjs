@@ -6,9 +6,11 @@ export function tables(result) {
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-function conditions({ date, machine, node, packages }) {
+function conditions({ date, machine, node, packages, loads }) {
   const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
-  return `${date}. Node ${node}; ${machine.cpu}, ${machine.memory}, ${machine.system}. ${versions.join(', ')}.`;
+  const rounds = loads[0]?.rows[0]?.rounds.length;
+  const length = rounds === undefined ? '' : ` ${rounds} rounds.`;
+  return `${date}.${length} Node ${node}; ${machine.cpu}, ${machine.memory}, ${machine.system}. ${versions.join(', ')}.`;
 }
 
 function table({ unit, ratios, columns, rows }) {
