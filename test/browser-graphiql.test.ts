@@ -65,6 +65,10 @@ eachExpress((express) => {
     await write('mutation Kept { rename(to: "Ada") }');
     await run.click();
     await response.getByText('"Renamed to Ada"').waitFor();
+    // The IDE keeps its tabs half a second after the last change.
+    await page.waitForFunction(() =>
+      Object.keys(localStorage).some((key) => key.endsWith('tabState') && localStorage[key].includes('Kept')),
+    );
 
     const [sent, asked] = [served.sent(), served.requests.length];
     const schemaAgain = page.waitForResponse((answer) => answer.request().method() === 'POST');
