@@ -114,13 +114,13 @@ export class Connection {
   }
 
   /** Closes the socket after what is queued; operations end now. */
-  shut(code: number, reason: string): void {
+  shut(code: number, reason: string, isSlow = false): void {
     if (this.#closing) return;
-    refusals.subscriptions('closed with %d %s', code, reason);
+    refusals.subscriptions('closed with %d %j', code, reason);
     this.#closing = true;
     this.#stopAll();
     this.outlet.finish();
-    this.schedule.closing();
+    this.schedule.closing(isSlow);
     if (isOpen(this.websocket)) this.websocket.close(code, cutReason(reason));
   }
 
@@ -153,7 +153,7 @@ export class Connection {
   /** A reader is too slow for us to hold more for it. 1013: its client tries again later. */
   cutOff(): void {
     this.outlet.discard();
-    this.shut(1013, 'Too slow a reader');
+    this.shut(1013, 'Too slow a reader', true);
   }
 
   #push(envelope: Operation | undefined, body: Buffer, soon: boolean): void {

@@ -71,7 +71,7 @@ export function createGroups(hub: GroupsHub): Groups {
       // Never waits for a reader, but lets the event loop turn when much is queued: a reader that takes all it is sent
       // must not be cut off because nothing could leave meanwhile.
       room: () => {
-        if (burst < hub.settings.maxBufferedBytes / 4 && !hub.outbox.congested()) return;
+        if (burst < hub.settings.maxBufferedBytes / 4 && !hub.outbox.congested()) return undefined;
         burst = 0;
         return hub.outbox.turn();
       },

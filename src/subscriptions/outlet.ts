@@ -4,11 +4,8 @@ import { type Envelope, Frames, wholeMessage } from './frames.ts';
 import type { Outbox, Sender } from './outbox.ts';
 import { isOpen } from './settings.ts';
 
-/** What happens to a message that a slow reader has no room for. */
-export type Pressure = 'cut' | 'drop' | 'wait';
-
 /** Handed to the socket at a time: what it holds is out of reach for `drop`, and progress shows in such steps. */
-const PIECE = 64 * 1024;
+export const PIECE: number = 64 * 1024;
 
 /** Everything that leaves through one WebSocket, in order: in one write per burst, and within a limit for slow readers. */
 export class Outlet implements Sender {
@@ -19,6 +16,7 @@ export class Outlet implements Sender {
   #frames: Frames | undefined;
   #hasty = false;
   #held = false;
+  #taken = 0;
   #waiters: (() => void)[] | undefined;
 
   constructor(websocket: WebSocketLike, raw: Duplex | undefined, outbox: Outbox) {
@@ -31,6 +29,11 @@ export class Outlet implements Sender {
   get backlog(): number {
     const sent = this.#raw === undefined ? this.#websocket.bufferedAmount : this.#raw.writableLength;
     return this.#frames === undefined ? sent : sent + this.#frames.bytes;
+  }
+
+  /** Grows whenever a reader that we had to wait for has taken what it was sent. */
+  get taken(): number {
+    return this.#taken;
   }
 
   /** True while somebody waits for room. */
@@ -78,8 +81,10 @@ export class Outlet implements Sender {
     this.wake();
   }
 
-  /** Resolves when the reader has taken something, or never will. */
-  room(): Promise<void> {
+  /** For who can wait: resolves when the reader has taken something, or never will; undefined when it keeps up. */
+  room(): Promise<void> | undefined {
+    if (this.#frames !== undefined && this.#frames.bytes > PIECE) this.flush();
+    if (!this.#held && !this.#mustWait()) return undefined;
     return new Promise((resolve) => {
       this.#waiters ??= [];
       this.#waiters.push(resolve);
@@ -103,6 +108,7 @@ export class Outlet implements Sender {
 
   #release(): void {
     this.#held = false;
+    this.#taken++;
     this.flush();
     this.wake();
   }

@@ -1,5 +1,4 @@
 import type { GraphQLError } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecutionInputs, PreparedOperation } from '../graphql/contract.ts';
 import { isThenable } from '../graphql/execute.ts';
 import { asGraphQLError, isStream, type Opened, openSource } from './source.ts';
@@ -19,8 +18,8 @@ export interface Reader {
   wanted(): boolean;
   /** The result of one event. */
   result(body: Buffer | string): void;
-  /** Asked after each result; a promise holds the source up. */
-  room(): MaybePromise<void>;
+  /** Asked before each execution, again and again: a promise holds the source up. */
+  room(): Promise<void> | undefined;
   ended(): void;
   failed(errors: readonly GraphQLError[]): void;
   /** Fires the signal of `inputs`: when the source is open, as graphql 17 would lose one that is still being opened. */
@@ -49,13 +48,14 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
       if (released) return;
       if (done === true) break;
       if (!reader.wanted()) continue;
+      for (let room = reader.room(); room !== undefined; room = reader.room()) {
+        await room;
+        if (released) return;
+      }
       const running = prepared.run({ rootValue: value, contextValue, variableValues });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       reader.result(outcome.body);
-      const room = reader.room();
-      if (room !== undefined) await room;
-      if (released) return;
     }
     done();
     reader.ended();

@@ -1,9 +1,14 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Connection } from './connection.ts';
+import { PIECE } from './outlet.ts';
 
-/** How long a closing handshake may take, and how long a slow reader may take nothing at all. */
-const GRACE = 5000;
+/** How long a closing handshake may take. */
+const HANDSHAKE = 5000;
+/** How long a reader that was too slow has to read why it is cut off. */
+const FAREWELL = 1000;
+/** How long a slow reader may take for a piece of what it is sent. */
+const PATIENCE = 5000;
 const NEVER = Number.POSITIVE_INFINITY;
 
 /** The deadlines of one connection, looked at by the sweep: no timers of its own. */
@@ -15,9 +20,10 @@ export class Schedule {
   #kaAt = NEVER;
   #expiresAt = NEVER;
   #killAt = NEVER;
-  #bytesRead = -1;
-  #stuckSince = NEVER;
-  #backlog = 0;
+  /** Bytes read and pieces taken at the last ping. */
+  #signs = -1;
+  #waitsSince = NEVER;
+  #taken = 0;
 
   constructor(connection: Connection, raw: Duplex | undefined) {
     this.#connection = connection;
@@ -45,8 +51,8 @@ export class Schedule {
     this.#kaAt = this.#connection.hub.sweep.now() + this.#connection.hub.settings.keepAlive;
   }
 
-  closing(): void {
-    this.#killAt = this.#connection.hub.sweep.now() + GRACE;
+  closing(isSlow: boolean): void {
+    this.#killAt = this.#connection.hub.sweep.now() + (isSlow ? FAREWELL : HANDSHAKE);
   }
 
   visit(now: number): void {
@@ -63,15 +69,15 @@ export class Schedule {
     }
   }
 
-  /** Whatever came in since the last ping is a sign of life: a large message may hold up the pong. */
+  /** Whatever came in, or was taken, since the last ping is a sign of life: a large message may hold up ping and pong. */
   #ping(now: number): void {
-    const { websocket, hub } = this.#connection;
-    const read = this.#raw instanceof Socket ? this.#raw.bytesRead : undefined;
-    if (read !== undefined && read === this.#bytesRead) {
+    const { websocket, hub, outlet } = this.#connection;
+    const signs = this.#raw instanceof Socket ? this.#raw.bytesRead + outlet.taken : -1;
+    if (signs !== -1 && signs === this.#signs) {
       websocket.terminate();
       return;
     }
-    this.#bytesRead = read ?? -1;
+    this.#signs = signs;
     this.#pingAt = now + hub.settings.keepAlive;
     websocket.ping();
   }
@@ -80,12 +86,12 @@ export class Schedule {
   #watchReader(now: number): void {
     const { outlet } = this.#connection;
     if (!outlet.waitedFor) {
-      this.#stuckSince = NEVER;
+      this.#waitsSince = NEVER;
       return;
     }
-    const { backlog } = outlet;
-    if (this.#stuckSince === NEVER || backlog < this.#backlog) this.#stuckSince = now;
-    this.#backlog = backlog;
-    if (now - this.#stuckSince >= GRACE) this.#connection.cutOff();
+    if (this.#waitsSince === NEVER || outlet.taken !== this.#taken) this.#waitsSince = now;
+    this.#taken = outlet.taken;
+    const pieces = Math.max(1, outlet.backlog / PIECE);
+    if (now - this.#waitsSince >= PATIENCE * pieces) this.#connection.cutOff();
   }
 }

@@ -1,4 +1,3 @@
-import type { MaybePromise } from '../../types/connect.ts';
 import type { Outcome, PreparedOperation } from '../graphql/contract.ts';
 import { refusalError } from '../graphql/errors.ts';
 import { isThenable } from '../graphql/execute.ts';
@@ -66,12 +65,7 @@ function subscribePrivately(operation: Operation, prepared: PreparedOperation): 
     inputs: operation,
     wanted: () => operation.live,
     result: (body) => operation.emit(body, false),
-    room: (): MaybePromise<void> => {
-      if (operation.patient && outlet.backlog > hub.settings.maxBufferedBytes) {
-        outlet.flush();
-        if (outlet.backlog > hub.settings.maxBufferedBytes) return outlet.room();
-      }
-    },
+    room: () => (operation.patient ? outlet.room() : undefined),
     ended: () => operation.end(),
     failed: (errors) => operation.fail(errors),
     abort: () => operation.abort(),

@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import http from 'node:http';
+import https from 'node:https';
 import type { AddressInfo } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
+import { tls, trusted } from '../exchange.ts';
 
 /** A client that speaks in raw messages and remembers all it heard. */
 export interface RawClient {
@@ -24,11 +26,12 @@ export const LEGACY = 'graphql-ws';
 
 export async function listen(
   handler?: http.RequestListener,
+  secure = false,
 ): Promise<{ server: http.Server; url: string; port: number }> {
-  const server = http.createServer(handler);
+  const server = secure ? https.createServer(tls, handler) : http.createServer(handler);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
-  return { server, port, url: `ws://127.0.0.1:${port}/graphql` };
+  return { server, port, url: `${secure ? 'wss' : 'ws'}://127.0.0.1:${port}/graphql` };
 }
 
 export async function connect(
@@ -36,7 +39,7 @@ export async function connect(
   protocol: string | string[] = MODERN,
   options: ClientOptions = {},
 ): Promise<RawClient> {
-  const client = wrap(new WebSocket(url, protocol, options));
+  const client = wrap(new WebSocket(url, protocol, { ...trusted, ...options }));
   await once(client.websocket, 'open');
   return client;
 }

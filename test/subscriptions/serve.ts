@@ -14,10 +14,14 @@ export interface Served {
 
 const running: Served[] = [];
 
-/** A server of its own with the test schema attached; closed by `stopAll`. */
-export async function serve(options?: SubscriptionOptions, handler?: http.RequestListener): Promise<Served> {
+/** A server of its own, over TLS if `secure`, with the test schema attached; closed by `stopAll`. */
+export async function serve(
+  options?: SubscriptionOptions,
+  handler?: http.RequestListener,
+  secure = false,
+): Promise<Served> {
   const { schema, live } = liveSchema();
-  const { server, url, port } = await listen(handler);
+  const { server, url, port } = await listen(handler, secure);
   const served = { server, url, port, live, subscriptions: attachSubscriptions(server, schema, options) };
   running.push(served);
   return served;
@@ -33,8 +37,8 @@ export async function stopAll(): Promise<void> {
 }
 
 /** Waits until something holds; gives up before the test does. */
-export async function until(holds: () => boolean): Promise<void> {
-  const deadline = Date.now() + 4000;
+export async function until(holds: () => boolean, within = 4000): Promise<void> {
+  const deadline = Date.now() + within;
   while (!holds()) {
     if (Date.now() > deadline) throw new Error(`never held: ${holds}`);
     await new Promise((resolve) => setTimeout(resolve, 1));

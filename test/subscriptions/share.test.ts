@@ -1,29 +1,8 @@
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
-import { type Served, serve, stopAll, until } from './serve.ts';
+import { EVENTS, events, fleet, heard, quiet } from './fleet.ts';
+import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
-
-const EVENTS = 'subscription($topic: String!) { events(topic: $topic) }';
-const events = (id: string, topic = 'a', type = 'subscribe'): object => ({
-  id,
-  type,
-  payload: { query: EVENTS, variables: { topic } },
-});
-const quiet = { keepAlive: 0, share: () => 'all' };
-
-/** The events a client has heard, under one id. */
-const heard = (client: RawClient, id: string): unknown[] =>
-  client.heard
-    .filter((message) => message['id'] === id && (message['type'] === 'next' || message['type'] === 'data'))
-    .map(({ payload }) => (payload as { data: { events: unknown } }).data.events);
-
-async function fleet(served: Served, count: number): Promise<RawClient[]> {
-  const clients = await Promise.all(Array.from({ length: count }, () => ready(served.url)));
-  for (const [index, client] of clients.entries()) client.send(events(`client ${index}`));
-  await until(() => served.subscriptions.stats().operations === count);
-  await until(() => served.live.open > 0);
-  return clients;
-}
 
 describe('shared subscriptions', () => {
   it('have one source and one execution, and each its own id, in both protocols', async () => {
@@ -269,93 +248,5 @@ describe('coalesced writes', () => {
     }
     await until(() => client.heard.length === 17);
     expect(packets).toBe(1);
-  });
-});
-
-describe('slow readers', () => {
-  const MIB = 1024 * 1024;
-  /** Stops reading from the wire. */
-  const stall = (client: RawClient): void => client.websocket.pause();
-
-  it('are closed with 1013 at the limit, and harm nobody else', async () => {
-    const served = await serve({ ...quiet, maxBufferedBytes: MIB });
-    const clients = await fleet(served, 4);
-    const [slow, ...good] = clients as [RawClient, ...RawClient[]];
-    stall(slow);
-    const blob = 'x'.repeat(256 * 1024);
-    let sent = 0;
-    while (served.subscriptions.stats().operations === 4) {
-      served.live.publish('a', `${sent++}${blob}`);
-      await until(() => good.every((client) => client.heard.length === sent + 1));
-    }
-    expect(sent).toBeLessThan(200);
-    slow.websocket.resume();
-    expect(await slow.closed).toEqual({ code: 1013, reason: 'Too slow a reader' });
-    for (const [index, client] of good.entries()) {
-      expect(heard(client, `client ${index + 1}`).map((text) => Number.parseInt(text as string, 10))).toEqual(
-        Array.from({ length: sent }, (_, i) => i),
-      );
-    }
-  });
-
-  it('lose their oldest events instead, by choice', async () => {
-    const served = await serve({ ...quiet, drop: 'oldest', maxBufferedBytes: MIB });
-    const clients = await fleet(served, 2);
-    const [slow, good] = clients as [RawClient, RawClient];
-    stall(slow);
-    const blob = 'x'.repeat(256 * 1024);
-    for (let sent = 0; sent < 80; sent++) {
-      served.live.publish('a', `${sent} ${blob}`);
-      await until(() => good.heard.length === sent + 2);
-    }
-    slow.websocket.resume();
-    const numbers = (): number[] =>
-      heard(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
-    await until(() => numbers().includes(79));
-    expect(numbers()).toEqual(numbers().toSorted((a, b) => a - b));
-    expect(numbers().length).toBeLessThan(80);
-    slow.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
-    await slow.until(({ id, type }) => id === 'q' && type === 'complete');
-  });
-
-  it('hold up a private source for a while, and lose nothing when they go on', async () => {
-    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
-    const client = await ready(served.url);
-    stall(client);
-    client.send({
-      id: 'b',
-      type: 'subscribe',
-      payload: { query: 'subscription { blobs(count: 200, bytes: 65536) }' },
-    });
-    await until(() => served.live.open === 1);
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(served.live.open).toBe(1);
-    expect(served.live.calls['blobs']).toBeLessThan(200);
-    client.websocket.resume();
-    const messages = await client.until(({ type }) => type === 'complete');
-    expect(messages).toHaveLength(201);
-  });
-
-  it('that flood us with pings are bounded too', async () => {
-    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
-    const client = await ready(served.url);
-    stall(client);
-    const payload = { x: 'x'.repeat(512 * 1024) };
-    for (let i = 0; i < 60; i++) client.send({ type: 'ping', payload });
-    await until(
-      () => served.subscriptions.stats().connections === 0 || client.websocket.bufferedAmount === 0,
-    );
-    client.websocket.resume();
-    expect((await client.closed).code).toBe(1013);
-  });
-
-  it('do not suffer for one large event', async () => {
-    const served = await serve({ ...quiet, maxBufferedBytes: 1024 });
-    const [client] = (await fleet(served, 1)) as [RawClient];
-    served.live.publish('a', 'x'.repeat(3 * MIB));
-    await client.next();
-    served.live.publish('a', 'next');
-    await client.next();
-    expect(heard(client, 'client 0')).toHaveLength(2);
   });
 });

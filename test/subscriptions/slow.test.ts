@@ -1,0 +1,147 @@
+import type net from 'node:net';
+import type { RawClient } from './client.ts';
+import { ready } from './client.ts';
+import { fleet, heard, quiet } from './fleet.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+describe('slow readers', () => {
+  const MIB = 1024 * 1024;
+  /** Stops reading from the wire. */
+  const stall = (client: RawClient): void => client.websocket.pause();
+
+  it('are closed with 1013 at the limit, and harm nobody else', async () => {
+    const served = await serve({ ...quiet, maxBufferedBytes: MIB });
+    const clients = await fleet(served, 4);
+    const [slow, ...good] = clients as [RawClient, ...RawClient[]];
+    stall(slow);
+    const blob = 'x'.repeat(256 * 1024);
+    let sent = 0;
+    while (served.subscriptions.stats().operations === 4) {
+      served.live.publish('a', `${sent++}${blob}`);
+      await until(() => good.every((client) => client.heard.length === sent + 1));
+    }
+    expect(sent).toBeLessThan(200);
+    slow.websocket.resume();
+    expect(await slow.closed).toEqual({ code: 1013, reason: 'Too slow a reader' });
+    for (const [index, client] of good.entries()) {
+      expect(heard(client, `client ${index + 1}`).map((text) => Number.parseInt(text as string, 10))).toEqual(
+        Array.from({ length: sent }, (_, i) => i),
+      );
+    }
+  });
+
+  it('are terminated a moment later where they do not read that either', async () => {
+    const served = await serve(quiet);
+    const [slow, good] = (await fleet(served, 2)) as [RawClient, RawClient];
+    stall(slow);
+    const blob = 'x'.repeat(256 * 1024);
+    for (let sent = 0; served.subscriptions.stats().operations === 2; sent++) {
+      served.live.publish('a', blob);
+      await until(() => good.heard.length === sent + 2);
+    }
+    await until(() => served.subscriptions.stats().connections === 1);
+    served.live.publish('a', 'goes on');
+    await until(() => heard(good, 'client 1').at(-1) === 'goes on');
+  });
+
+  it('lose their oldest events instead, by choice', async () => {
+    const served = await serve({ ...quiet, drop: 'oldest', maxBufferedBytes: MIB });
+    const clients = await fleet(served, 2);
+    const [slow, good] = clients as [RawClient, RawClient];
+    stall(slow);
+    const blob = 'x'.repeat(256 * 1024);
+    for (let sent = 0; sent < 80; sent++) {
+      served.live.publish('a', `${sent} ${blob}`);
+      await until(() => good.heard.length === sent + 2);
+    }
+    slow.websocket.resume();
+    const numbers = (): number[] =>
+      heard(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
+    await until(() => numbers().includes(79));
+    expect(numbers()).toEqual(numbers().toSorted((a, b) => a - b));
+    expect(numbers().length).toBeLessThan(80);
+    slow.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    await slow.until(({ id, type }) => id === 'q' && type === 'complete');
+  });
+
+  it('hold up a private source for a while, and lose nothing when they go on', async () => {
+    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const client = await ready(served.url);
+    stall(client);
+    client.send({
+      id: 'b',
+      type: 'subscribe',
+      payload: { query: 'subscription { blobs(count: 200, bytes: 65536) }' },
+    });
+    await until(() => served.live.open === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(served.live.open).toBe(1);
+    expect(served.live.calls['blobs']).toBeLessThan(200);
+    client.websocket.resume();
+    const messages = await client.until(({ type }) => type === 'complete');
+    expect(messages).toHaveLength(201);
+  });
+
+  it.each([
+    ['TCP', false],
+    ['TLS', true],
+  ])(
+    'of private subscriptions cost little, are cut off, and harm neither good nor slow and steady ones: %s',
+    async (_, secure) => {
+      const served = await serve({ keepAlive: 0 }, undefined, secure);
+      const sockets: net.Socket[] = [];
+      served.server.on('upgrade', (_req, socket) => sockets.push(socket as net.Socket));
+      const clients = await fleet(served, 5);
+      const [good, steady, ...stalled] = clients as [RawClient, RawClient, ...RawClient[]];
+      for (const client of stalled) stall(client);
+      let total = 4;
+      steady.websocket.on('message', () => {
+        if (steady.heard.length % total !== 0) return;
+        stall(steady);
+        setTimeout(() => steady.websocket.resume(), 250);
+      });
+      const event = 'x'.repeat(60 * 1024);
+      for (let sent = 0; sent < 400; sent++) {
+        served.live.publish('a', event);
+        await until(() => heard(good, 'client 0').length === sent + 1);
+      }
+      // What was executed for those who do not read, less what the kernel has taken of it.
+      const executed = (served.live.calls['events'] as number) - 400;
+      const taken = sockets.slice(1).reduce((sum, raw) => sum + raw.bytesWritten - raw.writableLength, 0);
+      if (!secure) expect(executed * event.length - taken).toBeLessThan(4 * (64 + 2 * 60) * 1024);
+      expect(executed).toBeLessThan(4 * 400);
+
+      await until(() => served.subscriptions.stats().connections === 2, 15_000);
+      expect(served.subscriptions.stats()).toMatchObject({ operations: 2, sources: 2, unreleased: 0 });
+      expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(3);
+      total = Number.POSITIVE_INFINITY;
+      await until(() => heard(steady, 'client 1').length === 400);
+    },
+    30_000,
+  );
+
+  it('that flood us with pings are bounded too', async () => {
+    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const client = await ready(served.url);
+    stall(client);
+    const payload = { x: 'x'.repeat(512 * 1024) };
+    for (let i = 0; i < 60; i++) client.send({ type: 'ping', payload });
+    await until(
+      () => served.subscriptions.stats().connections === 0 || client.websocket.bufferedAmount === 0,
+    );
+    client.websocket.resume();
+    expect((await client.closed).code).toBe(1013);
+  });
+
+  it('do not suffer for one large event', async () => {
+    const served = await serve({ ...quiet, maxBufferedBytes: 1024 });
+    const [client] = (await fleet(served, 1)) as [RawClient];
+    served.live.publish('a', 'x'.repeat(3 * MIB));
+    await client.next();
+    served.live.publish('a', 'next');
+    await client.next();
+    expect(heard(client, 'client 0')).toHaveLength(2);
+  });
+});
