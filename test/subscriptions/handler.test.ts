@@ -1,20 +1,16 @@
-import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import http from 'node:http';
-import https from 'node:https';
 import { createRequire } from 'node:module';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { WebsocketHandler } from '../../types/subscriptions.ts';
 import { eachExpress } from '../express.ts';
-import { connect, LEGACY, listen, MODERN, type RawClient, ready } from './client.ts';
+import { connect, LEGACY, listen, MODERN, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { until } from './serve.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
 
 const untyped = createRequire(__filename);
 const subscribe = (query: string, type = 'subscribe'): object => ({ id: '1', type, payload: { query } });
@@ -110,23 +106,9 @@ describe('websocketHandler', () => {
 
 describe('over TLS', () => {
   it('both protocols and large frames arrive whole', async () => {
-    const folder = mkdtempSync(join(tmpdir(), 'tls-'));
-    const [key, cert] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
-    const subject = ['-subj', '/CN=localhost', '-keyout', key, '-out', cert];
-    execFileSync(
-      'openssl',
-      ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:P-256', '-nodes', ...subject],
-      {
-        stdio: 'ignore',
-      },
-    );
-    const { schema, live } = liveSchema();
-    const server = https.createServer({ key: readFileSync(key), cert: readFileSync(cert) });
-    server.listen(0);
-    await once(server, 'listening');
-    const subscriptions = attachSubscriptions(server, schema, { keepAlive: 50 });
-    const url = `wss://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
-    const client: RawClient = await connect(url, MODERN, { rejectUnauthorized: false });
+    const { url, live, subscriptions } = await serve({ keepAlive: 50 }, undefined, true);
+    await works(url);
+    const client = await connect(url);
     client.send({ type: 'connection_init' });
     await client.next();
     client.send(subscribe('subscription { events(topic: "a") }'));
@@ -139,9 +121,6 @@ describe('over TLS', () => {
     }
     // Pings are answered: a socket that lives is not taken for dead.
     for (let i = 0; i < 3; i++) await once(client.websocket, 'ping');
-    expect(subscriptions.stats().connections).toBe(1);
-    await subscriptions.close();
-    server.close();
-    rmSync(folder, { recursive: true });
+    expect(subscriptions.stats()).toMatchObject({ connections: 1, operations: 1 });
   });
 });

@@ -79,6 +79,22 @@ describe('the handshake of graphql-ws', () => {
     },
   );
 
+  it('sends connection_error and closes with 1011 when the context cannot be made', async () => {
+    const { url } = await serve({
+      ...quiet,
+      context: () => {
+        throw new Error('secret');
+      },
+    });
+    const client = await connect(url, LEGACY);
+    client.send(INIT);
+    expect(await client.next()).toEqual({
+      type: 'connection_error',
+      payload: { message: 'Internal server error' },
+    });
+    expect((await client.closed).code).toBe(1011);
+  });
+
   it.each(['x', 5, [1], true])('refuses an init with the payload %j', async (payload) => {
     const { url } = await serve(quiet);
     const client = await connect(url, LEGACY);
@@ -248,6 +264,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it.each([
+    '',
     '{oops',
     'null',
     '[]',

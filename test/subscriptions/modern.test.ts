@@ -1,4 +1,5 @@
-import { GraphQLError } from 'graphql';
+import { once } from 'node:events';
+import { GraphQLError, versionInfo } from 'graphql';
 import { connect, MODERN, type RawClient, ready } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
 
@@ -390,6 +391,19 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
+  it('fires the signal of a mutation that the client has completed, where graphql has one', async () => {
+    const { url, live } = await serve();
+    const client = await ready(url);
+    client.send(subscribe('m', 'mutation { hold }'));
+    await until(() => live.calls['hold'] === 1);
+    client.send({ id: 'm', type: 'complete' });
+    client.send(subscribe('q', '{ hello }'));
+    await client.until(({ id, type }) => id === 'q' && type === 'complete');
+    expect(live.signal?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
+    live.let_go();
+    expect(await client.silence()).toEqual([]);
+  });
+
   it('refuses one operation too many, and only that', async () => {
     const { url, live } = await serve({ maxOperations: 2 });
     const client = await ready(url);
@@ -467,6 +481,13 @@ describe('a client that leaves', () => {
     await until(() => live.open === 0);
     expect(subscriptions.stats()).toMatchObject({ unreleased: 0 });
   });
+});
+
+it('sends a modern client nothing that it does not know, however long it idles', async () => {
+  const { url } = await serve({ keepAlive: 20 });
+  const client = await ready(url);
+  for (let i = 0; i < 4; i++) await once(client.websocket, 'ping');
+  expect(await client.silence()).toEqual([]);
 });
 
 describe('the path', () => {

@@ -14,6 +14,8 @@ export interface Live {
   end(topic: string, error?: Error): void;
   /** Resolves `held` operations. */
   let_go: () => void;
+  /** The signal that the last `hold` was given. */
+  signal: AbortSignal | undefined;
 }
 
 /** A hand-written source: what `on` of node:events does not offer, returning while `next` is pending. */
@@ -63,6 +65,11 @@ export function source(live: Live, bus: EventEmitter, topic: string): AsyncItera
   };
 }
 
+/** What graphql 17 gives resolvers. */
+interface WithSignal {
+  getAbortSignal?(): AbortSignal;
+}
+
 export function liveSchema(): { schema: GraphQLSchema; live: Live } {
   const bus = new EventEmitter().setMaxListeners(0);
   let release: () => void = () => undefined;
@@ -76,10 +83,11 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     publish: (topic, payload) => void bus.emit(topic, payload),
     end: (topic, error) => void bus.emit(`end ${topic}`, error),
     let_go: () => release(),
+    signal: undefined,
   };
   const schema = buildSchema(`
     type Query { hello(name: String): String, context: String, fails: String, crashes: String, held: String, deep: Query, big(bytes: Int!): String }
-    type Mutation { set(value: String!): String }
+    type Mutation { set(value: String!): String, hold: String }
     type Subscription { events(topic: String!, tag: Boolean): String, count(to: Int!): Int, refused: String, broken: String, late(topic: String!): String, sensitive(topic: String!): String, blobs(count: Int!, bytes: Int!): String }
   `);
   const called = (name: string): void => {
@@ -105,6 +113,10 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
   resolve(query, 'big', (_: unknown, { bytes }: { bytes: number }) => 'x'.repeat(bytes));
   const mutation = schema.getMutationType()?.getFields() ?? {};
   resolve(mutation, 'set', (_: unknown, { value }: { value: string }) => value);
+  resolve(mutation, 'hold', (_: unknown, __: unknown, ___: unknown, info: WithSignal) => {
+    live.signal = info.getAbortSignal?.();
+    return held;
+  });
   const subscription = schema.getSubscriptionType()?.getFields() ?? {};
   const subscribe = (name: string, subscriber: (...args: never[]) => unknown): void => {
     (subscription[name] as { subscribe?: unknown }).subscribe = (...args: never[]) => {

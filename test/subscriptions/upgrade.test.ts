@@ -10,6 +10,7 @@ import { claim } from '../../src/subscriptions/gate.ts';
 import { eachExpress } from '../express.ts';
 import { connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
+import { closeFrame, frame, TEXT, upgradeRequest, wire } from './wire.ts';
 
 afterEach(stopAll);
 
@@ -134,21 +135,14 @@ describe('the handshake', () => {
     ['all turned off', [MODERN], []],
   ] as const)('accepts, then closes with 4406: %s', async (_, offered, allowed) => {
     const { port } = await serve(allowed && { subscriptionProtocols: allowed });
-    const socket = net.connect(port, '127.0.0.1');
-    const header = offered.length === 0 ? '' : `Sec-WebSocket-Protocol: ${offered.join(', ')}\r\n`;
-    socket.write(
-      `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n${header}\r\n`,
-    );
-    let seen = Buffer.alloc(0);
-    for await (const part of socket) {
-      seen = Buffer.concat([seen, part as Buffer]);
-      if (seen.includes('acceptable')) break;
-    }
+    const headers: Record<string, string> =
+      offered.length === 0 ? {} : { 'Sec-WebSocket-Protocol': offered.join(', ') };
+    const client = await wire(port, false, upgradeRequest(headers));
+    const seen = await client.until(closeFrame(4406, 'Subprotocol not acceptable'));
+    client.socket.destroy();
     const text = seen.toString('latin1');
     expect(text).toMatch(/^HTTP\/1\.1 101 /);
     expect(text).not.toMatch(/sec-websocket-protocol/i);
-    // A close frame: 4406 is 0x1136.
-    expect(text).toContain('\x88\x1c\x11\x36Subprotocol not acceptable');
   });
 
   it.each([
@@ -160,24 +154,23 @@ describe('the handshake', () => {
     expect(client.websocket.protocol).toBe(chosen);
   });
 
-  it('keeps frames that came in the same packet as the request', async () => {
-    for (const middleware of [
-      [],
-      [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 20)],
-    ]) {
-      const { port } = await serve({ middleware });
-      const socket = net.connect(port, '127.0.0.1');
-      const text = '{"type":"connection_init"}';
-      const mask = Buffer.from([0x81, 0x80 | text.length, 0, 0, 0, 0]);
-      const head = `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: ${MODERN}\r\n\r\n`;
-      socket.write(Buffer.concat([Buffer.from(head), mask, Buffer.from(text)]));
-      let seen = '';
-      for await (const part of socket) {
-        seen += String(part);
-        if (seen.includes('connection_ack')) break;
-      }
-      expect(seen).toContain('{"type":"connection_ack"}');
+  const slow = (_req: unknown, _res: unknown, next: () => void): unknown => setTimeout(next, 20);
+  it.each([
+    ['in the same packet as the request', [], 0],
+    ['in the same packet, while a middleware decides', [slow], 0],
+    ['later, while a middleware decides', [slow], 5],
+  ])('keeps frames that came %s', async (_, middleware, wait) => {
+    const { port } = await serve({ middleware });
+    const init = frame(TEXT, '{"type":"connection_init"}');
+    const client = await wire(port, false);
+    if (wait === 0) client.socket.write(Buffer.concat([Buffer.from(upgradeRequest()), init]));
+    else {
+      client.socket.write(upgradeRequest());
+      await new Promise((resolve) => setTimeout(resolve, wait));
+      client.socket.write(init);
     }
+    await client.until('{"type":"connection_ack"}');
+    client.socket.destroy();
   });
 
   it('does not negotiate compression unless asked', async () => {
@@ -195,9 +188,7 @@ describe('the handshake', () => {
       const pass = (_req: unknown, _res: unknown, next: () => void): void => next();
       const { port } = await serve({ middleware: [pass] }, () => undefined);
       const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
-      socket.write(
-        `GET / HTTP/1.1\r\nHost: x\r\n\r\nGET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: ${upgrade}\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`,
-      );
+      socket.write(`GET / HTTP/1.1\r\nHost: x\r\n\r\n${upgradeRequest({ Upgrade: upgrade })}`);
       await new Promise((resolve) => setTimeout(resolve, 20));
       socket.destroy();
       expect((await handshake(port, '/graphql')).status).toBe(101);
@@ -208,10 +199,9 @@ describe('the handshake', () => {
     const { port, subscriptions } = await serve({
       middleware: [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 10)],
     });
-    const request = `GET /graphql HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n`;
     for (let wait = 0; wait < 20; wait += 2) {
       const socket = net.connect(port, '127.0.0.1').on('error', () => undefined);
-      socket.write(request);
+      socket.write(upgradeRequest());
       await new Promise((resolve) => setTimeout(resolve, wait));
       socket.resetAndDestroy();
       await once(socket, 'close');

@@ -1,0 +1,195 @@
+import { randomBytes } from 'node:crypto';
+import { format } from 'node:util';
+import { deflateRawSync } from 'node:zlib';
+import { refusals } from '../../src/debug.ts';
+import { connect, MODERN, ready } from './client.ts';
+import { type Served, serve, stopAll, until } from './serve.ts';
+import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';
+
+afterEach(stopAll);
+
+const EVENTS = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
+const INIT = frame(TEXT, '{"type":"connection_init"}');
+
+/** A raw socket whose connection was accepted and which has one subscription. */
+async function subscribed({ port, live }: Served, secure: boolean) {
+  const client = await wire(port, secure, upgradeRequest(), INIT);
+  await client.until('connection_ack');
+  client.socket.write(frame(TEXT, JSON.stringify(EVENTS)));
+  await until(() => live.open === 1);
+  return client;
+}
+
+describe.each([
+  ['TCP', false],
+  ['TLS', true],
+])('bytes from a hostile client over %s', (_, secure) => {
+  const start = () => serve({}, (_req, res) => res.end('still here'), secure);
+  /** Serves others as if nothing had happened, and holds nothing for who is gone. */
+  async function unharmed({ url, live, subscriptions }: Served): Promise<void> {
+    await until(() => live.open === 0 && subscriptions.stats().connections === 0);
+    const client = await ready(url);
+    client.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
+    expect(await client.next()).toMatchObject({ id: 'q', type: 'next' });
+    await client.close();
+  }
+
+  it.each([
+    ['of a message that never ends', Buffer.alloc(0)],
+    ['of one byte each', Buffer.from(' ')],
+  ])('a flood of fragments %s ends with 1008 (CVE-2026-48779)', async (__, payload) => {
+    const served = await start();
+    const client = await subscribed(served, secure);
+    const fragment = frame(CONTINUATION, payload, false);
+    client.socket.write(frame(TEXT, payload, false));
+    // 16 384 are borne; the write is one, so that nothing depends on how fast the socket is read.
+    client.socket.write(Buffer.concat(Array.from({ length: 20_000 }, () => fragment)));
+    const seen = await client.until(Buffer.from([0x88, 0x02, 1008 >> 8, 1008 & 255]));
+    expect(seen.toString('latin1')).not.toContain('"type":"error"');
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it('fragments of one message within the limits are one message', async () => {
+    const served = await start();
+    const client = await wire(served.port, secure, upgradeRequest());
+    const parts = [...'{"type":"connection_init"}'];
+    const last = parts.length - 1;
+    for (const [index, part] of parts.entries()) {
+      client.socket.write(frame(index === 0 ? TEXT : CONTINUATION, part, index === last));
+    }
+    await client.until('connection_ack');
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it('a message that announces 100 MiB is refused with 1009 by its head alone', async () => {
+    const served = await start();
+    const client = await subscribed(served, secure);
+    client.socket.write(frameHead(TEXT, 100 * 1024 * 1024));
+    await client.until(Buffer.from([0x88, 0x02, 1009 >> 8, 1009 & 255]));
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it.each([
+    ['short ones are an upgrade like any other', 'x', 101],
+    ['long ones are too much for Node', 'x'.repeat(100), 431],
+  ])('a handshake with 2 000 headers: %s (CVE-2024-37890)', async (__, value, status) => {
+    const served = await start();
+    const many = Object.fromEntries(Array.from({ length: 2000 }, (___, i) => [`x${i}`, value]));
+    const client = await wire(
+      served.port,
+      secure,
+      upgradeRequest({ 'Sec-WebSocket-Protocol': MODERN, ...many }),
+    );
+    const seen = await client.until('\r\n\r\n');
+    expect(seen.toString('latin1')).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it.each([
+    ['alone', 0, 200],
+    ['beside another listener', 1, 400],
+  ])('a handshake whose own headers drown in 2 000 others is no upgrade: %s', async (__, others, status) => {
+    const served = await start();
+    for (let i = 0; i < others; i++) served.server.on('upgrade', () => undefined);
+    const many = Object.fromEntries(Array.from({ length: 2000 }, (___, i) => [`x${i}`, 'x']));
+    const [line, ...headers] = upgradeRequest({ 'Sec-WebSocket-Protocol': MODERN, ...many }).split('\r\n');
+    const turned = [line, ...headers.slice(0, -2).reverse(), '', ''].join('\r\n');
+    const client = await wire(served.port, secure, turned);
+    const seen = await client.until('\r\n\r\n');
+    expect(seen.toString('latin1')).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it.each([
+    ['invalid UTF-8', frame(TEXT, Buffer.from([0xff, 0xfe])), 1007],
+    ['an unmasked frame', Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002],
+    ['a reserved bit', Buffer.from([0xf1, 0x80, 0, 0, 0, 0]), 1002],
+    ['an unknown opcode', frame(3, 'x'), 1002],
+    ['a continuation of nothing', frame(CONTINUATION, 'x'), 1002],
+    ['a ping in fragments', frame(9, 'x', false), 1002],
+    ['a ping of 200 bytes', frame(9, 'x'.repeat(200)), 1002],
+    ['a close code that is none', frame(8, Buffer.from([0, 1])), 1002],
+  ])('%s is answered with its own code, and its sources are returned', async (__, bytes, code) => {
+    const served = await start();
+    const client = await subscribed(served, secure);
+    client.socket.write(bytes);
+    await client.until(Buffer.from([0x88, 0x02, code >> 8, code & 255]));
+    client.socket.destroy();
+    await unharmed(served);
+  });
+
+  it('noise after the handshake harms nobody', async () => {
+    const served = await start();
+    for (let i = 0; i < 50; i++) {
+      const client = await wire(served.port, secure, upgradeRequest(), randomBytes(1 + i * 7));
+      await client.until('101 Switching Protocols');
+      client.socket.destroy();
+    }
+    await unharmed(served);
+  });
+});
+
+describe('compression, where it was asked for', () => {
+  it('inflates no more than maxPayload', async () => {
+    const served = await serve({ perMessageDeflate: true });
+    const extension = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_no_context_takeover' };
+    const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
+    const client = await wire(served.port, false, upgradeRequest(headers));
+    await client.until('permessage-deflate');
+    const bomb = deflateRawSync(Buffer.alloc(64 * 1024 * 1024, ' '));
+    const bytes = frame(TEXT, bomb);
+    bytes[0] = 0xc1;
+    client.socket.write(bytes);
+    await client.until(Buffer.from([0x88, 0x02, 1009 >> 8, 1009 & 255]));
+    await until(() => served.subscriptions.stats().connections === 0);
+  });
+});
+
+describe('documents from a hostile client', () => {
+  it.each([
+    ['a selection 10 000 deep', `${'{deep'.repeat(10_000)}{hello}${'}'.repeat(10_000)}`],
+    ['100 000 aliases', `{${Array.from({ length: 100_000 }, (_, i) => `a${i}:hello`).join(' ')}}`],
+    ['a fragment that contains itself', '{...F} fragment F on Query {...F}'],
+    ['a megabyte of brackets', `{hello(name:${'['.repeat(1_000_000)}`],
+  ])('are refused alone: %s', async (_, query) => {
+    const { url, live } = await serve({ maxPayload: 4 * 1024 * 1024 });
+    const client = await ready(url);
+    client.send(EVENTS);
+    await until(() => live.open === 1);
+    client.send({ id: 'x', type: 'subscribe', payload: { query } });
+    expect(await client.next()).toMatchObject({ id: 'x', type: 'error' });
+    live.publish('a', 'goes on');
+    expect(await client.next()).toMatchObject({ id: '1', payload: { data: { events: 'goes on' } } });
+    expect(live.calls['hello']).toBeUndefined();
+  });
+});
+
+describe('the debug log', () => {
+  it('takes no line from a client, and none of its parameters', async () => {
+    const lines: string[] = [];
+    const { log, enabled } = refusals.subscriptions;
+    Object.assign(refusals.subscriptions, {
+      enabled: true,
+      log: (...all: unknown[]) => lines.push(format(...all)),
+    });
+    try {
+      const { url } = await serve();
+      const client = await connect(url);
+      client.send({ type: 'connection_init', payload: { token: 'secret-token' } });
+      await client.next();
+      const id = 'x\n\u001b[31m1970-01-01 root logged in';
+      for (let i = 0; i < 2; i++) client.send({ ...EVENTS, id });
+      expect((await client.closed).code).toBe(4409);
+    } finally {
+      Object.assign(refusals.subscriptions, { log, enabled });
+    }
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toContain('closed with 4409');
+    for (const words of ['\n', '\u001b', 'secret-token']) expect(lines[0]).not.toContain(words);
+  });
+});
