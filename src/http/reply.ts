@@ -1,5 +1,5 @@
 import { isAscii } from 'node:buffer';
-import type { ServerResponse } from 'node:http';
+import { ServerResponse } from 'node:http';
 import type { Headers } from './error.ts';
 
 /** A whole answer as a plain value. */
@@ -31,7 +31,7 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
   if (headOnly) res.end();
   else if (typeof body !== 'string') {
     // Text is joined to its head, bytes are a second part of the write.
-    if (length < LONG && isAscii(body)) res.end(body.toString('latin1'), 'latin1');
+    if (length < LONG && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
     else res.end(body);
   } else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
@@ -40,9 +40,25 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
       // A head on its way already is not joined to the body, which would copy it; both still leave in one write.
       res.cork();
       res.flushHeaders();
-    }
-    res.end(body, encoding);
+      res.end(body, encoding);
+    } else endShort(res, body, encoding);
   }
+}
+
+/**
+ * Head and body in one chunk. `end(body)` would add an empty second one, and Node writes two chunks by a much dearer call.
+ * TLS writes later, and whoever has put himself in the way of this response expects what everybody does.
+ */
+function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): void {
+  const socket = res instanceof ServerResponse ? res.socket : null;
+  if (socket === null || 'encrypted' in socket || Object.hasOwn(res, 'write') || Object.hasOwn(res, 'end')) {
+    res.end(body, encoding);
+    return;
+  }
+  socket.cork();
+  res.write(body, encoding);
+  socket.uncork();
+  res.end();
 }
 
 /** Where others have set headers they may look for ours too; else all go out at once, which is cheaper. */

@@ -125,6 +125,22 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
+  it('answers through whoever has wrapped res.end', async () => {
+    const seen: unknown[] = [];
+    const app = express();
+    app.use((_req, res, next) => {
+      const end = res.end.bind(res) as (...args: unknown[]) => never;
+      res.end = (...args: unknown[]) => {
+        seen.push(args[0]);
+        return end(...args);
+      };
+      next();
+    });
+    app.use('/graphql', graphqlHTTP(schema, { rootValue }));
+    await ask(app).expect(200, { data: { hello: 'world' } });
+    expect(seen).toEqual(['{"data":{"hello":"world"}}']);
+  });
+
   it('runs twice in one process with different schemas', async () => {
     const app = express();
     for (const [path, value] of [
@@ -327,6 +343,26 @@ describe('without Express', () => {
     ]);
     client.close();
     await new Promise((resolve) => server.close(resolve));
+  });
+
+  it('answers requests that were sent at once in their order, each whole', async () => {
+    const waiting = deferred<string>();
+    const handler = graphqlHTTP(schema, { rootValue: { hello: 'world', own: () => waiting.promise } });
+    const { port, close } = await run(handler);
+    const client = wire(port);
+    const queries = ['{ hello }', '{ own }', '{ hello }', '{ b: own }'];
+    client.write(Buffer.concat(queries.map((query) => post(JSON.stringify({ query })))));
+    await client.until(/"hello":"world"/);
+    waiting.resolve('late');
+    const text = await client.until(/"b":"late"\}\}$/);
+    expect(text.match(/\{"data".*?\}\}/g)).toEqual([
+      '{"data":{"hello":"world"}}',
+      '{"data":{"own":"late"}}',
+      '{"data":{"hello":"world"}}',
+      '{"data":{"b":"late"}}',
+    ]);
+    client.socket.destroy();
+    await close();
   });
 
   it('keeps the async context of its caller', async () => {
