@@ -92,8 +92,8 @@ function takeWhole(req: IncomingMessage, length: number): Buffer | undefined {
   if (length === 0 || req.readableLength !== length) return undefined;
   if (req.readableFlowing !== null || req.readableEncoding !== null) return undefined;
   const bytes: Buffer = req.read();
-  // What follows is the end, which others may wait for.
-  req.resume();
+  // Others may wait for the end: this read has told it, unless that is still to come.
+  if (!req.complete) req.resume();
   return bytes;
 }
 
