@@ -16,13 +16,21 @@ type Options = Pick<HttpSettings, 'batching' | 'limits'>;
 /**
  * The operations of a parsed body: one, or a list of them where batching is on.
  *
- * @throws HttpError 400 where batches are off, 413 for one that is too long.
+ * @throws HttpError as `paramsOfBatch`, and 400 for what is no request.
  */
 export function paramsIn(body: unknown, options: Options): readonly GraphQLParams[] {
   return Array.isArray(body) ? paramsOfBatch(body, options) : [paramsOfBody(body)];
 }
 
-function paramsOfBatch(list: readonly unknown[], { batching, limits }: Options): readonly GraphQLParams[] {
+/**
+ * The operations of a list.
+ *
+ * @throws HttpError 400 where batches are off, 413 for one that is too long.
+ */
+export function paramsOfBatch(
+  list: readonly unknown[],
+  { batching, limits }: Options,
+): readonly GraphQLParams[] {
   if (!batching) {
     throw new HttpError(400, 'Batches are switched off here (option batching)', { code: 'BATCHING_OFF' });
   }

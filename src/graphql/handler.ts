@@ -7,7 +7,7 @@ import { GONE, isComing } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
 import { createAdmit } from './admit.ts';
 import { createAnswers } from './answer.ts';
-import { joinResults, paramsIn } from './batch.ts';
+import { joinResults, paramsOfBatch } from './batch.ts';
 import type { GraphQLParams } from './contract.ts';
 import type { GraphQLCore } from './core.ts';
 import { events } from './events.ts';
@@ -18,7 +18,7 @@ import type { HttpSettings } from './http-settings.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
 import { requireFew } from './nesting.ts';
 import { createOperate, type Result } from './operate.ts';
-import { paramsOfUrl } from './params.ts';
+import { paramsOfBody, paramsOfUrl } from './params.ts';
 import { createReceive } from './receive.ts';
 import { createSend } from './send.ts';
 import { startPhases } from './timing.ts';
@@ -40,12 +40,16 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     admit(exchange);
     const { req, res } = exchange;
     if (req.method !== 'POST') return performOne(exchange, paramsOfUrl(req.url ?? '/'));
-    return receive(req, res, (body) => {
-      const list = paramsIn(body, settings);
-      return Array.isArray(body)
-        ? performBatch(exchange, list)
-        : performOne(exchange, list[0] as GraphQLParams);
-    });
+    const body = receive(req, res);
+    return body instanceof Promise
+      ? body.then((received) => perform(exchange, received))
+      : perform(exchange, body);
+  }
+
+  function perform(exchange: Exchange, body: unknown): MaybePromise<void> {
+    return Array.isArray(body)
+      ? performBatch(exchange, paramsOfBatch(body, settings))
+      : performOne(exchange, paramsOfBody(body));
   }
 
   function performOne(exchange: Exchange, params: GraphQLParams): MaybePromise<void> {

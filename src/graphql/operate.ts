@@ -57,13 +57,15 @@ export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentL
   }
 
   return (exchange, params) => {
-    const schema = core.schemaFor(exchange.req);
-    const result = refusing(() =>
-      isThenable(schema)
+    try {
+      const schema = core.schemaFor(exchange.req);
+      const result = isThenable(schema)
         ? schema.then((value) => prepare(exchange, value, params))
-        : prepare(exchange, schema, params),
-    );
-    return isThenable(result) ? result.catch(refusalOf) : result;
+        : prepare(exchange, schema, params);
+      return isThenable(result) ? result.catch(refusalOf) : result;
+    } catch (error) {
+      return refusalOf(error);
+    }
   };
 }
 
@@ -87,14 +89,6 @@ function executed(
     events.execute.publish({ req: exchange.req, operation, outcome, duration: performance.now() - started });
   }
   return outcome;
-}
-
-function refusing(step: () => MaybePromise<Result>): MaybePromise<Result> {
-  try {
-    return step();
-  } catch (error) {
-    return refusalOf(error);
-  }
 }
 
 /** A GraphQLError thrown by a context or schema function is meant for the client; anything else is a bug. */

@@ -5,17 +5,12 @@ import { HttpError } from '../http/error.ts';
 import { receiveUploads } from '../uploads/receive.ts';
 import { settleUploads } from '../uploads/settings.ts';
 import { paramsIn } from './batch.ts';
-import { isThenable } from './execute.ts';
 import type { Guard } from './guard.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { createTypeReader, GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
 
-/** Reads the JSON value a POST carries, from wherever it is, and hands it on. */
-export type Receive = (
-  req: ConnectRequest,
-  res: ServerResponse,
-  deliver: (body: unknown) => MaybePromise<void>,
-) => MaybePromise<void>;
+/** Reads the JSON value a POST carries, from wherever it is. */
+export type Receive = (req: ConnectRequest, res: ServerResponse) => MaybePromise<unknown>;
 
 /**
  * The reader of POST bodies of one handler: from the stream, or what a parser in front left.
@@ -48,17 +43,17 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
     return operations;
   }
 
-  return (req, res, deliver) => {
+  return (req, res) => {
     const kind = isRepeated(req) ? 'other' : kindOf(req.headers['content-type']);
-    if (kind === 'multipart' && settings.multipartUploadsEnabled) return receiveForm(req, res).then(deliver);
+    if (kind === 'multipart' && settings.multipartUploadsEnabled) return receiveForm(req, res);
     if (kind !== 'json') throw unsupported(kind);
     if (!isParsed(req)) {
       const read = readBody(req);
-      return isThenable(read) ? read.then((bytes) => deliver(parse(bytes))) : deliver(parse(read));
+      return read instanceof Promise ? read.then(parse) : parse(read);
     }
     const { body } = req;
-    if (typeof body === 'string') return deliver(parse(Buffer.from(body)));
-    return deliver(Buffer.isBuffer(body) ? parse(body) : body);
+    if (typeof body === 'string') return parse(Buffer.from(body));
+    return Buffer.isBuffer(body) ? parse(body) : body;
   };
 }
 
