@@ -1,5 +1,6 @@
 import { GraphQLError, locatedError, type SourceLocation } from 'graphql';
 import type { Execution } from './execution.ts';
+import { isPlain } from './masked.ts';
 import type { FieldPlan, Position, ResponsePath } from './plan.ts';
 import { V17 } from './version.ts';
 
@@ -42,23 +43,12 @@ function keysOf(path: ResponsePath | undefined): (string | number)[] {
 function toGraphQLError(fault: Fault): GraphQLError {
   const { error, plan, path } = fault;
   if (plan === undefined) return rootError(error);
-  if (error instanceof Error && isPlain(error)) return plainError(error, plan, keysOf(path));
+  if (isPlain(error)) return plainError(error, plan, keysOf(path));
   return locatedError(error, plan.nodes, keysOf(path));
 }
 
 function rootError(error: unknown): GraphQLError {
   return error instanceof GraphQLError ? error : locatedError(error, undefined);
-}
-
-/** Nothing about it that `locatedError` would take over. */
-function isPlain(error: Error): boolean {
-  return !(
-    'path' in error ||
-    'nodes' in error ||
-    'source' in error ||
-    'positions' in error ||
-    'extensions' in error
-  );
 }
 
 /** The GraphQLErrors of an execution, in order. */

@@ -1,7 +1,9 @@
+import type { GraphQLError } from 'graphql';
 import type { Outcome } from '../graphql/contract.ts';
-import { toGraphQLErrors } from './errors.ts';
+import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { gather } from './gather.ts';
+import { isMasked, maskedErrors } from './masked.ts';
 import { OPENING } from './pool.ts';
 import type { Slot } from './slots.ts';
 
@@ -30,16 +32,47 @@ function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
 }
 
 function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
-  const errors = toGraphQLErrors(ex.faults ?? []);
-  const formatted = JSON.stringify(ex.program.settings.formatErrors(errors));
-  const head = Buffer.from(`{"errors":${formatted},"data":${isNull ? `${DATA_NULL}}` : ''}`);
-  if (isNull) return { kind: 'partial', body: head, errors };
-  if (root !== undefined) return { kind: 'partial', body: gather(ex, root, head), errors };
+  const faults = ex.faults ?? [];
+  const { maskedMessage, formatErrors } = ex.program.settings;
+  if (maskedMessage !== undefined && faults.every(isMasked)) {
+    return new MaskedOutcome(bodyBehind(ex, root, isNull, maskedErrors(faults, maskedMessage)), faults);
+  }
+  const errors = toGraphQLErrors(faults);
+  return {
+    kind: 'partial',
+    body: bodyBehind(ex, root, isNull, JSON.stringify(formatErrors(errors))),
+    errors,
+  };
+}
+
+/** An outcome whose errors are told without having been made. */
+class MaskedOutcome implements Outcome {
+  readonly kind = 'partial';
+  readonly body: Buffer;
+  readonly isBare = true;
+  readonly #faults: readonly Fault[];
+  #errors: readonly GraphQLError[] | undefined;
+
+  constructor(body: Buffer, faults: readonly Fault[]) {
+    this.body = body;
+    this.#faults = faults;
+  }
+
+  get errors(): readonly GraphQLError[] {
+    this.#errors ??= toGraphQLErrors(this.#faults);
+    return this.#errors;
+  }
+}
+
+function bodyBehind(ex: Execution, root: Slot | undefined, isNull: boolean, errors: string): Buffer {
+  const head = Buffer.from(`{"errors":${errors},"data":${isNull ? `${DATA_NULL}}` : ''}`);
+  if (isNull) return head;
+  if (root !== undefined) return gather(ex, root, head);
   const body = Buffer.allocUnsafe(head.length + ex.pos - OPENING.length + 1);
   head.copy(body);
   ex.buf.copy(body, head.length, OPENING.length, ex.pos);
   body[body.length - 1] = CLOSE;
-  return { kind: 'partial', body, errors };
+  return body;
 }
 
 const NO_BUFFER = Buffer.alloc(0);

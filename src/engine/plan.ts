@@ -55,6 +55,8 @@ export interface Place {
   readonly source: Source | undefined;
   readonly positions: readonly number[] | undefined;
   readonly locations: readonly SourceLocation[] | undefined;
+  /** The locations as a member of an error's JSON, comma in front; empty when there are none. */
+  readonly locationsText: string;
 }
 
 /** What is known of one field of one object type before it is executed. */

@@ -61,10 +61,14 @@ function interned(name: string): string {
 
 function placeOf(nodes: readonly FieldNode[]): Place {
   const places = nodes.map((node) => node.loc).filter((loc): loc is Location => loc !== undefined);
-  if (places.length === 0) return { source: undefined, positions: undefined, locations: undefined };
+  if (places.length === 0) {
+    return { source: undefined, positions: undefined, locations: undefined, locationsText: '' };
+  }
+  const locations = places.map((loc) => getLocation(loc.source, loc.start));
   return {
     source: places[0]?.source,
     positions: places.map((loc) => loc.start),
-    locations: places.map((loc) => getLocation(loc.source, loc.start)),
+    locations,
+    locationsText: `,"locations":${JSON.stringify(locations)}`,
   };
 }

@@ -12,8 +12,8 @@ export interface Answer {
   readonly body: string | Buffer;
   /** Headers that an error brought along. */
   readonly headers: Headers | undefined;
-  /** The errors before masking. */
-  readonly errors: readonly GraphQLError[];
+  /** Whose errors it tells, before masking: read them only for somebody who wants to know. */
+  readonly cause: { readonly errors: readonly GraphQLError[] };
 }
 
 /** Turns what came out of a request into its answer: status by media type (GraphQL over HTTP, "Status Codes"). */
@@ -30,6 +30,8 @@ interface HttpWishes {
   headers?: Headers;
 }
 
+const NO_WISHES: HttpWishes = Object.freeze({});
+
 /** The answers of one handler. */
 export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): Answers {
   const draft = statusCodes === 'draft';
@@ -40,9 +42,9 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
     body: string | Buffer,
     status: number,
     type: string,
-    errors: readonly GraphQLError[],
+    cause: Pick<Outcome, 'errors' | 'isBare'>,
   ): Answer {
-    const wishes = wishesOf(errors);
+    const wishes = cause.isBare === true ? NO_WISHES : wishesOf(cause.errors);
     const final = wishes.status ?? status;
     // By the draft only a 2xx answer may be plain application/json: anything else might be an intermediary's.
     return {
@@ -50,11 +52,11 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
       type: draft && final >= 300 ? GRAPHQL_TYPE : type,
       body,
       headers: wishes.headers,
-      errors,
+      cause,
     };
   }
 
-  function refusalStatus({ status, limit, unparsable }: Refusal, type: string): number {
+  function refusalStatus({ status, limit, unparsable }: Omit<Refusal, 'errors'>, type: string): number {
     if (limit) return status;
     if (draft) return unparsable || status !== 400 ? status : 422;
     return type === GRAPHQL_TYPE ? status : 200;
@@ -62,23 +64,24 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
 
   return {
     ofResult(result, type) {
-      const { errors } = result;
-      if (!('body' in result)) return answer(text(errors), refusalStatus(result, type), type, errors);
+      if (!('body' in result)) {
+        return answer(text(result.errors), refusalStatus(result, type), type, result);
+      }
       const { kind, body } = result;
-      if (kind === 'data') return { status: 200, type, body, headers: undefined, errors };
-      const status = kind === 'partial' ? (draft ? 294 : 200) : refusalStatus({ errors, status: 400 }, type);
-      return answer(body, status, type, errors);
+      if (kind === 'data') return { status: 200, type, body, headers: undefined, cause: result };
+      const status = kind === 'partial' ? (draft ? 294 : 200) : refusalStatus({ status: 400 }, type);
+      return answer(body, status, type, result);
     },
     ofError(error, type = JSON_TYPE) {
       const { message, code = 'BAD_REQUEST' } = error;
       const errors = [refusalError(message, code)];
       const status = draft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
-      return { ...answer(text(errors), status, type, errors), headers: error.headers };
+      return { ...answer(text(errors), status, type, { errors }), headers: error.headers };
     },
     ofBug(error) {
       const original = error instanceof Error ? error : new Error(String(error));
       const errors = [new GraphQLError(original.message, { originalError: original })];
-      return { ...answer(text(errors), 500, JSON_TYPE, errors), headers: undefined };
+      return { ...answer(text(errors), 500, JSON_TYPE, { errors }), headers: undefined };
     },
   };
 }

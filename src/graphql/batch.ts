@@ -52,6 +52,10 @@ export function joinResults(results: readonly Result[], answers: Answers, type: 
     type,
     body: `[${parts.map(({ body }) => body.toString()).join(',')}]`,
     headers,
-    errors: parts.flatMap(({ errors }) => errors),
+    cause: {
+      get errors() {
+        return parts.flatMap(({ cause }) => cause.errors);
+      },
+    },
   };
 }

@@ -55,8 +55,10 @@ export interface Outcome {
   readonly kind: 'data' | 'partial' | 'refused';
   /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that nobody else will touch again. */
   readonly body: string | Buffer;
-  /** The errors before masking; empty when there were none. */
+  /** The errors before masking; empty when there were none. Made when they are first read, where nothing asked for them. */
   readonly errors: readonly GraphQLError[];
+  /** No error has extensions: none asks for a status or for headers, and `errors` need not be read for them. */
+  readonly isBare?: boolean;
 }
 
 /** Executes one prepared operation; synchronous when every resolver was. Field errors are in the outcome; it never throws for them. */
@@ -73,6 +75,8 @@ export interface EngineSettings {
   maxErrors: number;
   /** Leaves "Did you mean …?" out of messages. */
   hideSuggestions: boolean;
+  /** What is told of errors that were not written for clients; undefined when `formatErrors` has to see each one. */
+  maskedMessage?: string | undefined;
   /** Masks, clips and formats the errors of one response, in order. */
   formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
 }

@@ -10,7 +10,7 @@ import { engineOf } from '../engine/choose.ts';
 import { optionError, show } from '../options/settle.ts';
 import type { EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { createDocuments } from './document.ts';
-import { createErrorFormatter } from './errors.ts';
+import { createErrorFormatter, MASKED } from './errors.ts';
 import type { CoreSettings } from './settings.ts';
 
 /**
@@ -57,6 +57,7 @@ export function createCore(owner: string, schema: unknown, settings: CoreSetting
     maxErrors: settings.limits.errors,
     // Suggestions tell of the schema piece by piece; development is where they help.
     hideSuggestions: !(settings.suggestions ?? NODE_ENV !== 'production'),
+    maskedMessage: settings.formatError === undefined ? MASKED : undefined,
     formatErrors,
   };
   const documents = createDocuments(engineOf(settings.engine), engineSettings, settings);

@@ -3,7 +3,8 @@ import type { CoreSettings } from './settings.ts';
 
 /** Longest message a client gets: values of its own that graphql-js quotes are not echoed at full length. */
 const MAX_MESSAGE = 1024;
-const MASKED = 'Internal server error';
+/** What clients read instead of a text that was not written for them. */
+export const MASKED = 'Internal server error';
 
 /** Masks, clips and formats the errors of one answer. Field errors are all told: clients match them with their nulls. */
 export function createErrorFormatter({

@@ -58,12 +58,12 @@ function varying(present: number | string | string[] | undefined): string {
 const indented = (body: string | Buffer): string =>
   `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
 
-function publish({ req, res, started }: Exchange, { status, errors }: Answer): void {
+function publish({ req, res, started }: Exchange, { status, cause }: Answer): void {
   events.response.publish({
     req,
     res,
     status,
-    errors,
+    errors: cause.errors,
     duration: started === 0 ? 0 : performance.now() - started,
   });
 }

@@ -1,5 +1,6 @@
+import { createErrorFormatter, MASKED } from '../../src/graphql/errors.ts';
 import { CASES, makeSchema } from './cases.ts';
-import { engines, prepare, seen } from './compare.ts';
+import { engines, prepare, seen, settingsOf } from './compare.ts';
 
 const schema = makeSchema();
 
@@ -27,7 +28,17 @@ describe('the bytes of the compiled engine', () => {
     const reference = seen(await prepare(engines.graphqlJs, schema, query)(inputs()));
     const ours = await prepare(engines.compiled, schema, query)(inputs());
     expect(seen(ours)).toBe(reference);
-    expect(Buffer.isBuffer(ours.body)).toBe(true);
+  });
+
+  it.each(CASES)('are those of graphql-js where errors are masked: $title', async (example) => {
+    const { query, variables, root } = example;
+    const masking = settingsOf({
+      maskedMessage: MASKED,
+      formatErrors: createErrorFormatter({ formatError: undefined }),
+    });
+    const inputs = () => ({ rootValue: fresh(root), variableValues: variables });
+    const reference = seen(await prepare(engines.graphqlJs, schema, query, masking)(inputs()));
+    expect(seen(await prepare(engines.compiled, schema, query, masking)(inputs()))).toBe(reference);
   });
 
   it('are made at once when every resolver is', () => {
