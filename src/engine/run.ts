@@ -19,17 +19,17 @@ export function compileRun(program: Program): ProgramRun {
   const serial = program.operation.operation === 'mutation';
   return (inputs, variables, values) => {
     const ex = new Execution(program, inputs, variables, values);
+    const root = serial ? new Slot(ex, ROOT, undefined) : undefined;
+    let complete = true;
     try {
       fields ??= compileRoot(program, program.rootType, ex);
-      if (serial) {
-        const root = new Slot(ex, ROOT, undefined);
-        return runSerially(ex, fields, root) ?? promised(ex, root);
-      }
-      runFields(ex, fields, inputs.rootValue, undefined);
+      if (root === undefined) runFields(ex, fields, inputs.rootValue, undefined);
+      else complete = runSerially(ex, fields, root);
     } catch (caught) {
       return failedAtOnce(ex, caught);
     }
     ex.busy = false;
+    if (root !== undefined) return complete ? conclude(ex, root, false) : promised(ex, root);
     return ex.parts.length === 0 ? conclude(ex, undefined, false) : joined(ex);
   };
 }

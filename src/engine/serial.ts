@@ -1,8 +1,5 @@
-import type { MaybePromise } from '../../types/connect.ts';
-import type { Outcome } from '../graphql/contract.ts';
 import type { Fault } from './errors.ts';
 import type { Execution } from './execution.ts';
-import { conclude } from './outcome.ts';
 import type { FieldRun } from './plan.ts';
 import { OPENING } from './pool.ts';
 import { childDone, handle } from './settling.ts';
@@ -22,17 +19,14 @@ interface Series {
   waited: boolean;
 }
 
-/** The fields of a mutation: each one starts when the one before it is complete. Throws a Fault for `data: null` at once. */
-export function runSerially(
-  ex: Execution,
-  fields: readonly FieldRun[],
-  root: Slot,
-): MaybePromise<Outcome> | undefined {
-  const series: Series = { ex, root, fields, next: 0, waited: false };
+/**
+ * The fields of a mutation: each one starts when the one before it is complete. True when none had to be waited for.
+ * Throws a Fault for `data: null` at once.
+ */
+export function runSerially(ex: Execution, fields: readonly FieldRun[], root: Slot): boolean {
   root.children = [];
   root.open = 1;
-  if (!advance(series)) return undefined;
-  return conclude(ex, root.children.length === 0 ? undefined : root, false);
+  return advance({ ex, root, fields, next: 0, waited: false });
 }
 
 /** Runs fields until one has to be waited for; true when none is left. */

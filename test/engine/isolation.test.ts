@@ -132,6 +132,20 @@ describe('an execution that ends badly', () => {
     }
   });
 
+  it('throws it from a mutation too, and once', async () => {
+    const own = buildSchema('scalar Any type Query { a: Any } type Mutation { any: Any text: String }');
+    for (const engine of Object.values(engines)) {
+      const failing = prepare(engine, own, 'mutation { any text }', settings);
+      const rootValue = { any: 1n, text: 'x'.repeat(9000) };
+      await expect(async () => failing({ rootValue })).rejects.toThrow(TypeError);
+      const answers = await Promise.all(
+        [1, 2, 3].map((any) => failing({ rootValue: { ...rootValue, any } })),
+      );
+      const texts = answers.map(({ body }) => JSON.parse(body.toString()).data);
+      expect(texts).toEqual([1, 2, 3].map((any) => ({ ...rootValue, any })));
+    }
+  });
+
   it('forgets such a value when an error takes its place', async () => {
     const own = buildSchema('scalar Any type Node { any: Any name: String! } type Query { node: Node }');
     const failing = prepare(engines.compiled, own, '{ node { any name } }', settings);
