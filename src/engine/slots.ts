@@ -80,7 +80,7 @@ export function wrapSlots(
 
 /** Whether a slot since `mark` has to be waited for. */
 export function hasPending(ex: Execution, mark: number): boolean {
-  for (let i = mark; i < ex.parts.length; i++) if ((ex.parts[i] as Slot).state === PENDING) return true;
+  for (let i = mark; i < ex.parts.length; i++) if ((ex.parts[i] as Slot).state !== DONE) return true;
   return false;
 }
 
