@@ -1,23 +1,20 @@
 import {
-  GraphQLBoolean,
-  GraphQLEnumType,
   type GraphQLFieldConfig,
-  GraphQLFloat,
   GraphQLID,
-  GraphQLInputObjectType,
-  GraphQLInt,
   GraphQLInterfaceType,
   GraphQLList,
   GraphQLNonNull,
   GraphQLObjectType,
   type GraphQLOutputType,
-  GraphQLScalarType,
+  type GraphQLResolveInfo,
   GraphQLSchema,
   GraphQLString,
   GraphQLUnionType,
 } from 'graphql';
-import { type Behaviour, resultOf, typeCheck, typeName } from './behaviour.ts';
+import { type Behaviour, resultOf } from './behaviour.ts';
+import { leavesOf } from './inputs.ts';
 import type { Tape } from './tape.ts';
+import { typeCheck, typeName } from './type-checks.ts';
 
 /** How types of an interface or union are told apart. */
 const STRATEGIES = ['typename', 'resolveType', 'asyncResolveType', 'isTypeOf', 'asyncIsTypeOf'] as const;
@@ -31,7 +28,7 @@ export interface World {
 export function randomWorld(tape: Tape): World {
   let behaviour: Behaviour;
   const now = (): Behaviour => behaviour;
-  const leaves = leafTypes(now);
+  const { types: leaves, args } = leavesOf(now);
   const strategy = tape.pick(STRATEGIES);
   const objects: GraphQLObjectType[] = [];
   const abstract: GraphQLOutputType[] = [];
@@ -45,12 +42,12 @@ export function randomWorld(tape: Tape): World {
   const fieldsOf = (name: string) => () => {
     const shape = shapes.find((candidate) => candidate.name === name);
     const fields: Record<string, GraphQLFieldConfig<unknown, unknown>> = {};
-    const named: readonly GraphQLOutputType[] = [...leaves, ...objects, ...abstract];
+    const types: readonly GraphQLOutputType[] = [...leaves, ...objects, ...abstract];
     shape?.wraps.forEach(([wrapping, type, resolving], index) => {
       const field = `f${index}`;
       fields[field] = {
-        type: wrap(named[type % named.length] as GraphQLOutputType, wrapping),
-        args: index % 2 === 0 ? argumentsOf(leaves) : {},
+        type: wrap(types[type % types.length] as GraphQLOutputType, wrapping),
+        args: index % 2 === 0 ? args : {},
         ...(resolving < 2 ? {} : { resolve: resolver(name, field, now, resolving === 3) }),
       };
     });
@@ -58,17 +55,22 @@ export function randomWorld(tape: Tape): World {
   };
   const isTypeOf = (name: string) => typeCheck(name, now, strategy === 'asyncIsTypeOf');
   const checked = strategy === 'isTypeOf' || strategy === 'asyncIsTypeOf';
-  const node = new GraphQLInterfaceType({
-    name: 'Node',
-    fields: { id: { type: GraphQLID }, name: { type: new GraphQLNonNull(GraphQLString) } },
+  const resolved = {
     ...(strategy === 'resolveType' ? { resolveType: typeName(now, false) } : {}),
     ...(strategy === 'asyncResolveType' ? { resolveType: typeName(now, true) } : {}),
+  };
+  const node = new GraphQLInterfaceType({ name: 'Node', fields: { id: { type: GraphQLID } }, ...resolved });
+  const named = new GraphQLInterfaceType({
+    name: 'Named',
+    interfaces: [node],
+    fields: { id: { type: GraphQLID }, name: { type: new GraphQLNonNull(GraphQLString) } },
+    ...resolved,
   });
   for (const { name, checks } of shapes.slice(2)) {
     objects.push(
       new GraphQLObjectType({
         name,
-        interfaces: [node],
+        interfaces: name === 'C' ? [node] : [node, named],
         fields: fieldsOf(name),
         ...(checked || checks ? { isTypeOf: isTypeOf(name) } : {}),
       }),
@@ -77,14 +79,13 @@ export function randomWorld(tape: Tape): World {
   const either = new GraphQLUnionType({
     name: 'Either',
     types: objects.slice(0, 2),
-    ...(strategy === 'resolveType' ? { resolveType: typeName(now, false) } : {}),
-    ...(strategy === 'asyncResolveType' ? { resolveType: typeName(now, true) } : {}),
+    ...resolved,
   });
-  abstract.push(node, either);
+  abstract.push(node, either, named);
   const schema = new GraphQLSchema({
     query: new GraphQLObjectType({ name: 'Query', fields: fieldsOf('Query') }),
     mutation: new GraphQLObjectType({ name: 'Mutation', fields: fieldsOf('Mutation') }),
-    types: objects,
+    types: [...objects, either],
     assumeValid: true,
   });
   return {
@@ -96,10 +97,10 @@ export function randomWorld(tape: Tape): World {
 }
 
 function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: boolean) {
-  const resolve = (source: unknown, args: Record<string, unknown>, key: string): unknown => {
+  const resolve = (source: unknown, args: Record<string, unknown>, told: string): unknown => {
     const id = (source as { $id?: string } | undefined)?.$id ?? '';
     const behaviour = now();
-    behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${key}`);
+    behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${told}`);
     const definition = behaviour.schema.getType(type) as GraphQLObjectType;
     return resultOf(
       behaviour,
@@ -108,9 +109,14 @@ function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: 
     );
   };
   return wantsInfo
-    ? (source: unknown, args: Record<string, unknown>, _context: unknown, info: { path: { key: unknown } }) =>
-        resolve(source, args, String(info.path.key))
+    ? (source: unknown, args: Record<string, unknown>, _context: unknown, info: GraphQLResolveInfo) =>
+        resolve(source, args, told(info))
     : (source: unknown, args: Record<string, unknown>) => resolve(source, args, '');
+}
+
+function told({ path, fieldNodes, returnType, variableValues, operation }: GraphQLResolveInfo): string {
+  const nodes = fieldNodes.map(({ loc }) => loc?.start);
+  return JSON.stringify([path, nodes, String(returnType), variableValues, operation.operation]);
 }
 
 function wrap(type: GraphQLOutputType, wrapping: number): GraphQLOutputType {
@@ -138,52 +144,4 @@ function wrap(type: GraphQLOutputType, wrapping: number): GraphQLOutputType {
     default:
       return list(some(list(type)));
   }
-}
-
-function argumentsOf(leaves: readonly GraphQLOutputType[]) {
-  const [enumeration, scalar] = [leaves[5] as GraphQLEnumType, leaves[6] as GraphQLScalarType];
-  const input = new GraphQLInputObjectType({
-    name: 'In',
-    fields: () => ({
-      n: { type: new GraphQLNonNull(GraphQLInt) },
-      d: { type: GraphQLString, defaultValue: 'dflt' },
-      l: { type: new GraphQLList(GraphQLInt) },
-      s: { type: scalar },
-    }),
-  });
-  return {
-    i: { type: GraphQLInt, defaultValue: 7 },
-    s: { type: GraphQLString },
-    e: { type: enumeration },
-    in: { type: inputs.get(enumeration) ?? remember(enumeration, input) },
-  };
-}
-
-const inputs = new WeakMap<object, GraphQLInputObjectType>();
-
-function remember(key: object, input: GraphQLInputObjectType): GraphQLInputObjectType {
-  inputs.set(key, input);
-  return input;
-}
-
-function leafTypes(now: () => Behaviour): readonly GraphQLOutputType[] {
-  return [
-    GraphQLString,
-    GraphQLInt,
-    GraphQLFloat,
-    GraphQLBoolean,
-    GraphQLID,
-    new GraphQLEnumType({ name: 'Colour', values: { RED: { value: 1 }, GREEN: { value: 'g' }, BLUE: {} } }),
-    new GraphQLScalarType({
-      name: 'Any',
-      serialize: (value) => {
-        if (value === 'explode') throw new Error('not serializable');
-        return value === 'nothing' ? undefined : value;
-      },
-      parseValue: (value) => {
-        now().calls.push(`parse ${JSON.stringify(value)}`);
-        return value;
-      },
-    }),
-  ];
 }

@@ -1,0 +1,37 @@
+import { after, type Behaviour, roll } from './behaviour.ts';
+import { hash } from './tape.ts';
+
+const typeOf = (value: unknown): string | undefined => (value as { $type?: string } | undefined)?.$type;
+
+/** A `resolveType`, now or later, that fails at times, or gives what is no name. */
+export function typeName(now: () => Behaviour, late: boolean) {
+  return (value: unknown): never => {
+    const behaviour = now();
+    const id = (value as { $id?: string }).$id ?? '?';
+    const answer = (): unknown => {
+      const chance = roll(behaviour, id, 'resolveType');
+      if (chance < behaviour.profile.fails) throw new Error(`no type for ${id}`);
+      if (chance < behaviour.profile.fails + behaviour.profile.strange)
+        return [undefined, null, 7, '', 'Node', behaviour.schema.getType('A'), {}][chance % 7];
+      return typeOf(value);
+    };
+    return (late ? after(behaviour, hash(`type:${id}`, behaviour.seed) % 3, answer) : answer()) as never;
+  };
+}
+
+/** An `isTypeOf`, now or later, that fails at times. */
+export function typeCheck(name: string, now: () => Behaviour, late: boolean) {
+  return (value: unknown): boolean | Promise<boolean> => {
+    const behaviour = now();
+    const id = (value as { $id?: string }).$id ?? '?';
+    const answer = (): boolean => {
+      const chance = roll(behaviour, id, `isTypeOf ${name}`);
+      if (chance < behaviour.profile.fails / 2) throw new Error(`${name} does not know ${id}`);
+      return typeOf(value) === name && chance >= behaviour.profile.fails;
+    };
+    if (!late) return answer();
+    const kind = hash(`is:${id}${name}`, behaviour.seed);
+    // Some answer at once, others later.
+    return kind % 5 === 0 ? answer() : (after(behaviour, kind % 3, answer) as Promise<boolean>);
+  };
+}
