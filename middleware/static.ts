@@ -1,4 +1,5 @@
 import { load } from '../src/static/load.ts';
+import { localDeviceOf } from '../src/static/local-device.ts';
 import { settleRoot } from '../src/static/root.ts';
 import { settleStatic } from '../src/static/settings.ts';
 import { createSite } from '../src/static/site.ts';
@@ -20,7 +21,10 @@ export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../t
 export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
   const root = settleRoot(dir);
   const settings = settleStatic(options);
-  const site = createSite(settings, { load: (key) => load(root, key, settings) });
+  const site = createSite(settings, {
+    load: (key) => load(root, key, settings),
+    device: localDeviceOf(root),
+  });
   return function staticFilesMiddleware(req, res, next) {
     site(req, res, next);
   };

@@ -4,6 +4,7 @@ import type { StaticFilesOptions } from '../../types/static.ts';
 import { parseAcceptEncoding } from '../http/accept-encoding.ts';
 import { tagOf } from './content.ts';
 import type { Found } from './load.ts';
+import { localDeviceOf } from './local-device.ts';
 import { locate } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { codedTag, represent } from './representation.ts';
@@ -31,6 +32,7 @@ export function createAssets(dir: string, options: StaticFilesOptions = {}): Sit
   });
   return createSite(settings, {
     load: (key) => loadAsset(root, key, settings),
+    device: localDeviceOf(root),
     prefixOf: (req) => bestCoding(req.headers['accept-encoding']),
   });
 }

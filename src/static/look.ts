@@ -1,6 +1,7 @@
 import { stat } from 'node:fs';
 import type { Entry } from './entry.ts';
 import { meansAbsent } from './file-errors.ts';
+import type { Glance } from './glance.ts';
 import { sameVersion } from './identity.ts';
 import type { Found } from './load.ts';
 import type { Witness } from './locate.ts';
@@ -13,6 +14,7 @@ export type Load = (key: string) => Promise<Found>;
 export interface Eyes {
   readonly load: Load;
   readonly memory: Memory;
+  readonly glance: Glance;
   /** Milliseconds for which what was seen may be trusted. */
   readonly window: number;
   /** Told of each entry that is remembered. */
@@ -22,7 +24,15 @@ export interface Eyes {
 /** Called once, with an error or with what was found. */
 export type Done = (error: unknown, found: Found | undefined) => void;
 
-/** Looks at what is remembered of a slot, or anew; what is found is remembered. */
+/** What is remembered of a slot, if a look on the event loop says that it is so still. */
+export function recognise(eyes: Eyes, slot: Slot): Entry | undefined {
+  const { entry } = slot;
+  if (entry === undefined || entry.young || !eyes.glance(entry.witnesses)) return undefined;
+  slot.trustedUntil = trustUntil(entry, eyes.window);
+  return entry;
+}
+
+/** Looks off the loop at what is remembered of a slot, or anew; what is found is remembered. */
 export function examine(eyes: Eyes, slot: Slot, done: Done): void {
   const { entry } = slot;
   if (entry === undefined || entry.young) {

@@ -1,6 +1,6 @@
 import type { Exchange } from './exchange.ts';
 import type { Found } from './load.ts';
-import { type Eyes, examine } from './look.ts';
+import { type Eyes, examine, recognise } from './look.ts';
 import type { Slot } from './memory.ts';
 
 /** Ends an exchange with what its path led to. */
@@ -8,6 +8,8 @@ export type Conclude = (exchange: Exchange, error: unknown, found: Found | undef
 
 // Looks under way at once. More would only queue in libuv's pool, in front of everybody else's DNS and file work.
 const MAX_LOOKING = 16;
+// Looks in one turn of the event loop, which on the loop take about a millisecond. The rest have the next turn.
+const MAX_PER_TURN = 256;
 
 /**
  * Group commit: whoever asks within one turn of the event loop shares one look, which starts after the last of them
@@ -15,43 +17,69 @@ const MAX_LOOKING = 16;
  * request, and a path is looked at, read and hashed once, however many ask.
  */
 export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchange) => void {
-  let queue: Slot[] = [];
+  let asked: Slot[] = [];
   let scheduled = false;
   let looking = 0;
+  /** Those that a thread has to look at, when one is free. */
+  const deferred: Slot[] = [];
 
   function enqueue(slot: Slot): void {
     slot.state = 'queued';
-    queue.push(slot);
+    asked.push(slot);
+    schedule();
+  }
+
+  function schedule(): void {
     if (scheduled) return;
     scheduled = true;
     // The check phase: every request that this turn's poll phase delivered has been handled by then.
-    setImmediate(startQueued);
+    setImmediate(lookAtAll);
   }
 
-  function startQueued(): void {
+  function lookAtAll(): void {
     scheduled = false;
-    const count = Math.min(queue.length, MAX_LOOKING - looking);
-    const batch = count === queue.length ? queue : queue.slice(0, count);
-    queue = count === queue.length ? [] : queue.slice(count);
-    for (const slot of batch) start(slot);
+    const batch = asked;
+    asked = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
+    if (asked.length > 0) schedule();
+    for (const slot of batch) {
+      const entry = recognise(eyes, slot);
+      if (entry === undefined) deferred.push(slot);
+      else {
+        const served = begin(slot);
+        slot.state = 'idle';
+        concludeAll(served, undefined, entry);
+      }
+    }
+    lookAtDeferred();
   }
 
-  function start(slot: Slot): void {
-    const served = slot.waiting;
-    slot.waiting = [];
+  function lookAtDeferred(): void {
+    while (looking < MAX_LOOKING && deferred.length > 0) lookOffLoop(deferred.shift() as Slot);
+  }
+
+  function lookOffLoop(slot: Slot): void {
+    const served = begin(slot);
     slot.state = 'looking';
     looking++;
     examine(eyes, slot, (error, found) => {
       looking--;
       slot.state = 'idle';
-      if (slot.waiting.length > 0) enqueue(slot);
+      if (slot.waiting !== undefined) enqueue(slot);
       else eyes.memory.release(slot);
-      if (queue.length > 0 && !scheduled) {
-        scheduled = true;
-        setImmediate(startQueued);
-      }
-      for (const exchange of served) concludeApart(exchange, error, found);
+      lookAtDeferred();
+      concludeAll(served, error, found);
     });
+  }
+
+  /** Those whom the look that begins now will serve. */
+  function begin(slot: Slot): Exchange[] {
+    const served = slot.waiting ?? [];
+    slot.waiting = undefined;
+    return served;
+  }
+
+  function concludeAll(served: Exchange[], error: unknown, found: Found | undefined): void {
+    for (const exchange of served) concludeApart(exchange, error, found);
   }
 
   /** What one request's handlers throw must not leave the others waiting. */
@@ -67,7 +95,8 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
 
   return (exchange) => {
     const { slot } = exchange;
-    slot.waiting.push(exchange);
+    if (slot.waiting === undefined) slot.waiting = [exchange];
+    else slot.waiting.push(exchange);
     if (slot.state === 'idle') enqueue(slot);
   };
 }

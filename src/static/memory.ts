@@ -17,8 +17,8 @@ export interface Slot {
   trustedUntil: number;
   /** Whether it was answered since the last sweep. */
   used: boolean;
-  /** Those whom the next look will serve. */
-  waiting: Exchange[];
+  /** Those whom the next look will serve. No empty list: thousands of short-lived ones would outlive their generation. */
+  waiting: Exchange[] | undefined;
   /** Whether a look is queued, or under way, for which it is too late to wait. */
   state: 'idle' | 'queued' | 'looking';
 }
@@ -75,7 +75,7 @@ export function createMemory(bounds: Bounds): Memory {
         entry: undefined,
         trustedUntil: 0,
         used: false,
-        waiting: [],
+        waiting: undefined,
         state: 'idle',
       };
       slots.set(key, slot);

@@ -4,6 +4,7 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChunks } from './chunks.ts';
 import { answerGuarded, concludeWith, miss } from './conclude.ts';
 import type { Exchange, Means } from './exchange.ts';
+import { createGlance } from './glance.ts';
 import type { Eyes, Load } from './look.ts';
 import { createLookups } from './lookups.ts';
 import { createMemory, type Slot } from './memory.ts';
@@ -22,6 +23,8 @@ const TRANSFER_MEMORY = 32 << 20;
 /** Where the files of a site come from. */
 export interface Origin {
   readonly load: Load;
+  /** The device whose files may be looked at on the event loop; undefined: none. */
+  readonly device: bigint | undefined;
   /** What stands before the path in the keys, when the answer depends on more than the path; undefined: 406. */
   readonly prefixOf?: (req: ConnectRequest) => string | undefined;
 }
@@ -32,6 +35,7 @@ export function createSite(settings: Settings, origin: Origin): Site {
   const eyes: Eyes = {
     load: origin.load,
     memory,
+    glance: createGlance(origin.device),
     window: settings.cache.revalidateAfter,
     kept: createTagger(settings),
   };

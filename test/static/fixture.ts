@@ -18,8 +18,8 @@ afterAll(async () => {
 });
 
 /** A directory that is removed when the suite ends. `www/` in it is meant as the root, the rest lies outside. */
-export function makeFolder(files: Record<string, string | Buffer>): string {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'espalier-static-')));
+export function makeFolder(files: Record<string, string | Buffer>, above = tmpdir()): string {
+  const folder = realpathSync(mkdtempSync(join(above, 'espalier-static-')));
   for (const [name, content] of Object.entries(files)) put(join(folder, name), content);
   folders.push(folder);
   lastMade = Date.now();

@@ -61,6 +61,7 @@ function controlled(window = 0) {
   const eyes: Eyes = {
     load: (key) => new Promise((finish, fail) => loads.push({ key, finish, fail })),
     memory,
+    glance: () => false,
     window,
     kept: () => {},
   };
@@ -129,7 +130,13 @@ describe('looks', () => {
     const rethrown: (() => void)[] = [];
     // For real, what is thrown there ends the process, as it should.
     const later = jest.spyOn(globalThis, 'queueMicrotask').mockImplementation((run) => rethrown.push(run));
-    const eyes: Eyes = { load: async () => entryOf(1), memory, window: 0, kept: () => {} };
+    const eyes: Eyes = {
+      load: async () => entryOf(1),
+      memory,
+      glance: () => false,
+      window: 0,
+      kept: () => {},
+    };
     const ask = createLookups(eyes, (exchange) => {
       concluded.push(exchange.restarts);
       if (exchange.restarts === 0) throw new Error('from a handler');

@@ -1,0 +1,173 @@
+import {
+  appendFileSync,
+  existsSync,
+  renameSync,
+  rmSync,
+  statfsSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import type { IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { staticFiles } from '../../middleware/static.ts';
+import { createGlance, createPatience } from '../../src/static/glance.ts';
+import { isKernelCached, localDeviceOf } from '../../src/static/local-device.ts';
+import type { Witness } from '../../src/static/locate.ts';
+import { bare, get, listen, makeFolder, raw } from './fixture.ts';
+
+const TMPFS = 0x01021994;
+const folder = makeFolder({ 'a.txt': 'a', 'b.txt': 'b' });
+const { dev } = statSync(folder, { bigint: true });
+const witnessOf = (path: string): Witness => ({
+  path,
+  identity: statSync(path, { bigint: true, throwIfNoEntry: false }),
+});
+
+describe('file systems', () => {
+  it.each([
+    ['ext4', 0xef53, true],
+    ['xfs', 0x58465342, true],
+    ['btrfs', 0x9123683e, true],
+    ['tmpfs', TMPFS, true],
+    ['overlayfs', 0x794c7630, true],
+    ['NFS', 0x6969, false],
+    ['SMB', 0xff534d42, false],
+    ['FUSE', 0x65735546, false],
+    ['9p', 0x01021997, false],
+    ['Ceph', 0x00c36400, false],
+    ['proc', 0x9fa0, false],
+    ['something unknown', 0x12345678, false],
+  ])('%s', (_name, type, cached) => {
+    expect(isKernelCached(type, 'linux')).toBe(cached);
+    // Elsewhere the numbers mean something else.
+    for (const platform of ['darwin', 'win32', 'freebsd'] as const) {
+      expect(isKernelCached(type, platform)).toBe(false);
+    }
+  });
+
+  it('are asked for the device of a root', () => {
+    const cached = isKernelCached(statfsSync(folder).type, process.platform);
+    expect(localDeviceOf(folder)).toBe(cached ? dev : undefined);
+    expect(localDeviceOf('/proc')).toBeUndefined();
+    expect(localDeviceOf(`${folder}/none`)).toBeUndefined();
+  });
+});
+
+describe('a look on the loop', () => {
+  const changed = (name: string): Witness => {
+    const witness = witnessOf(`${folder}/${name}`);
+    appendFileSync(witness.path, 'more');
+    return witness;
+  };
+  const gone = (): Witness => {
+    writeFileSync(`${folder}/gone.txt`, '');
+    const witness = witnessOf(`${folder}/gone.txt`);
+    rmSync(witness.path);
+    return witness;
+  };
+  const come = (): Witness => {
+    const witness = witnessOf(`${folder}/come.txt`);
+    writeFileSync(witness.path, '');
+    return witness;
+  };
+
+  it.each([
+    ['a file that is as it was', () => [witnessOf(`${folder}/a.txt`)], true],
+    ['a name that is still free', () => [witnessOf(`${folder}/a.txt`), witnessOf(`${folder}/none`)], true],
+    ['a file that changed', () => [changed('b.txt')], false],
+    ['a file that went', () => [gone()], false],
+    ['a file that came', () => [witnessOf(`${folder}/a.txt`), come()], false],
+    ['a path that cannot be looked at', () => [witnessOf(`${folder}/a.txt`), tooLong()], false],
+  ])('recognises %s', (_name, witnesses, recognised) => {
+    expect(createGlance(dev)(witnesses())).toBe(recognised);
+  });
+  const tooLong = (): Witness => ({ path: `${folder}/${'x'.repeat(300)}`, identity: undefined });
+
+  it('recognises nothing on another device, or where none is known', () => {
+    const witnesses = [witnessOf(`${folder}/a.txt`)];
+    expect(createGlance(dev + 1n)(witnesses)).toBe(false);
+    expect(createGlance(undefined)(witnesses)).toBe(false);
+  });
+});
+
+describe('patience', () => {
+  it('is lost for ten seconds when a slow look read from a disk', () => {
+    let blocks = 100;
+    const { lasts, endure } = createPatience(() => blocks);
+    const look = (began: number, took: number, read: number): boolean => {
+      const lasted = lasts(began);
+      blocks += read;
+      if (lasted) endure(began, began + took);
+      return lasted;
+    };
+    expect(look(0, 0.005, 0)).toBe(true);
+    // Slow, but nothing was read: the process had to wait for its turn.
+    expect(look(10, 5, 0)).toBe(true);
+    // What was read while nobody looked is not counted.
+    blocks += 8;
+    expect(look(500, 5, 0)).toBe(true);
+    expect(look(1000, 5, 8)).toBe(true);
+    expect(look(1006, 0.005, 0)).toBe(false);
+    expect(look(11_004, 0.005, 0)).toBe(false);
+    expect(look(11_005, 0.005, 8)).toBe(true);
+    expect(look(11_006, 0.005, 0)).toBe(true);
+  });
+});
+
+/** All of the pipelined answers to GETs of `paths`, in their order. */
+function pipeline(port: number, paths: readonly string[]): Promise<string[]> {
+  const asked = paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  const last = 'GET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
+  return raw(port, asked.join('') + last).then((text) =>
+    [...text.matchAll(/\r\n\r\n(version \d+)/g)].map((match) => match[1] as string),
+  );
+}
+
+describe('remembered files', () => {
+  const COUNT = 600;
+  const root = makeFolder(
+    Object.fromEntries(Array.from({ length: COUNT }, (_, index) => [`${index}.txt`, `version ${index}`])),
+  );
+  const paths = Array.from({ length: COUNT }, (_, index) => `/${index}.txt`);
+
+  it('are all answered, however many are asked for in one turn', async () => {
+    const port = await listen(bare(staticFiles(root)));
+    const expected = paths.map((_, index) => `version ${index}`);
+    for (let round = 0; round < 3; round++) expect(await pipeline(port, paths)).toEqual(expected);
+  });
+
+  it('are looked at after all who asked in that turn', async () => {
+    const serve = bare(staticFiles(root));
+    let change: string | undefined;
+    const port = await listen((req: never, res: never) => {
+      const { url } = req as IncomingMessage;
+      // The second request for a file arrives when it has just changed.
+      if (url === change) writeFileSync(root + url, 'version 1000');
+      else change = url;
+      serve(req, res);
+    });
+    await pipeline(port, paths.slice(0, 20));
+    change = undefined;
+    for (const path of paths.slice(0, 20)) {
+      const answers = await pipeline(port, [path, path]);
+      expect(answers).toEqual(['version 1000', 'version 1000']);
+    }
+  });
+});
+
+it('files on two devices below one root are all answered as they are', async () => {
+  const elsewhere = makeFolder({ 'there.txt': '' }, existsSync('/dev/shm') ? '/dev/shm' : tmpdir());
+  const root = makeFolder({ 'here.txt': '' });
+  symlinkSync(elsewhere, `${root}/mounted`);
+  const port = await listen(bare(staticFiles(root, { symlinks: 'follow' })));
+  for (let version = 1; version <= 40; version++) {
+    for (const path of [`${root}/here.txt`, `${elsewhere}/there.txt`]) {
+      writeFileSync(`${path}.new`, `version ${version}`);
+      renameSync(`${path}.new`, path);
+    }
+    for (const path of ['/here.txt', '/mounted/there.txt']) {
+      expect((await get(port, path)).text).toBe(`version ${version}`);
+    }
+  }
+});
