@@ -1,7 +1,12 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import net from 'node:net';
 import { type Client, createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { type Running, startExample, stopExamples } from '../examples/start.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
+import { until } from '../subscriptions/serve.ts';
+import { frame, TEXT, upgradeRequest } from '../subscriptions/wire.ts';
 
 jest.setTimeout(30_000);
 
@@ -42,6 +47,8 @@ interface Listener {
   readonly heard: number[];
   /** Codes its sockets were closed with. */
   readonly codes: number[];
+  /** How many events it had heard at each of those closes. */
+  readonly heardAt: number[];
   leave(): void;
   /** Resolves when it has heard so many. */
   count(length: number): Promise<void>;
@@ -51,13 +58,19 @@ interface Listener {
 async function listen(url: () => string): Promise<Listener> {
   const heard: number[] = [];
   const codes: number[] = [];
+  const heardAt: number[] = [];
   let told: () => void = () => undefined;
   const client = createClient({
     webSocketImpl: WebSocket,
     url: () => `${url().replace('http', 'ws')}/graphql`,
     retryAttempts: 50,
     retryWait: () => new Promise((resolve) => setTimeout(resolve, 20)),
-    on: { closed: (event) => codes.push((event as { code: number }).code) },
+    on: {
+      closed(event) {
+        codes.push((event as { code: number }).code);
+        heardAt.push(heard.length);
+      },
+    },
   });
   clients.add(client);
   const connected = new Promise((resolve) => client.on('connected', resolve));
@@ -76,6 +89,7 @@ async function listen(url: () => string): Promise<Listener> {
   return {
     heard,
     codes,
+    heardAt,
     leave,
     async count(length) {
       while (heard.length < length) {
@@ -87,17 +101,69 @@ async function listen(url: () => string): Promise<Listener> {
   };
 }
 
-it('every event reaches every subscriber of two processes in order, whoever comes and goes', async () => {
-  const listeners = await Promise.all(numbers(0, 100).map((index) => listen(() => at(index))));
+const PING = frame(TEXT, '{"type":"ping"}');
+
+interface Follower {
+  readonly socket: net.Socket;
+  /** How many events came in order, and the first that did not. */
+  readonly heard: { count: number; wrong?: string };
+}
+
+/** A subscribed socket that looks at nothing but the order of events: a thousand of them cost one process little. */
+async function follow(url: string): Promise<Follower> {
+  const { hostname: host, port } = new URL(url);
+  const socket = net.connect({ host, port: Number(port) });
+  const heard: Follower['heard'] = { count: 0 };
+  socket.write(upgradeRequest());
+  socket.write(frame(TEXT, '{"type":"connection_init"}'));
+  const told = async (words: string): Promise<void> => {
+    for (let text = ''; !text.includes(words); ) text += String((await once(socket, 'data'))[0]);
+  };
+  await told('connection_ack');
+  const payload = { query: 'subscription { tick }' };
+  socket.write(frame(TEXT, JSON.stringify({ type: 'subscribe', id: randomUUID(), payload })));
+  // Answered after what came before it.
+  socket.write(PING);
+  await told('pong');
+  let rest = '';
+  socket.on('data', (chunk) => {
+    const text = rest + chunk.toString('latin1');
+    const whole = text.lastIndexOf('}') + 1;
+    rest = text.slice(whole);
+    for (const [, tick] of text.slice(0, whole).matchAll(/"tick":(\d+)/g)) {
+      if (Number(tick) === heard.count) heard.count++;
+      else heard.wrong ??= `${tick} after ${heard.count}`;
+    }
+  });
+  return { socket, heard };
+}
+
+it('1 000 events reach 1 000 sockets of two processes in order, while others come and go', async () => {
+  const followers: Follower[] = [];
+  for (let i = 0; i < 1000; i += 50) {
+    followers.push(...(await Promise.all(numbers(i, i + 50).map((index) => follow(at(index))))));
+  }
   await ready();
+  let publishing = true;
   const passers = (async () => {
-    for (const index of numbers(0, 30)) (await listen(() => at(index))).leave();
+    let count = 0;
+    for (; publishing; count++) {
+      (await listen(() => at(count))).leave();
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      // Alive, although nobody here answers pings.
+      if (count % 50 === 0) for (const { socket } of followers) socket.write(PING);
+    }
+    return count;
   })();
-  expect(await emit(at(0), 0, 200)).toEqual({ data: { emit: true } });
-  await Promise.all(listeners.map((listener) => listener.count(200)));
-  for (const { heard } of listeners) expect(heard).toEqual(numbers(0, 200));
-  await passers;
-});
+  expect(await emit(at(0), 0, 1000)).toEqual({ data: { emit: true } });
+  publishing = false;
+  expect(await passers).toBeGreaterThan(0);
+  await until(() => followers.every(({ heard }) => heard.count === 1000), 20_000);
+  for (const { heard, socket } of followers) {
+    expect(heard).toEqual({ count: 1000 });
+    socket.destroy();
+  }
+}, 60_000);
 
 it('two processes can publish at once; each one’s events keep their order', async () => {
   const listeners = await Promise.all(numbers(0, 4).map((index) => listen(() => at(index))));
@@ -130,18 +196,28 @@ it('Redis killed and started again: every client is sent away once, comes back a
   }
 });
 
-it('SIGTERM drains: what was published is delivered, clients go on elsewhere, the process leaves', async () => {
+it('SIGTERM in a stream of events: each client misses none but while it is on its way elsewhere', async () => {
   const [leaving, staying] = servers as [Running, Running];
   let here = leaving.url;
   const listeners = await Promise.all(numbers(0, 20).map(() => listen(() => here)));
   await ready();
-  await emit(staying.url, 0, 100);
+  let tick = 0;
+  let over = false;
+  const publishing = (async () => {
+    for (; !over; tick += 20) await emit(staying.url, tick, tick + 20);
+  })();
+  await Promise.all(listeners.map((listener) => listener.count(40)));
   here = staying.url;
   expect(await leaving.stop('SIGTERM')).toBe(0);
-  for (const { heard, codes } of listeners) {
-    expect(heard).toEqual(numbers(0, 100));
+  await Promise.all(listeners.map(({ count, heardAt }) => count((heardAt[0] as number) + 40)));
+  over = true;
+  await publishing;
+  for (const { heard, codes, heardAt } of listeners) {
     expect(codes).toEqual([1001]);
+    const [before, after] = [heard.slice(0, heardAt[0]), heard.slice(heardAt[0])];
+    expect(before).toEqual(numbers(0, before.length));
+    const [first = 0] = after;
+    expect(first).toBeGreaterThanOrEqual(before.length);
+    expect(after).toEqual(numbers(first, first + after.length));
   }
-  let tick = 1000;
-  while (!listeners.every(({ heard }) => (heard.at(-1) as number) >= 1000)) await emit(here, tick, ++tick);
 });
