@@ -11,10 +11,11 @@ export interface Http2Classes {
 export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
 
 /**
- * Requests whose headers say what those of HTTP/1.1 do, for all the middlewares that ask them: `:authority` stands for
- * Host (RFC 9113 §8.3.1), and a body of unknown length for chunks (§8.1).
+ * Requests and responses that tell what those of HTTP/1.1 do, for all the middlewares that ask them. Headers:
+ * `:authority` stands for Host (RFC 9113 §8.3.1), a body of unknown length for chunks (§8.1). Socket: when the client
+ * has gone there is a dead one, the stream; finding none, `on-finished` waits for ever, and `send` keeps its file open.
  */
-export function withHttp1Headers(base: Http2Classes): Http2Classes {
+export function likeHttp1(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {
     constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
       super(...given);
@@ -25,7 +26,12 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
         headers['transfer-encoding'] = 'chunked';
     }
   };
-  return { ...base, Http2ServerRequest: Request };
+  const Response = class extends base.Http2ServerResponse {};
+  const socket = function (this: Http2ServerResponse): unknown {
+    return Reflect.get(base.Http2ServerResponse.prototype, 'socket', this) ?? this.stream;
+  };
+  Object.defineProperty(Response.prototype, 'socket', { get: socket, configurable: true });
+  return { Http2ServerRequest: Request, Http2ServerResponse: Response };
 }
 
 /**

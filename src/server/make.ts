@@ -11,7 +11,7 @@ import type {
 } from '../../types/server.ts';
 import { type Classes, classesOf, NODE_CLASSES } from './classes.ts';
 import { isExpress } from './express.ts';
-import { forExpress, type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers } from './http2.ts';
+import { forExpress, type Http2Classes, likeHttp1, NODE_HTTP2_CLASSES } from './http2.ts';
 import { asksForTls } from './tls.ts';
 
 export type AnyOptions = HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options;
@@ -55,7 +55,7 @@ function http2ClassesFor(
   app: Http2App,
   given: { [Name in keyof Http2Classes]?: Http2Classes[Name] | undefined },
 ): Http2Classes {
-  const base = withHttp1Headers({
+  const base = likeHttp1({
     Http2ServerRequest: given.Http2ServerRequest ?? NODE_HTTP2_CLASSES.Http2ServerRequest,
     Http2ServerResponse: given.Http2ServerResponse ?? NODE_HTTP2_CLASSES.Http2ServerResponse,
   });

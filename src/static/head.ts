@@ -6,9 +6,9 @@ export function isOver(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isGone(res);
 }
 
-/** Whether the client has gone. A response of the HTTP/2 compatibility API tells by having no socket any more. */
+/** Whether the client has gone. A response of the HTTP/2 compatibility API tells by its socket: none, or a dead one. */
 export function isGone(res: ServerResponse): boolean {
-  return res.destroyed || ('stream' in res && !res.socket);
+  return res.destroyed || ('stream' in res && res.socket?.destroyed !== false);
 }
 
 /**

@@ -230,6 +230,27 @@ eachExpress((express) => {
     });
   });
 
+  it('tells a handler over HTTP/2 that its client has gone', async () => {
+    const app = express();
+    const arrived = new Promise<void>((resolve) => {
+      app.get('/', (_req, res, next) => {
+        res.once('close', next);
+        resolve();
+      });
+    });
+    const told = new Promise<unknown>((resolve) => {
+      app.get('/', (_req, res) => res.sendFile(__filename, resolve));
+    });
+    await serving(createServer(app, { http2: true }), async (port) => {
+      const session = http2.connect(`http://localhost:${port}`);
+      const stream = session.request({ ':path': '/' });
+      await arrived;
+      stream.close(http2.constants.NGHTTP2_CANCEL);
+      expect(await told).toMatchObject({ code: 'ECONNABORTED' });
+      session.destroy();
+    });
+  });
+
   it('hands upgrades to their listeners', async () => {
     const server = createServer(hello());
     server.on('upgrade', (req, socket) => socket.end(`HTTP/1.1 101 Switching\r\n\r\n${req.url}`));
