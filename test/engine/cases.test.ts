@@ -1,53 +1,70 @@
-import { createErrorFormatter, MASKED } from '../../src/graphql/errors.ts';
-import { CASES, makeSchema } from './cases.ts';
+import type { GraphQLSchema } from 'graphql';
+import type { Outcome } from '../../src/graphql/contract.ts';
+import { abstract } from './cases/abstract.ts';
+import type { Case, Group } from './cases/case.ts';
+import { directives } from './cases/directives.ts';
+import { executing } from './cases/executing.ts';
+import { fields } from './cases/fields.ts';
+import { enums, inputs } from './cases/inputs.ts';
+import { introspection, propagation } from './cases/introspection.ts';
+import { lists } from './cases/lists.ts';
+import { bubbling } from './cases/nulls.ts';
+import { operationTypes } from './cases/operations.ts';
+import { values } from './cases/values.ts';
 import { engines, prepare, seen, settingsOf } from './compare.ts';
 
-const schema = makeSchema();
+const GROUPS: readonly Group[] = [
+  fields,
+  values,
+  directives,
+  bubbling,
+  lists,
+  executing,
+  operationTypes,
+  inputs,
+  enums,
+  introspection,
+  propagation,
+  ...abstract,
+];
 
-describe.each(Object.entries(engines))('executing with %s', (_name, engine) => {
-  it.each(CASES)('$title', async ({ query, variables, root, data, errors = [] }) => {
-    const run = prepare(engine, schema, query);
-    const outcome = await run({ rootValue: fresh(root), variableValues: variables });
-    const body = JSON.parse(outcome.body.toString());
-    expect(body.data).toEqual(data);
-    expect(Object.keys(body)).toEqual(errors.length === 0 ? ['data'] : ['errors', 'data']);
-    const shown = outcome.errors.map((error) =>
-      [
-        error.message,
-        error.path?.join('.'),
-        error.locations?.map(({ line, column }) => `${line}:${column}`).join() ?? '',
-      ].join(' '),
-    );
-    expect(shown).toEqual(errors);
+async function answer(
+  engine: (typeof engines)['compiled'],
+  schema: GraphQLSchema,
+  { query, variables, root, context, operationName, settings }: Case,
+): Promise<Outcome> {
+  const run = prepare(engine, schema, query, settingsOf(settings), operationName);
+  const rootValue = typeof root === 'function' ? root() : root;
+  return run({ rootValue, variableValues: variables, contextValue: context });
+}
+
+describe.each(GROUPS)('$title', ({ schema, cases }) => {
+  it.each(cases)('$title', async (wanted) => {
+    const reference = await answer(engines.graphqlJs, schema, wanted);
+    expect(shown(reference)).toEqual({ data: wanted.data, errors: wanted.errors ?? [] });
+    const ours = await answer(engines.compiled, schema, wanted);
+    expect(seen(ours)).toBe(seen(reference));
   });
 });
 
-describe('the bytes of the compiled engine', () => {
-  it.each(CASES)('are those of graphql-js: $title', async ({ query, variables, root }) => {
-    const inputs = () => ({ rootValue: fresh(root), variableValues: variables });
-    const reference = seen(await prepare(engines.graphqlJs, schema, query)(inputs()));
-    const ours = await prepare(engines.compiled, schema, query)(inputs());
-    expect(seen(ours)).toBe(reference);
-  });
+it('has cases of one title once in each group', () => {
+  for (const { cases } of GROUPS) expect(new Set(cases.map(({ title }) => title)).size).toBe(cases.length);
+});
 
-  it.each(CASES)('are those of graphql-js where errors are masked: $title', async (example) => {
-    const { query, variables, root } = example;
-    const masking = settingsOf({
-      maskedMessage: MASKED,
-      formatErrors: createErrorFormatter({ formatError: undefined }),
-    });
-    const inputs = () => ({ rootValue: fresh(root), variableValues: variables });
-    const reference = seen(await prepare(engines.graphqlJs, schema, query, masking)(inputs()));
-    expect(seen(await prepare(engines.compiled, schema, query, masking)(inputs()))).toBe(reference);
-  });
+/** An answer as cases write it down. */
+function shown({ body, errors }: Outcome): { data: unknown; errors: string[] } {
+  const { data } = JSON.parse(body.toString());
+  const lines = errors.map(({ message, path, locations }) =>
+    [message, path?.join('.'), locations?.map(({ line, column }) => `${line}:${column}`).join() ?? ''].join(
+      ' ',
+    ),
+  );
+  return { data, errors: lines };
+}
 
-  it('are made at once when every resolver is', () => {
-    const run = prepare(engines.compiled, schema, '{ text nodes { name } }');
+describe('the compiled engine', () => {
+  it('answers at once when every resolver does', () => {
+    const run = prepare(engines.compiled, fields.schema, '{ text nodes { name } }');
     expect(run({ rootValue: { text: 'a', nodes: [{ name: 'b' }] } })).toMatchObject({ kind: 'data' });
   });
 });
-
-/** Some roots are changed by their mutations. */
-function fresh(root: unknown): unknown {
-  return typeof root === 'object' && root !== null && 'total' in root ? { ...root } : root;
-}

@@ -22,9 +22,10 @@ export function prepare(
   schema: GraphQLSchema,
   source: string,
   settings: EngineSettings = settingsOf(),
+  operationName?: string,
 ): (inputs?: Partial<ExecutionInputs>) => ReturnType<ReturnType<Engine>> {
   const document = parse(source);
-  const operation = getOperationAST(document) as OperationDefinitionNode;
+  const operation = getOperationAST(document, operationName) as OperationDefinitionNode;
   const run = engine({ schema, source, document, operation }, settings);
   return (inputs = {}) =>
     run({ rootValue: undefined, contextValue: undefined, variableValues: undefined, ...inputs });

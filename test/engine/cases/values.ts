@@ -1,0 +1,250 @@
+import { GraphQLError } from 'graphql';
+import { type Group, later, rejects } from './case.ts';
+import { common } from './common.ts';
+
+/** Counts anew in each copy. */
+class Counter {
+  total = 0;
+  add = function (this: Counter, { n }: { n: number }): number {
+    this.total += n;
+    return this.total;
+  };
+  slow = async function (this: Counter, { n }: { n: number }): Promise<number> {
+    await undefined;
+    this.total *= 10 * n;
+    return this.total;
+  };
+}
+
+const cat = { kind: 'Cat', name: 'Tom', meows: true };
+const dog = { kind: 'Dog', name: 'Rex', barks: false };
+
+export const values: Group = {
+  title: 'values, types and arguments',
+  schema: common,
+  cases: [
+    {
+      title: 'serializes built-in scalars',
+      query: '{ text int float bool id }',
+      root: { text: 12, int: '7', float: '1.5', bool: 0, id: 9 },
+      data: { text: '12', int: 7, float: 1.5, bool: false, id: '9' },
+    },
+    {
+      title: 'refuses integers out of range',
+      query: '{ int }',
+      root: { int: 2 ** 31 },
+      data: { int: null },
+      errors: ['Int cannot represent non 32-bit signed integer value: 2147483648 int 1:3'],
+    },
+    {
+      title: 'writes the largest and the smallest integer',
+      query: '{ numbers }',
+      root: { numbers: [2147483647, -2147483648, 0, -0, 10, 99, 100] },
+      data: { numbers: [2147483647, -2147483648, 0, 0, 10, 99, 100] },
+    },
+    {
+      title: 'refuses numbers that are not finite',
+      query: '{ float a: float }',
+      root: { float: Number.NaN },
+      data: { float: null, a: null },
+      errors: [
+        'Float cannot represent non numeric value: NaN float 1:3',
+        'Float cannot represent non numeric value: NaN a 1:9',
+      ],
+    },
+    { title: 'writes enum names', query: '{ colour }', root: { colour: 'RED' }, data: { colour: 'RED' } },
+    {
+      title: 'refuses what is no enum value',
+      query: '{ colour }',
+      root: { colour: 'BLUE' },
+      data: { colour: null },
+      errors: ['Enum "Colour" cannot represent value: "BLUE" colour 1:3'],
+    },
+    {
+      title: 'lets custom scalars be objects',
+      query: '{ any }',
+      root: { any: { a: [1, { b: 'ü"' }], gone: undefined } },
+      data: { any: { a: [1, { b: 'ü"' }] } },
+    },
+    {
+      title: 'asks toJSON of custom scalars, with the key',
+      query: '{ any b: any }',
+      root: { any: { toJSON: (key: string) => `as ${key}` } },
+      data: { any: 'as any', b: 'as b' },
+    },
+    {
+      title: 'writes dates',
+      query: '{ any }',
+      root: { any: new Date(0) },
+      data: { any: '1970-01-01T00:00:00.000Z' },
+    },
+    {
+      title: 'writes infinite numbers of custom scalars as null',
+      query: '{ any }',
+      root: { any: Number.POSITIVE_INFINITY },
+      data: { any: null },
+    },
+    {
+      title: 'leaves out what JSON has no text for',
+      query: '{ first: any text any }',
+      root: { any: later(() => 1), text: 't' },
+      data: { text: 't' },
+    },
+    {
+      title: 'escapes text',
+      query: '{ text other }',
+      root: { text: 'a"\\\n\u0000\u2028é\u{1f600}', other: `${'z'.repeat(300)}"` },
+      data: { text: 'a"\\\n\u0000\u2028é\u{1f600}', other: `${'z'.repeat(300)}"` },
+    },
+    {
+      title: 'tells union members apart by isTypeOf',
+      query: '{ pets { __typename ... on Cat { meows } ... on Dog { barks } } }',
+      root: { pets: [cat, dog] },
+      data: {
+        pets: [
+          { __typename: 'Cat', meows: true },
+          { __typename: 'Dog', barks: false },
+        ],
+      },
+    },
+    {
+      title: 'tells them apart by __typename first',
+      query: '{ being { name } }',
+      root: { being: { __typename: 'Cat', ...cat } },
+      data: { being: { name: 'Tom' } },
+    },
+    {
+      title: 'refuses a type that is none',
+      query: '{ being { name } }',
+      root: { being: { __typename: 'Bird' } },
+      data: { being: null },
+      errors: [
+        'Abstract type "Being" was resolved to a type "Bird" that does not exist inside the schema. being 1:3',
+      ],
+    },
+    {
+      title: 'refuses a type that is not possible',
+      query: '{ being { name } }',
+      root: { being: { __typename: 'Node' } },
+      data: { being: null },
+      errors: ['Runtime Object type "Node" is not a possible type for "Being". being 1:3'],
+    },
+    {
+      title: 'refuses a type that is no object type',
+      query: '{ being { name } }',
+      root: { being: { __typename: 'Being' } },
+      data: { being: null },
+      errors: ['Abstract type "Being" was resolved to a non-object type "Being". being 1:3'],
+    },
+    {
+      title: 'says when no type fits',
+      query: '{ being { name } }',
+      root: { being: {} },
+      data: { being: null },
+      errors: [
+        'Abstract type "Being" must resolve to an Object type at runtime for field "Query.being". Either the "Being" type should provide a "resolveType" function or each possible type should provide an "isTypeOf" function. being 1:3',
+      ],
+    },
+    {
+      title: 'checks isTypeOf of the type that was found',
+      query: '{ being { name } }',
+      root: { being: { __typename: 'Cat', kind: 'Dog' } },
+      data: { being: null },
+      errors: ['Expected value of type "Cat" but got: { __typename: "Cat", kind: "Dog" }. being 1:3'],
+    },
+    {
+      title: 'passes arguments and their defaults',
+      query: '{ echo(a: 1) }',
+      root: {},
+      data: { echo: '{"a":1,"b":"default"}' },
+    },
+    {
+      title: 'passes null on',
+      query: '{ echo(a: null, b: null) }',
+      root: {},
+      data: { echo: '{"a":null,"b":null}' },
+    },
+    {
+      title: 'falls back to the default of an argument whose variable is missing',
+      query: 'query ($b: String, $a: Int) { echo(b: $b, a: $a) }',
+      root: {},
+      data: { echo: '{"b":"default"}' },
+    },
+    {
+      title: 'fills in the defaults of input objects',
+      query: 'query ($r: Range) { echo(range: $r) }',
+      variables: { r: { to: 3 } },
+      root: {},
+      data: { echo: '{"b":"default","range":{"from":1,"to":3,"label":"none","colours":["RED"]}}' },
+    },
+    {
+      title: 'fills in defaults for variables left out inside input objects',
+      query: 'query ($from: Int = 5, $label: String) { echo(range: { from: $from, label: $label }) }',
+      root: {},
+      data: { echo: '{"b":"default","range":{"from":5,"label":"none","colours":["RED"]}}' },
+    },
+    {
+      title: 'makes a list of one',
+      query: 'query ($l: [Int]) { a: echo(list: 4) b: echo(list: $l) }',
+      variables: { l: 5 },
+      root: {},
+      data: { a: '{"b":"default","list":[4]}', b: '{"b":"default","list":[5]}' },
+    },
+    {
+      title: 'enforces @oneOf in literals',
+      query: '{ echo(one: { id: 1 }) }',
+      root: {},
+      data: { echo: '{"b":"default","one":{"id":"1"}}' },
+    },
+    {
+      title: 'runs mutations one after the other',
+      query: 'mutation { a: add(n: 1) b: slow(n: 2) c: add(n: 3) }',
+      root: () => new Counter(),
+      data: { a: 1, b: 20, c: 23 },
+    },
+    {
+      title: 'stops a mutation at the first field that may not fail',
+      query: 'mutation { a: add(n: 1) f: fail(n: 2) c: add(n: 3) }',
+      root: { add: ({ n }: { n: number }) => later(n), fail: rejects('stop') },
+      data: null,
+      errors: ['stop f 1:25'],
+    },
+    {
+      title: 'executes a subscription event',
+      query: 'subscription { tick }',
+      root: { tick: 4 },
+      data: { tick: 4 },
+    },
+    {
+      title: 'answers introspection',
+      query: '{ __type(name: "Colour") { kind enumValues { name } } __schema { queryType { name } } }',
+      root: {},
+      data: {
+        __type: { kind: 'ENUM', enumValues: [{ name: 'RED' }, { name: 'GREEN' }] },
+        __schema: { queryType: { name: 'Query' } },
+      },
+    },
+    {
+      title: 'keeps the extensions of errors',
+      query: '{ text }',
+      root: {
+        text: () => {
+          throw new GraphQLError('coded', { extensions: { code: 'X' } });
+        },
+      },
+      data: { text: null },
+      errors: ['coded text 1:3'],
+    },
+    {
+      title: 'keeps the path an error brings',
+      query: '{ text }',
+      root: {
+        text: () => {
+          throw new GraphQLError('elsewhere', { path: ['a', 1] });
+        },
+      },
+      data: { text: null },
+      errors: ['elsewhere a.1 '],
+    },
+  ],
+};
