@@ -13,7 +13,7 @@ import type { Sink } from './writer.ts';
  */
 export class Execution implements Sink {
   buf: Buffer;
-  view: DataView | undefined = undefined;
+  view: DataView;
   pos: number = OPENING.length;
   segment: number = OPENING.length;
   /** The slots of the stretch that is running. */
@@ -54,6 +54,8 @@ export class Execution implements Sink {
     this.inputs = inputs;
     this.variables = variables;
     this.values = values;
-    this.buf = program.pool.take();
+    const page = program.pool.take();
+    this.buf = page.buf;
+    this.view = page.view;
   }
 }

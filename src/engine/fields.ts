@@ -1,5 +1,6 @@
 import type { FieldNode, GraphQLField, GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { SchemaMetaFieldDef, TypeMetaFieldDef, TypeNameMetaFieldDef } from 'graphql';
+import { Fixed, writeFixed } from './fixed.ts';
 import { makeInfo } from './info.ts';
 import { type FieldPlan, type FieldRun, fieldPath, type Position } from './plan.ts';
 import { planField } from './planning.ts';
@@ -7,7 +8,6 @@ import { fill, giveUp } from './positions.ts';
 import type { Program } from './program.ts';
 import { leafProperty, propertyField } from './properties.ts';
 import { compilePosition } from './values.ts';
-import { writeBytes } from './writer.ts';
 
 type Definition = GraphQLField<unknown, unknown>;
 
@@ -41,8 +41,8 @@ function definitionOf(
 }
 
 function typeName(plan: FieldPlan): FieldRun {
-  const text = Buffer.concat([plan.prefix, Buffer.from(JSON.stringify(plan.parentType.name))]);
-  return (ex) => writeBytes(ex, text);
+  const text = new Fixed(`,${JSON.stringify(plan.key)}:${JSON.stringify(plan.parentType.name)}`);
+  return (ex) => writeFixed(ex, text);
 }
 
 /** A field with a resolver: the schema's, or the `fieldResolver` option. */
@@ -55,7 +55,7 @@ function resolvedField(
   return (ex, source, parent) => {
     const mark = ex.parts.length;
     const { segment } = ex;
-    writeBytes(ex, prefix);
+    writeFixed(ex, prefix);
     const start = ex.pos;
     const path = fieldPath(plan, parent);
     try {

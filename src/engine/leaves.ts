@@ -7,6 +7,7 @@ import {
   GraphQLString,
 } from 'graphql';
 import type { Execution } from './execution.ts';
+import { FALSE, type Fixed, NULL, TRUE, writeFixed } from './fixed.ts';
 import { inspect } from './inspect.ts';
 import { isInt, writeInt, writeNumber } from './numbers.ts';
 import { OUTPUT_METHOD, outputFunction, toOutput } from './output.ts';
@@ -21,7 +22,7 @@ import {
 import { subscribe } from './settling.ts';
 import { writeStringified } from './stringified.ts';
 import { V17 } from './version.ts';
-import { FALSE, NULL, TRUE, writeBytes, writeText } from './writer.ts';
+import { writeText } from './writer.ts';
 
 /** Strings and IDs. */
 export const writeIfText: DirectWrite = (ex, value) => {
@@ -44,7 +45,7 @@ const writeIfNumber: DirectWrite = (ex, value) => {
 
 const writeIfBoolean: DirectWrite = (ex, value) => {
   if (typeof value !== 'boolean') return false;
-  writeBytes(ex, value ? TRUE : FALSE);
+  writeFixed(ex, value ? TRUE : FALSE);
   return true;
 };
 
@@ -90,13 +91,13 @@ function writeOutput(
   ex: Execution,
   output: unknown,
   path: ResponsePath,
-  prefix: Buffer | undefined,
+  prefix: Fixed | undefined,
 ): Deferral | undefined {
   if (typeof output === 'string') writeText(ex, output);
   else if (typeof output === 'number') {
     if (Number.isFinite(output)) writeNumber(ex, output);
-    else writeBytes(ex, NULL);
-  } else if (typeof output === 'boolean') writeBytes(ex, output ? TRUE : FALSE);
+    else writeFixed(ex, NULL);
+  } else if (typeof output === 'boolean') writeFixed(ex, output ? TRUE : FALSE);
   else if (V17 ? output instanceof Promise : isThenable(output)) {
     // What it comes to is written as it is, null included.
     const complete: Complete = (later, settled, at) => writeOutput(later, settled, at, prefix);

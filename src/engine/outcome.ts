@@ -6,6 +6,7 @@ import { gather } from './gather.ts';
 import { isMasked, maskedErrors } from './masked.ts';
 import { OPENING } from './pool.ts';
 import type { Slot } from './slots.ts';
+import { viewOf } from './writer.ts';
 
 const CLOSE = 125;
 const DATA_NULL = 'null';
@@ -76,14 +77,15 @@ function bodyBehind(ex: Execution, root: Slot | undefined, isNull: boolean, erro
 }
 
 const NO_BUFFER = Buffer.alloc(0);
+const NO_VIEW = viewOf(NO_BUFFER);
 
 /** Orphaned promises may live on: they find neither the buffer nor anything of the user's. */
 function release(ex: Execution): void {
   ex.deaf?.();
   ex.deaf = undefined;
-  ex.program.pool.give(ex.buf);
+  ex.program.pool.give({ buf: ex.buf, view: ex.view });
   ex.buf = NO_BUFFER;
-  ex.view = undefined;
+  ex.view = NO_VIEW;
   ex.parts = [];
   ex.faults = undefined;
   ex.nulled = undefined;

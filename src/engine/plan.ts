@@ -10,6 +10,7 @@ import type {
   SourceLocation,
 } from 'graphql';
 import type { Execution } from './execution.ts';
+import type { Fixed } from './fixed.ts';
 import type { Slot } from './slots.ts';
 
 export type { ResponsePath } from 'graphql';
@@ -68,7 +69,7 @@ export interface FieldPlan {
   readonly type: GraphQLOutputType;
   readonly nodes: readonly FieldNode[];
   /** `,"key":`; the comma of an object's first field becomes its brace. */
-  readonly prefix: Buffer;
+  readonly prefix: Fixed;
   readonly resolve: GraphQLFieldResolver<unknown, unknown> | undefined;
   readonly args: (ex: Execution) => Record<string, unknown>;
   /** `info` is made before the resolver runs, because it, or something behind the field's type, declares it. */

@@ -10,6 +10,7 @@ import {
 } from 'graphql';
 import { compileArguments } from './arguments.ts';
 import { mayUseArgument } from './declares.ts';
+import { Fixed } from './fixed.ts';
 import type { FieldPlan, Place } from './plan.ts';
 import type { Program } from './program.ts';
 
@@ -29,7 +30,7 @@ export function planField(
     definition,
     type: definition.type,
     nodes,
-    prefix: Buffer.from(`,${JSON.stringify(key)}:`),
+    prefix: new Fixed(`,${JSON.stringify(key)}:`),
     resolve,
     args: compileArguments(definition, nodes[0] as FieldNode),
     wantsInfo: (resolve !== undefined && mayUseArgument(resolve, 3)) || typeWantsInfo(program, definition),

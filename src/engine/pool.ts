@@ -1,10 +1,15 @@
+import { type Sink, viewOf } from './writer.ts';
+
 /** What every answer begins with; idle buffers keep it written, so that an execution starts behind it. */
 export const OPENING: Buffer = Buffer.from('{"data":');
 
+/** A working buffer. */
+export type Page = Pick<Sink, 'buf' | 'view'>;
+
 /** Working buffers that rest between executions. Their bytes are always copied out before they come back. */
 export interface BufferPool {
-  take(): Buffer;
-  give(buffer: Buffer): void;
+  take(): Page;
+  give(page: Page): void;
   /** Bytes at rest. */
   idleBytes(): number;
 }
@@ -16,27 +21,28 @@ const MAX_IDLE_COUNT = 64;
 
 /** A pool bounded in count and in bytes; what does not fit is left to the garbage collector. */
 export function createPool(): BufferPool {
-  const idle: Buffer[] = [];
+  const idle: Page[] = [];
   let bytes = 0;
   return {
     take() {
-      const buffer = idle.pop();
-      if (buffer === undefined) return fresh();
-      bytes -= buffer.length;
-      return buffer;
+      const page = idle.pop();
+      if (page === undefined) return fresh();
+      bytes -= page.buf.length;
+      return page;
     },
-    give(buffer) {
-      if (idle.length === MAX_IDLE_COUNT || buffer.length > MAX_KEPT_SIZE) return;
-      if (bytes + buffer.length > MAX_IDLE_BYTES) return;
-      bytes += buffer.length;
-      idle.push(buffer);
+    give(page) {
+      const { length } = page.buf;
+      if (idle.length === MAX_IDLE_COUNT || length > MAX_KEPT_SIZE) return;
+      if (bytes + length > MAX_IDLE_BYTES) return;
+      bytes += length;
+      idle.push(page);
     },
     idleBytes: () => bytes,
   };
 }
 
-function fresh(): Buffer {
-  const buffer = Buffer.allocUnsafeSlow(FIRST_SIZE);
-  OPENING.copy(buffer);
-  return buffer;
+function fresh(): Page {
+  const buf = Buffer.allocUnsafeSlow(FIRST_SIZE);
+  OPENING.copy(buf);
+  return { buf, view: viewOf(buf) };
 }

@@ -1,12 +1,12 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { faultAt, record } from './errors.ts';
 import type { Execution } from './execution.ts';
+import { NULL, writeFixed } from './fixed.ts';
 import { isThenable, type Position, type ResponsePath } from './plan.ts';
 import { subscribe } from './settling.ts';
 import { openSlot, wrapSlots } from './slots.ts';
 import { PROMISE_LAYERS } from './turns.ts';
 import { V17 } from './version.ts';
-import { NULL, writeBytes } from './writer.ts';
 
 /** Where a position began, to go back to. */
 export interface Beginning {
@@ -61,5 +61,5 @@ export function giveUp(
   if (!position.nullable) throw fault;
   ex.pos = from.start;
   record(ex, fault, path);
-  writeBytes(ex, NULL);
+  writeFixed(ex, NULL);
 }

@@ -1,7 +1,9 @@
 import type { Execution } from './execution.ts';
+import { NULL, writeFixed } from './fixed.ts';
 import { makeInfo } from './info.ts';
 import { writeIfText } from './leaves.ts';
 import {
+  type DirectWrite,
   type FieldPlan,
   type FieldRun,
   fieldPath,
@@ -10,7 +12,7 @@ import {
   type ResponsePath,
 } from './plan.ts';
 import { fill, giveUp } from './positions.ts';
-import { NULL, writeBytes, writeKeyText } from './writer.ts';
+import { writeText } from './writer.ts';
 
 type Method = (args: unknown, context: unknown, info: unknown) => unknown;
 
@@ -20,7 +22,7 @@ export function propertyField(plan: FieldPlan, position: Position): FieldRun {
   return (ex, source, parent) => {
     const mark = ex.parts.length;
     const { segment } = ex;
-    writeBytes(ex, prefix);
+    writeFixed(ex, prefix);
     const start = ex.pos;
     const path = fieldPath(plan, parent);
     try {
@@ -49,51 +51,69 @@ function callMethod(
 
 /** The same for fields of built-in scalars: no path, no arguments, no info unless the property is something special. */
 export function leafProperty(plan: FieldPlan, position: Position): FieldRun | undefined {
-  const { prefix, name } = plan;
-  const { nullable, direct: write } = position;
-  if (write === undefined || plan.definition.args.length > 0) return undefined;
-  const textual = write === writeIfText;
+  const { direct } = position;
+  if (direct === undefined || plan.definition.args.length > 0) return undefined;
   const special = specialProperty(plan, position);
+  return direct === writeIfText ? textProperty(plan, special) : otherProperty(plan, direct, special);
+}
+
+/** Writes a leaf's property that is a function, a promise, an error, null, of another type, or could not be read. */
+type Special = (ex: Execution, source: unknown, parent: ResponsePath | undefined, property: unknown) => void;
+
+function textProperty({ prefix, name }: FieldPlan, special: Special): FieldRun {
   return (ex, source, parent) => {
-    let value: unknown;
-    try {
-      value = hasProperties(source) ? source[name] : undefined;
-    } catch (caught) {
-      special(ex, source, parent, () => {
-        throw caught;
-      });
-      return;
-    }
-    if (typeof value === 'string' && textual) {
-      writeKeyText(ex, prefix, value);
-      return;
-    }
-    writeBytes(ex, prefix);
-    if (write(ex, value)) return;
-    if (nullable && (value === null || value === undefined)) writeBytes(ex, NULL);
+    const value = propertyOf(source, name);
+    if (typeof value !== 'string') special(ex, source, parent, value);
     else {
-      ex.pos -= prefix.length;
-      special(ex, source, parent, () => value);
+      writeFixed(ex, prefix);
+      writeText(ex, value);
     }
   };
 }
 
-/** A leaf's property that is a function, a promise, an error, of another type, or missing. */
-function specialProperty(
-  plan: FieldPlan,
-  position: Position,
-): (ex: Execution, source: unknown, parent: ResponsePath | undefined, property: () => unknown) => void {
+function otherProperty({ prefix, name }: FieldPlan, write: DirectWrite, special: Special): FieldRun {
+  return (ex, source, parent) => {
+    const value = propertyOf(source, name);
+    writeFixed(ex, prefix);
+    if (write(ex, value)) return;
+    ex.pos -= prefix.length;
+    special(ex, source, parent, value);
+  };
+}
+
+/** What reading a property has thrown. */
+class Thrown {
+  readonly reason: unknown;
+
+  constructor(reason: unknown) {
+    this.reason = reason;
+  }
+}
+
+function propertyOf(source: unknown, name: string): unknown {
+  try {
+    return hasProperties(source) ? source[name] : undefined;
+  } catch (reason) {
+    return new Thrown(reason);
+  }
+}
+
+function specialProperty(plan: FieldPlan, position: Position): Special {
   return (ex, source, parent, property) => {
     const mark = ex.parts.length;
     const { segment } = ex;
-    writeBytes(ex, plan.prefix);
+    writeFixed(ex, plan.prefix);
+    if (position.nullable && (property === null || property === undefined)) {
+      writeFixed(ex, NULL);
+      return;
+    }
     const start = ex.pos;
     const path = fieldPath(plan, parent);
     try {
-      const value = property();
+      if (property instanceof Thrown) throw property.reason;
       const given = plan.args(ex);
-      if (typeof value === 'function') callMethod(ex, plan, position, path, { source, given });
-      else fill(ex, position, value, path, undefined);
+      if (typeof property === 'function') callMethod(ex, plan, position, path, { source, given });
+      else fill(ex, position, property, path, undefined);
     } catch (caught) {
       giveUp(ex, caught, position, path, { mark, segment, start });
     }

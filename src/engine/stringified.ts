@@ -1,7 +1,8 @@
 import type { Execution } from './execution.ts';
+import { type Fixed, NULL, writeFixed } from './fixed.ts';
 import type { Position, ResponsePath } from './plan.ts';
 import { DONE, openSlot } from './slots.ts';
-import { NULL, writeBytes, writeJson } from './writer.ts';
+import { writeJson } from './writer.ts';
 
 const LATE: Position = { plan: undefined, nullable: true, shape: 'leaf', complete: () => undefined };
 
@@ -13,7 +14,7 @@ export function writeStringified(
   ex: Execution,
   output: unknown,
   path: ResponsePath,
-  prefix: Buffer | undefined,
+  prefix: Fixed | undefined,
 ): void {
   let text: string | undefined;
   try {
@@ -26,7 +27,7 @@ export function writeStringified(
     return;
   }
   if (text !== undefined) writeJson(ex, text);
-  else if (prefix === undefined) writeBytes(ex, NULL);
+  else if (prefix === undefined) writeFixed(ex, NULL);
   else if (ex.pos - prefix.length >= ex.segment) ex.pos -= prefix.length;
   else ex.omitted = prefix.length;
 }

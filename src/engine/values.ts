@@ -7,12 +7,12 @@ import {
   isNonNullType,
 } from 'graphql';
 import { completeAbstract } from './abstract.ts';
+import { NULL, writeFixed } from './fixed.ts';
 import { completeObject } from './instances.ts';
 import { completeLeaf, directWrite } from './leaves.ts';
 import { completeList } from './lists.ts';
 import type { Complete, FieldPlan, Position, Shape } from './plan.ts';
 import type { Program } from './program.ts';
-import { NULL, writeBytes } from './writer.ts';
 
 /** How values at a field, or at the items of its lists, are completed. */
 export function compilePosition(
@@ -27,7 +27,7 @@ export function compilePosition(
   const complete: Complete = (ex, value, path, info) => {
     if (value === null || value === undefined) {
       if (!nullable) throw nullError(plan);
-      writeBytes(ex, NULL);
+      writeFixed(ex, NULL);
       return undefined;
     }
     if (value instanceof Error) throw value;

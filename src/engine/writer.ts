@@ -1,9 +1,9 @@
 /** Where JSON bytes go: one growing buffer and the position behind the last byte. */
 export interface Sink {
   buf: Buffer;
+  /** The same bytes, to read and write four at once. */
+  view: DataView;
   pos: number;
-  /** The same bytes, for reading several at once; made when long text comes. */
-  view: DataView | undefined;
 }
 
 const QUOTE = 34;
@@ -25,54 +25,18 @@ function grow(sink: Sink, bytes: number): void {
   const larger = Buffer.allocUnsafeSlow(Math.max(sink.buf.length * 2, sink.pos + bytes));
   sink.buf.copy(larger, 0, 0, sink.pos);
   sink.buf = larger;
-  sink.view = undefined;
+  sink.view = viewOf(larger);
+}
+
+/** The bytes of a buffer, to be read and written four at once. */
+export function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
+  return new DataView(buffer, byteOffset, length);
 }
 
 /** One ASCII character. */
 export function writeByte(sink: Sink, byte: number): void {
   if (sink.pos === sink.buf.length) grow(sink, 1);
   sink.buf[sink.pos++] = byte;
-}
-
-/** Short bytes prepared at compile time. */
-export function writeBytes(sink: Sink, bytes: Buffer): void {
-  const length = bytes.length;
-  let pos = sink.pos;
-  if (pos + length > sink.buf.length) grow(sink, length);
-  const buf = sink.buf;
-  for (let i = 0; i < length; i++) buf[pos++] = bytes[i] as number;
-  sink.pos = pos;
-}
-
-/** A key and a string in one go. */
-export function writeKeyText(sink: Sink, key: Buffer, text: string): void {
-  const length = text.length;
-  if (length > LONG_TEXT) {
-    writeBytes(sink, key);
-    writeLongText(sink, text);
-    return;
-  }
-  const count = key.length;
-  let pos = sink.pos;
-  const start = pos + count;
-  if (start + length * 2 + 2 > sink.buf.length) grow(sink, count + length * 2 + 2);
-  const buf = sink.buf;
-  for (let i = 0; i < count; i++) buf[pos++] = key[i] as number;
-  buf[pos++] = QUOTE;
-  for (let i = 0; i < length; i++) {
-    const code = text.charCodeAt(i);
-    if (code < 128 && PLAIN[code] === 1) buf[pos++] = code;
-    else if (code === QUOTE || code === BACKSLASH) {
-      buf[pos++] = BACKSLASH;
-      buf[pos++] = code;
-    } else {
-      sink.pos = start;
-      writeJson(sink, JSON.stringify(text));
-      return;
-    }
-  }
-  buf[pos++] = QUOTE;
-  sink.pos = pos;
 }
 
 /** A string as JSON, quoted and escaped as JSON.stringify does. */
@@ -124,7 +88,6 @@ function writeLongText(sink: Sink, text: string): void {
 
 /** The first ASCII byte that does not stand for itself, or one at most three in front of it: four are looked at together. */
 function firstSpecial(sink: Sink, start: number, end: number): number {
-  sink.view ??= new DataView(sink.buf.buffer, sink.buf.byteOffset, sink.buf.length);
   const { view, buf } = sink;
   let at = start;
   for (; at + 3 < end; at += 4) {
@@ -156,7 +119,3 @@ export function writeJson(sink: Sink, json: string): void {
   reserve(sink, json.length * 3);
   sink.pos += sink.buf.write(json, sink.pos, 'utf8');
 }
-
-export const NULL: Buffer = Buffer.from('null');
-export const TRUE: Buffer = Buffer.from('true');
-export const FALSE: Buffer = Buffer.from('false');
