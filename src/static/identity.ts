@@ -3,6 +3,11 @@ import type { BigIntStats } from 'node:fs';
 /** What tells one version of a file from another: a write or a replacement changes at least one of these. */
 export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
+/** What is worth remembering of a look: the rest would take a kilobyte more for each file. */
+export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: Identity): Identity {
+  return { dev, ino, size, mtimeNs, ctimeNs };
+}
+
 /** Whether two looks saw the same version. ctime cannot be set back, so a restored mtime does not deceive. */
 export function sameVersion(a: Identity, b: Identity): boolean {
   return (

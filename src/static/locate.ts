@@ -2,7 +2,7 @@ import type { BigIntStats } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { extname, sep } from 'node:path';
 import { meansAbsent } from './file-errors.ts';
-import type { Identity } from './identity.ts';
+import { type Identity, identityOf } from './identity.ts';
 import type { Settings } from './settings.ts';
 
 /** A path that was looked at and the version seen there; undefined: nothing was there. */
@@ -36,7 +36,7 @@ export async function locate(root: string, key: string, settings: Settings): Pro
   for (const candidate of candidatesOf(key, settings)) {
     const path = root + (sep === '/' ? candidate : candidate.replaceAll('/', sep));
     const found = await look(path);
-    witnesses.push({ path, identity: found });
+    witnesses.push(witness(path, found));
     if (found === undefined) continue;
     // A FIFO would hold a thread of the pool until somebody writes to it, a device may never end: neither is opened.
     if (found.isFile()) return contain(root, path, settings.follow, witnesses);
@@ -45,6 +45,11 @@ export async function locate(root: string, key: string, settings: Settings): Pro
     why = 'not a regular file';
   }
   return missing(why);
+}
+
+/** What a look at a path saw. */
+export function witness(path: string, found: Identity | undefined): Witness {
+  return { path, identity: found && identityOf(found) };
 }
 
 function missing(why: string): Missing {

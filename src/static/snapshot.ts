@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import { readWhole, tagOf, tagOfFile, tagOfVersion } from './content.ts';
 import { openReal, versionOf } from './descriptor.ts';
-import { type Identity, isYoung, sameBytes } from './identity.ts';
+import { type Identity, identityOf, isYoung, sameBytes } from './identity.ts';
 import type { Settings } from './settings.ts';
 
 /** A version that was read while nobody changed it. */
@@ -40,7 +40,7 @@ async function readVersion(
   const size = Number(identity.size);
   const young = isYoung(identity, Date.now());
   const stat = settings.setHeaders === undefined ? undefined : await handle.stat();
-  const common = { identity, stat, young };
+  const common = { identity: identityOf(identity), stat, young };
   if (settings.etag !== 'content') {
     const tag = settings.etag === 'stat' ? tagOfVersion(identity, young) : undefined;
     const body = isSmall(size, settings) ? await readWhole(handle, size) : undefined;

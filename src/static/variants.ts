@@ -1,6 +1,6 @@
 import type { Precompressed } from '../../types/static.ts';
 import type { Identity } from './identity.ts';
-import { contain, type LocatedFile, look, type Witness } from './locate.ts';
+import { contain, type LocatedFile, look, type Witness, witness } from './locate.ts';
 import type { Settings } from './settings.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
@@ -25,7 +25,7 @@ export async function findCoded(
   for (const coding of settings.precompressed) {
     const path = source.path + EXTENSIONS[coding];
     const found = await look(path);
-    witnesses.push({ path, identity: found });
+    witnesses.push(witness(path, found));
     // Older than its source: made from another version, or planted.
     if (found === undefined || !found.isFile() || found.mtimeNs < identity.mtimeNs) continue;
     const located = await contain(root, path, settings.follow, []);
