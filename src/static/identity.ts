@@ -24,11 +24,11 @@ export type OpenIdentity = Identity & Pick<BigIntStats, 'nlink'>;
 
 /**
  * Whether two looks at one descriptor saw the same bytes. A new ctime together with a new link count is no write: the name
- * was taken away, as an atomic replacement does.
+ * was taken away, as an atomic replacement does. The kernel may count the link first and set the ctime a moment later.
  */
 export function sameBytes(then: OpenIdentity, now: OpenIdentity): boolean {
   if (then.size !== now.size || then.mtimeNs !== now.mtimeNs) return false;
-  return then.ctimeNs === now.ctimeNs || then.nlink !== now.nlink;
+  return then.ctimeNs === now.ctimeNs || then.nlink !== now.nlink || then.nlink === 0n;
 }
 
 const SECOND = 1_000_000_000n;

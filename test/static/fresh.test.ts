@@ -116,19 +116,24 @@ async function during(change: () => unknown, pause: number, work: () => Promise<
   }
 }
 
-/** Whole answers must be of one version, and match their tag; broken ones must be seen to be broken. */
-async function storm(port: number, requests: number, change: () => void, accept: (answer: Answer) => void) {
-  let whole = 0;
+/** Eight clients that ask again and again while `change` happens; every whole answer must be of one version and match its tag. */
+async function storm(port: number, requests: number, change: () => void) {
+  const counts = { whole: 0, cut: 0, refused: new Set<number>() };
   const read = async (): Promise<void> => {
     for (let i = 0; i < requests / 8; i++) {
       const answer = await get(port, '/a.bin').catch(() => undefined);
-      if (answer?.status !== 200) continue;
-      whole++;
-      accept(answer);
+      if (answer === undefined) counts.cut++;
+      else if (answer.status !== 200) counts.refused.add(answer.status);
+      else {
+        counts.whole++;
+        expectOneVersion(answer);
+      }
     }
   };
   await during(change, 4, () => Promise.all(Array.from({ length: 8 }, read)));
-  return whole;
+  // However slow the machine: a file that never holds still is worth another try, nothing worse.
+  expect([503]).toEqual(expect.arrayContaining([...counts.refused]));
+  return counts;
 }
 
 function expectOneVersion({ body, headers }: Answer): void {
@@ -167,17 +172,18 @@ describe.each([
   let version = 0;
   const content = (): Buffer => Buffer.alloc(size + (version % 3) * 1000, 65 + (version++ % 26));
 
-  it('an atomic replacement never cuts nor mixes an answer', async () => {
+  it('56 an atomic replacement never cuts nor mixes an answer', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
-    const whole = await storm(port, 80, () => replace(`${root}/a.bin`, content()), expectOneVersion);
-    expect(whole).toBe(80);
+    const { whole, cut } = await storm(port, 80, () => replace(`${root}/a.bin`, content()));
+    expect(cut).toBe(0);
+    expect(whole).toBeGreaterThan(0);
   });
 
   it('truncating and rewriting in place never yields a whole answer of two versions', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
-    await storm(port, 80, () => writeFileSync(`${root}/a.bin`, content()), expectOneVersion);
+    await storm(port, 80, () => writeFileSync(`${root}/a.bin`, content()));
     // Afterwards all is well.
     expectOneVersion(await get(port, '/a.bin'));
   });

@@ -3,7 +3,7 @@ import { parseHttpDate } from '../../src/http/date.ts';
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/entity-tags.ts';
 import { parseRanges } from '../../src/http/ranges.ts';
 import { createChunks } from '../../src/static/chunks.ts';
-import { isYoung } from '../../src/static/identity.ts';
+import { isYoung, sameBytes } from '../../src/static/identity.ts';
 import { parseTarget } from '../../src/static/target.ts';
 
 describe('entity tags', () => {
@@ -140,6 +140,22 @@ describe('young files', () => {
     // A file system that stamps whole seconds.
     expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 2500)).toBe(true);
     expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 3500)).toBe(false);
+  });
+});
+
+describe('an open file', () => {
+  const then = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n, nlink: 1n };
+
+  it.each([
+    ['nothing', {}, {}, true],
+    ['its size', {}, { size: 2n }, false],
+    ['its time', {}, { mtimeNs: 2n, ctimeNs: 2n }, false],
+    ['its time, set back', {}, { ctimeNs: 2n }, false],
+    ['its name, which was taken away', {}, { ctimeNs: 2n, nlink: 0n }, true],
+    ['its name, which had just been taken away', { nlink: 0n }, { ctimeNs: 2n, nlink: 0n }, true],
+    ['its bytes, after its name', { nlink: 0n }, { mtimeNs: 2n, ctimeNs: 2n, nlink: 0n }, false],
+  ])('that changed %s', (_what, before, after, same) => {
+    expect(sameBytes({ ...then, ...before }, { ...then, ...after })).toBe(same);
   });
 });
 
