@@ -1,4 +1,5 @@
 import type { GraphQLError } from 'graphql';
+import * as graphql from 'graphql';
 import type { Outcome } from '../graphql/contract.ts';
 import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
@@ -76,6 +77,11 @@ function bodyBehind(ex: Execution, root: Slot | undefined, isNull: boolean, erro
   return body;
 }
 
+/** What graphql 17 rejects with; 16 knows no signal. */
+const { AbortedGraphQLExecutionError: Aborted } = graphql as {
+  AbortedGraphQLExecutionError?: new (reason: unknown) => Error;
+};
+
 const NO_BUFFER = Buffer.alloc(0);
 const NO_VIEW = viewOf(NO_BUFFER);
 
@@ -93,13 +99,20 @@ function release(ex: Execution): void {
   ex.fail = undefined;
 }
 
-/** Ends an asynchronous execution without an answer. */
+/** Ends an asynchronous execution without an answer. A stretch that is running keeps its buffer until its end. */
 export function abandon(ex: Execution, reason: unknown): void {
+  if (ex.finished) return;
   const { fail } = ex;
   ex.finished = true;
   ex.abortResolvers?.(reason);
-  release(ex);
-  fail?.(reason);
+  if (!ex.busy) release(ex);
+  fail?.(Aborted === undefined ? reason : new Aborted(reason));
+}
+
+/** A stretch has ended: what was abandoned meanwhile gives its buffer back now. */
+export function endStretch(ex: Execution): void {
+  ex.busy = false;
+  if (ex.finished) release(ex);
 }
 
 /** Ends an asynchronous execution. */

@@ -1,5 +1,6 @@
 import type { Fault } from './errors.ts';
 import type { Execution } from './execution.ts';
+import { endStretch } from './outcome.ts';
 import type { FieldRun } from './plan.ts';
 import { OPENING } from './pool.ts';
 import { childDone, handle } from './settling.ts';
@@ -34,6 +35,10 @@ function advance(series: Series): boolean {
   const { ex, root, fields } = series;
   ex.busy = true;
   while (series.next < fields.length) {
+    if (ex.finished) {
+      endStretch(ex);
+      return false;
+    }
     (fields[series.next++] as FieldRun)(ex, ex.inputs.rootValue, undefined);
     if (ex.parts.length === 0) continue;
     const waits = hasPending(ex, 0);
@@ -50,7 +55,7 @@ function advance(series: Series): boolean {
   writeByte(ex, CLOSE);
   root.start = ex.segment;
   root.end = ex.pos;
-  ex.busy = false;
+  endStretch(ex);
   return true;
 }
 
@@ -62,18 +67,19 @@ function wait(series: Series, slot: Slot): void {
   root.open++;
   slot.parent = root;
   slot.proceed = () => resume(series);
-  series.ex.busy = false;
+  endStretch(series.ex);
 }
 
 function resume(series: Series): void {
   const { ex, root, fields } = series;
+  if (ex.finished) return;
   series.waited = true;
   ex.segment = ex.pos;
   try {
     if (advance(series)) childDone(root);
   } catch (fault) {
-    ex.busy = false;
     ex.parts = [];
+    endStretch(ex);
     root.state = FAILED;
     after(fields.length - series.next + 1, () => handle(root, fault as Fault));
   }

@@ -1,6 +1,7 @@
 import type { GraphQLResolveInfo } from 'graphql';
 import { type Fault, faultAt, record } from './errors.ts';
 import type { Execution } from './execution.ts';
+import { endStretch } from './outcome.ts';
 import type { Complete, Deferral, ResponsePath } from './plan.ts';
 import { adopt, DONE, FAILED, PENDING, type Slot } from './slots.ts';
 import {
@@ -60,14 +61,14 @@ function resumed(slot: Slot, resume: Complete, value: unknown, info: GraphQLReso
     later = resume(ex, value, slot.path as ResponsePath, info);
     if (later !== undefined) later(slot);
   } catch (caught) {
-    ex.busy = false;
     ex.parts = [];
     ex.pos = start;
+    endStretch(ex);
     failed(slot, caught);
     return;
   }
-  ex.busy = false;
-  if (later === undefined) arrive(ex, slot, start);
+  endStretch(ex);
+  if (later === undefined && !ex.finished) arrive(ex, slot, start);
 }
 
 function arrive(ex: Execution, slot: Slot, start: number): void {

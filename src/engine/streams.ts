@@ -2,6 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import { type Fault, faultAt } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { type ItemRun, itemRun } from './items.ts';
+import { endStretch } from './outcome.ts';
 import type { Deferral, Position, ResponsePath } from './plan.ts';
 import { childDone, childFailed, handle } from './settling.ts';
 import { attach, DONE, FAILED, Slot } from './slots.ts';
@@ -129,7 +130,7 @@ function stretch(ex: Execution, write: () => void): Slot[] {
     ex.pos = start;
     throw caught;
   } finally {
-    ex.busy = false;
+    endStretch(ex);
   }
   const parts = ex.parts;
   ex.parts = [];
