@@ -2,7 +2,6 @@
 // node --import tsx engine-fuzz.mjs [--minutes=10 | --cases=N] [--seed=N] [--graphql=17] [--profile=name]
 // node --import tsx engine-fuzz.mjs --case=<what a failure printed>
 // graphql 17 needs Node 22.15 or later. Ends with status 1 at the first difference, made as small as it gets.
-import * as modules from 'node:module';
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 
@@ -17,7 +16,7 @@ const { values } = parseArgs({
   },
 });
 
-if (values.graphql === '17') useSeventeen();
+if (values.graphql === '17') await import('../test/engine/seventeen.mjs');
 const { both, describeCase, difference, PROFILES } = await import('../test/engine/differential.ts');
 const { version } = await import('graphql');
 
@@ -52,7 +51,7 @@ for (let batch = 0; count < most && Date.now() < until; batch++) {
     const fuzzed = await smaller(result.counterexample[0]);
     console.log(`${describeCase(fuzzed)}\n\n${difference(await both(fuzzed)) ?? result.errorInstance}\n`);
     console.log(
-      `${count} cases, seed ${result.seed}: --graphql=${values.graphql} --case='${written(fuzzed)}'`,
+      `${count} cases, seed ${result.seed}: ${version.startsWith('17') ? '--graphql=17 ' : ''}--case='${written(fuzzed)}'`,
     );
     process.exit(1);
   }
@@ -82,11 +81,4 @@ function written({ bytes, seed, profile }) {
 function read(text) {
   const [profile, seed, ...bytes] = text.split('/');
   return { profile, seed: Number(seed), bytes: new Uint8Array(Buffer.from(bytes.join('/'), 'base64')) };
-}
-
-/** The sources import graphql; here that is the development dependency graphql17. */
-function useSeventeen() {
-  modules.registerHooks({
-    resolve: (specifier, context, next) => next(specifier === 'graphql' ? 'graphql17' : specifier, context),
-  });
 }

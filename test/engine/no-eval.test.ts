@@ -1,12 +1,6 @@
-import { execFile } from 'node:child_process';
-import { join, resolve } from 'node:path';
-import { promisify } from 'node:util';
+import { runAlone } from './child.ts';
 
-it('works where no code may be made from strings', async () => {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    ['--disallow-code-generation-from-strings', '--import', 'tsx', join(__dirname, 'no-eval.ts')],
-    { cwd: resolve(__dirname, '../..') },
-  );
-  expect(JSON.parse(stdout)).toEqual({ blocked: true, body: '{"data":{"text":"got 3"}}' });
+it('works where no code may be made from strings', () => {
+  const written = runAlone('test/engine/no-eval.ts', ['--disallow-code-generation-from-strings']);
+  expect(JSON.parse(written)).toEqual({ blocked: true, body: '{"data":{"text":"got 3"}}' });
 });
