@@ -39,7 +39,8 @@
  * fixed load, in rounds that interleave the contestants. Medians are quoted. The load generator has its own core.
  *
  * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
- * BENCH_NODE=/path/to/node measures the servers under another Node. In a worktree without peers: npm install here.
+ * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.
+ * In a worktree without peers: npm install here.
  */
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

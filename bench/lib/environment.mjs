@@ -22,6 +22,7 @@ export function environment(topic) {
 }
 
 function versionOf(name) {
+  if (name === 'graphql' && process.env.BENCH_GRAPHQL === '17') return versionOf('graphql17');
   const file = new URL(`../node_modules/${name}/package.json`, import.meta.url);
   return JSON.parse(readFileSync(file, 'utf8')).version;
 }

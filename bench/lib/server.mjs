@@ -2,8 +2,15 @@
 import { createServer } from 'node:http';
 import { answerMessages } from './answer.mjs';
 
-const { BENCH_TOPIC, BENCH_CONTESTANT } = process.env;
+const { BENCH_TOPIC, BENCH_CONTESTANT, BENCH_GRAPHQL } = process.env;
 let running;
+
+if (BENCH_GRAPHQL === '17') {
+  const { registerHooks } = await import('node:module');
+  registerHooks({
+    resolve: (specifier, context, next) => next(specifier === 'graphql' ? 'graphql17' : specifier, context),
+  });
+}
 
 answerMessages(async ({ ask }) => {
   if (ask === 'start') {
