@@ -128,7 +128,6 @@ export class Connection {
   closed(code: number, reason: string): void {
     this.#closing = true;
     this.outlet.discard();
-    this.outlet.wake();
     this.#stopAll();
     this.letGo();
     this.leave?.(code, reason).catch((error) => refusals.subscriptions('close failed: %O', error));

@@ -18,13 +18,15 @@ export const modern: Dialect = {
       case 'complete':
         return connection.operations.cancel(JSON.stringify(message.id));
       default:
-        // Empty text is what the engine answers with 4400; the server's own types would make it throw (4500).
-        return connection.forward('');
+        return breach(connection);
     }
   },
   send: (connection, message) => connection.write(message),
   close: (connection, code, reason) => connection.shut(code, reason),
 };
+
+/** The engine answers empty text with 4400; the server's own types would make it throw (4500). */
+const breach = (connection: Connection): void => connection.forward('');
 
 function checked(value: unknown): Message | undefined {
   try {
@@ -36,7 +38,7 @@ function checked(value: unknown): Message | undefined {
 
 function subscribe(connection: Connection, id: string, payload: SubscribePayload): void {
   if (id.length > connection.hub.settings.maxIdLength) {
-    connection.forward('');
+    breach(connection);
     return;
   }
   const key = JSON.stringify(id);

@@ -60,14 +60,15 @@ export class Outlet implements Sender {
     this.#frames?.shrink(limit);
   }
 
+  /** Drops everything: nothing more will leave, and nobody waits for it. */
   discard(): void {
     this.#frames = undefined;
+    this.#wake();
   }
 
   flush(): void {
     this.#hasty = false;
-    while (this.#frames !== undefined && !this.#held) {
-      if (this.#mustWait()) return;
+    while (this.#frames !== undefined && !this.#isHeld()) {
       const frames = this.#frames.bytes > PIECE ? this.#frames.take(PIECE) : this.#frames;
       if (frames === this.#frames || this.#frames.bodies.length === 0) this.#frames = undefined;
       this.#send(frames);
@@ -77,40 +78,40 @@ export class Outlet implements Sender {
   /** Hands over everything, whatever the reader does: the socket is about to close. */
   finish(): void {
     if (this.#frames !== undefined) this.#send(this.#frames);
-    this.#frames = undefined;
-    this.wake();
+    this.discard();
   }
 
   /** For who can wait: resolves when the reader has taken something, or never will; undefined when it keeps up. */
   room(): Promise<void> | undefined {
     if (this.#frames !== undefined && this.#frames.bytes > PIECE) this.flush();
-    if (!this.#held && !this.#mustWait()) return undefined;
+    if (!this.#isHeld()) return undefined;
     return new Promise((resolve) => {
       this.#waiters ??= [];
       this.#waiters.push(resolve);
     });
   }
 
-  wake(): void {
+  #wake(): void {
     const waiters = this.#waiters;
     this.#waiters = undefined;
     for (const resume of waiters ?? []) resume();
   }
 
-  #mustWait(): boolean {
+  /** Whether everything waits for the reader: from a full socket until it has drained. */
+  #isHeld(): boolean {
     // What the kernel took at once is gone, although 'drain' has yet to say so.
-    if (this.#raw === undefined || !this.#raw.writableNeedDrain || this.#raw.writableLength === 0)
-      return false;
-    this.#held = true;
-    this.#raw.once('drain', () => this.#release());
-    return true;
+    if (!this.#held && this.#raw?.writableNeedDrain === true && this.#raw.writableLength > 0) {
+      this.#held = true;
+      this.#raw.once('drain', () => this.#release());
+    }
+    return this.#held;
   }
 
   #release(): void {
     this.#held = false;
     this.#taken++;
     this.flush();
-    this.wake();
+    this.#wake();
   }
 
   #send(frames: Frames): void {
