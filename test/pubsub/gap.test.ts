@@ -1,7 +1,7 @@
 import { GraphQLInt, GraphQLObjectType, GraphQLSchema } from 'graphql';
 import { attachSubscriptions } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
-import { connect, LEGACY, listen, MODERN } from '../subscriptions/client.ts';
+import { LEGACY, listen, MODERN, ready } from '../subscriptions/client.ts';
 
 type Source = () => AsyncIterable<number>;
 
@@ -31,9 +31,7 @@ const failing = (error: Error): Source =>
   };
 
 async function subscribed(url: string, protocol: string) {
-  const client = await connect(url, protocol);
-  client.send({ type: 'connection_init' });
-  await client.until(({ type }) => type === 'connection_ack');
+  const client = await ready(url, protocol);
   const type = protocol === MODERN ? 'subscribe' : 'start';
   client.send({ id: 'a', type, payload: { query: 'subscription { tick }' } });
   return client;

@@ -24,47 +24,29 @@ afterAll(async () => {
   server.close();
 });
 
-describe('the graphql-ws client', () => {
-  it('runs queries, mutations and subscriptions', async () => {
-    const client = createClient({
-      url,
-      webSocketImpl: WebSocket,
-      lazy: false,
-      connectionParams: { token: 't' },
-    });
-    const results = async (query: string, variables?: Record<string, unknown>): Promise<unknown[]> => {
+type Variables = Record<string, unknown>;
+/** Runs one operation to its end. */
+type Run = (query: string, variables?: Variables) => Promise<unknown[]>;
+
+const connectionParams = { token: 't' };
+
+function modernClient(): { run: Run; close: () => void | Promise<void> } {
+  const client = createClient({ url, webSocketImpl: WebSocket, lazy: false, connectionParams });
+  return {
+    async run(query, variables) {
       const seen: unknown[] = [];
       for await (const result of client.iterate({ query, ...(variables && { variables }) }))
         seen.push(result);
       return seen;
-    };
-    expect(await results('{ hello }')).toEqual([{ data: { hello: 'Hello world' } }]);
-    expect(await results('mutation($v: String!) { set(value: $v) }', { v: 'ü€' })).toEqual([
-      { data: { set: 'ü€' } },
-    ]);
-    expect(await results('subscription { count(to: 3) }')).toEqual([
-      { data: { count: 1 } },
-      { data: { count: 2 } },
-      { data: { count: 3 } },
-    ]);
-    const [context] = (await results('{ context }')) as { data: { context: string } }[];
-    expect(JSON.parse(context?.data.context ?? '')).toEqual({
-      app: true,
-      connection_params: { token: 't' },
-      connectionParams: { token: 't' },
-    });
-    await client.dispose();
-  });
-});
+    },
+    close: () => client.dispose(),
+  };
+}
 
-describe('the subscriptions-transport-ws client', () => {
-  it('runs queries, mutations and subscriptions', async () => {
-    const client = new SubscriptionClient(
-      url,
-      { reconnect: false, connectionParams: { token: 't' } },
-      WebSocket,
-    );
-    const results = (query: string, variables?: Record<string, unknown>): Promise<unknown[]> =>
+function legacyClient(): { run: Run; close: () => void } {
+  const client = new SubscriptionClient(url, { reconnect: false, connectionParams }, WebSocket);
+  return {
+    run: (query, variables) =>
       new Promise((resolve, reject) => {
         const seen: unknown[] = [];
         client.request({ query, ...(variables && { variables }) }).subscribe({
@@ -72,22 +54,40 @@ describe('the subscriptions-transport-ws client', () => {
           error: reject,
           complete: () => resolve(seen),
         });
-      });
-    expect(await results('{ hello }')).toEqual([{ data: { hello: 'Hello world' } }]);
-    expect(await results('mutation($v: String!) { set(value: $v) }', { v: 'ü€' })).toEqual([
-      { data: { set: 'ü€' } },
-    ]);
-    expect(await results('subscription { count(to: 3) }')).toEqual([
-      { data: { count: 1 } },
-      { data: { count: 2 } },
-      { data: { count: 3 } },
-    ]);
-    await expect(results('{ nothing }')).rejects.toMatchObject({
-      message: expect.stringContaining('nothing'),
-    });
-    client.close();
-  });
+      }),
+    close: () => client.close(),
+  };
+}
 
+it.each([
+  ['graphql-ws', modernClient],
+  ['subscriptions-transport-ws', legacyClient],
+])('the client of %s runs queries, mutations and subscriptions', async (_, open) => {
+  const { run, close } = open();
+  expect(await run('{ hello }')).toEqual([{ data: { hello: 'Hello world' } }]);
+  expect(await run('mutation($v: String!) { set(value: $v) }', { v: 'ü€' })).toEqual([
+    { data: { set: 'ü€' } },
+  ]);
+  expect(await run('subscription { count(to: 3) }')).toEqual([
+    { data: { count: 1 } },
+    { data: { count: 2 } },
+    { data: { count: 3 } },
+  ]);
+  const [context] = (await run('{ context }')) as { data: { context: string } }[];
+  expect(JSON.parse(context?.data.context ?? '')).toEqual({
+    app: true,
+    connection_params: connectionParams,
+    connectionParams,
+  });
+  await expect(run('{ nothing }')).rejects.toMatchObject(
+    open === modernClient
+      ? [{ message: expect.stringContaining('nothing') }]
+      : { message: expect.stringContaining('nothing') },
+  );
+  await close();
+});
+
+describe('the subscriptions-transport-ws client', () => {
   it('returns the source when it unsubscribes', async () => {
     const client = new SubscriptionClient(url, { reconnect: false }, WebSocket);
     const first = await new Promise<unknown>((resolve) => {

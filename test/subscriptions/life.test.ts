@@ -226,7 +226,7 @@ describe('close', () => {
     const clients = await Promise.all(Array.from({ length: 6 }, () => ready(url)));
     for (const client of clients) client.send(events);
     await until(() => live.open === 6);
-    const closing = subscriptions.close({ drain: 300 });
+    const closing = subscriptions.close({ drain: 2000 });
     expect((await handshake(port, '/graphql')).status).toBe(503);
     await clients[0]?.closed;
     const left = live.open;
