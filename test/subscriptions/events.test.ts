@@ -1,0 +1,146 @@
+import { type ExecutionResult, GraphQLError, parse, subscribe } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { schemaOf } from '../engine/cases/case.ts';
+import { LEGACY, listen, MODERN, ready } from './client.ts';
+
+const SDL = /* GraphQL */ `
+  type Event { n: Int must: Int! late: String told: String masked: String list: [Event!] by: String }
+  type Query { none: Int }
+  type Subscription { event(from: Int!): Event mustEvent(from: Int!): Event! }
+`;
+
+const told = (text: string): GraphQLError => new GraphQLError(text, { extensions: { code: 'TOLD' } });
+
+/** Who called: a file of ours or of graphql-js. */
+function caller(): string {
+  return /[\\/]src[\\/]engine[\\/]/.test(new Error().stack ?? '') ? 'compiled' : 'graphql-js';
+}
+
+const whole = { n: 1, must: 1, late: async () => 'late', list: [{ must: 2 }, Promise.resolve({ must: 3 })] };
+const EVENTS: readonly unknown[] = [
+  whole,
+  { n: 'no number', must: 1, late: () => Promise.reject(told('rejected')), told: told('returned') },
+  { n: 1, must: null },
+  { n: 2, must: 1, list: [{ must: 1 }, { must: async () => null }] },
+  null,
+  Promise.resolve({ ...whole, list: null }),
+];
+
+async function* events(_source: unknown, { from }: { from: number }): AsyncGenerator<unknown> {
+  for (const event of EVENTS.slice(from)) yield { event, mustEvent: event };
+}
+
+const schema = schemaOf(SDL, {
+  'Event.by': caller,
+  'Event.masked': () => {
+    throw new TypeError('a secret');
+  },
+});
+for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) field.subscribe = events;
+
+/** What clients read of a plain error. */
+const MASK = 'Internal server error';
+const FIELDS = '{ n must late told list { must late } }';
+const servers: { close(): unknown }[] = [];
+afterAll(() => Promise.all(servers.map((server) => server.close())));
+
+/** The payloads of one subscription, and what ends it. */
+async function payloads(
+  engine: 'compiled' | 'graphql-js',
+  query: string,
+  protocol = MODERN,
+): Promise<Record<string, unknown>[]> {
+  const { server, url } = await listen();
+  const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { engine, graphiql: false }));
+  servers.push(server, subscriptions);
+  const client = await ready(url, protocol);
+  const payload = { query, variables: { from: 0 } };
+  client.send({ id: '1', type: protocol === MODERN ? 'subscribe' : 'start', payload });
+  const messages = await client.until(({ type }) => type === 'complete' || type === 'error');
+  await client.close();
+  return messages
+    .filter(({ type }) => type === 'next' || type === 'data')
+    .map(({ payload }) => payload) as never;
+}
+
+/** What graphql-js's own subscription yields, plain errors masked: their messages are not for clients. */
+async function reference(query: string): Promise<unknown[]> {
+  const results: unknown[] = [];
+  const stream = await subscribe({ schema, document: parse(query), variableValues: { from: 0 } });
+  const shown = (error: GraphQLError): object =>
+    isMasked(error) ? { ...error.toJSON(), message: MASK } : error.toJSON();
+  for await (const result of stream as AsyncIterable<ExecutionResult>) {
+    const errors = result.errors === undefined ? {} : { errors: result.errors.map(shown) };
+    results.push(JSON.parse(JSON.stringify({ ...result, ...errors })));
+  }
+  return results;
+}
+
+function isMasked({ originalError }: GraphQLError): boolean {
+  return originalError instanceof Error && !(originalError instanceof GraphQLError);
+}
+
+describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) => {
+  it('are executed by it', async () => {
+    const [first] = await payloads(engine, 'subscription ($from: Int!) { event(from: $from) { by } }');
+    expect(first).toEqual({ data: { event: { by: engine } } });
+  });
+
+  it.each([
+    ['event', MODERN],
+    ['mustEvent', MODERN],
+    ['event', LEGACY],
+  ])('are what graphql-js makes of them: %s over %s', async (field, protocol) => {
+    const query = `subscription ($from: Int!) { ${field}(from: $from) ${FIELDS} }`;
+    const expected = await reference(query);
+    expect(expected).toHaveLength(EVENTS.length);
+    expect(await payloads(engine, query, protocol)).toEqual(expected);
+  });
+
+  it('are null up to the field that may be, each with its errors', async () => {
+    const heard = await payloads(engine, `subscription ($from: Int!) { event(from: $from) ${FIELDS} }`);
+    const locations = (column: number) => [{ line: 1, column }];
+    expect(heard.slice(1, 4)).toEqual([
+      {
+        data: { event: { n: null, must: 1, late: null, told: null, list: null } },
+        errors: [
+          {
+            message: 'Int cannot represent non-integer value: "no number"',
+            path: ['event', 'n'],
+            locations: locations(51),
+          },
+          {
+            message: 'returned',
+            path: ['event', 'told'],
+            locations: locations(63),
+            extensions: { code: 'TOLD' },
+          },
+          {
+            message: 'rejected',
+            path: ['event', 'late'],
+            locations: locations(58),
+            extensions: { code: 'TOLD' },
+          },
+        ],
+      },
+      {
+        data: { event: null },
+        errors: [{ message: MASK, path: ['event', 'must'], locations: locations(53) }],
+      },
+      {
+        data: { event: { n: 2, must: 1, late: null, told: null, list: null } },
+        errors: [{ message: MASK, path: ['event', 'list', 1, 'must'], locations: locations(75) }],
+      },
+    ]);
+  });
+
+  it('do not tell what went wrong inside', async () => {
+    const [first] = await payloads(engine, 'subscription ($from: Int!) { event(from: $from) { n masked } }');
+    expect(JSON.stringify(first)).not.toContain('secret');
+    expect(first).toMatchObject({
+      data: { event: { n: 1, masked: null } },
+      errors: [{ path: ['event', 'masked'] }],
+    });
+  });
+});
