@@ -1,4 +1,6 @@
-import { printSchema } from 'graphql';
+import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
+import type { EngineSettings } from '../../src/graphql/contract.ts';
+import { createErrorFormatter, MASKED } from '../../src/graphql/errors.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
 import { type RandomQuery, randomQuery } from './query.ts';
@@ -48,6 +50,16 @@ export async function both(fuzzed: FuzzCase): Promise<{ reference: Execution; ou
   return { reference, ours };
 }
 
+/** Half of the cases are masked as they are for clients, and some have resolvers of their own for all fields and types. */
+function optionsOf(seed: number): EngineSettings {
+  const masking = { maskedMessage: MASKED, formatErrors: createErrorFormatter({ formatError: undefined }) };
+  const resolving = {
+    fieldResolver: (...all: Parameters<typeof defaultFieldResolver>) => defaultFieldResolver(...all),
+    typeResolver: (...all: Parameters<typeof defaultTypeResolver>) => defaultTypeResolver(...all),
+  };
+  return settingsOf({ ...(seed % 2 === 1 ? masking : {}), ...(seed % 7 === 0 ? resolving : {}) });
+}
+
 async function execute(
   engine: (typeof engines)['compiled'],
   { world, query }: Setting,
@@ -64,7 +76,7 @@ async function execute(
   const unhandled: unknown[] = [];
   const notice = (reason: unknown): void => void unhandled.push(reason);
   process.on('unhandledRejection', notice);
-  const run = prepare(engine, world.schema, query.text, settingsOf());
+  const run = prepare(engine, world.schema, query.text, optionsOf(seed));
   const rootValue = source(behaviour, query.root, '');
   const text = await outcomeOf(() => run({ rootValue, variableValues: query.variables }));
   const calls = [...behaviour.calls];
