@@ -70,8 +70,7 @@ function start(connection: Connection, message: Record<string, unknown>, size: n
   }
   const { id, payload } = message;
   const key = keyOf(id);
-  if (key === undefined) return;
-  if (key.length > connection.hub.settings.maxIdLength + 2) return;
+  if (key === undefined || String(id).length > connection.hub.settings.maxIdLength) return;
   if (!isSubscribePayload(payload)) {
     connection.refuse(key, 'The payload of "start" is malformed');
     return;

@@ -168,7 +168,7 @@ describe('operations over graphql-ws', () => {
     return client.until(({ type }) => type === 'complete' || type === 'error');
   };
 
-  it.each([['1'], [1], [-2.5], ['__proto__'], ['toString']])(
+  it.each([['1'], [1], [-2.5], ['__proto__'], ['toString'], ['"'.repeat(256)]])(
     'answers a query under the id %j',
     async (id) => {
       const { url } = await serve(quiet);
