@@ -1,3 +1,4 @@
+import type { Entry } from './entry.ts';
 import type { Exchange } from './exchange.ts';
 import type { Found } from './load.ts';
 import { type Eyes, examine, recognise } from './look.ts';
@@ -41,16 +42,18 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
     const batch = asked;
     asked = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (asked.length > 0) schedule();
+    // First all the looks, then all the answers: the code of each is warm.
+    const recognised: [Exchange[], Entry][] = [];
     for (const slot of batch) {
       const entry = recognise(eyes, slot);
       if (entry === undefined) deferred.push(slot);
       else {
-        const served = begin(slot);
         slot.state = 'idle';
-        concludeAll(served, undefined, entry);
+        recognised.push([begin(slot), entry]);
       }
     }
     lookAtDeferred();
+    for (const [served, entry] of recognised) concludeAll(served, undefined, entry);
   }
 
   function lookAtDeferred(): void {
