@@ -46,6 +46,9 @@ export function seen(outcome: Outcome): string {
     Object.keys(error),
     String(error),
     Object.prototype.toString.call(error),
+    Object.getOwnPropertyNames(error).sort(),
+    (error as { cause?: unknown }).cause === error.originalError,
+    error.originalError instanceof Error && error.stack === error.originalError.stack,
   ]);
   return `${outcome.kind} ${outcome.body.toString()}\n${JSON.stringify(errors)}`;
 }

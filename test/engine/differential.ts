@@ -23,10 +23,15 @@ export interface FuzzCase {
   readonly profile: string;
 }
 
-/** An execution as it can be seen from outside: the answer, and what resolvers were asked. */
-export interface Execution {
+/** A request as it can be seen from outside: the answer, and what resolvers were asked. */
+interface Answer {
   readonly text: string;
   readonly calls: readonly string[];
+}
+
+/** The same operation several times, at last twice at the same time. */
+export interface Executions {
+  readonly answers: readonly Answer[];
   /** Rejections that nobody handled; graphql-js leaves some. */
   readonly unhandled: readonly unknown[];
 }
@@ -43,7 +48,7 @@ function settingOf({ bytes }: FuzzCase): Setting {
 }
 
 /** Executes one case under graphql-js and under the compiled engine, each with resolvers of its own. */
-export async function both(fuzzed: FuzzCase): Promise<{ reference: Execution; ours: Execution }> {
+export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; ours: Executions }> {
   const setting = settingOf(fuzzed);
   const reference = await execute(engines.graphqlJs, setting, fuzzed);
   const ours = await execute(engines.compiled, setting, fuzzed);
@@ -64,27 +69,39 @@ async function execute(
   engine: (typeof engines)['compiled'],
   { world, query }: Setting,
   { seed, profile }: FuzzCase,
-): Promise<Execution> {
-  const behaviour: Behaviour = {
-    schema: world.schema,
-    seed,
-    profile: PROFILES[profile] as Profile,
-    calls: [],
-    open: 0,
-  };
-  world.use(behaviour);
+): Promise<Executions> {
   const unhandled: unknown[] = [];
   const notice = (reason: unknown): void => void unhandled.push(reason);
   process.on('unhandledRejection', notice);
   const run = prepare(engine, world.schema, query.text, optionsOf(seed));
-  const rootValue = source(behaviour, query.root, '');
-  const text = await outcomeOf(() => run({ rootValue, variableValues: query.variables }));
-  const calls = [...behaviour.calls];
-  // Orphans finish before the next engine begins.
+  const answers: Answer[] = [];
+  for (const [index, variableValues] of query.variables.entries()) {
+    const behaviour: Behaviour = {
+      schema: world.schema,
+      seed: seed + index,
+      profile: PROFILES[profile] as Profile,
+      calls: [],
+      open: 0,
+    };
+    world.use(behaviour);
+    const answer = (values: Record<string, unknown>): Promise<string> =>
+      outcomeOf(() => run({ rootValue: source(behaviour, query.root, ''), variableValues: values }));
+    const text = await answer(variableValues);
+    answers.push({ text, calls: [...behaviour.calls] });
+    await quiet(behaviour);
+    if (index === 0) continue;
+    const both = await Promise.all([answer(variableValues), answer(query.variables[0] ?? {})]);
+    answers.push(...both.map((overlapping) => ({ text: overlapping, calls: [] })));
+    await quiet(behaviour);
+  }
+  process.off('unhandledRejection', notice);
+  return { answers, unhandled };
+}
+
+/** Waits for orphans, so that they do not meddle with what comes next. */
+async function quiet(behaviour: Behaviour): Promise<void> {
   do await new Promise(setImmediate);
   while (behaviour.open > 0);
-  process.off('unhandledRejection', notice);
-  return { text, calls, unhandled };
 }
 
 /** Why a case is no equal answer; undefined when it is one. */
@@ -92,17 +109,25 @@ export function difference({
   reference,
   ours,
 }: {
-  reference: Execution;
-  ours: Execution;
+  reference: Executions;
+  ours: Executions;
 }): string | undefined {
   // What graphql-js executes for us leaves as many as graphql-js.
   if (ours.unhandled.length > reference.unhandled.length)
     return `unhandled: ${ours.unhandled.map(String).join()}`;
-  if (ours.text !== reference.text) return `graphql-js: ${reference.text}\nours:       ${ours.text}`;
+  for (const [index, theirs] of reference.answers.entries()) {
+    const found = differs(theirs, ours.answers[index] as Answer);
+    if (found !== undefined) return `answer ${index + 1}\n${found}`;
+  }
+  return undefined;
+}
+
+function differs(theirs: Answer, ours: Answer): string | undefined {
+  if (ours.text !== theirs.text) return `graphql-js: ${theirs.text}\nours:       ${ours.text}`;
   // With errors either engine may leave off work for nobody at its own time.
-  if (!reference.text.startsWith('data')) return undefined;
-  if (ours.calls.join('\n') === reference.calls.join('\n')) return undefined;
-  return `graphql-js calls:\n${reference.calls.join('\n')}\nours:\n${ours.calls.join('\n')}`;
+  if (!theirs.text.startsWith('data')) return undefined;
+  if (ours.calls.join('\n') === theirs.calls.join('\n')) return undefined;
+  return `graphql-js calls:\n${theirs.calls.join('\n')}\nours:\n${ours.calls.join('\n')}`;
 }
 
 /** A case in words. */

@@ -11,7 +11,8 @@ import type { Tape } from './tape.ts';
 /** A random operation for a schema of world.ts, and variables for it. */
 export interface RandomQuery {
   readonly text: string;
-  readonly variables: Record<string, unknown>;
+  /** For several requests. */
+  readonly variables: readonly Record<string, unknown>[];
   readonly root: string;
 }
 
@@ -28,7 +29,7 @@ export function randomQuery(tape: Tape, schema: GraphQLSchema): RandomQuery {
     depthLimit: tape.pick([5, 5, 5, 3, 12]),
   });
   const text = `${mutation ? 'mutation' : 'query'} Q${HEAD} ${selection}\n${fragments.join('\n')}`;
-  return { text, root, variables: randomVariables(tape) };
+  return { text, root, variables: [randomVariables(tape), randomVariables(tape)] };
 }
 
 interface Place {
