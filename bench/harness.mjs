@@ -40,7 +40,7 @@
  *
  * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
  * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.
- * In a worktree without peers: npm install here.
+ * BENCH_RESULT=name writes results/name.json. In a worktree without peers: npm install here.
  */
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -82,7 +82,8 @@ export async function runTopic(url, topic) {
     console.log(tables({ loads: result.loads.slice(-1) }));
   }
   mkdirSync(here('results'), { recursive: true });
-  writeFileSync(here(`results/${topic.name}.json`), `${JSON.stringify(result, null, 2)}\n`);
+  const name = process.env.BENCH_RESULT ?? topic.name;
+  writeFileSync(here(`results/${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
 }
 
 function commandLine() {

@@ -85,8 +85,9 @@ export const topic = {
   title: 'createServer',
   about:
     'One Express app behind `app.listen` and behind `createServer`, beside the same handlers on bare node:http and in ' +
-    'Fastify. Files are served by `espalier/static`, in Fastify by `@fastify/static`. The last two tables are what ' +
-    "Express's and Fastify's own JSON helpers do.",
+    'Fastify. Files are served by `espalier/static`, in Fastify by `@fastify/static`. All send the same bytes, but for ' +
+    "Express's `X-Powered-By`, which is left on because that is its default. The last two tables are what Express's and " +
+    "Fastify's own JSON helpers do (Express's also computes an ETag).",
   packages: ['express', 'express4', 'fastify', '@fastify/static'],
   ratios: ['bare node:http', 'fastify'],
   contestants: {

@@ -1,3 +1,4 @@
+import { median } from './median.mjs';
 import { startProcess } from './process.mjs';
 
 /** One load over its contestants, in interleaved rounds. */
@@ -59,10 +60,4 @@ function summary(rounds) {
     cpuMin: Math.min(...rounds.map((round) => round.cpu)),
     rounds: rounds.map((round) => round.cpu),
   };
-}
-
-function median(values) {
-  const sorted = values.toSorted((a, b) => a - b);
-  const middle = sorted.length >> 1;
-  return sorted.length % 2 === 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
 }

