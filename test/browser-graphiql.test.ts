@@ -99,6 +99,22 @@ eachExpress((express) => {
     expect(problems).toEqual([]);
   });
 
+  it('puts the answer below the editor on a phone, and a side panel in place of both', async () => {
+    const phone = { viewport: { width: 390, height: 844 }, isMobile: true };
+    const { page, query, response, run, problems } = await open(`/graphql?${link('{ hello }')}`, phone);
+    await run.click();
+    await response.getByText('"Hello world"').waitFor();
+    const [editor, answer] = [await query.boundingBox(), await response.boundingBox()];
+    expect(answer?.y).toBeGreaterThan((editor?.y ?? 0) + (editor?.height ?? 0) - 1);
+    expect(answer?.width).toBeGreaterThan(250);
+    await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
+    await response.waitFor({ state: 'hidden' });
+    expect((await page.locator('.graphiql-plugin').boundingBox())?.width).toBeGreaterThan(300);
+    await page.getByRole('button', { name: 'Hide Documentation Explorer' }).click();
+    await response.waitFor();
+    expect(problems).toEqual([]);
+  });
+
   it('streams subscriptions, over one connection for each set of headers', async () => {
     const { response, run, write, writeHeaders, problems } = await open();
     await write('subscription { count }');
