@@ -48,7 +48,9 @@ export function createBodyReader(
         if (error !== undefined) reject(error);
         else resolve(chunks === undefined ? (only ?? EMPTY) : Buffer.concat(chunks, size));
       };
-      const onData = (chunk: Buffer): void => {
+      const onData = (given: Buffer | string): void => {
+        // Text, where somebody has called `setEncoding` before.
+        const chunk = typeof given === 'string' ? Buffer.from(given, req.readableEncoding ?? 'utf8') : given;
         size += chunk.length;
         if (size > limits.bodyBytes) settle(tooLarge(limits));
         else if (only === undefined) only = chunk;

@@ -1,0 +1,215 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { holdContinue } from '../../src/http/expect.ts';
+import { post, type Running, run, type Wire, wire } from './server.ts';
+
+const schema = buildSchema('type Query { hello(name: String): String }');
+const rootValue = { hello: ({ name }: { name?: string }) => `Hello ${name ?? 'world'}` };
+const HELLO = '{"query":"{ hello }"}';
+const errors: unknown[] = [];
+const handler = graphqlHTTP(schema, { rootValue });
+const answer = (req: IncomingMessage, res: ServerResponse): void =>
+  handler(req as never, res, (error) => errors.push(error));
+
+let open: (() => unknown)[] = [];
+const serve = async (listener: RequestListener): Promise<Running & { client: Wire }> => {
+  const running = await run(listener);
+  const client = wire(running.port);
+  open.push(() => client.socket.destroy(), running.close);
+  return { ...running, client };
+};
+afterEach(async () => {
+  await Promise.all(open.map((close) => close()));
+  open = [];
+  expect(errors).toEqual([]);
+});
+
+const closing = (req: IncomingMessage): Promise<void> => new Promise((resolve) => req.once('close', resolve));
+
+/** The ways in which a body comes: with its head, behind it, in pieces, and in chunks. */
+const ways: [string, (client: Wire) => Promise<void>][] = [
+  ['with its head', async (client) => client.write(post(HELLO))],
+  [
+    'behind its head',
+    async (client) => {
+      const message = post(HELLO);
+      client.write(message.subarray(0, -HELLO.length));
+      await new Promise((resolve) => setImmediate(resolve));
+      client.write(HELLO);
+    },
+  ],
+  [
+    'in pieces',
+    async (client) => {
+      for (const byte of post(HELLO)) {
+        client.write(Buffer.from([byte]));
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    },
+  ],
+  [
+    'in chunks',
+    async (client) => {
+      const head = post('', { 'transfer-encoding': 'chunked' }).toString();
+      const half = HELLO.length >> 1;
+      const chunk = (text: string): string => `${text.length.toString(16)}\r\n${text}\r\n`;
+      client.write(head.replace('content-length: 0\r\n', ''));
+      client.write(`${chunk(HELLO.slice(0, half))}${chunk(HELLO.slice(half))}0\r\n\r\n`);
+    },
+  ],
+];
+
+describe.each(ways)('a body that comes %s', (_way, send) => {
+  it('is read once and whole', async () => {
+    const { client } = await serve(answer);
+    for (let round = 0; round < 3; round += 1) {
+      client.forget();
+      await send(client);
+      await client.until(/HTTP\/1.1 200[\s\S]*Hello world"\}\}$/);
+    }
+  });
+
+  it('is told to its end to those who listened for that before us', async () => {
+    const heard: string[] = [];
+    const { client } = await serve((req, res) => {
+      for (const event of ['end', 'close']) req.once(event, () => heard.push(event));
+      answer(req, res);
+    });
+    await send(client);
+    await client.until(/Hello world/);
+    client.forget();
+    // The next answer on the connection comes behind the end of the request before.
+    await send(client);
+    await client.until(/Hello world/);
+    expect(heard.slice(0, 2)).toEqual(['end', 'close']);
+  });
+
+  it('also reaches those who listened for its data before us', async () => {
+    let bytes = '';
+    const { client } = await serve((req, res) => {
+      req.on('data', (chunk) => {
+        bytes += String(chunk);
+      });
+      answer(req, res);
+    });
+    await send(client);
+    await client.until(/Hello world/);
+    expect(bytes).toBe(HELLO);
+  });
+
+  it('may come to us as text, by setEncoding', async () => {
+    const { client } = await serve((req, res) => {
+      req.setEncoding('utf8');
+      answer(req, res);
+    });
+    await send(client);
+    await client.until(/Hello world/);
+  });
+
+  it('may have come before we are asked', async () => {
+    const { client } = await serve((req, res) => {
+      req.once('readable', () => setImmediate(() => answer(req, res)));
+    });
+    await send(client);
+    await client.until(/Hello world/);
+  });
+
+  it('is a 400 when another has read it and kept nothing', async () => {
+    const { client } = await serve((req, res) => {
+      req.resume().once('end', () => answer(req, res));
+    });
+    await send(client);
+    await client.until(/HTTP\/1.1 400[\s\S]*BODY_CONSUMED/);
+  });
+
+  it('is nobody’s when the request is destroyed before we are asked', async () => {
+    const { client, server } = await serve((req, res) => {
+      req.destroy();
+      answer(req, res);
+    });
+    const asked = once(server, 'request');
+    const closed = client.closed();
+    await send(client);
+    await asked;
+    expect(await closed).toBe('');
+  });
+});
+
+describe('a Content-Length that lies', () => {
+  it('by saying less gets what it says answered, and the rest refused as no request', async () => {
+    const { client } = await serve(answer);
+    client.write(post(`${HELLO}`, { 'content-length': String(HELLO.length - 1) }));
+    expect(await client.closed()).toMatch(/^HTTP\/1.1 400[\s\S]*BAD_JSON[\s\S]*HTTP\/1.1 400 Bad Request/);
+  });
+
+  it('by saying more waits, and ends with the connection', async () => {
+    const { client, server } = await serve(answer);
+    const asked = once(server, 'request');
+    client.write(post(HELLO, { 'content-length': String(HELLO.length + 1) }));
+    const [req] = await asked;
+    const gone = closing(req);
+    const closed = client.closed();
+    client.socket.end();
+    await gone;
+    expect(await closed).not.toMatch(/HTTP\/1.1 200/);
+  });
+
+  it.each(['-1', '1e2', '0x10', 'x', '5, 6'])('as %s never reaches us', async (length) => {
+    let asked = 0;
+    const { client } = await serve(() => {
+      asked += 1;
+    });
+    client.write(post(HELLO, { 'content-length': length }));
+    expect(await client.closed()).toMatch(/^HTTP\/1.1 400/);
+    expect(asked).toBe(0);
+  });
+});
+
+it('a body that is cut off halfway is nobody’s error', async () => {
+  const { client, server, port } = await serve(answer);
+  const asked = once(server, 'request');
+  client.write(post(HELLO).subarray(0, -4));
+  const [req] = await asked;
+  const gone = closing(req);
+  client.socket.resetAndDestroy();
+  await gone;
+  const next = wire(port);
+  next.write(post(HELLO));
+  await next.until(/Hello world/);
+  next.socket.destroy();
+});
+
+describe('a client that waits for 100 Continue', () => {
+  const head = (headers = {}): Buffer =>
+    post(HELLO, { expect: '100-continue', ...headers }).subarray(0, -HELLO.length);
+
+  it('gets it, and its answer', async () => {
+    const { client } = await serve(answer);
+    client.write(head());
+    await client.until(/HTTP\/1.1 100 Continue/);
+    client.write(HELLO);
+    await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
+  });
+
+  it('gets it when the body is read, and not for a request that is refused by its head', async () => {
+    const server = createServer(answer);
+    server.on('checkContinue', (req, res) => {
+      holdContinue(req, res);
+      answer(req, res);
+    });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const { port } = server.address() as { port: number };
+    const client = wire(port);
+    client.write(head());
+    await client.until(/HTTP\/1.1 100 Continue/);
+    client.write(HELLO);
+    await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
+    const refused = wire(port);
+    refused.write(head({ 'content-type': 'text/plain' }));
+    expect(await refused.closed()).toMatch(/^HTTP\/1.1 415/);
+    client.socket.destroy();
+    server.close();
+  });
+});
