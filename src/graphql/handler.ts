@@ -111,5 +111,6 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
 
 /** An execution that was told to stop because its client had gone. */
 function isAbort(error: unknown, res: ServerResponse): boolean {
-  return res.destroyed && error instanceof Error && /^Abort/.test(error.name);
+  // By name: a signal's reason is a DOMException of whichever realm made the controller.
+  return res.destroyed && /^Abort/.test(String((error as { name?: unknown } | null | undefined)?.name));
 }

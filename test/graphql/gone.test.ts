@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { post, run, wire } from './server.ts';
+
+type Info = GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined };
+
+const ENGINES = ['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][];
+
+/** What resolvers have begun, by name, and how each is ended. */
+class Work {
+  readonly infos: Info[] = [];
+  readonly #begun: (() => void)[] = [];
+  readonly #ends: ((value: number) => void)[] = [];
+
+  readonly resolve = (_source: unknown, _args: unknown, _context: unknown, info: Info): Promise<number> => {
+    this.infos.push(info);
+    const waiting = new Promise<number>((end) => this.#ends.push(end));
+    for (const tell of this.#begun.splice(0)) tell();
+    return waiting;
+  };
+
+  async begun(count: number): Promise<void> {
+    while (this.infos.length < count) await new Promise<void>((tell) => this.#begun.push(tell));
+  }
+
+  end(): void {
+    for (const end of this.#ends.splice(0)) end(1);
+  }
+}
+
+describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => {
+  const serve = async (work: Work) => {
+    const field = { type: GraphQLInt, resolve: work.resolve };
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Query', fields: { slow: field } }),
+      mutation: new GraphQLObjectType({ name: 'Mutation', fields: { first: field, second: field } }),
+    });
+    const errors: unknown[] = [];
+    const handler = graphqlHTTP(schema, { engine });
+    const running = await run((req, res) => handler(req, res, (error) => errors.push(error)));
+    return { ...running, errors };
+  };
+
+  it('have their signal aborted, where graphql has one, and nobody’s error comes of it', async () => {
+    const work = new Work();
+    const { server, port, close, errors } = await serve(work);
+    const arrived = once(server, 'request');
+    const client = wire(port);
+    client.write(post('{"query":"{ slow }"}'));
+    const [, res] = await arrived;
+    await work.begun(1);
+    const signal = work.infos[0]?.getAbortSignal?.();
+    expect(signal?.aborted).toBe(versionInfo.major >= 17 ? false : undefined);
+    const left = once(res, 'close');
+    client.socket.resetAndDestroy();
+    await left;
+    expect(signal?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
+    work.end();
+    await close();
+    expect(errors).toEqual([]);
+  });
+
+  it('keep it unaborted for as long as the client waits', async () => {
+    const work = new Work();
+    const { port, close } = await serve(work);
+    const client = wire(port);
+    client.write(post('{"query":"{ slow }"}'));
+    await work.begun(1);
+    const signal = work.infos[0]?.getAbortSignal?.();
+    const states: (boolean | undefined)[] = [signal?.aborted];
+    work.end();
+    await client.until(/"slow":1/);
+    expect(states).toEqual([versionInfo.major >= 17 ? false : undefined]);
+    client.socket.destroy();
+    await close();
+  });
+
+  it('of later mutations do not begin on 17', async () => {
+    const work = new Work();
+    const { server, port, close, errors } = await serve(work);
+    const arrived = once(server, 'request');
+    const client = wire(port);
+    client.write(post('{"query":"mutation { first second }"}'));
+    const [, res] = await arrived;
+    await work.begun(1);
+    const left = once(res, 'close');
+    client.socket.resetAndDestroy();
+    await left;
+    work.end();
+    if (versionInfo.major < 17) {
+      await work.begun(2);
+      work.end();
+    }
+    // An answer behind it shows that the loop has gone round.
+    const next = wire(port);
+    next.write(post('{"query":"{ __typename }"}'));
+    await next.until(/"Query"/);
+    expect(work.infos.map(({ fieldName }) => fieldName)).toEqual(
+      versionInfo.major >= 17 ? ['first'] : ['first', 'second'],
+    );
+    next.socket.destroy();
+    await close();
+    expect(errors).toEqual([]);
+  });
+});
