@@ -33,7 +33,7 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
 
 /** What one document may ask for; each is checked once per document, before validation. `Infinity` switches one off. */
 export interface DocumentLimits {
-  /** Lexical tokens. @default 10000 */
+  /** Lexical tokens. @default 5000 */
   tokens?: number;
   /** Levels of nested fields, fragments counted where they are spread; introspection has an allowance of its own. @default 50 */
   depth?: number;
@@ -51,7 +51,7 @@ export interface DocumentLimits {
   merges?: number;
   /** Validation and coercion stop after so many errors; the errors of resolvers are all told. @default 10 */
   errors?: number;
-  /** Characters of a document; a fifth of it is the limit of its lines. @default 100000 */
+  /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
   characters?: number;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
   variables?: number;

@@ -2,8 +2,11 @@ import {
   type DocumentNode,
   GraphQLError,
   type GraphQLSchema,
+  Lexer,
   parse,
+  Source,
   specifiedRules,
+  TokenKind,
   type ValidationRule,
   validate,
 } from 'graphql';
@@ -33,7 +36,7 @@ export function createChecker(
   const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
 
   // Each error's location is found by counting lines from the top.
-  const mostLines = Math.floor(limits.characters / 5);
+  const mostLines = Math.floor(limits.characters / 20);
 
   function validated(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
     const started = performance.now();
@@ -55,8 +58,9 @@ export function createChecker(
     }
     const document = parsed(source, parseOptions);
     if (document instanceof GraphQLError) {
-      return isLimit(document, limits.tokens)
-        ? overLimit(document)
+      if (document.extensions['code'] === NESTING) return overLimit(document);
+      return isOverTokens(source, limits.tokens, document)
+        ? overLimit(refusalError(`The document has more than ${limits.tokens} tokens`, 'LIMIT_TOKENS'))
         : { ...refused([document]), unparsable: true };
     }
     const cost = caught(() => measure(document, limits));
@@ -100,10 +104,17 @@ function countLines(source: string): number {
   return lines;
 }
 
-/** True for the errors of our limits; graphql-js has no code for its token limit, only words. */
-function isLimit({ message, extensions }: GraphQLError, tokens: number): boolean {
-  const { code } = extensions;
-  return code === NESTING || message.includes(`${tokens} tokens`);
+/** graphql-js has only words for its token limit; its error stands at the first token too many, and none of others can. */
+function isOverTokens(source: string, most: number, { positions }: GraphQLError): boolean {
+  const lexer = new Lexer(new Source(source));
+  try {
+    for (let count = 0; count <= most; count += 1) {
+      if (lexer.advance().kind === TokenKind.EOF) return false;
+    }
+  } catch {
+    return false;
+  }
+  return positions?.[0] === lexer.token.start;
 }
 
 const refused = (errors: readonly GraphQLError[]): Refusal => ({ errors, status: 400 });

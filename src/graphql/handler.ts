@@ -1,5 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import { nextTick } from 'node:process';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
 import { createNegotiator } from '../http/accept.ts';
@@ -17,7 +18,7 @@ import { createGuard } from './guard.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
 import { requireFew } from './nesting.ts';
-import { createOperate, type Result } from './operate.ts';
+import { createOperate, LONG_QUERY, type Result } from './operate.ts';
 import { paramsOfBody, paramsOfUrl } from './params.ts';
 import { createReceive } from './receive.ts';
 import { createSend } from './send.ts';
@@ -64,8 +65,16 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       settings.limits.variables,
     );
     exchange.spent = { fields: 0, rootFields: 0 };
-    const results = await Promise.all(list.map((params) => operate(exchange, params)));
-    send(exchange, joinResults(results, answers, typeOf(exchange)));
+    const results: MaybePromise<Result>[] = [];
+    for (const params of list) {
+      const result = operate(exchange, params);
+      // Looked at below; until then a failure is nobody's.
+      if (isThenable(result)) result.catch(() => undefined);
+      results.push(result);
+      // Others get a turn between documents that may take their time.
+      if (params.query.length > LONG_QUERY) await turn();
+    }
+    send(exchange, joinResults(await Promise.all(results), answers, typeOf(exchange)));
   }
 
   function reply(exchange: Exchange, result: Result): void {

@@ -8,7 +8,7 @@ import type {
   SelectionSetNode,
   VariableDefinitionNode,
 } from 'graphql';
-import { refusalError } from './errors.ts';
+import { exceed } from './exceed.ts';
 import { countMerges } from './merges.ts';
 import { nestingOfType, nestingOfValue } from './nesting.ts';
 import type { DocumentLimitSettings } from './settings.ts';
@@ -22,39 +22,20 @@ export interface Cost {
   depth: number;
   /** Levels below `__schema` and `__type`, which have an allowance of their own. */
   introspection: number;
+  /** How often the types of the whole schema are asked for. */
+  surveys: number;
+  /** Fields named `types`. */
+  types: number;
   /** Levels of anything: selection sets, spreads, literals. */
   nesting: number;
 }
 
 /** Levels of an introspection query: the customary ones ask for nine levels of `ofType`, some tools for fifteen. */
 const INTROSPECTION_DEPTH = 25;
+const MOST_SURVEYS = 10;
 /** Levels of anything per level of fields: inline fragments and spreads nest without adding a field. */
 const NESTING_PER_DEPTH = 4;
 const MOST_NESTING = 500;
-
-type Limited = keyof Cost | 'fragments' | 'merges';
-
-const WORDS: Record<Limited, (most: number) => string> = {
-  fields: (most) => `has more than ${most} fields`,
-  rootFields: (most) => `has more than ${most} root fields`,
-  aliases: (most) => `has more than ${most} aliases`,
-  directives: (most) => `has more than ${most} directives`,
-  depth: (most) => `is nested deeper than ${most} levels`,
-  introspection: (most) => `asks for introspection deeper than ${most} levels`,
-  nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
-  fragments: (most) => `has more than ${most} fragments`,
-  merges: (most) => `repeats fields of the same name in the same place, in more than ${most} pairs`,
-};
-
-/**
- * Refuses what is over a limit.
- *
- * @throws GraphQLError that names it.
- */
-export function exceed(name: Limited, most: number, subject = 'The operation'): never {
-  const code = name.replace(/[A-Z]/, '_$&').toUpperCase();
-  throw refusalError(`${subject} ${WORDS[name](most)}`, `LIMIT_${code}`);
-}
 
 /**
  * Measures the operations of a parsed document, by name, before it is validated: validation is what a bomb would blow up.
@@ -66,6 +47,8 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   const most: Cost = {
     ...limits,
     introspection: INTROSPECTION_DEPTH,
+    surveys: MOST_SURVEYS,
+    types: Number.POSITIVE_INFINITY,
     nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MOST_NESTING),
   };
   const costOf = createMeter(document, most.nesting);
@@ -79,7 +62,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
     else countVariables(cost, definition.variableDefinitions, most.nesting);
     for (const name of Object.keys(highest) as (keyof Cost)[]) {
-      if (cost[name] > most[name]) exceed(name, most[name]);
+      if (name !== 'types' && cost[name] > most[name]) exceed(name, most[name]);
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
@@ -95,6 +78,8 @@ const nothing = (): Cost => ({
   directives: 0,
   depth: 0,
   introspection: 0,
+  surveys: 0,
+  types: 0,
   nesting: 0,
 });
 
@@ -129,9 +114,12 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
     }
     const below = field.selectionSet === undefined ? nothing() : costOf(field.selectionSet, level + 1);
     below.depth += 1;
+    if (field.name.value === 'types') below.types += 1;
     if (field.name.value === '__schema' || field.name.value === '__type') {
       below.introspection = below.depth;
       below.depth = 1;
+      below.surveys = below.types;
+      below.types = 0;
     }
     add(cost, below, false);
   }
@@ -172,6 +160,8 @@ function add(cost: Cost, below: Cost, sameLevel: boolean): void {
   if (sameLevel) cost.rootFields += below.rootFields;
   cost.aliases += below.aliases;
   cost.directives += below.directives;
+  cost.surveys += below.surveys;
+  cost.types += below.types;
   cost.depth = Math.max(cost.depth, below.depth);
   cost.introspection = Math.max(cost.introspection, below.introspection);
   cost.nesting = Math.max(cost.nesting, below.nesting);

@@ -18,8 +18,8 @@ export function nestingOfType(type: TypeNode): number {
   return levels;
 }
 
-/** Members of one object and levels that the variables of one request may have. */
-const MOST_MEMBERS = 5000;
+/** Members of one object, and levels, that the variables of one request may have. */
+const MOST_MEMBERS = 2000;
 const MOST_LEVELS = 200;
 
 /**

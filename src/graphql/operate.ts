@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { HttpError } from '../http/error.ts';
@@ -6,11 +7,14 @@ import type { ExecutionInputs, GraphQLParams, Outcome, PreparedOperation, Refusa
 import type { GraphQLCore } from './core.ts';
 import { isGraphQLError } from './errors.ts';
 import { events } from './events.ts';
+import { exceed } from './exceed.ts';
 import type { Exchange } from './exchange.ts';
 import { isThenable } from './execute.ts';
 import type { Guard } from './guard.ts';
-import { exceed } from './limits.ts';
 import type { DocumentLimitSettings } from './settings.ts';
+
+/** Characters of a query that takes long enough, when it is new, to let others have a turn before it is executed. */
+export const LONG_QUERY = 2000;
 
 /** What an operation came to. */
 export type Result = Outcome | Refusal;
@@ -20,12 +24,27 @@ export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromis
 
 /** The runner of one handler; synchronous where schema, context and resolvers are. */
 export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentLimitSettings): Operate {
+  /** Long operations that have run before, and so are compiled. */
+  const known = new WeakSet<PreparedOperation>();
+
   function prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
     const prepared = core.prepare(schema, params, exchange.req);
     exchange.phases?.end('prepare');
     if ('errors' in prepared) return prepared;
     admit(exchange, prepared);
     spend(exchange, prepared, limits);
+    if (params.query.length > LONG_QUERY && !known.has(prepared)) {
+      known.add(prepared);
+      return turn().then(() => withContext(exchange, prepared, params));
+    }
+    return withContext(exchange, prepared, params);
+  }
+
+  function withContext(
+    exchange: Exchange,
+    prepared: PreparedOperation,
+    params: GraphQLParams,
+  ): MaybePromise<Result> {
     const context = core.contextFor(exchange.req);
     return isThenable(context)
       ? context.then((value) => execute(exchange, prepared, params, value))

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import { createBodyReader, tooLarge } from '../http/body.ts';
 import { HttpError } from '../http/error.ts';
+import { requireParsable } from '../http/json.ts';
 import { receiveUploads } from '../uploads/receive.ts';
 import { settleUploads } from '../uploads/settings.ts';
 import { paramsIn } from './batch.ts';
@@ -23,7 +24,9 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
   const readBody = createBodyReader(limits, settings.inflate);
   // A byte order mark is dropped, broken UTF-8 refused; bytes are decoded once, so that no character is ever split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
-  const uploads = settleUploads(settings.uploads);
+  // Beside the variables there are the members of the request, of a batch, and extensions.
+  const mostValues = limits.variables + 1000;
+  const uploads = settleUploads(settings.uploads, mostValues);
 
   function parse(bytes: Buffer): unknown {
     if (bytes.length > limits.bodyBytes) throw tooLarge(limits);
@@ -33,6 +36,7 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
     } catch {
       throw new HttpError(400, 'The request body is not valid UTF-8', { code: 'BAD_ENCODING' });
     }
+    requireParsable(bytes, mostValues);
     return parseJson(text);
   }
 

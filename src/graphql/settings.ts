@@ -58,7 +58,7 @@ const anything = rule<unknown>(undefined, () => true, 'anything');
 
 /** Rules of the limits that HTTP and sockets share. */
 export const documentLimitRules: Rules<DocumentLimitSettings> = {
-  tokens: limit(10_000),
+  tokens: limit(5000),
   depth: limit(50),
   fields: limit(10_000),
   rootFields: limit(100),

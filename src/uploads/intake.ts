@@ -49,7 +49,7 @@ export class Intake implements FormHandlers {
       if (truncated) throw refusalOf({ code: 'LIMIT_FIELD_VALUE', field: name }, this.#settings);
       if (name === 'operations') {
         if (this.#operations !== undefined) throw duplicateField(name);
-        this.#operations = readOperations(value);
+        this.#operations = readOperations(value, this.#settings.maxValues);
         this.#check(this.#operations);
       } else if (name === 'map') {
         if (this.#map !== undefined) throw duplicateField(name);

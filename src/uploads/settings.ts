@@ -19,6 +19,8 @@ type Settled = { [K in keyof Required<UploadOptions>]: Required<UploadOptions>[K
 
 /** The `uploads` option, settled, with what all requests of one handler share. */
 export interface UploadSettings extends Settled {
+  /** Values in the JSON of `operations`, and of `map`. */
+  readonly maxValues: number;
   readonly budget: Budget;
   readonly parseForm: ParseForm;
 }
@@ -28,7 +30,7 @@ const OWNER = 'graphqlHTTP: uploads';
 const PAGE = 'uploads';
 
 /** Settles the `uploads` option, once per handler. */
-export function settleUploads(options: unknown): UploadSettings {
+export function settleUploads(options: unknown, maxValues: number): UploadSettings {
   const settled = settle<Settled>(OWNER, PAGE, options, {
     maxFileSize: count(25 * MIB),
     maxFiles: count(20),
@@ -45,7 +47,12 @@ export function settleUploads(options: unknown): UploadSettings {
     settled.maxRequestSize = Math.max(100 * MIB, settled.maxFileSize + 2 * MIB);
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
-  return { ...settled, budget: createBudget(settled.memoryTotal), parseForm: createFormParser(settled) };
+  return {
+    ...settled,
+    maxValues,
+    budget: createBudget(settled.memoryTotal),
+    parseForm: createFormParser(settled),
+  };
 }
 
 function count(fallback: number): Rule<number> {
