@@ -62,6 +62,7 @@ function programOf(operation: Omit<PreparedOperation, 'run'>, settings: EngineSe
     settings,
     pool: poolOf(settings),
     coerceVariables: compileVariables(schema, operation.operation, settings),
+    expected: 0,
   };
 }
 

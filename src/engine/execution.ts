@@ -54,7 +54,7 @@ export class Execution implements Sink {
     this.inputs = inputs;
     this.variables = variables;
     this.values = values;
-    const page = program.pool.take();
+    const page = program.pool.take(program.expected);
     this.buf = page.buf;
     this.view = page.view;
   }

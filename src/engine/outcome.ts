@@ -5,9 +5,9 @@ import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { gather } from './gather.ts';
 import { isMasked, maskedErrors } from './masked.ts';
-import { OPENING } from './pool.ts';
+import { LONG_ANSWER, OPENING } from './pool.ts';
 import type { Slot } from './slots.ts';
-import { viewOf } from './writer.ts';
+import { viewOf, writeByte } from './writer.ts';
 
 const CLOSE = 125;
 const DATA_NULL = 'null';
@@ -27,10 +27,20 @@ export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean)
 
 function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
   if (root !== undefined) return { kind: 'data', body: gather(ex, root, OPENING), errors: NONE };
-  const body = Buffer.allocUnsafe(ex.pos + 1);
-  ex.buf.copy(body, 0, 0, ex.pos);
-  body[ex.pos] = CLOSE;
-  return { kind: 'data', body, errors: NONE };
+  writeByte(ex, CLOSE);
+  return { kind: 'data', body: taken(ex), errors: NONE };
+}
+
+/** What has been written, for good: long answers keep their buffer, unless half of it would be kept for nothing. */
+function taken(ex: Execution): Buffer {
+  const { buf, pos } = ex;
+  if (pos >= LONG_ANSWER && pos * 2 >= buf.length) {
+    ex.buf = NO_BUFFER;
+    return buf.subarray(0, pos);
+  }
+  const body = Buffer.allocUnsafe(pos);
+  buf.copy(body, 0, 0, pos);
+  return body;
 }
 
 function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
@@ -89,7 +99,8 @@ const NO_VIEW = viewOf(NO_BUFFER);
 function release(ex: Execution): void {
   ex.deaf?.();
   ex.deaf = undefined;
-  ex.program.pool.give({ buf: ex.buf, view: ex.view });
+  ex.program.expected = ex.pos;
+  if (ex.buf !== NO_BUFFER) ex.program.pool.give({ buf: ex.buf, view: ex.view });
   ex.buf = NO_BUFFER;
   ex.view = NO_VIEW;
   ex.parts = [];

@@ -6,13 +6,17 @@ export const OPENING: Buffer = Buffer.from('{"data":');
 /** A working buffer. */
 export type Page = Pick<Sink, 'buf' | 'view'>;
 
-/** Working buffers that rest between executions. Their bytes are always copied out before they come back. */
+/** Working buffers that rest between executions. The bytes of an answer are copied out before its buffer comes back. */
 export interface BufferPool {
-  take(): Page;
+  /** A buffer for about so many bytes; it grows where they are not enough. */
+  take(expected: number): Page;
   give(page: Page): void;
   /** Bytes at rest. */
   idleBytes(): number;
 }
+
+/** From so many bytes on an answer takes its working buffer along instead of being copied out. */
+export const LONG_ANSWER: number = 16 * 1024;
 
 const FIRST_SIZE = 8 * 1024;
 const MAX_KEPT_SIZE = 1024 * 1024;
@@ -24,9 +28,10 @@ export function createPool(): BufferPool {
   const idle: Page[] = [];
   let bytes = 0;
   return {
-    take() {
+    take(expected) {
+      if (expected >= LONG_ANSWER) return fresh(expected + (expected >> 3));
       const page = idle.pop();
-      if (page === undefined) return fresh();
+      if (page === undefined) return fresh(FIRST_SIZE);
       bytes -= page.buf.length;
       return page;
     },
@@ -41,8 +46,8 @@ export function createPool(): BufferPool {
   };
 }
 
-function fresh(): Page {
-  const buf = Buffer.allocUnsafeSlow(FIRST_SIZE);
+function fresh(bytes: number): Page {
+  const buf = Buffer.allocUnsafeSlow(bytes);
   OPENING.copy(buf);
   return { buf, view: viewOf(buf) };
 }

@@ -24,6 +24,8 @@ export interface Program {
   readonly settings: EngineSettings;
   readonly pool: BufferPool;
   readonly coerceVariables: CoerceVariables;
+  /** Bytes of the last answer: the next one is expected to be about as long. */
+  expected: number;
 }
 
 /** Runs a program whose selection is settled. */

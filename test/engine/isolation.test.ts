@@ -54,6 +54,18 @@ describe('answers that are in the making at the same time', () => {
     }
   });
 
+  it('keep their bytes however long they are, and however long the next ones', () => {
+    const own = prepare(engines.compiled, schema, '{ text nested }', settings);
+    const sizes = [0, 9, 4_000, 16_300, 16_384, 16_500, 70_000, 300_000, 1_200_000];
+    const made = [...sizes, ...sizes.toReversed(), ...sizes].map((size, index) => {
+      const rootValue = { text: String(index).repeat(size), nested: `${index}` };
+      return { rootValue, outcome: own({ rootValue }) as Outcome };
+    });
+    for (const { rootValue, outcome } of made) {
+      expect(outcome.body.toString()).toBe(JSON.stringify({ data: rootValue }));
+    }
+  });
+
   it('hold no byte of those that a resolver makes meanwhile', async () => {
     const inner = prepare(engines.compiled, schema, '{ text }', settings);
     const outer = prepare(engines.compiled, schema, '{ a: text nested b: text }', settings);

@@ -11,7 +11,7 @@ describe('the pool of working buffers', () => {
     const pool = createPool();
     for (let i = 0; i < 1000; i++) pool.give(pageOf(8 * 1024));
     expect(pool.idleBytes()).toBeLessThanOrEqual(64 * 8 * 1024);
-    for (let i = 0; i < 64; i++) pool.take();
+    for (let i = 0; i < 64; i++) pool.take(0);
     expect(pool.idleBytes()).toBe(0);
     pool.give(pageOf(2 * 1024 * 1024));
     expect(pool.idleBytes()).toBe(0);
@@ -21,14 +21,14 @@ describe('the pool of working buffers', () => {
 
   it('gives no buffer to two', () => {
     const pool = createPool();
-    const [first, second] = [pool.take(), pool.take()];
+    const [first, second] = [pool.take(0), pool.take(0)];
     expect(first).not.toBe(second);
     pool.give(first);
-    expect(pool.take()).toBe(first);
-    expect(pool.take()).not.toBe(first);
+    expect(pool.take(0)).toBe(first);
+    expect(pool.take(0)).not.toBe(first);
   });
 
   it('opens every answer', () => {
-    expect(createPool().take().buf.subarray(0, OPENING.length).toString()).toBe('{"data":');
+    expect(createPool().take(0).buf.subarray(0, OPENING.length).toString()).toBe('{"data":');
   });
 });
