@@ -1,3 +1,4 @@
+import { emptyArguments } from './arguments.ts';
 import type { Execution } from './execution.ts';
 import { NULL, writeFixed } from './fixed.ts';
 import { makeInfo } from './info.ts';
@@ -18,7 +19,9 @@ type Method = (args: unknown, context: unknown, info: unknown) => unknown;
 
 /** A field without a resolver: the property of that name, called when it is a function. */
 export function propertyField(plan: FieldPlan, position: Position): FieldRun {
-  const { prefix, args, name, wantsInfo } = plan;
+  const { prefix, name, wantsInfo } = plan;
+  // Most properties take none and are no functions: nobody would see an empty object.
+  const args = plan.args === emptyArguments ? () => undefined : plan.args;
   return (ex, source, parent) => {
     const mark = ex.parts.length;
     const { segment } = ex;
@@ -45,7 +48,11 @@ function callMethod(
   { source, given }: { source: unknown; given: unknown },
 ): void {
   const info = makeInfo(ex, plan, path);
-  const value = (source as Record<string, Method>)[plan.name]?.(given, ex.inputs.contextValue, info);
+  const value = (source as Record<string, Method>)[plan.name]?.(
+    given ?? emptyArguments(),
+    ex.inputs.contextValue,
+    info,
+  );
   fill(ex, position, value, path, info);
 }
 

@@ -12,6 +12,9 @@ export interface Reply {
 /** Bytes from which joining a body to its head costs more than handing over both. */
 const LONG = 16 * 1024;
 
+/** Bytes up to which they are joined to their head as text, which is then one part to write and not two. */
+const SHORT = 4 * 1024;
+
 /** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
 export function writeReply(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
   writeFresh(res, { status, headers: { ...headers }, body }, headOnly);
@@ -30,8 +33,7 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
   writeHead(res, status, headers);
   if (headOnly) res.end();
   else if (typeof body !== 'string') {
-    // Text is joined to its head, bytes are a second part of the write.
-    if (length < LONG && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
+    if (length < SHORT && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
     else res.end(body);
   } else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
