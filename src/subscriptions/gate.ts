@@ -70,7 +70,7 @@ function openGate(server: Server, grace: number): Gate {
     const route = routes.get(pathOf(req));
     if (route !== undefined) return route(req, socket, head);
     if (server.listenerCount('upgrade') === 1) {
-      refusals.subscriptions('404 for an upgrade of %s', req.url);
+      refusals.subscriptions('404 for an upgrade of %s: no subscriptions on this path', req.url);
       return refuse(socket, 404);
     }
     const stranger = socket as Socket;

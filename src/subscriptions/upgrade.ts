@@ -27,11 +27,11 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
 
   function route(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (isFull()) {
-      reject(req, socket, 503);
+      reject(req, socket, 503, closed ? CLOSING : 'there are maxConnections sockets');
       return;
     }
     if (!isOriginAllowed(req, settings.allowedOrigins)) {
-      reject(req, socket, 403);
+      reject(req, socket, 403, `its origin ${JSON.stringify(req.headers.origin)} is not in allowedOrigins`);
       return;
     }
     if (settings.middleware.length === 0) {
@@ -44,9 +44,9 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
     const giveUp = admit(server, settings.middleware, { req, socket }, (status) => {
       waiting = false;
       pending--;
-      if (status === undefined && closed) reject(req, socket, 503);
+      if (status === undefined && closed) reject(req, socket, 503, CLOSING);
       else if (status === undefined) accept(req, socket, head);
-      else if (status !== 0) reject(req, socket, status);
+      else if (status !== 0) reject(req, socket, status, 'refused by a middleware, or too slow');
     });
     if (!waiting) return;
     hub.watch((now) => {
@@ -72,8 +72,10 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
   };
 }
 
-function reject(req: IncomingMessage, socket: Duplex, status: number): void {
-  refusals.subscriptions('%d for an upgrade of %s', status, req.url);
+const CLOSING = 'subscriptions are being closed';
+
+function reject(req: IncomingMessage, socket: Duplex, status: number, why: string): void {
+  refusals.subscriptions('%d for an upgrade of %s: %s', status, req.url, why);
   refuse(socket, status, status === 503 ? { 'Retry-After': '5' } : {});
 }
 

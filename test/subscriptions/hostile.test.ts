@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
 import { deflateRawSync } from 'node:zlib';
 import { refusals } from '../../src/debug.ts';
-import { connect, MODERN, ready } from './client.ts';
+import { connect, handshake, MODERN, ready } from './client.ts';
 import { type Served, serve, stopAll, until } from './serve.ts';
 import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';
 
@@ -174,24 +174,36 @@ describe('documents from a hostile client', () => {
 });
 
 describe('the debug log', () => {
+  const { log, enabled } = refusals.subscriptions;
+  let lines: string[];
+  beforeEach(() => {
+    lines = [];
+    const keep = (...all: unknown[]) => lines.push(format(...all));
+    Object.assign(refusals.subscriptions, { enabled: true, log: keep });
+  });
+  afterEach(() => Object.assign(refusals.subscriptions, { log, enabled }));
+
+  it('says why an upgrade was refused', async () => {
+    const { port, url } = await serve({ maxConnections: 1 });
+    await handshake(port, '/graphql', { host: 'a', origin: 'http://b' });
+    await connect(url);
+    await handshake(port, '/graphql', { host: 'a' });
+    await handshake(port, '/other', { host: 'a' });
+    expect(lines.map((line) => /\d{3} for .*/.exec(line)?.[0])).toEqual([
+      '403 for an upgrade of /graphql: its origin "http://b" is not in allowedOrigins',
+      '503 for an upgrade of /graphql: there are maxConnections sockets',
+      '404 for an upgrade of /other: no subscriptions on this path',
+    ]);
+  });
+
   it('takes no line from a client, and none of its parameters', async () => {
-    const lines: string[] = [];
-    const { log, enabled } = refusals.subscriptions;
-    Object.assign(refusals.subscriptions, {
-      enabled: true,
-      log: (...all: unknown[]) => lines.push(format(...all)),
-    });
-    try {
-      const { url } = await serve();
-      const client = await connect(url);
-      client.send({ type: 'connection_init', payload: { token: 'secret-token' } });
-      await client.next();
-      const id = 'x\n\u001b[31m1970-01-01 root logged in';
-      for (let i = 0; i < 2; i++) client.send({ ...EVENTS, id });
-      expect((await client.closed).code).toBe(4409);
-    } finally {
-      Object.assign(refusals.subscriptions, { log, enabled });
-    }
+    const { url } = await serve();
+    const client = await connect(url);
+    client.send({ type: 'connection_init', payload: { token: 'secret-token' } });
+    await client.next();
+    const id = 'x\n\u001b[31m1970-01-01 root logged in';
+    for (let i = 0; i < 2; i++) client.send({ ...EVENTS, id });
+    expect((await client.closed).code).toBe(4409);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('closed with 4409');
     for (const words of ['\n', '\u001b', 'secret-token']) expect(lines[0]).not.toContain(words);
