@@ -28,6 +28,7 @@
  *   expect       { status = 200, body?, headers? }: looked at before anything is measured; the status of every answer is
  *   check        (response, contestant) => void, throws when an answer is wrong; { status, headers, body: Buffer }
  *   connections  32 keep-alive connections by default; `count` 20000 requests a round, `warmup` as many as that by default
+ *   least        the smallest count whatever the scale, for a load whose name tells it; as many as connections by default
  *   contestants  the names that take part, default all
  *   drive        instead of requests: async ({ port, count, warming, contestant }) => { operations, ...figures }, run in
  *                the load generator's process (WebSockets, uploads, slow readers); figures stand in the table as they are

@@ -106,11 +106,12 @@ export const topic = {
     'graphql-ws, graphql-redis-subscriptions': () => start('subscriptions'),
   },
   loads: [
-    { name: '50 events', drive, count: 50_000, warmup: 50_000, unit: 'message', columns },
+    { name: '50 events', drive, count: 50_000, least: 50_000, warmup: 50_000, unit: 'message', columns },
     {
       name: '1 000 events',
       drive,
       count: 1_000_000,
+      least: 1_000_000,
       warmup: 100_000,
       unit: 'message',
       columns,

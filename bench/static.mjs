@@ -282,6 +282,7 @@ export const topic = {
       name: '64 MiB to 100 slow readers',
       unit: 'reader',
       count: 100,
+      least: 100,
       warmup: 0,
       fresh: true,
       drive: slowReaders,

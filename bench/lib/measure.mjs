@@ -3,7 +3,7 @@ import { startProcess } from './process.mjs';
 
 /** One load over its contestants, in interleaved rounds. */
 export async function measureLoad(topic, load, names, { rounds, scale }) {
-  const count = Math.max(load.connections ?? 32, Math.round((load.count ?? 20000) * scale));
+  const count = Math.max(load.least ?? load.connections ?? 32, Math.round((load.count ?? 20000) * scale));
   const generator = startProcess('load', { BENCH_TOPIC: topic });
   const servers = new Map();
   const samples = new Map(names.map((name) => [name, []]));
