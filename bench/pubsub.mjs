@@ -83,7 +83,7 @@ async function drive({ port, count }) {
   return { operations, events, perSecond: operations / seconds, outOfOrder: parts.wrong.count };
 }
 
-const columns = ['events', 'perSecond', 'outOfOrder'];
+const columns = ['events', 'outOfOrder'];
 
 export const topic = {
   name: 'pubsub',

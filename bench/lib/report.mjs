@@ -15,6 +15,15 @@ function conditions({ date, machine, node, packages, loads }) {
   return `${date}.${length} Node ${node}; ${machine.cpu}, ${machine.memory}, ${machine.system}. ${versions.join(', ')}.`;
 }
 
+const HEADINGS = {
+  rssMiB: 'RSS, MiB',
+  peakRssMiB: 'peak RSS, MiB',
+  rssGrowthMiB: 'RSS growth, MiB',
+  rssKiBPerSocket: 'RSS a socket, KiB',
+  readersLeft: 'readers left',
+  outOfOrder: 'out of order',
+};
+
 function table({ unit, ratios, columns, rows }) {
   const peers = ratios.filter((name) => rows.some((row) => row.name === name));
   const head = [
@@ -22,7 +31,7 @@ function table({ unit, ratios, columns, rows }) {
     `CPU µs per ${unit}, median (least)`,
     `${unit}s/s`,
     ...peers.map((name) => `÷ ${name}`),
-    ...columns,
+    ...columns.map((name) => HEADINGS[name] ?? name),
   ];
   const lines = rows.map((row) => [
     row.name,
