@@ -269,6 +269,26 @@ describe('a batch', () => {
     expect(await ask(body)).toMatchObject({ status });
   });
 
+  it('makes a context for each operation that is valid, all from one request', async () => {
+    const made: { req: unknown; state: unknown }[] = [];
+    const seen: unknown[] = [];
+    const server = await run(
+      graphqlHTTP(schema, {
+        batching: true,
+        context: async (req) => {
+          made.push({ req, state: req.state });
+          return { number: made.length };
+        },
+        rootValue: { hello: (_args: unknown, context: unknown) => `${seen.push(context)}` },
+      }),
+    );
+    const { status } = await ask([one, { query: '{ nope }' }, { query: '{' }, one], server.url);
+    expect([status, made.length, seen]).toEqual([200, 2, [{ number: 1 }, { number: 2 }]]);
+    expect(made[0]?.req).toBe(made[1]?.req);
+    expect(made[0]?.state).toBe(made[1]?.state);
+    await server.close();
+  });
+
   it('lets others have their turn between long documents', async () => {
     const parsed: number[] = [];
     let turns = 0;
