@@ -47,6 +47,8 @@ const NONE: readonly GraphQLError[] = [];
 /** A result of graphql-js as an outcome; `errors` come first, as the specification advises. */
 export function toOutcome(result: ExecutionResult, settings: EngineSettings): Outcome {
   if (result.errors === undefined || result.errors.length === 0) {
+    // An iterator of results, say: its JSON would pass for an answer.
+    if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
     return { kind: 'data', body: JSON.stringify(result), errors: NONE };
   }
   const refused = !('data' in result);

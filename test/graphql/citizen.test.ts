@@ -272,6 +272,38 @@ eachExpress((express) => {
     expect((await ask(serve({ engine }))).body.data.hello).toBe('engine');
   });
 
+  it.each([
+    ['an iterator', async function* () {}],
+    ['nothing of a result', async () => ({})],
+  ])('answers an engine that returns %s as a bug, and not as {}', async (_what, engine) => {
+    await ask(serve({ engine: engine as never })).expect(500);
+    expect(failures).toEqual([
+      expect.objectContaining({ message: expect.stringMatching(/neither data nor/) }),
+    ]);
+  });
+
+  it('passes the extensions of an engine’s result on', async () => {
+    const engine = () => ({ data: { hello: 'x' }, extensions: { took: 1 } });
+    await ask(serve({ engine })).expect(200, { data: { hello: 'x' }, extensions: { took: 1 } });
+  });
+
+  it('asks for its schema once per request, and answers its GraphQLError, thrown now or later', async () => {
+    const asked: unknown[] = [];
+    const source = (req: unknown) => {
+      asked.push(req);
+      return schema;
+    };
+    await ask(serve({}, source)).expect(200);
+    expect(asked).toHaveLength(1);
+    const refuse = (): never => {
+      throw new GraphQLError('not for you', { extensions: { http: { status: 403 } } });
+    };
+    for (const source of [refuse, async () => refuse()]) {
+      await ask(serve({}, source)).expect(403, { errors: [{ message: 'not for you' }] });
+    }
+    expect(failures).toEqual([]);
+  });
+
   it('gets its schema from a function of the request', async () => {
     const other = buildSchema('type Query { other: String }');
     const app = serve({ rootValue: { hello: 'a', other: 'b' } }, async (req) =>
