@@ -71,12 +71,14 @@ export async function runTopic(url, topic) {
     const names = (load.contestants ?? Object.keys(topic.contestants)).filter(
       (name) => settings.only.test(load.name) || settings.only.test(name),
     );
-    if (names.length === 0) continue;
+    const ratios = load.ratios ?? topic.ratios ?? [];
+    // Also where only those are left that others are compared with.
+    if (names.every((name) => ratios.includes(name))) continue;
     const rows = await measureLoad(url, load, names, settings);
     result.loads.push({
       name: load.name,
       unit: load.unit ?? 'request',
-      ratios: load.ratios ?? topic.ratios ?? [],
+      ratios,
       columns: load.columns ?? [],
       rows,
     });
