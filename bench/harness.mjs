@@ -68,12 +68,11 @@ export async function runTopic(url, topic) {
   };
   console.log(tables({ ...result, loads: [] }));
   for (const load of topic.loads) {
-    const names = (load.contestants ?? Object.keys(topic.contestants)).filter(
-      (name) => settings.only.test(load.name) || settings.only.test(name),
-    );
+    const all = load.contestants ?? Object.keys(topic.contestants);
+    const names = all.filter((name) => settings.only.test(load.name) || settings.only.test(name));
     const ratios = load.ratios ?? topic.ratios ?? [];
-    // Also where only those are left that others are compared with.
-    if (names.every((name) => ratios.includes(name))) continue;
+    // Also where --only leaves none but those that others are compared with.
+    if (names.length < all.length && names.every((name) => ratios.includes(name))) continue;
     const rows = await measureLoad(url, load, names, settings);
     result.loads.push({
       name: load.name,
