@@ -20,6 +20,7 @@ const KIB = 1024;
 const MIB = 1024 * KIB;
 const SIZES = { '4k': 4 * KIB, '10k': 10 * KIB, '200k': 200 * KIB, '2m': 2 * MIB, '64m': 64 * MIB };
 const MANY = 2000;
+const many = Array.from({ length: MANY }, (_, i) => `many/${i}`);
 const root = makeFiles();
 
 /** The same files for every contestant and every process of the run. */
@@ -29,7 +30,7 @@ function makeFiles() {
   const made = mkdtempSync(`${folder}-`);
   for (const [name, size] of Object.entries(SIZES)) writeFileSync(`${made}/${name}.txt`, filled(size, name));
   mkdirSync(`${made}/many`);
-  for (let i = 0; i < MANY; i++) writeFileSync(`${made}/many/${i}.txt`, filled(4 * KIB, String(i)));
+  for (const name of many) writeFileSync(`${made}/${name}.txt`, filled(4 * KIB, name));
   try {
     renameSync(made, folder);
   } catch {
@@ -59,7 +60,7 @@ function tagsOf(name) {
 /** The limit: fixed Buffers with the headers that we send, nothing looked at but the path and the tag. */
 function fixed(prefix) {
   const heads = new Map();
-  for (const name of ['4k', '10k', '200k', '2m']) {
+  for (const name of ['4k', '10k', '200k', '2m', ...many]) {
     const body = readFileSync(`${root}/${name}.txt`);
     const shared = {
       'Cache-Control': 'public, max-age=0',
@@ -250,9 +251,9 @@ export const topic = {
     },
     {
       name: '4 KiB, one of 2000 files',
-      requests: (index) => ({ path: `/static/many/${(index * 7919) % MANY}.txt` }),
+      requests: (index) => ({ path: `/static/${many[(index * 7919) % MANY]}.txt` }),
       distinct: MANY,
-      contestants: ['espalier', 'espalier, window', 'sirv', 'nginx', ...underExpress.slice(1)],
+      contestants: ['fixed Buffer', 'espalier', 'espalier, window', 'sirv', 'nginx', ...underExpress],
       expect: { status: 200 },
     },
     {
