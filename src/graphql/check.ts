@@ -18,19 +18,31 @@ import type { CoreSettings } from './settings.ts';
 
 const NESTING = 'LIMIT_NESTING';
 
-/** A document that may be executed. */
-export interface Checked {
+/** A document within the limits. */
+export interface Read {
   readonly document: DocumentNode;
   readonly cost: Cost;
+}
+
+/** A document that may be executed. */
+export interface Checked extends Read {
   /** It asks for `__schema` or `__type`. */
   readonly introspects: boolean;
 }
 
-/** Turns source text into a checked document or says why not: length, syntax, limits, validation, in this order. */
+/** Turns source text into a checked document or says why not, in two steps that each may take milliseconds. */
+export interface Checker {
+  /** Length, syntax and limits, in this order. */
+  read(source: string): Read | Refusal;
+  /** Validation. */
+  validate(schema: GraphQLSchema, read: Read): Checked | Refusal;
+}
+
+/** The checker of one core. */
 export function createChecker(
   { limits, validationRules }: CoreSettings,
   { maxErrors, hideSuggestions }: EngineSettings,
-): (schema: GraphQLSchema, source: string) => Checked | Refusal {
+): Checker {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
   // graphql before 16.13 knows the first name only.
   const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
@@ -47,7 +59,7 @@ export function createChecker(
     return errors;
   }
 
-  return (schema, source) => {
+  function read(source: string): Read | Refusal {
     if (source.length > limits.characters) {
       return overLimit(
         refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
@@ -64,10 +76,16 @@ export function createChecker(
         : { ...refused([document]), unparsable: true };
     }
     const cost = caught(() => measure(document, limits));
-    if (cost instanceof GraphQLError) return overLimit(cost);
-    const errors = caught(() => validated(schema, document));
-    if (errors instanceof GraphQLError) return overLimit(errors);
-    return errors.length > 0 ? refused(errors) : { document, cost, introspects: cost.introspection > 0 };
+    return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
+  }
+
+  return {
+    read,
+    validate(schema, { document, cost }) {
+      const errors = caught(() => validated(schema, document));
+      if (errors instanceof GraphQLError) return overLimit(errors);
+      return errors.length > 0 ? refused(errors) : { document, cost, introspects: cost.introspection > 0 };
+    },
   };
 }
 

@@ -25,6 +25,10 @@ export interface GraphQLCore {
    * `source` is the request or socket, for an `introspection` option that asks it.
    */
   prepare(schema: GraphQLSchema, params: GraphQLParams, source?: unknown): PreparedOperation | Refusal;
+  /** The first half of `prepare` for a document that is new; false for a known one. `prepare` has to follow. */
+  readAhead(schema: GraphQLSchema, query: string): boolean;
+  /** How many values the variables of one operation may hold. */
+  readonly mostVariables: number;
   /** The context value for a request (HTTP) or a WebSocket (sockets): a static one as given, a callable's answer. */
   contextFor(source: unknown): MaybePromise<unknown>;
   /** The root value for a request. */
@@ -65,6 +69,8 @@ export function createCore(owner: string, schema: unknown, settings: CoreSetting
   return {
     schemaFor: schemaSource(owner, schema),
     prepare: documents.prepare,
+    readAhead: documents.readAhead,
+    mostVariables: settings.limits.variables,
     contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
     rootValueFor:
       typeof rootValue === 'function' ? (source) => (rootValue as Callable)(source) : () => rootValue,

@@ -1,6 +1,6 @@
 import { GraphQLError, type GraphQLSchema, getOperationAST } from 'graphql';
 import { type Cache, createCache } from './cache.ts';
-import { type Checked, createChecker } from './check.ts';
+import { type Checked, createChecker, type Read } from './check.ts';
 import type { Engine, EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { refusalError } from './errors.ts';
 import type { CoreSettings } from './settings.ts';
@@ -12,6 +12,11 @@ export interface Documents {
     params: Pick<GraphQLParams, 'query' | 'operationName'>,
     source?: unknown,
   ): PreparedOperation | Refusal;
+  /**
+   * Reads a document that is new, so that others may have a turn before `prepare` validates it, which has to follow.
+   * False for a known one.
+   */
+  readAhead(schema: GraphQLSchema, query: string): boolean;
 }
 
 interface Entry extends Checked {
@@ -29,7 +34,8 @@ const FAILED = { entries: 200, characters: 256 * 1024 };
 
 /** The documents of one core. */
 export function createDocuments(engine: Engine, settings: EngineSettings, options: CoreSettings): Documents {
-  const check = createChecker(options, settings);
+  const checker = createChecker(options, settings);
+  const ahead = new Map<string, Read | Refusal>();
   const bySchema = new WeakMap<GraphQLSchema, Known>();
   let recent: { schema: GraphQLSchema; known: Known } | undefined;
   const allowsIntrospection = introspectionOf(options.introspection);
@@ -49,7 +55,9 @@ export function createDocuments(engine: Engine, settings: EngineSettings, option
     const { good, failed } = knownFor(schema);
     const found = good.get(query) ?? failed.get(query);
     if (found !== undefined) return found;
-    const checked = check(schema, query);
+    const read = ahead.get(query) ?? checker.read(query);
+    ahead.delete(query);
+    const checked = 'errors' in read ? read : checker.validate(schema, read);
     if ('errors' in checked) {
       failed.set(query, checked);
       return checked;
@@ -72,6 +80,12 @@ export function createDocuments(engine: Engine, settings: EngineSettings, option
         entry.operations.set(operationName, prepared);
       }
       return prepared;
+    },
+    readAhead(schema, query) {
+      const { good, failed } = knownFor(schema);
+      if (good.get(query) !== undefined || failed.get(query) !== undefined) return false;
+      if (!ahead.has(query)) ahead.set(query, checker.read(query));
+      return true;
     },
   };
 }

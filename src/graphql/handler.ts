@@ -1,6 +1,5 @@
 import type { ServerResponse } from 'node:http';
 import { nextTick } from 'node:process';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
 import { createNegotiator } from '../http/accept.ts';
@@ -19,6 +18,7 @@ import type { HttpSettings } from './http-settings.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
 import { requireFew } from './nesting.ts';
 import { createOperate, LONG_QUERY, type Result } from './operate.ts';
+import { createTurns } from './own-turn.ts';
 import { paramsOfBody, paramsOfUrl } from './params.ts';
 import { createReceive } from './receive.ts';
 import { createSend } from './send.ts';
@@ -33,7 +33,8 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   const guard = createGuard(settings);
   const admit = createAdmit(settings, guard);
   const receive = createReceive(settings, guard);
-  const operate = createOperate(core, guard, settings.limits);
+  const ownTurn = createTurns();
+  const operate = createOperate(core, guard, settings.limits, ownTurn);
   const answers = createAnswers(core, settings.statusCodes);
   const send = createSend(settings);
 
@@ -72,7 +73,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       if (isThenable(result)) result.catch(() => undefined);
       results.push(result);
       // Others get a turn between documents that may take their time.
-      if (params.query.length > LONG_QUERY) await turn();
+      if (params.query.length > LONG_QUERY) await ownTurn();
     }
     send(exchange, joinResults(await Promise.all(results), answers, typeOf(exchange)));
   }

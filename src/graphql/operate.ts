@@ -1,5 +1,4 @@
 import type { ServerResponse } from 'node:http';
-import { setImmediate as turn } from 'node:timers/promises';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { HttpError } from '../http/error.ts';
@@ -11,9 +10,10 @@ import { exceed } from './exceed.ts';
 import type { Exchange } from './exchange.ts';
 import { isThenable } from './execute.ts';
 import type { Guard } from './guard.ts';
+import type { OwnTurn } from './own-turn.ts';
 import type { DocumentLimitSettings } from './settings.ts';
 
-/** Characters of a query that takes long enough, when it is new, to let others have a turn before it is executed. */
+/** Characters of a query that takes long enough, when it is new, to be worked on in several turns of the event loop. */
 export const LONG_QUERY = 2000;
 
 /** What an operation came to. */
@@ -23,21 +23,43 @@ export type Result = Outcome | Refusal;
 export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromise<Result>;
 
 /** The runner of one handler; synchronous where schema, context and resolvers are. */
-export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentLimitSettings): Operate {
-  /** Long operations that have run before, and so are compiled. */
-  const known = new WeakSet<PreparedOperation>();
+export function createOperate(
+  core: GraphQLCore,
+  guard: Guard,
+  limits: DocumentLimitSettings,
+  ownTurn: OwnTurn,
+): Operate {
+  function start(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
+    if (params.query.length > LONG_QUERY && core.readAhead(schema, params.query)) {
+      return startInTurns(exchange, schema, params);
+    }
+    const prepared = prepare(exchange, schema, params);
+    return 'errors' in prepared ? prepared : withContext(exchange, prepared, params);
+  }
 
-  function prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
+  async function startInTurns(
+    exchange: Exchange,
+    schema: GraphQLSchema,
+    params: GraphQLParams,
+  ): Promise<Result> {
+    await ownTurn();
+    const prepared = prepare(exchange, schema, params);
+    if ('errors' in prepared) return prepared;
+    await ownTurn();
+    return withContext(exchange, prepared, params);
+  }
+
+  function prepare(
+    exchange: Exchange,
+    schema: GraphQLSchema,
+    params: GraphQLParams,
+  ): PreparedOperation | Refusal {
     const prepared = core.prepare(schema, params, exchange.req);
     exchange.phases?.end('prepare');
     if ('errors' in prepared) return prepared;
     admit(exchange, prepared);
     spend(exchange, prepared, limits);
-    if (params.query.length > LONG_QUERY && !known.has(prepared)) {
-      known.add(prepared);
-      return turn().then(() => withContext(exchange, prepared, params));
-    }
-    return withContext(exchange, prepared, params);
+    return prepared;
   }
 
   function withContext(
@@ -79,8 +101,8 @@ export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentL
     try {
       const schema = core.schemaFor(exchange.req);
       const result = isThenable(schema)
-        ? schema.then((value) => prepare(exchange, value, params))
-        : prepare(exchange, schema, params);
+        ? schema.then((value) => start(exchange, value, params))
+        : start(exchange, schema, params);
       return isThenable(result) ? result.catch(refusalOf) : result;
     } catch (error) {
       return refusalOf(error);

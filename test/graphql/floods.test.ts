@@ -84,3 +84,41 @@ describe('the cache', () => {
     expect(held(['a', 'x'.repeat(201)])).toEqual(['a']);
   });
 });
+
+it('new documents that are long take turns of their own, one step each', async () => {
+  const steps: string[] = [];
+  const count = (step: string) => (): unknown => steps.push(step);
+  const [parse, validate] = [count('parse'), count('validate')];
+  subscribe('espalier:graphql:parse', parse);
+  subscribe('espalier:graphql:validate', validate);
+  const rootValue = { hello: () => void steps.push('execute') };
+  const handler = graphqlHTTP(schema, { batching: true, rootValue });
+  let turning = true;
+  const turn = (): void => {
+    if (steps.at(-1) !== '|') steps.push('|');
+    if (turning) setImmediate(turn);
+  };
+  const query = `{ hello } # ${'x'.repeat(3000)}`;
+  try {
+    setImmediate(turn);
+    await request(handler)
+      .post('/graphql')
+      .send([{ query: `${query}1` }, { query: `${query}2` }])
+      .expect(200);
+    const worked = steps.filter((step) => step !== '|');
+    expect(worked.sort()).toEqual(['execute', 'execute', 'parse', 'parse', 'validate', 'validate']);
+    // Between any two steps the event loop has turned.
+    expect(steps.join(' ')).not.toMatch(/[a-z] [a-z]/);
+    // Known ones have nothing to wait for.
+    steps.length = 0;
+    await request(handler)
+      .post('/graphql')
+      .send({ query: `${query}1` })
+      .expect(200);
+    expect(steps.filter((step) => step !== '|')).toEqual(['execute']);
+  } finally {
+    turning = false;
+    unsubscribe('espalier:graphql:parse', parse);
+    unsubscribe('espalier:graphql:validate', validate);
+  }
+});
