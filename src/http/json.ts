@@ -41,6 +41,11 @@ export function requireParsable(bytes: Buffer, mostValues: number): void {
   }
 }
 
+/** As `requireParsable`, for JSON that is text already. */
+export function requireParsableText(text: string, mostValues: number): void {
+  if (text.length > SMALL / 4) requireParsable(Buffer.from(text), mostValues);
+}
+
 const tooMuch = (what: string): HttpError =>
   new HttpError(400, `The JSON of the request ${what}`, { code: 'LIMIT_JSON' });
 

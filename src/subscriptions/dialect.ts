@@ -1,3 +1,4 @@
+import { requireParsableText } from '../http/json.ts';
 import type { Connection } from './connection.ts';
 
 /** A message of the modern protocol, as far as anybody looks at it. */
@@ -28,9 +29,13 @@ export interface SubscribePayload {
   extensions?: Record<string, unknown> | null;
 }
 
-/** A JSON value, or undefined for text that is none. */
-export function parseJson(text: string): unknown {
+/** A message beside its variables. */
+const MOST_VALUES = 1000;
+
+/** A JSON value, or undefined for text that is none, or that holds more than any operation may. */
+export function parseJson({ hub }: Connection, text: string): unknown {
   try {
+    requireParsableText(text, hub.core.mostVariables + MOST_VALUES);
     return JSON.parse(text);
   } catch {
     return undefined;

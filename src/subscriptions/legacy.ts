@@ -9,7 +9,7 @@ export const legacy: Dialect = {
   name: 'graphql-ws',
   resultType: 'data',
   receive(connection, text) {
-    const message = parseJson(text);
+    const message = parseJson(connection, text);
     if (!isObject(message)) return;
     const { type, id, payload } = message;
     switch (type) {

@@ -7,7 +7,7 @@ export const modern: Dialect = {
   name: 'graphql-transport-ws',
   resultType: 'next',
   receive(connection, text) {
-    const message = checked(parseJson(text));
+    const message = checked(parseJson(connection, text));
     switch (message?.type) {
       case 'connection_init':
       case 'ping':

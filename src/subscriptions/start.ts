@@ -1,6 +1,8 @@
 import type { Outcome, PreparedOperation } from '../graphql/contract.ts';
 import { refusalError } from '../graphql/errors.ts';
 import { isThenable } from '../graphql/execute.ts';
+import { requireFew } from '../graphql/nesting.ts';
+import { HttpError } from '../http/error.ts';
 import type { Operation } from './operation.ts';
 import { follow, type Reader } from './reader.ts';
 import { asGraphQLError } from './source.ts';
@@ -10,6 +12,7 @@ export function start(operation: Operation): void {
   try {
     const { connection, params } = operation;
     const { core, settings } = connection.hub;
+    requireFew([params.variables], core.mostVariables);
     const prepared = core.prepare(operation.schema, params, connection.websocket);
     if ('errors' in prepared) {
       operation.fail(prepared.errors);
@@ -23,7 +26,8 @@ export function start(operation: Operation): void {
     if (kind === 'subscription') subscribe(operation, prepared);
     else single(operation, prepared);
   } catch (error) {
-    operation.fail([asGraphQLError(error)]);
+    const isMistake = error instanceof HttpError && error.code !== undefined;
+    operation.fail([isMistake ? refusalError(error.message, error.code) : asGraphQLError(error)]);
   }
 }
 

@@ -173,6 +173,42 @@ describe('documents from a hostile client', () => {
   });
 });
 
+describe('variables from a hostile client', () => {
+  const ask = (variables: string): string =>
+    `{"id":"x","type":"subscribe","payload":{"query":"{ hello }","variables":${variables}}}`;
+  const keys = (count: number): string => Array.from({ length: count }, (_, i) => `"k${i}":0`).join();
+
+  it.each([
+    ['20 001 values', `{"v":[${'0,'.repeat(20_000)}0]}`],
+    ['an object of 2001 members', `{${keys(2001)}}`],
+    ['210 levels', `{"v":${'['.repeat(210)}${']'.repeat(210)}}`],
+  ])('are refused alone: %s', async (_, variables) => {
+    const { url, live } = await serve();
+    const client = await ready(url);
+    client.send(ask(variables));
+    expect(await client.next()).toMatchObject({
+      id: 'x',
+      type: 'error',
+      payload: [{ extensions: { code: 'LIMIT_VARIABLES' } }],
+    });
+    expect(live.calls['hello']).toBeUndefined();
+  });
+
+  it('that would take long to parse are no message', async () => {
+    const { url } = await serve();
+    const client = await ready(url);
+    client.send(ask(`{"v":${'['.repeat(100_000)}${']'.repeat(100_000)}}`));
+    expect((await client.closed).code).toBe(4400);
+  });
+
+  it('within the limits are taken', async () => {
+    const { url } = await serve();
+    const client = await ready(url);
+    client.send(ask(`{"v":[${'0,'.repeat(15_000)}0]}`));
+    expect(await client.next()).toMatchObject({ id: 'x', type: 'next' });
+  });
+});
+
 describe('the debug log', () => {
   const { log, enabled } = refusals.subscriptions;
   let lines: string[];
