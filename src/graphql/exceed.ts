@@ -2,7 +2,7 @@ import { refusalError } from './errors.ts';
 import type { Cost } from './limits.ts';
 
 /** What has a limit. */
-type Limited = Exclude<keyof Cost, 'types'> | 'fragments' | 'merges';
+type Limited = Exclude<keyof Cost, 'types'> | 'fragments' | 'operations' | 'merges';
 
 const WORDS: Record<Limited, (most: number) => string> = {
   fields: (most) => `has more than ${most} fields`,
@@ -14,6 +14,7 @@ const WORDS: Record<Limited, (most: number) => string> = {
   surveys: (most) => `asks for the types of the schema more than ${most} times`,
   nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
   fragments: (most) => `has more than ${most} fragments`,
+  operations: (most) => `has more than ${most} operations`,
   merges: (most) => `repeats fields of the same name in the same place, in more than ${most} pairs`,
 };
 

@@ -33,6 +33,8 @@ export interface Cost {
 /** Levels of an introspection query: the customary ones ask for nine levels of `ofType`, some tools for fifteen. */
 const INTROSPECTION_DEPTH = 25;
 const MOST_SURVEYS = 10;
+/** Operations of one document: each walks through the fragments of its own. */
+const MOST_OPERATIONS = 200;
 /** Levels of anything per level of fields: inline fragments and spreads nest without adding a field. */
 const NESTING_PER_DEPTH = 4;
 const MOST_NESTING = 500;
@@ -53,8 +55,9 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   };
   const costOf = createMeter(document, most.nesting);
   const highest = nothing();
-  const fragments = document.definitions.filter(({ kind }) => kind === 'FragmentDefinition').length;
-  if (fragments > limits.fragments) exceed('fragments', limits.fragments, 'The document');
+  const count = (wanted: string): number => document.definitions.filter(({ kind }) => kind === wanted).length;
+  if (count('FragmentDefinition') > limits.fragments) exceed('fragments', limits.fragments, 'The document');
+  if (count('OperationDefinition') > MOST_OPERATIONS) exceed('operations', MOST_OPERATIONS, 'The document');
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
     const cost = costOf(definition.selectionSet, 1);

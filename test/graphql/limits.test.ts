@@ -67,6 +67,7 @@ describe('a document over a limit is refused before validation', () => {
     ['fragments that double', doubling(30), 'LIMIT_FIELDS'],
     ['fragments that double a hundred times', doubling(49), 'LIMIT_FIELDS'],
     ['directives', `{ hello ${times(201, () => '@include(if: true)')} }`, 'LIMIT_DIRECTIVES'],
+    ['operations', times(201, (i) => `query q${i} { hello }`), 'LIMIT_OPERATIONS'],
     ['a deep list', `{ id(v: ${nested(1000, '[', '1', ']')}) }`, 'LIMIT_NESTING'],
     ['a deep object', `{ id(v: ${nested(1000, '{a:', '1')}) }`, 'LIMIT_NESTING'],
     ['a deep type', `query ($v: ${nested(1000, '[', 'Int', ']')}) { hello }`, 'LIMIT_NESTING'],
