@@ -88,7 +88,8 @@ describe('an answer that does not wait for the body', () => {
     });
     const { socket, closed, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
-    socket.write(Buffer.alloc(17 << 20));
+    // Not more than the server reads: what it leaves unread resets the connection, which may overtake the answer.
+    socket.write(Buffer.alloc((16 << 20) + 1));
     await until('late answer');
     await closed;
   });
