@@ -11,7 +11,12 @@ const matrix = process.argv.includes('--matrix') || process.env.CI === 'true';
 // What does not depend on the Node line runs once: the browser, the tarball, the consumers.
 const once = ['browser', 'package', 'consumers', 'readme', 'boundaries'];
 const here = Number(process.versions.node.split('.')[0]);
-const without = (names) => ['--testPathIgnorePatterns', ...names.map((name) => `/${name}[^/]*\\.test\\.ts$`)];
+// Most of these wait for sockets and timers: two at a time, where Jest would take all cores but one.
+const without = (names) => [
+  '--maxWorkers=2',
+  '--testPathIgnorePatterns',
+  ...names.map((name) => `/${name}[^/]*\\.test\\.ts$`),
+];
 const skip = without(once);
 // The IDE in the browser also with graphql 17, on the first Node that runs it.
 const skip17 = without(['browser-(?!graphiql)', ...once.slice(1)]);
