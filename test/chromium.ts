@@ -83,6 +83,6 @@ function parts(page: Page) {
       );
     },
     /** The text of an editor, with the spaces that Monaco draws as others. */
-    textOf: async (editor: Locator) => (await editor.innerText()).replaceAll('\u00a0', ' '),
+    textOf: async (editor: Locator) => (await editor.allInnerTexts()).join('').replaceAll('\u00a0', ' '),
   };
 }
