@@ -4,12 +4,13 @@ import { settleHttp } from '../src/graphql/http-settings.ts';
 import { createMount } from '../src/graphql/mount.ts';
 import { createOpenApi } from '../src/graphql/openapi.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
-import type { GraphQLHandler, GraphQLOptions, SchemaSource } from '../types/graphql.ts';
+import type { ConnectRequest } from '../types/connect.ts';
+import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';
 
 export { Upload } from '../src/uploads/scalar.ts';
-export type { GraphiQLOption, GraphiQLOptions } from '../types/graphiql.ts';
-export type { GraphQLHandler, GraphQLOptions } from '../types/graphql.ts';
-export type { UploadedFile, UploadedFileInfo, UploadOptions, UploadReadOptions } from '../types/uploads.ts';
+export type * from '../types/graphiql.ts';
+export type * from '../types/graphql.ts';
+export type * from '../types/uploads.ts';
 
 /** The HTTP methods `graphqlHTTP` can be mounted for. */
 export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD: 'HEAD' } = {
@@ -18,8 +19,19 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
   HEAD: 'HEAD',
 };
 
-/** GraphQL over HTTP for one schema, as a plain middleware. */
-export function graphqlHTTP(schema: SchemaSource, options?: GraphQLOptions): GraphQLHandler {
+/**
+ * GraphQL over HTTP for one schema, as a plain middleware.
+ *
+ * @param schema - a schema, or a function of the request that says which one
+ * @param options - functions among them may declare their request as Express's; every option has a default
+ * @throws TypeError (code `ERR_OPTION`) for what is no schema, an unknown option or a wrong value
+ * @example
+ * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.user }) }));
+ */
+export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
+  schema: SchemaSource<Req>,
+  options?: GraphQLOptions<Req>,
+): GraphQLHandler {
   const settings = settleHttp(options);
   const core = createCore('graphqlHTTP', schema, settings);
   const handle = createMount(settings, createHandler(core, settings));

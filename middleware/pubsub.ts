@@ -1,2 +1,2 @@
 export { createPubSub } from '../src/pubsub/pubsub.ts';
-export type { PubSub, PubSubOptions, RedisClient } from '../types/pubsub.ts';
+export type * from '../types/pubsub.ts';

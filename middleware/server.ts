@@ -14,12 +14,14 @@ import type {
   TlsIdentity,
 } from '../types/server.ts';
 
+export type * from '../types/server.ts';
+
 /**
  * A server of Node's own for an app, whose requests and responses are born with the prototypes that Express gives them.
  * The app behaves as behind `app.listen`, at a fraction of the CPU time on Node 20 and 22.
  *
- * @param app an Express 4 or 5 app, a Connect app or a plain listener
- * @param options every option of the server that it makes: `node:https` with any TLS option, `node:http2` with
+ * @param app - an Express 4 or 5 app, a Connect app or a plain listener
+ * @param options - every option of the server that it makes: `node:https` with any TLS option, `node:http2` with
  * `http2: true`, else `node:http`
  * @throws TypeError (code `ERR_OPTION`) for an argument that cannot work
  */

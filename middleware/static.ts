@@ -6,7 +6,7 @@ import { createSite } from '../src/static/site.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 
-export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../types/static.ts';
+export type * from '../types/static.ts';
 
 /**
  * Serves the files of a directory: strong tags from their content, 304s and hot files from memory, never
@@ -14,6 +14,7 @@ export type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../t
  *
  * @param dir - a path or `file:` URL; it must exist, else an error with code `ERR_STATIC_ROOT` is thrown here
  * @param options - a bare boolean is `{ html }`
+ * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example
  * app.use('/static', staticFiles('public'));
  * app.use(staticFiles('site', true));

@@ -2,23 +2,19 @@ import type { Server } from 'node:net';
 import { attach } from '../src/subscriptions/attach.ts';
 import type { SubscriptionOptions, Subscriptions, SubscriptionTarget } from '../types/subscriptions.ts';
 
-export type {
-  ConnectAnswer,
-  ConnectingSubscription,
-  SharedOperation,
-  SubscriptionConnection,
-  SubscriptionOptions,
-  SubscriptionProtocol,
-  SubscriptionStats,
-  Subscriptions,
-  SubscriptionTarget,
-  WebSocketLike,
-} from '../types/subscriptions.ts';
+export type * from '../types/subscriptions.ts';
 
 /**
  * Live subscriptions, queries and mutations over the WebSockets of one path, in both subprotocols. Takes the server's
  * `upgrade` events of that path and leaves all others to their listeners. Given a handler `graphqlHTTP` made, it shares
  * that handler's context, rules, limits and documents.
+ *
+ * @param server - what `app.listen()` and `createServer(app)` return
+ * @param target - a schema, or the handler that `graphqlHTTP` made
+ * @throws TypeError (code `ERR_OPTION`) for what is no server or schema, an unknown option, a wrong value or a path that is taken
+ * @example
+ * const subscriptions = attachSubscriptions(app.listen(3000), handler);
+ * process.once('SIGTERM', () => subscriptions.close({ drain: 10_000 }));
  */
 export function attachSubscriptions(
   server: Server,

@@ -1,18 +1,23 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pack, root, scratchFolder, unpack } from './tarball.ts';
+import { pack, root, scratchFolder, type Tarball, unpack } from './tarball.ts';
 
-const COMPILERS = ['typescript59', 'typescript6', 'typescript'];
 /** The newest, which is also the fastest, checks every declaration; the others those that are used. */
 const THOROUGH = 'typescript';
+const SETUPS = [
+  ['typescript59', 'graphql'],
+  ['typescript6', 'graphql'],
+  [THOROUGH, 'graphql'],
+  [THOROUGH, 'graphql17'],
+] as const;
 const RESOLUTIONS = [
   { module: 'nodenext', moduleResolution: 'nodenext' },
   { module: 'node16', moduleResolution: 'node16' },
   { module: 'preserve', moduleResolution: 'bundler' },
 ];
-/** What a user has beside us. */
-const INSTALLED = ['graphql', '@types/node', '@types/express', '@types/express4'];
+/** What a user has beside us and graphql. */
+const INSTALLED = ['@types/node', '@types/express', '@types/express4'];
 
 /** What users write. `@ts-expect-error` stands where the compiler must object; a needless one is an error itself. */
 const SOURCE = `
@@ -20,11 +25,15 @@ import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
 import type { Http2SecureServer, Http2Server } from 'node:http2';
 import type { Server as HttpsServer } from 'node:https';
-import type { Express, Request } from 'express';
+import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Express as Express4, Request as Request4 } from 'express4';
 import { buildSchema } from 'graphql';
-import { attachSubscriptions, createServer, graphqlHTTP, Method, type Middleware, staticFiles, Upload } from 'espalier';
+import {
+  attachSubscriptions, createServer, type GraphQLOptions, type GraphQLRequest, graphqlHTTP, Method, type Middleware,
+  type StaticFilesOptions, staticFiles, type SubscriptionOptions, Upload, type UploadedFile,
+} from 'espalier';
 import { graphqlHTTP as fromGraphql } from 'espalier/graphql';
+import { createPubSub } from 'espalier/pubsub';
 import { createServer as fromServer } from 'espalier/server';
 import { staticFiles as fromStatic } from 'espalier/static';
 import { attachSubscriptions as fromSubscriptions } from 'espalier/subscriptions';
@@ -59,6 +68,41 @@ const subscriptions = attachSubscriptions(plain.listen(3000), schema, { path: '/
 fromSubscriptions(app.listen(3000), graphqlHTTP(schema));
 export const closed: Promise<void> = subscriptions.close({ drain: 1000 });
 
+// Hooks know their parameters, and may declare those of Express.
+interface Context { user: string }
+interface Staff extends GraphQLRequest { state: { staff?: boolean } }
+app.use(staticFiles('public', { setHeaders: (res, path, { size }) => res.setHeader('x', path + size.toFixed()) }));
+app.use(staticFiles('public', { setHeaders: (res: Response, path: string) => res.set('x', path) }));
+app.use(graphqlHTTP((req: Request) => (req.hostname === 'a' ? schema : schema), { pretty: (req) => req.hostname === 'a' }));
+app4.use(graphqlHTTP(async (req: Request4) => schema, { introspection: (req) => req.ip === '127.0.0.1' }));
+app.use(graphqlHTTP(schema, { graphiql: async (req: Request) => req.hostname === 'a' && { title: req.path } }));
+app.use(graphqlHTTP(schema, { context: (req) => ({ user: req.state['user'] }), rootValue: (req) => ({ hello: req.url }) }));
+app.use(graphqlHTTP(schema, { context: (req: Staff) => ({ staff: req.state.staff === true }), pretty: (req) => req.state.staff === true }));
+app.use(graphqlHTTP(schema, { fieldResolver: (source, args, context, info) => info.fieldName, engine: (args) => ({ data: { hello: args.operationName } }) }));
+app.use(graphqlHTTP(schema, {
+  fieldResolver: (source: { hello: string }, args, context: Context, info) => source.hello + context.user + info.fieldName,
+  typeResolver: (value: { kind: string }) => value.kind,
+}));
+declare const session: RequestHandler;
+attachSubscriptions(plain, graphqlHTTP(schema), {
+  middleware: [session, (req, res, next) => (req.url === '/' ? res.end() : next()), (req: Request, res: Response, next: NextFunction) => next()],
+  onConnect: async ({ connectionParams: { token }, request }) => (token === request.url ? undefined : false),
+  share: (context: Context, { query }) => context.user + query,
+});
+export const save = ({ file }: { file: Upload }): Promise<number> => file.saveTo(file.filename);
+export const read = (file: UploadedFile): Promise<string> => file.text();
+createPubSub().publish('any', 1);
+for (const topic of [createPubSub<{ added: string }>().subscribe('added')]) topic.next().then(({ value }) => value.length);
+
+// What configuration leaves open is the default, also under exactOptionalPropertyTypes.
+const on: true | undefined = process.env['ON'] === '1' ? true : undefined;
+const most: number | undefined = undefined;
+export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [
+  { html: on, cache: { maxBytes: most } },
+  { graphiql: { persistHeaders: on }, limits: { depth: most }, uploads: { maxFiles: most } },
+  { perMessageDeflate: on, maxPayload: most },
+];
+
 // @ts-expect-error the directory is missing
 staticFiles();
 // @ts-expect-error an unknown option
@@ -71,8 +115,22 @@ graphqlHTTP('type Query { hello: String }');
 graphqlHTTP(schema, { graphIQL: true });
 // @ts-expect-error a wrong method
 graphqlHTTP(schema, { methods: ['PATCH'] });
+// @ts-expect-error a wrong answer
+graphqlHTTP(schema, { pretty: (req: Request) => req.hostname });
+// @ts-expect-error a wrong answer
+graphqlHTTP((req: Request) => req.hostname);
+// @ts-expect-error no function
+graphqlHTTP(schema, { fieldResolver: 'hello' });
 // @ts-expect-error no server
 attachSubscriptions(app, schema);
+// @ts-expect-error neither a schema nor a handler that graphqlHTTP made
+attachSubscriptions(plain, app);
+// @ts-expect-error no middleware
+attachSubscriptions(plain, schema, { middleware: ['session'] });
+// @ts-expect-error a wrong answer
+attachSubscriptions(plain, schema, { share: () => ({}) });
+// @ts-expect-error an unknown topic
+createPubSub<{ added: string }>().publish('gone', '');
 // @ts-expect-error an unknown option
 attachSubscriptions(plain, schema, { paths: '/live' });
 // @ts-expect-error an unknown protocol
@@ -86,14 +144,16 @@ createServer(app, { allowHTTP1: true });
 `;
 
 const folder = scratchFolder();
-const file = (name: string, text: string): void => writeFileSync(join(folder, name), text);
 
-beforeAll(() => {
-  unpack(pack(folder), folder);
-  for (const name of INSTALLED) {
-    const target = join(folder, 'node_modules', name);
+/** A project of a user's, below `folder`, beside one major of graphql. */
+function makeProject(graphql: string, tarball: Tarball): void {
+  const project = join(folder, graphql);
+  const file = (name: string, text: string): void => writeFileSync(join(project, name), text);
+  unpack(tarball, project);
+  for (const [name, source] of [...INSTALLED.map((name) => [name, name] as const), ['graphql', graphql]]) {
+    const target = join(project, 'node_modules', name as string);
     mkdirSync(dirname(target), { recursive: true });
-    symlinkSync(join(root, 'node_modules', name), target);
+    symlinkSync(join(root, 'node_modules', source as string), target);
   }
   file('package.json', '{ "name": "consumer", "private": true }');
   for (const extension of ['ts', 'mts', 'cts']) file(`consumer.${extension}`, SOURCE);
@@ -108,26 +168,31 @@ beforeAll(() => {
     };
     file(`${options.module}.json`, JSON.stringify({ compilerOptions, include: ['consumer.*'] }));
   }
+}
+
+beforeAll(() => {
+  const tarball = pack(folder);
+  for (const graphql of new Set(SETUPS.map(([, name]) => name))) makeProject(graphql, tarball);
 }, 60_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe.each(COMPILERS)('%s', (compiler) => {
+describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
   it.each(RESOLUTIONS.map(({ module }) => module))(
     'accepts what users write under %s, and objects where it must',
     (module) => {
       const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc');
       const skip = String(compiler !== THOROUGH);
-      expect(outputOf(tsc, ['-p', `${module}.json`, '--skipLibCheck', skip])).toBe('');
+      expect(outputOf(join(folder, graphql), [tsc, '-p', `${module}.json`, '--skipLibCheck', skip])).toBe('');
     },
     60_000,
   );
 });
 
 /** What a compiler has to say. */
-function outputOf(tsc: string, args: string[]): string {
+function outputOf(cwd: string, args: string[]): string {
   try {
-    return execFileSync(process.execPath, [tsc, ...args], { cwd: folder, encoding: 'utf8' });
+    return execFileSync(process.execPath, args, { cwd, encoding: 'utf8' });
   } catch (error) {
     return String((error as { stdout: string }).stdout);
   }

@@ -24,5 +24,13 @@ export interface ConnectRequest extends IncomingMessage {
   route?: unknown;
 }
 
+/**
+ * A function of the user's that may declare its parameters more narrowly, such as Express's `Request` for
+ * `IncomingMessage`: TypeScript compares methods so.
+ */
+export type Hook<Parameters extends readonly unknown[], Result> = {
+  of(...parameters: Parameters): Result;
+}['of'];
+
 /** A value now or later. */
 export type MaybePromise<T> = T | Promise<T>;

@@ -9,7 +9,7 @@ import type {
   GraphQLTypeResolver,
   ValidationRule,
 } from 'graphql';
-import type { ConnectRequest, MaybePromise, NextFunction } from './connect.ts';
+import type { ConnectRequest, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
@@ -19,14 +19,13 @@ export interface GraphQLRequest extends ConnectRequest {
   state: Record<string, unknown>;
 }
 
-/** A function of the request (HTTP) or of the WebSocket (sockets); written as a method so that either may be declared. */
-type FunctionOfSource<Source, Result> = { of(source: Source): Result }['of'];
-
 /** What a context may be beside a function. */
 type Plain = object | string | number | boolean | bigint | symbol | null | undefined;
 
 /** The schema, or a function of the request that says which one. */
-export type SchemaSource = GraphQLSchema | FunctionOfSource<GraphQLRequest, MaybePromise<GraphQLSchema>>;
+export type SchemaSource<Req = GraphQLRequest> =
+  | GraphQLSchema
+  | Hook<[req: Req], MaybePromise<GraphQLSchema>>;
 
 /** Replaces graphql-js's `execute`. */
 export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult>;
@@ -34,100 +33,107 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
 /** What one document may ask for; each is checked once per document, before validation. `Infinity` switches one off. */
 export interface DocumentLimits {
   /** Lexical tokens. @default 5000 */
-  tokens?: number;
+  tokens?: number | undefined;
   /** Levels of nested fields, fragments counted where they are spread; introspection has an allowance of its own. @default 50 */
-  depth?: number;
+  depth?: number | undefined;
   /** Fields of one operation, fragments counted at each spread. @default 10000 */
-  fields?: number;
+  fields?: number | undefined;
   /** Fields at the root of one operation. @default 100 */
-  rootFields?: number;
+  rootFields?: number | undefined;
   /** Aliases in one operation, fragments counted at each spread. @default 1000 */
-  aliases?: number;
+  aliases?: number | undefined;
   /** Directives in one operation, fragments counted at each spread. @default 200 */
-  directives?: number;
+  directives?: number | undefined;
   /** Fragments of one document. @default 500 */
-  fragments?: number;
+  fragments?: number | undefined;
   /** Pairs of fields with the same name in the same place, fragments included: validation compares each pair. @default 20000 */
-  merges?: number;
+  merges?: number | undefined;
   /** Validation and coercion stop after so many errors; the errors of resolvers are all told. @default 10 */
-  errors?: number;
+  errors?: number | undefined;
   /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
-  characters?: number;
+  characters?: number | undefined;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
-  variables?: number;
+  variables?: number | undefined;
 }
 
 /** The limits of a request over HTTP. */
 export interface GraphQLLimits extends DocumentLimits {
   /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
-  bodyBytes?: number;
+  bodyBytes?: number | undefined;
   /** Milliseconds a body may take to arrive; slower is 408. @default 30000 */
-  bodyTimeout?: number;
+  bodyTimeout?: number | undefined;
   /** Operations in one batch; more is 413. @default 10 */
-  batch?: number;
+  batch?: number | undefined;
 }
 
-/** Options that HTTP and sockets share. */
-export interface GraphQLCoreOptions {
+/**
+ * Options that HTTP and sockets share. `Req` is the request as hooks declare it, such as Express's; over sockets those that
+ * are asked there get the WebSocket.
+ */
+export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
-  context?: FunctionOfSource<GraphQLRequest, unknown> | Plain;
+  context?: Hook<[req: Req], unknown> | Plain;
   /** The value root fields resolve from, or a function of the request. @default none */
-  rootValue?: FunctionOfSource<GraphQLRequest, unknown> | Plain;
+  rootValue?: Hook<[req: Req], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
-  fieldResolver?: GraphQLFieldResolver<unknown, unknown>;
+  fieldResolver?: Hook<Parameters<GraphQLFieldResolver<unknown, unknown>>, unknown> | undefined;
   /** Type resolver of abstract types that have none. @default graphql-js's `__typename` resolver */
-  typeResolver?: GraphQLTypeResolver<unknown, unknown>;
+  typeResolver?:
+    | Hook<Parameters<GraphQLTypeResolver<unknown, unknown>>, MaybePromise<string | undefined>>
+    | undefined;
   /** Validation rules beside those of the specification. @default [] */
-  validationRules?: readonly ValidationRule[];
+  validationRules?: readonly ValidationRule[] | undefined;
   /** Last word on an error, after masking; gets the original too. @default the masked error */
-  formatError?: (formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError;
+  formatError?:
+    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | undefined;
   /** Whether `__schema` and `__type` may be asked, or a function of the request that says so. @default true */
-  introspection?: boolean | FunctionOfSource<GraphQLRequest, boolean>;
+  introspection?: boolean | Hook<[req: Req], boolean> | undefined;
   /** Whether errors may say "Did you mean …?", which tells of the schema. @default false when NODE_ENV is production */
-  suggestions?: boolean;
+  suggestions?: boolean | undefined;
   /**
    * How operations are executed: compiled into closures that write JSON (the same answers, several times cheaper), by
    * graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
    */
-  engine?: 'compiled' | 'graphql-js' | ExecuteFunction;
+  engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
 }
 
 /** Options of `graphqlHTTP`. */
-export interface GraphQLOptions extends GraphQLCoreOptions {
+export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions<Req> {
   /** The IDE on GET where HTML is preferred: a boolean, its options, or a function of the request. @default true */
-  graphiql?: GraphiQLOption<GraphQLRequest>;
+  graphiql?: GraphiQLOption<Req> | undefined;
   /** The methods that are answered; any other is 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
-  methods?: readonly MethodName[];
+  methods?: readonly MethodName[] | undefined;
   /**
    * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page, `false` answers 405 as
    * the specification asks, `true` runs them all.
    * @default 'guarded'
    */
-  getMutations?: 'guarded' | boolean;
+  getMutations?: 'guarded' | boolean | undefined;
   /** Origins whose pages count as our own, as `https://app.example.com`. No CORS header is sent for them. @default [] */
-  trustedOrigins?: readonly string[];
+  trustedOrigins?: readonly string[] | undefined;
   /** Whether pages of other sites may read over GET with a cookie and without CORS, where only timing tells them something. @default false */
-  crossSiteReads?: boolean;
+  crossSiteReads?: boolean | undefined;
   /** The values of `Host` that are served, others are 421: against DNS rebinding where nothing in front checks it. @default any host */
-  allowedHosts?: readonly string[];
+  allowedHosts?: readonly string[] | undefined;
   /** Whether a POST may hold a list of operations; they share the limits of one. @default false */
-  batching?: boolean;
+  batching?: boolean | undefined;
   /** `'draft'` uses 422 for what is not valid and 294 for partial data, for both media types, as the newest draft asks. @default 'legacy' */
-  statusCodes?: 'legacy' | 'draft';
+  statusCodes?: 'legacy' | 'draft' | undefined;
   /** Whether compressed JSON bodies are taken (gzip, deflate, br), counted after decompression; else they are 415. @default false */
-  inflate?: boolean;
+  inflate?: boolean | undefined;
   /** Indents answers, always or for some requests; costs a second pass over the answer. @default false */
-  pretty?: boolean | FunctionOfSource<GraphQLRequest, boolean>;
+  pretty?: boolean | Hook<[req: Req], boolean> | undefined;
   /** Sends a `Server-Timing` header: milliseconds to prepare, make the context and execute. Tells outsiders about timing. @default false */
-  serverTiming?: boolean;
+  serverTiming?: boolean | undefined;
   /** What a request may ask for. */
-  limits?: GraphQLLimits;
+  limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false` answers them 415 with nothing parsed. @default true */
-  multipartUploadsEnabled?: boolean;
+  multipartUploadsEnabled?: boolean | undefined;
   /** Limits of uploads, and how they are received. */
-  uploads?: UploadOptions;
+  uploads?: UploadOptions | undefined;
   /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
-  subscriptionProtocols?: readonly SubscriptionProtocol[];
+  subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
 
 /** The methods that `graphqlHTTP` answers. */

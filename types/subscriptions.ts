@@ -1,6 +1,7 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
-import type { MaybePromise } from './connect.ts';
+import type { Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { GraphQLHandler } from './graphql.ts';
 
 /** What we need of a WebSocket: those of `ws` (7 and 8) and of express-ws fit. */
 export interface WebSocketLike {
@@ -59,49 +60,58 @@ export interface SharedOperation {
 /** Options of one connection, however it was opened. */
 export interface ConnectionOptions {
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
-  context?: object | ((websocket: WebSocketLike) => unknown);
+  context?: object | ((websocket: WebSocketLike) => unknown) | undefined;
   /** Accepted subprotocols; others are closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
-  subscriptionProtocols?: readonly SubscriptionProtocol[];
+  subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once for each connection, when its `connection_init` arrives; throwing a GraphQLError refuses with its message. @default accepts */
-  onConnect?: (connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>;
+  onConnect?: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
   /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
-  operations?: readonly ('query' | 'mutation' | 'subscription')[];
+  operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
   /** Milliseconds from the upgrade until `connection_init`; later is 4408. Also how long `middleware` may take (503). @default 10000 */
-  connectionInitWaitTimeout?: number;
+  connectionInitWaitTimeout?: number | undefined;
   /** Milliseconds between pings, and until a silent peer is cut off; legacy clients also get `ka`. 0 switches both off. @default 12000 */
-  keepAlive?: number;
+  keepAlive?: number | undefined;
   /** Operations of one connection at a time; one more gets an `error`. @default 100 */
-  maxOperations?: number;
+  maxOperations?: number | undefined;
   /** Bytes a connection may owe to a slow reader before it is closed with 1013. @default 1048576 */
-  maxBufferedBytes?: number;
+  maxBufferedBytes?: number | undefined;
   /** `'oldest'`: a slow reader loses its oldest events instead of its connection. @default false */
-  drop?: false | 'oldest';
+  drop?: false | 'oldest' | undefined;
   /** UTF-16 units of an operation's id; longer is 4400. @default 256 */
-  maxIdLength?: number;
+  maxIdLength?: number | undefined;
   /**
    * Names who may share: subscriptions equal in document, operation name, variables and this key have one source, one
    * execution and one serialisation per event, made with the context of whoever came first. `undefined` or `null`: private. @default none
    */
-  share?: (context: never, operation: SharedOperation) => string | number | null | undefined;
+  share?:
+    | Hook<[context: unknown, operation: SharedOperation], string | number | null | undefined>
+    | undefined;
 }
 
 /** A middleware however it declares its request and response: Express's, Connect's, a plain one. */
-export type UpgradeMiddleware = (req: never, res: never, next: never) => unknown;
+export type UpgradeMiddleware = Hook<
+  [req: IncomingMessage, res: ServerResponse, next: NextFunction],
+  unknown
+>;
 
 /** Options of `attachSubscriptions`. */
 export interface SubscriptionOptions extends ConnectionOptions {
   /** The exact path. @default '/graphql' */
-  path?: string;
+  path?: string | undefined;
   /** Middlewares run on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
-  middleware?: readonly UpgradeMiddleware[];
+  middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins, beside our own host, whose pages may connect: a list, `'*'`, or a function. Others get 403. @default [] */
-  allowedOrigins?: '*' | readonly string[] | ((origin: string, request: IncomingMessage) => boolean);
+  allowedOrigins?:
+    | '*'
+    | readonly string[]
+    | ((origin: string, request: IncomingMessage) => boolean)
+    | undefined;
   /** Bytes of one message; more is 1009. @default 1048576 */
-  maxPayload?: number;
+  maxPayload?: number | undefined;
   /** Connections at a time; one more is answered 503. @default 100000 */
-  maxConnections?: number;
+  maxConnections?: number | undefined;
   /** Compresses messages of a KiB and more for clients that offer it: costs memory per socket, and shared writes. @default false */
-  perMessageDeflate?: boolean;
+  perMessageDeflate?: boolean | undefined;
 }
 
 /** Counts of the moment. */
@@ -121,7 +131,7 @@ export interface SubscriptionStats {
 /** What `attachSubscriptions` returns. */
 export interface Subscriptions {
   /** Refuses new connections (503) and closes the others with 1001, spread over `drain` milliseconds. @default drain 0 */
-  close(options?: { drain?: number }): Promise<void>;
+  close(options?: { drain?: number | undefined }): Promise<void>;
   /** Closes the connections a predicate picks, and says how many. @default code 4403, reason 'Forbidden' */
   disconnect(
     predicate: (connection: SubscriptionConnection) => boolean,
@@ -135,4 +145,4 @@ export interface Subscriptions {
 export type WebsocketHandler = (websocket: WebSocketLike, request: IncomingMessage) => void;
 
 /** What subscriptions can be attached for: a schema, or the handler `graphqlHTTP` made. */
-export type SubscriptionTarget = GraphQLSchema | ((req: never, res: never, next: never) => void);
+export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;

@@ -8,50 +8,50 @@ export interface UploadOptions {
    * Bytes of one file; a file of exactly this size passes, one byte more is answered 413 at once.
    * @default 26_214_400 (25 MiB)
    */
-  maxFileSize?: number;
+  maxFileSize?: number | undefined;
   /**
    * Files in one request, mapped or not; more are answered 413, already from the `map`. A request may name five paths
    * per allowed file.
    * @default 20
    */
-  maxFiles?: number;
+  maxFiles?: number | undefined;
   /**
    * Bytes of the whole body; a larger Content-Length is answered 413 with nothing read.
    * @default the larger of 104_857_600 (100 MiB) and `maxFileSize` + 2 MiB
    */
-  maxRequestSize?: number;
+  maxRequestSize?: number | undefined;
   /**
    * Bytes of one text part (`operations`, `map`); more is answered 413.
    * @default 1_048_576 (1 MiB)
    */
-  maxFieldSize?: number;
+  maxFieldSize?: number | undefined;
   /**
    * Bytes of one file kept in memory; a larger file goes to a temporary file that has no name.
    * @default 262_144 (256 KiB)
    */
-  memoryPerFile?: number;
+  memoryPerFile?: number | undefined;
   /**
    * Bytes of all files kept in memory at one time by this handler, over all its requests; what comes beyond goes to
    * temporary files.
    * @default 67_108_864 (64 MiB)
    */
-  memoryTotal?: number;
+  memoryTotal?: number | undefined;
   /**
    * Directory of the temporary files.
    * @default os.tmpdir()
    */
-  tempDir?: string;
+  tempDir?: string | undefined;
   /**
    * `false`: the whole body is received before execution, `size` is known and a broken request runs no resolver.
    * `true`: execution starts when the header of every mapped file has come; a limit then fails the reader of that file.
    * @default false
    */
-  streaming?: boolean;
+  streaming?: boolean | undefined;
   /**
    * Looks at each mapped file before its content is received; `false` is answered 415. The type is what the client says.
    * @default every file is accepted
    */
-  accept?: (file: UploadedFileInfo) => boolean;
+  accept?: ((file: UploadedFileInfo) => boolean) | undefined;
 }
 
 /** What a part's header says about a file. All of it is the client's word. */
@@ -69,12 +69,12 @@ export interface UploadedFileInfo {
 /** Options of `createReadStream`. */
 export interface UploadReadOptions {
   /** Gives strings of this encoding instead of Buffers. */
-  encoding?: BufferEncoding;
+  encoding?: BufferEncoding | undefined;
   /**
    * Bytes buffered by the stream.
    * @default 65_536 (64 KiB)
    */
-  highWaterMark?: number;
+  highWaterMark?: number | undefined;
 }
 
 /**

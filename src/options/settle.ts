@@ -8,6 +8,9 @@ export interface Rule<T> {
 /** The rules of a set of options, by name. */
 export type Rules<Settled> = { readonly [K in keyof Settled]-?: Rule<Settled[K]> };
 
+/** A set of options with every default filled in. */
+export type Filled<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> };
+
 const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
 /** Describes one option. */

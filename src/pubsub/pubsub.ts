@@ -30,7 +30,9 @@ const RULES: Rules<Settled> = {
  *
  * @throws TypeError for an unknown option or a wrong value.
  */
-export function createPubSub<Events extends object>(options?: PubSubOptions): PubSub<Events> {
+export function createPubSub<Events extends object = Record<string, unknown>>(
+  options?: PubSubOptions,
+): PubSub<Events> {
   const { redis, prefix, bufferSize, onGap, onError } = settle('createPubSub', 'scaling', options, RULES);
   const queues = new Set<Queue<unknown>>();
   // Refuses those who wait for Redis: what is queued between two attempts to connect is never settled by ioredis.

@@ -1,6 +1,7 @@
 import { types } from 'node:util';
 import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../../types/static.ts';
 import {
+  type Filled,
   isBoolean,
   isCount,
   isFunction,
@@ -30,7 +31,7 @@ export interface Settings {
   readonly cacheControl: CacheControl;
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
-  readonly cache: Readonly<Required<StaticCacheOptions>>;
+  readonly cache: Readonly<Filled<StaticCacheOptions>>;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether names that Windows reads differently are refused. */
   readonly windows: boolean;
@@ -41,7 +42,7 @@ export interface Settings {
 type Given = { [K in keyof StaticFilesOptions]-?: StaticFilesOptions[K] | undefined };
 
 const MIB = 1 << 20;
-const CACHE: Readonly<Required<StaticCacheOptions>> = {
+const CACHE: Readonly<Filled<StaticCacheOptions>> = {
   maxBytes: 64 * MIB,
   maxFileBytes: MIB / 4,
   maxEntries: 4096,
@@ -77,7 +78,7 @@ const RULES: Rules<Given> = {
   setHeaders: rule(undefined, isFunction, 'a function'),
 };
 
-const CACHE_RULES: Rules<Required<StaticCacheOptions>> = {
+const CACHE_RULES: Rules<Filled<StaticCacheOptions>> = {
   maxBytes: rule(CACHE.maxBytes, isCount, 'bytes, a whole number'),
   maxFileBytes: rule(CACHE.maxFileBytes, isCount, 'bytes, a whole number'),
   maxEntries: rule(CACHE.maxEntries, isCount, 'a whole number'),

@@ -2,6 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
 import {
+  type Filled,
   isBoolean,
   isCount,
   isFunction,
@@ -15,10 +16,8 @@ import {
 import { type Budget, createBudget } from './budget.ts';
 import { createFormParser, type ParseForm } from './form.ts';
 
-type Settled = { [K in keyof Required<UploadOptions>]: Required<UploadOptions>[K] };
-
 /** The `uploads` option, settled, with what all requests of one handler share. */
-export interface UploadSettings extends Settled {
+export interface UploadSettings extends Filled<UploadOptions> {
   /** Values in the JSON of `operations`, and of `map`. */
   readonly maxValues: number;
   readonly budget: Budget;
@@ -31,7 +30,7 @@ const PAGE = 'uploads';
 
 /** Settles the `uploads` option, once per handler. */
 export function settleUploads(options: unknown, maxValues: number): UploadSettings {
-  const settled = settle<Settled>(OWNER, PAGE, options, {
+  const settled = settle<Filled<UploadOptions>>(OWNER, PAGE, options, {
     maxFileSize: count(25 * MIB),
     maxFiles: count(20),
     maxRequestSize: count(0),
