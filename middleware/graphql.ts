@@ -1,5 +1,5 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
-import { createHandler, type Handler } from '../src/graphql/handler.ts';
+import { createHandler } from '../src/graphql/handler.ts';
 import { settleHttp } from '../src/graphql/http-settings.ts';
 import { createMount } from '../src/graphql/mount.ts';
 import { createOpenApi } from '../src/graphql/openapi.ts';
@@ -34,8 +34,7 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
 ): GraphQLHandler {
   const settings = settleHttp(options);
   const core = createCore('graphqlHTTP', schema, settings);
-  const handle = createMount(settings, createHandler(core, settings));
-  const graphqlMiddleware: Handler = (req, res, next) => handle(req, res, next);
+  const graphqlMiddleware = createMount(settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,

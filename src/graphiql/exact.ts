@@ -1,21 +1,6 @@
-import type { ConnectRequest } from '../../types/connect.ts';
 import type { Reply } from '../http/reply.ts';
 import { escapeHtml } from './escape.ts';
 import { FILES } from './page.ts';
-
-/**
- * Whether the middleware hangs on a route that the page's files cannot reach: `app.all('/graphql', …)` matches that path
- * alone, and the page would stay blank.
- */
-export function isExactRoute(req: ConnectRequest): boolean {
-  const pattern = (req.route as { path?: unknown } | undefined)?.path;
-  if (pattern === undefined) return false;
-  const [path = '/'] = (req.url ?? '/').split('?', 1);
-  const file = `${path.replace(/\/$/, '')}/${FILES}/file.js`;
-  return ![pattern]
-    .flat()
-    .some((one) => (one instanceof RegExp ? one.test(file) : String(one).includes('*')));
-}
 
 /** What a browser is told instead of a blank page. A 500, since it is the application that has to change. */
 export function exactRouteReply(path: string): Reply {

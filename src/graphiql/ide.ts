@@ -2,13 +2,15 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
+import { takesBelow } from '../graphql/route.ts';
 import { createNegotiator } from '../http/accept.ts';
 import type { Headers } from '../http/error.ts';
+import { pathOf } from '../http/path.ts';
 import { writeReply } from '../http/reply.ts';
 import { optionError, show } from '../options/settle.ts';
 import { addVary } from '../static/head.ts';
 import { type IdeFiles, loadFiles } from './assets.ts';
-import { exactRouteReply, isExactRoute } from './exact.ts';
+import { exactRouteReply } from './exact.ts';
 import { type IdeSettings, settleGraphiQL } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
 
@@ -25,6 +27,8 @@ export interface Ide {
 /** Where a request was made, and where faults go. */
 export interface Way {
   readonly below: boolean;
+  /** On a route of Express, not on a mount. */
+  readonly routed: boolean;
   readonly next: NextFunction;
 }
 
@@ -39,12 +43,12 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   const renderers = new WeakMap<IdeSettings, Renderer>();
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
-  async function answerPage(req: ConnectRequest, res: ServerResponse): Promise<boolean> {
+  async function answerPage(req: ConnectRequest, res: ServerResponse, routed: boolean): Promise<boolean> {
     const settings = await gate(req, res);
     if (settings === undefined) return false;
     addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
-    let reply = isExactRoute(req) ? exactRouteReply(path) : undefined;
+    let reply = routed && !takesBelow(req, `${FILES}/file.js`) ? exactRouteReply(path) : undefined;
     if (reply === undefined) {
       let render = renderers.get(settings);
       if (render === undefined) {
@@ -73,14 +77,14 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   }
 
   return {
-    answer(req, res, { below, next }) {
+    answer(req, res, { below, routed, next }) {
       req.state ??= {};
       const { url = '/', headers } = req;
       const file = fileOf(url);
       if (file !== undefined) return answerFile(req, res, file, next);
       if (below || negotiate(headers.accept).type !== 'text/html') return undefined;
       // `?raw` asks for JSON in a browser, as it did in express-graphql.
-      return /[?&]raw(?:[=&]|$)/.test(url) ? undefined : answerPage(req, res);
+      return /[?&]raw(?:[=&]|$)/.test(url) ? undefined : answerPage(req, res, routed);
     },
   };
 }
@@ -132,9 +136,4 @@ function fileOf(url: string): string | undefined {
   const at = url.indexOf(`/${FILES}/`);
   if (at === -1 || url.lastIndexOf('?', at) !== -1) return undefined;
   return pathOf(url.slice(at + FILES.length + 2));
-}
-
-function pathOf(url = '/'): string {
-  const end = url.search(/[?#]/);
-  return end === -1 ? url : url.slice(0, end);
 }

@@ -1,17 +1,20 @@
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createIde } from '../graphiql/ide.ts';
+import { pathOf } from '../http/path.ts';
 import { type Reply, writeReply } from '../http/reply.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './http-settings.ts';
+import { isRouted } from './route.ts';
 
 /** What a mount answers beside the API: the IDE and its files; what lies below it otherwise belongs to others. */
 export function createMount(settings: HttpSettings, api: Handler): Handler {
   const ide = settings.methods.includes('GET') ? createIde(settings.graphiql) : undefined;
-  return (req, res, next) => {
-    const below = next !== undefined && isBelow(req);
+  const mount: Handler = (req, res, next) => {
+    const routed = isRouted(req, mount);
+    const below = next !== undefined && !routed && isBelow(req);
     if (ide !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
       const fail: NextFunction = next ?? (() => writeReply(res, BROKEN, false));
-      const answered = ide.answer(req, res, { below, next: fail });
+      const answered = ide.answer(req, res, { below, routed, next: fail });
       if (answered !== undefined) {
         answered.then((done) => done || api(req, res, next), fail);
         return;
@@ -20,6 +23,7 @@ export function createMount(settings: HttpSettings, api: Handler): Handler {
     if (below) next();
     else api(req, res, next);
   };
+  return mount;
 }
 
 /** What a bare server, which has no error handlers, says of a fault of ours. */
@@ -29,8 +33,9 @@ const BROKEN: Reply = {
   body: 'Internal Server Error\n',
 };
 
-/** True for a path below a mount that has stripped its prefix; an exact route has stripped nothing. */
+/** True for a path below a mount that has stripped its prefix. */
 function isBelow({ url = '/', originalUrl }: ConnectRequest): boolean {
-  if (url.length <= 1 || url[1] === '?' || originalUrl === undefined) return false;
-  return originalUrl.length > url.length;
+  if (url.length <= 1 || url[1] === '?' || originalUrl === undefined || originalUrl.length === url.length)
+    return false;
+  return pathOf(url).length > 1;
 }

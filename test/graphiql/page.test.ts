@@ -172,6 +172,13 @@ eachExpress((express) => {
       (app: ReturnType<typeof express>) =>
         app.use('/graphql', express.Router().all('/', graphqlHTTP(schema))),
     ],
+    [
+      'a function around it',
+      (app: ReturnType<typeof express>) => {
+        const handler = graphqlHTTP(schema);
+        return app.all('/graphql', (req, res, next) => handler(req, res, next));
+      },
+    ],
   ])('explains itself on an exact route (%s), where JSON still works', async (_how, mount) => {
     const app = mount(express());
     const { text } = await visit(app).expect(500);
@@ -179,6 +186,17 @@ eachExpress((express) => {
     await request(app)
       .get('/graphql?query={__typename}')
       .expect(200, { data: { __typename: 'Query' } });
+  });
+
+  it('works behind an exact route that has passed the request on', async () => {
+    const app = express().all('/graphql', (_req, _res, next) => next());
+    await visit(app.use('/graphql', graphqlHTTP(schema))).expect(200);
+  });
+
+  it('explains itself on a route of a router below a prefix', async () => {
+    const app = express().use('/api', express.Router().all('/graphql', graphqlHTTP(schema)));
+    const { text } = await visit(app, '/api/graphql').expect(500);
+    expect(text).toContain('<code>app.use(&#39;/api/graphql&#39;, graphqlHTTP(schema))</code>');
   });
 
   it('works on a route that takes the paths below it too', async () => {

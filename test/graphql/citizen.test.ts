@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, createServer as createHttp2 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import type { ErrorRequestHandler } from 'express';
+import type { ErrorRequestHandler, RequestHandler, Router } from 'express';
 import {
   buildSchema,
   GraphQLError,
@@ -112,6 +112,47 @@ eachExpress((express) => {
     app.all('/exact', graphqlHTTP(schema, { rootValue }));
     await request(app).get('/api/graphql?query={hello}').expect(200);
     await request(app).get('/exact?query={hello}').expect(200);
+  });
+
+  const routes: [string, (router: Router, handler: RequestHandler) => unknown][] = [
+    ['a path', (router, handler) => router.all('/graphql', handler)],
+    ['a path of several', (router, handler) => router.post(['/other', '/graphql'], handler)],
+    ['a parameter', (router, handler) => router.post('/:name', handler)],
+    ['a regular expression', (router, handler) => router.post(/^\/graphql\/?$/, handler)],
+    [
+      'a function around it',
+      (router, handler) => router.post('/graphql', (req, res, next) => handler(req, res, next)),
+    ],
+  ];
+  it.each(routes)('may hang on a route of a router below a prefix: %s', async (_how, mount) => {
+    const router = express.Router();
+    mount(router, graphqlHTTP(schema, { rootValue }));
+    for (const app of [express().use('/api', router), express().use('/api', express().use(router))]) {
+      await request(app).post('/api/graphql').send({ query: '{ hello }' }).expect(200);
+      await request(app).post('/api/graphql/').send({ query: '{ hello }' }).expect(200);
+    }
+  });
+
+  it('takes no route for its own that has passed the request on', async () => {
+    const router = express.Router().all(['/graphql', /./], (_req, _res, next) => next());
+    const app = express().use('/api', router.use('/graphql', graphqlHTTP(schema, { rootValue })));
+    app.use((_req, res) => void res.status(404).send('mine'));
+    await request(app).get('/api/graphql?query={hello}').expect(200);
+    await request(app).get('/api/graphql/other?query={hello}').expect(404, 'mine');
+  });
+
+  it('takes a request target in absolute form (RFC 9112 §3.2.2)', async () => {
+    const { port, close } = await run(express().use('/graphql', graphqlHTTP(schema, { rootValue })));
+    for (const [path, status] of [
+      ['/graphql?query={hello}', 200],
+      ['/graphql/?query={hello}', 200],
+      ['/graphql/other?query={hello}', 404],
+    ] as const) {
+      const line = wire(port);
+      line.write(`GET http://example.com${path} HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n\r\n`);
+      expect(await line.closed()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    }
+    await close();
   });
 
   it('does nothing when something else has answered', async () => {
