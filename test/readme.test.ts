@@ -71,6 +71,17 @@ describe('the documentation', () => {
     },
   );
 
+  it.each(modules)('has the options of types/%s.ts in their order', (module) => {
+    const rows = read(`docs/${PAGES[module]}.md`).split('\n');
+    const rowOf = (name: string): number =>
+      rows.findIndex((row) => row.split('|')[1]?.includes(`\`${name}\``));
+    for (const owner of new Set(options.map((option) => option.owner))) {
+      const found = options.filter((option) => option.module === module && option.owner === owner);
+      const places = found.map(({ name }) => rowOf(name));
+      expect(places).toEqual(places.toSorted((a, b) => a - b));
+    }
+  });
+
   it('keeps the README within 250 lines, with the first code in sight of the top', () => {
     const lines = read('README.md').split('\n');
     expect(lines.length).toBeLessThanOrEqual(251);

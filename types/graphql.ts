@@ -34,6 +34,8 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
 export interface DocumentLimits {
   /** Lexical tokens. @default 5000 */
   tokens?: number | undefined;
+  /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
+  characters?: number | undefined;
   /** Levels of nested fields, fragments counted where they are spread; introspection has an allowance of its own. @default 50 */
   depth?: number | undefined;
   /** Fields of one operation, fragments counted at each spread. @default 10000 */
@@ -50,8 +52,6 @@ export interface DocumentLimits {
   merges?: number | undefined;
   /** Validation and coercion stop after so many errors; the errors of resolvers are all told. @default 10 */
   errors?: number | undefined;
-  /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
-  characters?: number | undefined;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
   variables?: number | undefined;
 }

@@ -45,6 +45,16 @@ export interface StaticFilesOptions {
    */
   index?: string | readonly string[] | undefined;
   /**
+   * Whether `dir` redirects to `dir/` when `html` is true. When false it is a miss.
+   * @default true
+   */
+  redirect?: boolean | undefined;
+  /**
+   * Extensions tried, in order, when a path without one matches no file: `['html']` answers `/about` with `about.html`.
+   * @default false
+   */
+  extensions?: false | readonly string[] | undefined;
+  /**
    * File below the root, answered (200) to page navigations that match nothing, as single-page
    * applications want it. Scripts, images and other assets that are missing stay 404.
    * @default none
@@ -100,16 +110,6 @@ export interface StaticFilesOptions {
    * @default false
    */
   immutable?: boolean | RegExp | ((path: string) => boolean) | undefined;
-  /**
-   * Extensions tried, in order, when a path without one matches no file: `['html']` answers `/about` with `about.html`.
-   * @default false
-   */
-  extensions?: false | readonly string[] | undefined;
-  /**
-   * Whether `dir` redirects to `dir/` when `html` is true. When false it is a miss.
-   * @default true
-   */
-  redirect?: boolean | undefined;
   /**
    * Whether files that lie compressed beside their source are answered to clients that accept the coding: `app.js.br`,
    * `app.js.zst`, `app.js.gz`. `true` is `['br', 'zstd', 'gzip']`; a list says which, best first among those the client

@@ -57,37 +57,6 @@ export interface SharedOperation {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** Options of one connection, however it was opened. */
-export interface ConnectionOptions {
-  /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
-  context?: object | ((websocket: WebSocketLike) => unknown) | undefined;
-  /** Accepted subprotocols; others are closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
-  subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
-  /** Called once for each connection, when its `connection_init` arrives; throwing a GraphQLError refuses with its message. @default accepts */
-  onConnect?: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
-  /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
-  operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
-  /** Milliseconds from the upgrade until `connection_init`; later is 4408. Also how long `middleware` may take (503). @default 10000 */
-  connectionInitWaitTimeout?: number | undefined;
-  /** Milliseconds between pings, and until a silent peer is cut off; legacy clients also get `ka`. 0 switches both off. @default 12000 */
-  keepAlive?: number | undefined;
-  /** Operations of one connection at a time; one more gets an `error`. @default 100 */
-  maxOperations?: number | undefined;
-  /** Bytes a connection may owe to a slow reader before it is closed with 1013. @default 1048576 */
-  maxBufferedBytes?: number | undefined;
-  /** `'oldest'`: a slow reader loses its oldest events instead of its connection. @default false */
-  drop?: false | 'oldest' | undefined;
-  /** UTF-16 units of an operation's id; longer is 4400. @default 256 */
-  maxIdLength?: number | undefined;
-  /**
-   * Names who may share: subscriptions equal in document, operation name, variables and this key have one source, one
-   * execution and one serialisation per event, made with the context of whoever came first. `undefined` or `null`: private. @default none
-   */
-  share?:
-    | Hook<[context: unknown, operation: SharedOperation], string | number | null | undefined>
-    | undefined;
-}
-
 /** A middleware however it declares its request and response: Express's, Connect's, a plain one. */
 export type UpgradeMiddleware = Hook<
   [req: IncomingMessage, res: ServerResponse, next: NextFunction],
@@ -95,9 +64,15 @@ export type UpgradeMiddleware = Hook<
 >;
 
 /** Options of `attachSubscriptions`. */
-export interface SubscriptionOptions extends ConnectionOptions {
+export interface SubscriptionOptions {
   /** The exact path. @default '/graphql' */
   path?: string | undefined;
+  /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
+  context?: object | ((websocket: WebSocketLike) => unknown) | undefined;
+  /** Accepted subprotocols; others are closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
+  subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
+  /** Called once for each connection, when its `connection_init` arrives; throwing a GraphQLError refuses with its message. @default accepts */
+  onConnect?: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
   /** Middlewares run on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins, beside our own host, whose pages may connect: a list, `'*'`, or a function. Others get 403. @default [] */
@@ -106,12 +81,33 @@ export interface SubscriptionOptions extends ConnectionOptions {
     | readonly string[]
     | ((origin: string, request: IncomingMessage) => boolean)
     | undefined;
+  /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
+  operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
+  /** Milliseconds from the upgrade until `connection_init`; later is 4408. Also how long `middleware` may take (503). @default 10000 */
+  connectionInitWaitTimeout?: number | undefined;
+  /** Milliseconds between pings, and until a silent peer is cut off; legacy clients also get `ka`. 0 switches both off. @default 12000 */
+  keepAlive?: number | undefined;
+  /** Operations of one connection at a time; one more gets an `error`. @default 100 */
+  maxOperations?: number | undefined;
   /** Bytes of one message; more is 1009. @default 1048576 */
   maxPayload?: number | undefined;
+  /** Bytes a connection may owe to a slow reader before it is closed with 1013. @default 1048576 */
+  maxBufferedBytes?: number | undefined;
+  /** `'oldest'`: a slow reader loses its oldest events instead of its connection. @default false */
+  drop?: false | 'oldest' | undefined;
+  /** UTF-16 units of an operation's id; longer is 4400. @default 256 */
+  maxIdLength?: number | undefined;
   /** Connections at a time; one more is answered 503. @default 100000 */
   maxConnections?: number | undefined;
   /** Compresses messages of a KiB and more for clients that offer it: costs memory per socket, and shared writes. @default false */
   perMessageDeflate?: boolean | undefined;
+  /**
+   * Names who may share: subscriptions equal in document, operation name, variables and this key have one source, one
+   * execution and one serialisation per event, made with the context of whoever came first. `undefined` or `null`: private. @default none
+   */
+  share?:
+    | Hook<[context: unknown, operation: SharedOperation], string | number | null | undefined>
+    | undefined;
 }
 
 /** Counts of the moment. */
