@@ -1,5 +1,6 @@
 import { makeServer, type Server } from 'graphql-ws';
 import type { ConnectAnswer } from '../../types/subscriptions.ts';
+import { show } from '../options/show.ts';
 import type { Connection } from './connection.ts';
 import { connectionContext } from './context.ts';
 import type { Operation } from './operation.ts';
@@ -53,5 +54,8 @@ function accept(connection: Connection, answer: ConnectAnswer): boolean | Record
 /** Milliseconds since 1970. A number this small can only be seconds, as in a JWT's `exp`. */
 function epochOf(moment: Date | number): number {
   const value = Number(moment);
+  // It would never come.
+  if (Number.isNaN(value))
+    throw new TypeError(`onConnect returned expiresAt: ${show(moment)}, which is no moment`);
   return value < 1e11 ? value * 1000 : value;
 }
