@@ -1,6 +1,6 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
-import { settleHttp } from '../src/graphql/http-settings.ts';
+import { OWNER, settleHttp } from '../src/graphql/http-settings.ts';
 import { createMount } from '../src/graphql/mount.ts';
 import { createOpenApi } from '../src/graphql/openapi.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
@@ -33,7 +33,7 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
   options?: GraphQLOptions<Req>,
 ): GraphQLHandler {
   const settings = settleHttp(options);
-  const core = createCore('graphqlHTTP', schema, settings);
+  const core = createCore(OWNER, schema, settings);
   const graphqlMiddleware = createMount(settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {

@@ -1,30 +1,77 @@
-import { isBoolean, rule, settle } from '../src/options/settle.ts';
+import { count, flag, oneOf, optionalFunction, positive, rule } from '../src/options/rules.ts';
+import { type Owner, settle } from '../src/options/settle.ts';
 
-const rules = { html: rule(false, isBoolean, 'a boolean'), etag: rule(true, isBoolean, 'a boolean') };
-const settled = (given: unknown) => () => settle('staticFiles', 'static', given, rules);
+const rules = {
+  html: flag(false),
+  etag: oneOf('content', 'stat', false),
+  maxAge: count(0, 'milliseconds'),
+  maxFiles: positive(1),
+  accept: optionalFunction(),
+};
+const owner: Owner = { name: 'staticFiles', page: 'static-files' };
+const settled = (given: unknown, within?: string) => () =>
+  settle(within === undefined ? owner : { ...owner, within }, given, rules);
 
 describe('options', () => {
-  it('are filled in with their defaults', () => {
-    expect(settled({ html: true, etag: undefined })()).toEqual({ html: true, etag: true });
+  it('are filled in with their defaults, for undefined too', () => {
+    const filled = { html: true, etag: 'content', maxAge: 0, maxFiles: 1, accept: undefined };
+    expect(settled({ html: true, etag: undefined })()).toEqual(filled);
+    expect(settled(undefined)()).toEqual({ ...filled, html: false });
   });
 
   it('refuse an unknown name and say which one was meant', () => {
-    expect(settled({ htlm: true })).toThrow(/staticFiles: unknown option "htlm"; did you mean "html"\?/);
+    expect(settled({ htlm: true })).toThrow(/^staticFiles: unknown option "htlm"; did you mean "html"\? /);
     expect(settled({ HTML: true })).toThrow(/did you mean "html"\?/);
-    expect(settled({ whatever: true })).toThrow(/accepted: html, etag/);
+    expect(settled({ whatever: true })).toThrow(/accepted: html, etag, maxAge, maxFiles, accept /);
   });
 
-  it('refuse a wrong value and say what is accepted', () => {
-    expect(settled({ html: 'yes' })).toThrow(/option "html" is "yes"; accepted: a boolean/);
-    expect(settled('html')).toThrow(/the options must be an object, not "html"/);
+  it.each([
+    [{ html: 'yes' }, 'option "html" is "yes"; accepted: a boolean'],
+    [{ etag: 'weak' }, 'option "etag" is "weak"; accepted: \'content\', \'stat\' or false'],
+    [{ maxAge: -1 }, 'option "maxAge" is -1; accepted: milliseconds, a whole number from 0'],
+    [{ maxFiles: 0 }, 'option "maxFiles" is 0; accepted: a whole number from 1'],
+    [{ maxFiles: 1.5 }, 'option "maxFiles" is 1.5; accepted: a whole number from 1'],
+    [{ accept: 'image' }, 'option "accept" is "image"; accepted: a function'],
+    [{ html: null }, 'option "html" is null; accepted: a boolean'],
+    ['html', 'argument "options" is "html"; accepted: an object'],
+    [['html'], 'argument "options" is ["html"]; accepted: an object'],
+    [null, 'argument "options" is null; accepted: an object'],
+  ])('refuse %j and say what is accepted', (given, message) => {
+    expect(settled(given)).toThrow(`staticFiles: ${message} (see `);
   });
 
-  it('throw a TypeError with a stable code', () => {
+  it('that are members of another are named in full', () => {
+    expect(settled({ html: 1 }, 'cache')).toThrow(/option "cache.html" is 1/);
+    expect(settled({ htlm: 1 }, 'cache')).toThrow(/"cache.htlm"; did you mean "cache.html"\?/);
+  });
+
+  it('throw a TypeError with a stable code, and a link to their page', () => {
     expect(settled({ html: 1 })).toThrow(TypeError);
     expect(settled({ html: 1 })).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }));
+    expect(settled({ html: 1 })).toThrow(/\(see https:\/\/.*\/docs\/static-files\.md\)$/);
   });
 
   it('never reach into the prototype', () => {
     expect(settled({ constructor: 1 })).toThrow(/unknown option "constructor"/);
+  });
+
+  it('show a value of any kind in one short line', () => {
+    const round: Record<string, unknown> = {};
+    round['self'] = round;
+    const shown = (value: unknown): string => {
+      try {
+        settle(owner, { only: value }, { only: rule(0, () => false, 'nothing') });
+        return '';
+      } catch (error) {
+        return (error as Error).message.replace(/^.* is (.*); accepted.*$/s, '$1');
+      }
+    };
+    expect([round, Symbol('s'), 1n, () => 1, 'x'.repeat(100)].map(shown)).toEqual([
+      '[object Object]',
+      'Symbol(s)',
+      '1',
+      'a function',
+      `"${'x'.repeat(76)}...`,
+    ]);
   });
 });

@@ -7,11 +7,13 @@ import { createNegotiator } from '../http/accept.ts';
 import type { Headers } from '../http/error.ts';
 import { pathOf } from '../http/path.ts';
 import { writeReply } from '../http/reply.ts';
-import { optionError, show } from '../options/settle.ts';
+import { optionError } from '../options/settle.ts';
+import { show } from '../options/show.ts';
 import { addVary } from '../static/head.ts';
 import { type IdeFiles, loadFiles } from './assets.ts';
 import { exactRouteReply } from './exact.ts';
 import { type IdeSettings, settleGraphiQL } from './options.ts';
+import { OWNER } from './owner.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
 
 /** The IDE of one endpoint. */
@@ -100,8 +102,7 @@ function createGate(option: Exclude<GraphiQLOption, false>): Gate {
     const decision: unknown = await option(req, res);
     if (typeof decision === 'boolean') return decision ? defaults : undefined;
     if (typeof decision === 'object' && decision !== null) return settleGraphiQL(decision);
-    const message = `graphqlHTTP: option "graphiql" returned ${show(decision)}; accepted: a boolean, or options`;
-    throw optionError(message, 'graphiql');
+    throw optionError(OWNER, `option "graphiql" returned ${show(decision)}; accepted: a boolean, or options`);
   };
 }
 

@@ -1,15 +1,20 @@
 import type { GraphiQLOptions } from '../../types/graphiql.ts';
 import {
+  type Accepts,
+  flag,
   isBoolean,
+  isEither,
   isObject,
-  isOneOf,
   isString,
-  optionError,
+  oneOf,
+  type Rule,
+  type Rules,
   rule,
-  settle,
-  show,
-} from '../options/settle.ts';
+} from '../options/rules.ts';
+import { optionError, settle } from '../options/settle.ts';
+import { show } from '../options/show.ts';
 import { jsonForScript } from './escape.ts';
+import { OWNER } from './owner.ts';
 import { checkSources, type ExtraSources, strictPolicy } from './policy.ts';
 
 /** What a page needs to know, settled. */
@@ -22,31 +27,30 @@ export interface IdeSettings {
   policy: ((nonce: string) => string) | undefined;
 }
 
-const optional = (accepts: (value: unknown) => boolean, accepted: string) =>
-  rule(undefined, accepts, accepted);
+const optional = (accepts: Accepts, accepted: string): Rule<undefined> => rule(undefined, accepts, accepted);
 /** Its host goes into the policy, where `;` and `,`, legal in a host, would begin something else. */
-const isUrl = (value: unknown): boolean => {
-  if (typeof value !== 'string' || !URL.canParse(value, 'http://localhost/')) return false;
+const isUrl: Accepts = (value) => {
+  if (!isString(value) || !URL.canParse(value, 'http://localhost/')) return false;
   const { protocol, host } = new URL(value, 'http://localhost/');
   return /^(?:http|ws)s?:$/.test(protocol) && /^[\w.[\]:-]+$/.test(host);
 };
-const isHeaders = (value: unknown): boolean =>
-  isString(value) || (isObject(value) && Object.values(value as object).every(isString));
+const isHeaders: Accepts = (value) =>
+  isString(value) || (isObject(value) && Object.values(value).every(isString));
 const HEADERS = 'JSON text, or an object of strings';
 
-const RULES = {
+const RULES: Rules<Settled> = {
   title: rule('GraphiQL', isString, 'a string'),
   defaultQuery: optional(isString, 'a string'),
   defaultHeaders: optional(isHeaders, HEADERS),
-  headersEditor: rule(true, isBoolean, 'a boolean'),
-  persistHeaders: rule(false, isBoolean, 'a boolean'),
+  headersEditor: flag(true),
+  persistHeaders: flag(false),
   endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
   subscriptionEndpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
-  subscriptions: rule(true, isBoolean, 'a boolean'),
-  theme: rule('system', isOneOf('system', 'light', 'dark'), "'system', 'light' or 'dark'"),
-  csp: rule(true, (value) => isBoolean(value) || isObject(value), 'a boolean, or extra sources by directive'),
-  inputValueDeprecation: rule(true, isBoolean, 'a boolean'),
-  schemaDescription: rule(true, isBoolean, 'a boolean'),
+  subscriptions: flag(true),
+  theme: oneOf('system', 'light', 'dark'),
+  csp: rule<Settled['csp']>(true, isEither(isBoolean, isObject), 'a boolean, or extra sources by directive'),
+  inputValueDeprecation: flag(true),
+  schemaDescription: flag(true),
 };
 
 /** express-graphql's names, so that its users change one line. */
@@ -58,12 +62,7 @@ const ALIASES: Record<string, keyof GraphiQLOptions> = {
 
 /** Settles the page's options once: defaults, aliases, checks. */
 export function settleGraphiQL(given: GraphiQLOptions): IdeSettings {
-  const { title, csp, ...config } = settle<Settled>(
-    'graphqlHTTP: graphiql',
-    'graphiql',
-    canonical(given),
-    RULES,
-  );
+  const { title, csp, ...config } = settle(OWNER, canonical(given), RULES);
   const { defaultHeaders } = config;
   const headers =
     typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;
@@ -95,13 +94,14 @@ interface Settled {
 function canonical(given: GraphiQLOptions): Record<string, unknown> {
   const options: Record<string, unknown> = { ...given };
   for (const [old, name] of Object.entries(ALIASES)) {
-    if (!(old in options)) continue;
-    if (name in options) {
-      const both = `"${old}" (${show(options[old])}) is express-graphql's name of "${name}" (${show(options[name])})`;
-      throw optionError(`graphqlHTTP: graphiql: option ${both}; accepted: one of them`, 'graphiql');
-    }
-    options[name] = options[old];
+    const value = options[old];
     delete options[old];
+    if (value === undefined) continue;
+    if (options[name] !== undefined) {
+      const both = `"${old}" (${show(value)}) is express-graphql's name of "${name}" (${show(options[name])})`;
+      throw optionError(OWNER, `option ${both}; accepted: one of them`);
+    }
+    options[name] = value;
   }
   return options;
 }

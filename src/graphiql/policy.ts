@@ -1,4 +1,5 @@
-import { optionError, show } from '../options/settle.ts';
+import { wrongOption } from '../options/settle.ts';
+import { OWNER } from './owner.ts';
 
 /** Extra sources by directive, as the option `csp` gives them. */
 export type ExtraSources = Readonly<Record<string, string | readonly string[]>>;
@@ -36,11 +37,8 @@ export function checkSources(extra: ExtraSources): void {
   for (const [name, sources] of Object.entries(extra)) {
     const values: readonly unknown[] = [sources].flat();
     if (/^[a-z-]+$/.test(name) && values.every(isSource)) continue;
-    throw optionError(
-      `graphqlHTTP: option "graphiql.csp" has ${show({ [name]: sources })}; ` +
-        'accepted: a directive name as in the header with one source, or a list of sources',
-      'graphiql',
-    );
+    const accepted = 'directives as in the header, each with one source or a list of sources';
+    throw wrongOption(OWNER, 'csp', { [name]: sources }, accepted);
   }
 }
 

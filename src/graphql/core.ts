@@ -7,7 +7,7 @@ import {
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { engineOf } from '../engine/choose.ts';
-import { optionError, show } from '../options/settle.ts';
+import { type Owner, wrongArgument } from '../options/settle.ts';
 import type { EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { createDocuments } from './document.ts';
 import { createErrorFormatter, MASKED } from './errors.ts';
@@ -52,7 +52,7 @@ type Callable = (source: unknown) => unknown;
  *
  * @throws TypeError for what is no schema, and graphql-js's error for an invalid one.
  */
-export function createCore(owner: string, schema: unknown, settings: CoreSettings): GraphQLCore {
+export function createCore(owner: Owner, schema: unknown, settings: CoreSettings): GraphQLCore {
   const { NODE_ENV } = process.env;
   const formatErrors = createErrorFormatter(settings);
   const engineSettings: EngineSettings = {
@@ -78,7 +78,7 @@ export function createCore(owner: string, schema: unknown, settings: CoreSetting
   };
 }
 
-function schemaSource(owner: string, schema: unknown): GraphQLCore['schemaFor'] {
+function schemaSource(owner: Owner, schema: unknown): GraphQLCore['schemaFor'] {
   if (typeof schema !== 'function') {
     if (!isSchema(schema)) throw notASchema(owner, schema);
     assertValidSchema(schema);
@@ -94,7 +94,11 @@ function schemaSource(owner: string, schema: unknown): GraphQLCore['schemaFor'] 
   };
 }
 
-function notASchema(owner: string, value: unknown): TypeError {
-  const accepted = 'a GraphQLSchema, or a function of the request that returns one';
-  return optionError(`${owner}: the schema is ${show(value)}; accepted: ${accepted}`, 'graphql');
+function notASchema(owner: Owner, value: unknown): TypeError {
+  return wrongArgument(
+    owner,
+    'schema',
+    value,
+    'a GraphQLSchema, or a function of the request that returns one',
+  );
 }

@@ -2,17 +2,25 @@ import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
+  type Accepts,
+  flag,
   isBoolean,
+  isEither,
   isFunction,
   isListOf,
   isObject,
   isOneOf,
   isString,
+  oneOf,
   type Rules,
   rule,
-} from '../options/settle.ts';
+} from '../options/rules.ts';
+import type { Owner } from '../options/settle.ts';
 import { protocolsRule } from '../subscriptions/settings.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
+
+/** Whose options they are, for messages. */
+export const OWNER: Owner = { name: 'graphqlHTTP', page: 'graphql' };
 
 interface OwnLimits {
   readonly bodyBytes: number;
@@ -49,12 +57,12 @@ const limits: Rules<OwnLimits> = {
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
 const oneOrMore =
-  (item: (value: unknown) => boolean) =>
-  (value: unknown): boolean =>
-    isListOf(item)(value) && (value as unknown[]).length > 0;
+  (item: Accepts): Accepts =>
+  (value) =>
+    isListOf(item)(value) && value.length > 0;
 const isOrigin = (value: unknown): boolean =>
-  typeof value === 'string' && URL.canParse(value) && new URL(value).origin === value;
-const isSwitch = (value: unknown): boolean => isBoolean(value) || isFunction(value);
+  isString(value) && URL.canParse(value) && new URL(value).origin === value;
+const isSwitch = isEither(isBoolean, isFunction);
 
 const rules: Rules<OwnSettings> = {
   methods: rule<readonly MethodName[]>(
@@ -62,38 +70,34 @@ const rules: Rules<OwnSettings> = {
     oneOrMore(isMethod),
     'a list of Method.GET, Method.POST and Method.HEAD',
   ),
-  getMutations: rule<'guarded' | boolean>(
-    'guarded',
-    isOneOf('guarded', true, false),
-    "'guarded', true or false",
-  ),
+  getMutations: oneOf('guarded', true, false),
   trustedOrigins: rule<readonly string[]>(
     [],
     isListOf(isOrigin),
     "a list of origins such as 'https://app.example.com'",
   ),
-  crossSiteReads: rule(false, isBoolean, 'a boolean'),
+  crossSiteReads: flag(false),
   allowedHosts: rule<readonly string[] | undefined>(
     undefined,
     oneOrMore(isString),
     "a list of hosts such as 'api.example.com' or 'localhost:3000'",
   ),
-  multipartUploadsEnabled: rule(true, isBoolean, 'a boolean'),
+  multipartUploadsEnabled: flag(true),
   uploads: rule<unknown>(undefined, isObject, 'an object of upload limits'),
   graphiql: rule<GraphiQLOption>(
     true,
-    (value) => isSwitch(value) || isObject(value),
+    isEither(isSwitch, isObject),
     'a boolean, an object of options, or a function of the request',
   ),
   subscriptionProtocols: protocolsRule,
-  batching: rule(false, isBoolean, 'a boolean'),
-  statusCodes: rule<'legacy' | 'draft'>('legacy', isOneOf('legacy', 'draft'), "'legacy' or 'draft'"),
-  inflate: rule(false, isBoolean, 'a boolean'),
+  batching: flag(false),
+  statusCodes: oneOf('legacy', 'draft'),
+  inflate: flag(false),
   pretty: rule<OwnSettings['pretty']>(false, isSwitch, 'a boolean, or a function of the request'),
-  serverTiming: rule(false, isBoolean, 'a boolean'),
+  serverTiming: flag(false),
 };
 
 /** Settles the options of `graphqlHTTP`. */
 export function settleHttp(given: unknown): HttpSettings {
-  return settleCore('graphqlHTTP', 'graphql', given, { rules, limits });
+  return settleCore(OWNER, given, { rules, limits });
 }

@@ -2,15 +2,20 @@ import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphq
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { DEFAULT_ENGINE } from '../engine/default.ts';
 import {
+  anything,
   isBoolean,
+  isEither,
   isFunction,
   isListOf,
   isObject,
+  isOneOf,
+  isPositive,
+  optionalFunction,
   type Rule,
   type Rules,
   rule,
-  settle,
-} from '../options/settle.ts';
+} from '../options/rules.ts';
+import { type Owner, settle } from '../options/settle.ts';
 
 /** What one document may ask for. */
 export interface DocumentLimitSettings {
@@ -43,18 +48,11 @@ export interface CoreSettings {
   readonly limits: DocumentLimitSettings;
 }
 
-const isLimit = (value: unknown): boolean =>
-  value === Number.POSITIVE_INFINITY || (Number.isSafeInteger(value) && (value as number) >= 1);
+const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
-/** A rule for a limit: a positive integer, or Infinity for none. */
+/** A rule for a limit. */
 export const limit = (fallback: number): Rule<number> =>
-  rule(fallback, isLimit, 'a positive integer, or Infinity for no limit');
-
-/** A rule for an optional function. */
-export const optionalFunction = <T>(): Rule<T | undefined> =>
-  rule<T | undefined>(undefined, isFunction, 'a function');
-
-const anything = rule<unknown>(undefined, () => true, 'anything');
+  rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
 
 /** Rules of the limits that HTTP and sockets share. */
 export const documentLimitRules: Rules<DocumentLimitSettings> = {
@@ -81,31 +79,25 @@ export const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   formatError: optionalFunction(),
   introspection: rule<CoreSettings['introspection']>(
     true,
-    (value) => isBoolean(value) || isFunction(value),
+    isEither(isBoolean, isFunction),
     'a boolean, or a function of the request',
   ),
   suggestions: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
   engine: rule<CoreSettings['engine']>(
     DEFAULT_ENGINE,
-    (value) => value === 'compiled' || value === 'graphql-js' || isFunction(value),
+    isEither(isOneOf('compiled', 'graphql-js'), isFunction),
     "'compiled', 'graphql-js', or a function that takes execute's arguments",
   ),
 };
 
-/**
- * Settles a user's options: the shared ones together with those of one transport.
- * `owner` is the public function's name, `page` its page in docs/.
- */
+/** Settles a user's options: the shared ones together with those of one transport. */
 export function settleCore<Own, OwnLimits>(
-  owner: string,
-  page: string,
+  owner: Owner,
   given: unknown,
   own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = rule<unknown>(undefined, isObject, 'an object of limits');
-  const settled = settle(owner, page, given, { ...coreRules, ...own.rules, limits } as Rules<
-    CoreSettings & Own
-  >);
+  const settled = settle(owner, given, { ...coreRules, ...own.rules, limits } as Rules<CoreSettings & Own>);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
-  return { ...settled, limits: settle(`${owner}, limits`, page, settled.limits, limitRules) };
+  return { ...settled, limits: settle({ ...owner, within: 'limits' }, settled.limits, limitRules) };
 }

@@ -1,109 +1,64 @@
-/** One option: its default, whether a value will do, and what is accepted, in words. */
-export interface Rule<T> {
-  readonly fallback: T;
-  readonly accepts: (value: unknown) => boolean;
-  readonly accepted: string;
+import { nearest } from './nearest.ts';
+import { isObject, type Rules } from './rules.ts';
+import { show } from './show.ts';
+
+/** Whose options they are. */
+export interface Owner {
+  /** The public function. */
+  readonly name: string;
+  /** Its page in docs/. */
+  readonly page: string;
+  /** The option whose members they are. */
+  readonly within?: string;
 }
-
-/** The rules of a set of options, by name. */
-export type Rules<Settled> = { readonly [K in keyof Settled]-?: Rule<Settled[K]> };
-
-/** A set of options with every default filled in. */
-export type Filled<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> };
 
 const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
-/** Describes one option. */
-export function rule<T>(fallback: T, accepts: (value: unknown) => boolean, accepted: string): Rule<T> {
-  return { fallback, accepts, accepted };
-}
-
-export const isBoolean = (value: unknown): boolean => typeof value === 'boolean';
-export const isFunction = (value: unknown): boolean => typeof value === 'function';
-export const isString = (value: unknown): boolean => typeof value === 'string';
-export const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
-export const isObject = (value: unknown): boolean =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-/** A list whose items all pass. */
-export const isListOf =
-  (item: (value: unknown) => boolean): ((value: unknown) => boolean) =>
-  (value) =>
-    Array.isArray(value) && value.every(item);
-/** One of a few values. */
-export const isOneOf =
-  (...values: readonly unknown[]): ((value: unknown) => boolean) =>
-  (value) =>
-    values.includes(value);
-
 /**
- * Settles a user's options once: defaults filled in, unknown names and wrong values refused.
- * `undefined` means the default. `owner` is the public function's name, `page` its page in docs/.
+ * Settles a user's options once: defaults filled in, unknown names and wrong values refused. `undefined` means the default.
  *
  * @throws TypeError (code `ERR_OPTION`) that names the option, the value and what is accepted.
  */
-export function settle<Settled>(owner: string, page: string, given: unknown, rules: Rules<Settled>): Settled {
-  if (given !== undefined && !isObject(given)) {
-    throw optionError(`${owner}: the options must be an object, not ${show(given)}`, page);
-  }
-  const options = (given ?? {}) as Record<string, unknown>;
+export function settle<Settled>(owner: Owner, given: unknown, rules: Rules<Settled>): Settled {
+  const options = given ?? {};
+  if (given === null || !isObject(options)) throw wrongArgument(owner, 'options', given, 'an object');
+  const known = Object.keys(rules) as (keyof Settled & string)[];
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(rules, name)) throw optionError(unknownOption(owner, name, Object.keys(rules)), page);
+    if (!Object.hasOwn(rules, name)) throw unknownOption(owner, name, known);
   }
   const settled: Partial<Settled> = {};
-  for (const name of Object.keys(rules) as (keyof Settled & string)[]) {
+  for (const name of known) {
     const { fallback, accepts, accepted } = rules[name];
     const value = options[name];
-    if (value !== undefined && !accepts(value)) {
-      throw optionError(`${owner}: option "${name}" is ${show(value)}; accepted: ${accepted}`, page);
-    }
+    if (value !== undefined && !accepts(value)) throw wrongOption(owner, name, value, accepted);
     settled[name] = value === undefined ? fallback : (value as Settled[typeof name]);
   }
   return settled as Settled;
 }
 
-/** The TypeError for an option, with a link to its page. */
-export function optionError(message: string, page: string): TypeError {
-  return Object.assign(new TypeError(`${message} (see ${DOCS}/${page}.md)`), { code: 'ERR_OPTION' });
+/** The TypeError for an option that has a wrong value. */
+export function wrongOption(owner: Owner, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(owner, `option ${quoted(owner, name)} is ${show(value)}; accepted: ${accepted}`);
 }
 
-function unknownOption(owner: string, name: string, known: readonly string[]): string {
-  const letters = (text: string): string => text.toLowerCase().replace(/[^a-z]/g, '');
-  const near = known.find((candidate) => letters(candidate) === letters(name)) ?? closest(name, known);
-  const hint = near === undefined ? `accepted: ${known.join(', ')}` : `did you mean "${near}"?`;
-  return `${owner}: unknown option "${name}"; ${hint}`;
+/** The TypeError for an argument that is wrong as a whole. */
+export function wrongArgument(owner: Owner, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(owner, `argument "${name}" is ${show(value)}; accepted: ${accepted}`);
 }
 
-function closest(name: string, known: readonly string[]): string | undefined {
-  const ranked = known.map((candidate) => [distance(name, candidate), candidate] as const);
-  ranked.sort((a, b) => a[0] - b[0]);
-  const best = ranked[0];
-  return best !== undefined && best[0] <= 2 ? best[1] : undefined;
+/** The TypeError for anything else, with a link to the page. */
+export function optionError({ name, page }: Owner, message: string): TypeError {
+  const error = new TypeError(`${name}: ${message} (see ${DOCS}/${page}.md)`);
+  return Object.assign(error, { code: 'ERR_OPTION' });
 }
 
-/** Levenshtein distance, one row at a time. */
-function distance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const swap = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(swap, (row[j] as number) + 1, (next[j - 1] as number) + 1));
-    }
-    row = next;
-  }
-  return row[b.length] as number;
+function unknownOption(owner: Owner, name: string, known: readonly string[]): TypeError {
+  const meant = nearest(name, known);
+  const hint =
+    meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(owner, meant)}?`;
+  return optionError(owner, `unknown option ${quoted(owner, name)}; ${hint}`);
 }
 
-/** A value as it may stand in a message: short, one line. */
-export function show(value: unknown): string {
-  if (typeof value === 'function') return 'a function';
-  if (typeof value === 'symbol' || typeof value === 'bigint' || value === undefined) return String(value);
-  let text: string | undefined;
-  try {
-    text = JSON.stringify(value);
-  } catch {
-    text = undefined;
-  }
-  text ??= Object.prototype.toString.call(value);
-  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+function quoted({ within }: Owner, name: string): string {
+  return within === undefined ? `"${name}"` : `"${within}.${name}"`;
 }

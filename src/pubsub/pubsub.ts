@@ -1,5 +1,6 @@
 import type { PubSub, PubSubOptions, RedisClient } from '../../types/pubsub.ts';
-import { isCount, isFunction, isObject, isString, type Rules, rule, settle } from '../options/settle.ts';
+import { isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
+import { settle } from '../options/settle.ts';
 import { createQueue, type Queue } from './queue.ts';
 import { connectRedis, FOREIGN, type Transport } from './redis.ts';
 
@@ -11,16 +12,16 @@ interface Settled {
   onError: (error: Error) => void;
 }
 
+const OWNER = { name: 'createPubSub', page: 'scaling' };
+
 const isRedis = (value: unknown): boolean =>
-  isString(value)
-    ? /^rediss?:\/\//.test(value as string)
-    : isObject(value) && isFunction((value as RedisClient).duplicate);
+  isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
 const ignore = (): void => undefined;
 
 const RULES: Rules<Settled> = {
   redis: rule(undefined, isRedis, 'a redis:// or rediss:// URL, or an ioredis client'),
   prefix: rule('espalier:', isString, 'a string'),
-  bufferSize: rule(1024, (value) => isCount(value) && value !== 0, 'a whole number above 0'),
+  bufferSize: positive(1024),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule(ignore, isFunction, 'a function'),
 };
@@ -33,7 +34,7 @@ const RULES: Rules<Settled> = {
 export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
-  const { redis, prefix, bufferSize, onGap, onError } = settle('createPubSub', 'scaling', options, RULES);
+  const { redis, prefix, bufferSize, onGap, onError } = settle(OWNER, options, RULES);
   const queues = new Set<Queue<unknown>>();
   // Refuses those who wait for Redis: what is queued between two attempts to connect is never settled by ioredis.
   const waiting = new Set<(error: Error) => void>();

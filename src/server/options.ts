@@ -1,7 +1,9 @@
-import { isObject, optionError, show } from '../options/settle.ts';
+import { isBoolean, isFunction, isObject } from '../options/rules.ts';
+import { wrongArgument, wrongOption } from '../options/settle.ts';
 import { NODE_CLASSES } from './classes.ts';
 import { NODE_HTTP2_CLASSES } from './http2.ts';
 import { inherits } from './members.ts';
+import { OWNER } from './owner.ts';
 
 /** Options that name a class, and Node's class that it must extend. */
 const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
@@ -14,23 +16,18 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
 
 /** Refuses what Node would only trip over at the first request. All other options are Node's to judge. */
 export function checkArguments(app: unknown, options: unknown): void {
-  if (typeof app !== 'function') refuse(`the app must be a function (req, res), not ${show(app)}`);
-  if (!isObject(options)) refuse(`the options must be an object, not ${show(options)}`);
-  for (const [name, value] of Object.entries(options as object)) {
+  if (!isFunction(app)) throw wrongArgument(OWNER, 'app', app, 'a function (req, res)');
+  if (!isObject(options)) throw wrongArgument(OWNER, 'options', options, 'an object');
+  for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    if (name === 'http2' && typeof value !== 'boolean')
-      refuse(`option "http2" is ${show(value)}; accepted: a boolean`);
+    if (name === 'http2' && !isBoolean(value)) throw wrongOption(OWNER, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
     if (node !== undefined && !extendsClass(value, node)) {
-      refuse(`option "${name}" is ${show(value)}; accepted: a class that extends Node's ${node.name}`);
+      throw wrongOption(OWNER, name, value, `a class that extends Node's ${node.name}`);
     }
   }
 }
 
 function extendsClass(value: unknown, node: { prototype: object }): boolean {
   return value === node || (typeof value === 'function' && inherits(value.prototype, node.prototype));
-}
-
-function refuse(message: string): never {
-  throw optionError(`createServer: ${message}`, 'server');
 }

@@ -1,15 +1,13 @@
 import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { optionError, show } from '../options/settle.ts';
+import { wrongArgument } from '../options/settle.ts';
+import { OWNER } from './settings.ts';
 
 /** The absolute path of the directory to serve; it must exist now. */
 export function settleRoot(dir: unknown): string {
   if (typeof dir !== 'string' && !(dir instanceof URL)) {
-    throw optionError(
-      `staticFiles: the directory must be a path or a file: URL, not ${show(dir)}`,
-      'static-files',
-    );
+    throw wrongArgument(OWNER, 'dir', dir, 'a path or a file: URL');
   }
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
   const found = statSync(path, { throwIfNoEntry: false });

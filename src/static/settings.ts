@@ -1,18 +1,22 @@
 import { types } from 'node:util';
 import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../../types/static.ts';
 import {
+  count,
   type Filled,
+  flag,
   isBoolean,
-  isCount,
+  isEither,
   isFunction,
   isListOf,
   isObject,
   isOneOf,
   isString,
+  oneOf,
+  optionalFunction,
   type Rules,
   rule,
-  settle,
-} from '../options/settle.ts';
+} from '../options/rules.ts';
+import { type Owner, settle } from '../options/settle.ts';
 import { type CacheControl, cacheControlFor, parseMaxAge } from './cache-control.ts';
 
 /** What `staticFiles` decided from its options, once. */
@@ -41,6 +45,9 @@ export interface Settings {
 
 type Given = { [K in keyof StaticFilesOptions]-?: StaticFilesOptions[K] | undefined };
 
+/** Whose options they are, for messages. */
+export const OWNER: Owner = { name: 'staticFiles', page: 'static-files' };
+
 const MIB = 1 << 20;
 const CACHE: Readonly<Filled<StaticCacheOptions>> = {
   maxBytes: 64 * MIB,
@@ -50,44 +57,44 @@ const CACHE: Readonly<Filled<StaticCacheOptions>> = {
 };
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 
-const isName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value as string);
+const isName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
 const isNames = isListOf(isName);
 const isCodings = isListOf(isOneOf(...CODINGS));
-const either =
-  (...tests: readonly ((value: unknown) => boolean)[]): ((value: unknown) => boolean) =>
-  (value) =>
-    tests.some((test) => test(value));
 
 const RULES: Rules<Given> = {
-  html: rule(false, isBoolean, 'a boolean'),
-  index: rule('index.html', either(isName, isNames), 'a file name, or a list of file names'),
+  html: flag(false),
+  index: rule('index.html', isEither(isName, isNames), 'a file name, or a list of file names'),
   fallback: rule(undefined, isString, 'the path of a file below the root'),
-  fallthrough: rule(true, isBoolean, 'a boolean'),
-  dotfiles: rule('ignore', isOneOf('ignore', 'deny', 'allow'), "'ignore', 'deny' or 'allow'"),
-  symlinks: rule('inside', isOneOf('inside', 'follow'), "'inside' or 'follow'"),
-  etag: rule('content', isOneOf('content', 'stat', true, false), "'content', 'stat' or a boolean"),
-  lastModified: rule(true, isBoolean, 'a boolean'),
-  acceptRanges: rule(true, isBoolean, 'a boolean'),
-  cacheControl: rule(true, isBoolean, 'a boolean'),
+  fallthrough: flag(true),
+  dotfiles: oneOf('ignore', 'deny', 'allow'),
+  symlinks: oneOf('inside', 'follow'),
+  etag: oneOf('content', 'stat', true, false),
+  lastModified: flag(true),
+  acceptRanges: flag(true),
+  cacheControl: flag(true),
   maxAge: rule(undefined, (v) => parseMaxAge(v) !== undefined, "milliseconds, or a string such as '1d'"),
-  immutable: rule(false, either(isBoolean, isFunction, types.isRegExp), 'a boolean, a RegExp or a function'),
-  extensions: rule(false, either(isOneOf(false), isNames), "false, or a list such as ['html']"),
-  redirect: rule(true, isBoolean, 'a boolean'),
-  precompressed: rule(false, either(isBoolean, isCodings), "a boolean, or a list of 'br', 'zstd', 'gzip'"),
-  cache: rule(undefined, either(isOneOf(false), isObject), 'false, or an object'),
-  setHeaders: rule(undefined, isFunction, 'a function'),
+  immutable: rule(
+    false,
+    isEither(isBoolean, isFunction, types.isRegExp),
+    'a boolean, a RegExp or a function',
+  ),
+  extensions: rule(false, isEither(isOneOf(false), isNames), "false, or a list such as ['html']"),
+  redirect: flag(true),
+  precompressed: rule(false, isEither(isBoolean, isCodings), "a boolean, or a list of 'br', 'zstd', 'gzip'"),
+  cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
+  setHeaders: optionalFunction(),
 };
 
 const CACHE_RULES: Rules<Filled<StaticCacheOptions>> = {
-  maxBytes: rule(CACHE.maxBytes, isCount, 'bytes, a whole number'),
-  maxFileBytes: rule(CACHE.maxFileBytes, isCount, 'bytes, a whole number'),
-  maxEntries: rule(CACHE.maxEntries, isCount, 'a whole number'),
-  revalidateAfter: rule(CACHE.revalidateAfter, isCount, 'milliseconds, a whole number'),
+  maxBytes: count(CACHE.maxBytes, 'bytes'),
+  maxFileBytes: count(CACHE.maxFileBytes, 'bytes'),
+  maxEntries: count(CACHE.maxEntries),
+  revalidateAfter: count(CACHE.revalidateAfter, 'milliseconds'),
 };
 
 /** Settles the options of `staticFiles`; a bare boolean is `{ html }`. */
 export function settleStatic(given: boolean | StaticFilesOptions | undefined): Settings {
-  const options = settle('staticFiles', 'static-files', isBoolean(given) ? { html: given } : given, RULES);
+  const options = settle(OWNER, isBoolean(given) ? { html: given } : given, RULES);
   const { html, index } = options;
   return {
     html: html === true,
@@ -112,5 +119,5 @@ export function settleStatic(given: boolean | StaticFilesOptions | undefined): S
 
 function settleCache(given: false | StaticCacheOptions | undefined): Settings['cache'] {
   if (given === false) return { ...CACHE, maxBytes: 0 };
-  return settle('staticFiles cache', 'static-files', given, CACHE_RULES);
+  return settle({ ...OWNER, within: 'cache' }, given, CACHE_RULES);
 }

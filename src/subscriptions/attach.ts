@@ -3,36 +3,40 @@ import { isSchema } from 'graphql';
 import type { Subscriptions } from '../../types/subscriptions.ts';
 import { coreOf, createCore, type GraphQLCore } from '../graphql/core.ts';
 import { settleCore } from '../graphql/settings.ts';
-import { isCount, optionError, rule, settle, show } from '../options/settle.ts';
+import { count, isCount, isFunction } from '../options/rules.ts';
+import { settle, wrongArgument } from '../options/settle.ts';
 import { claim } from './gate.ts';
 import { createHub, type Hub } from './hub.ts';
-import { connectionRules, upgradeRules } from './settings.ts';
+import { connectionRules, OWNER, upgradeRules } from './settings.ts';
 import { createUpgrades, type Upgrades } from './upgrade.ts';
 
-const OWNER = 'attachSubscriptions';
-const PAGE = 'subscriptions';
+// Methods of what is returned.
+const CLOSE = { ...OWNER, name: 'close' };
+const DISCONNECT = { ...OWNER, name: 'disconnect' };
 
 /** Serves a schema's operations on the sockets of one path of a server. */
 export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
   if (!(server instanceof Server)) {
-    const accepted = 'an http.Server, such as app.listen() returns';
-    throw optionError(`${OWNER}: the server is ${show(server)}; accepted: ${accepted}`, PAGE);
+    throw wrongArgument(OWNER, 'server', server, 'an http.Server, such as app.listen() returns');
   }
   const core = coreFor(target);
-  const settings = settle(OWNER, PAGE, options, { ...connectionRules, ...upgradeRules });
+  const settings = settle(OWNER, options, { ...connectionRules, ...upgradeRules });
   const hub = createHub(core, settings);
   const upgrades = createUpgrades(server, hub, settings);
   const release = claim(server, settings.path, upgrades.route);
   let closing: Promise<void> | undefined;
   return {
     close(given) {
-      const { drain } = settle(`${OWNER}, close`, PAGE, given, {
-        drain: rule(0, isCount, 'milliseconds'),
-      });
+      const { drain } = settle(CLOSE, given, { drain: count(0, 'milliseconds') });
       closing ??= close(hub, upgrades, drain).finally(release);
       return closing;
     },
-    disconnect: (predicate, code = 4403, reason = 'Forbidden') => hub.disconnect(predicate, code, reason),
+    disconnect(predicate, code = 4403, reason = 'Forbidden') {
+      if (!isFunction(predicate)) throw wrongArgument(DISCONNECT, 'predicate', predicate, 'a function');
+      if (!isCloseCode(code))
+        throw wrongArgument(DISCONNECT, 'code', code, 'a close code that may be sent, as 1000 or 4403');
+      return hub.disconnect(predicate, code, reason);
+    },
     stats: () => hub.stats(),
   };
 }
@@ -41,10 +45,15 @@ function coreFor(target: unknown): GraphQLCore {
   const core = coreOf(target);
   if (core !== undefined) return core;
   if (!isSchema(target)) {
-    const accepted = 'a GraphQLSchema or the handler graphqlHTTP made';
-    throw optionError(`${OWNER}: the schema is ${show(target)}; accepted: ${accepted}`, PAGE);
+    throw wrongArgument(OWNER, 'target', target, 'a GraphQLSchema, or the handler that graphqlHTTP made');
   }
-  return createCore(OWNER, target, settleCore(OWNER, PAGE, undefined, { rules: {}, limits: {} }));
+  return createCore(OWNER, target, settleCore(OWNER, undefined, { rules: {}, limits: {} }));
+}
+
+/** What a close frame may carry (RFC 6455 §7.4). */
+function isCloseCode(code: unknown): boolean {
+  if (!isCount(code)) return false;
+  return (code >= 3000 && code < 5000) || (code >= 1000 && code < 1015 && (code < 1004 || code > 1006));
 }
 
 /** Clients come back a moment after a 1001: all at once would be a storm, so they are sent away one by one. */

@@ -5,6 +5,7 @@ import { refusals } from '../debug.ts';
 import { optionError } from '../options/settle.ts';
 import { answerPlainly, keepPlainRequests } from './plain.ts';
 import { pathOf, refuse } from './refuse.ts';
+import { OWNER } from './settings.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
 /** Takes an upgrade whose path is its own. */
@@ -34,7 +35,7 @@ const gates = new WeakMap<Server, Gate>();
 export function claim(server: Server, path: string, route: Route, grace: number = GRACE): () => void {
   const gate = gates.get(server) ?? openGate(server, grace);
   if (gate.routes.has(path)) {
-    throw optionError(`attachSubscriptions: "${path}" of this server is already attached`, 'subscriptions');
+    throw optionError(OWNER, `the path "${path}" of this server is attached already`);
   }
   gate.routes.set(path, route);
   return () => {

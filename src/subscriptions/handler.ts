@@ -3,17 +3,14 @@ import type { SubscriptionProtocol, WebsocketHandler } from '../../types/subscri
 import type { GraphQLCore } from '../graphql/core.ts';
 import { settle } from '../options/settle.ts';
 import { createHub } from './hub.ts';
-import { connectionRules } from './settings.ts';
+import { connectionRules, OWNER } from './settings.ts';
 
 /** What `graphqlHTTP`'s handler offers as `websocketHandler`: for `app.ws(path, …)`, or a plain WebSocketServer. */
 export function createWebsocketHandler(
   core: GraphQLCore,
   subscriptionProtocols: readonly SubscriptionProtocol[],
 ): WebsocketHandler {
-  const hub = createHub(
-    core,
-    settle('graphqlHTTP', 'subscriptions', { subscriptionProtocols }, connectionRules),
-  );
+  const hub = createHub(core, settle(OWNER, { subscriptionProtocols }, connectionRules));
   return function websocketHandler(websocket, request) {
     // The socket below is ours to write to only where the WebSocket came of this very request, over HTTP/1.
     const raw =

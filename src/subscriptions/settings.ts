@@ -8,16 +8,23 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import {
-  isBoolean,
-  isCount,
+  type Accepts,
+  anything,
+  count,
+  flag,
+  isEither,
   isFunction,
   isListOf,
   isOneOf,
   isString,
+  oneOf,
+  optionalFunction,
+  positive,
   type Rule,
   type Rules,
   rule,
-} from '../options/settle.ts';
+} from '../options/rules.ts';
+import type { Owner } from '../options/settle.ts';
 
 /** The settled options of a connection, however it was opened. */
 export interface ConnectionSettings {
@@ -44,12 +51,14 @@ export interface UpgradeSettings {
   readonly perMessageDeflate: boolean;
 }
 
+/** Whose options they are, for messages. */
+export const OWNER: Owner = { name: 'attachSubscriptions', page: 'subscriptions' };
+
 export const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
 const KINDS = ['query', 'mutation', 'subscription'] as const;
 const MIB = 1024 * 1024;
 
-const isPositive = (value: unknown): boolean => isCount(value) && value !== 0;
-const positive = (fallback: number): Rule<number> => rule(fallback, isPositive, 'a positive integer');
+const isPath: Accepts = (value) => isString(value) && /^\/[^?#]*$/.test(value);
 
 /** Rule of `subscriptionProtocols`, which `graphqlHTTP` has too. */
 export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(
@@ -58,11 +67,8 @@ export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonl
   "a list of 'graphql-transport-ws' and 'graphql-ws'",
 );
 
-const optionalFunction = <T>(): Rule<T | undefined> =>
-  rule<T | undefined>(undefined, isFunction, 'a function');
-
 export const connectionRules: Rules<ConnectionSettings> = {
-  context: rule<unknown>(undefined, () => true, 'anything'),
+  context: anything,
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
   operations: rule<readonly string[]>(
@@ -70,30 +76,26 @@ export const connectionRules: Rules<ConnectionSettings> = {
     isListOf(isOneOf(...KINDS)),
     "a list of 'query', 'mutation' and 'subscription'",
   ),
-  connectionInitWaitTimeout: positive(10_000),
-  keepAlive: rule(12_000, isCount, 'milliseconds, or 0 for no pings'),
+  connectionInitWaitTimeout: positive(10_000, 'milliseconds'),
+  keepAlive: count(12_000, 'milliseconds'),
   maxOperations: positive(100),
-  maxBufferedBytes: positive(MIB),
-  drop: rule<false | 'oldest'>(false, isOneOf(false, 'oldest'), "false or 'oldest'"),
+  maxBufferedBytes: positive(MIB, 'bytes'),
+  drop: oneOf(false, 'oldest'),
   maxIdLength: positive(256),
   share: optionalFunction(),
 };
 
 export const upgradeRules: Rules<UpgradeSettings> = {
-  path: rule(
-    '/graphql',
-    (value) => isString(value) && /^\/[^?#]*$/.test(value as string),
-    "a path such as '/graphql'",
-  ),
+  path: rule('/graphql', isPath, "a path such as '/graphql'"),
   middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middlewares'),
   allowedOrigins: rule<UpgradeSettings['allowedOrigins']>(
     [],
-    (value) => value === '*' || isListOf(isString)(value) || isFunction(value),
+    isEither(isOneOf('*'), isListOf(isString), isFunction),
     "a list of origins, '*', or a function of the origin and the request",
   ),
-  maxPayload: positive(MIB),
+  maxPayload: positive(MIB, 'bytes'),
   maxConnections: positive(100_000),
-  perMessageDeflate: rule(false, isBoolean, 'a boolean'),
+  perMessageDeflate: flag(false),
 };
 
 /** The state of an open WebSocket (RFC 6455, and every implementation's constants). */

@@ -1,5 +1,5 @@
 import { HttpError } from '../http/error.ts';
-import { show } from '../options/settle.ts';
+import { show } from '../options/show.ts';
 
 /** A place in the operations where a file belongs. */
 export interface Slot {

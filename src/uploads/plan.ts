@@ -1,6 +1,6 @@
 import { HttpError } from '../http/error.ts';
 import { requireParsableText } from '../http/json.ts';
-import { isListOf, isObject, isString } from '../options/settle.ts';
+import { isListOf, isObject, isString } from '../options/rules.ts';
 import { type Slot, takeSlot } from './place.ts';
 
 /** Looks at the parsed operations before any file is received; throws HttpError. */

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { UploadedFileInfo } from '../../types/uploads.ts';
 import { HttpError } from '../http/error.ts';
-import { show } from '../options/settle.ts';
+import { show } from '../options/show.ts';
 import { tooManyFiles } from './plan.ts';
 
 const BAD_MULTIPART = { code: 'BAD_MULTIPART' };

@@ -1,6 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile } from '../../types/uploads.ts';
-import { show } from '../options/settle.ts';
+import { show } from '../options/show.ts';
 import { isUploadedFile } from './file.ts';
 
 const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-spec';

@@ -1,18 +1,8 @@
 import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
-import {
-  type Filled,
-  isBoolean,
-  isCount,
-  isFunction,
-  isString,
-  optionError,
-  type Rule,
-  rule,
-  settle,
-  show,
-} from '../options/settle.ts';
+import { count, type Filled, flag, isFunction, isString, rule } from '../options/rules.ts';
+import { type Owner, settle, wrongOption } from '../options/settle.ts';
 import { type Budget, createBudget } from './budget.ts';
 import { createFormParser, type ParseForm } from './form.ts';
 
@@ -25,20 +15,19 @@ export interface UploadSettings extends Filled<UploadOptions> {
 }
 
 const MIB = 1024 * 1024;
-const OWNER = 'graphqlHTTP: uploads';
-const PAGE = 'uploads';
+const OWNER: Owner = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 
 /** Settles the `uploads` option, once per handler. */
 export function settleUploads(options: unknown, maxValues: number): UploadSettings {
-  const settled = settle<Filled<UploadOptions>>(OWNER, PAGE, options, {
-    maxFileSize: count(25 * MIB),
+  const settled = settle<Filled<UploadOptions>>(OWNER, options, {
+    maxFileSize: count(25 * MIB, 'bytes'),
     maxFiles: count(20),
-    maxRequestSize: count(0),
-    maxFieldSize: count(MIB),
-    memoryPerFile: count(256 * 1024),
-    memoryTotal: count(64 * MIB),
+    maxRequestSize: count(0, 'bytes'),
+    maxFieldSize: count(MIB, 'bytes'),
+    memoryPerFile: count(256 * 1024, 'bytes'),
+    memoryTotal: count(64 * MIB, 'bytes'),
     tempDir: rule(tmpdir(), isString, 'the path of a directory'),
-    streaming: rule(false, isBoolean, 'a boolean'),
+    streaming: flag(false),
     accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
   });
   const given: UploadOptions = options ?? {};
@@ -54,18 +43,11 @@ export function settleUploads(options: unknown, maxValues: number): UploadSettin
   };
 }
 
-function count(fallback: number): Rule<number> {
-  return rule(fallback, isCount, 'a whole number from 0');
-}
-
 /** A trailing slash makes the check fail for anything but a directory. */
 function checkDirectory(path: string): void {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
   } catch {
-    throw optionError(
-      `${OWNER}: option "tempDir" is ${show(path)}; accepted: a directory that may be written`,
-      PAGE,
-    );
+    throw wrongOption(OWNER, 'tempDir', path, 'a directory that may be written');
   }
 }

@@ -44,27 +44,27 @@ describe('the options of GraphiQL', () => {
   });
 
   it.each([
-    [{ title: 1 }, /option "title" is 1; accepted: a string/],
-    [{ theme: 'pink' }, /option "theme" is "pink"; accepted: 'system', 'light' or 'dark'/],
-    [{ headersEditor: 'yes' }, /option "headersEditor" is "yes"; accepted: a boolean/],
+    [{ title: 1 }, /option "graphiql.title" is 1; accepted: a string/],
+    [{ theme: 'pink' }, /option "graphiql.theme" is "pink"; accepted: 'system', 'light' or 'dark'/],
+    [{ headersEditor: 'yes' }, /option "graphiql.headersEditor" is "yes"; accepted: a boolean/],
     [
       { defaultHeaders: { a: 1 } },
-      /option "defaultHeaders" is \{"a":1\}; accepted: JSON text, or an object of strings/,
+      /option "graphiql.defaultHeaders" is \{"a":1\}; accepted: JSON text, or an object of strings/,
     ],
-    [{ endpoint: 'http://' }, /option "endpoint" is "http:\/\/"; accepted: a URL/],
-    [{ endpoint: 'http://a;script-src/' }, /option "endpoint" is/],
-    [{ subscriptionEndpoint: 'javascript:alert(1)' }, /option "subscriptionEndpoint" is/],
-    [{ csp: 'none' }, /option "csp" is "none"; accepted: a boolean, or extra sources by directive/],
+    [{ endpoint: 'http://' }, /option "graphiql.endpoint" is "http:\/\/"; accepted: a URL/],
+    [{ endpoint: 'http://a;script-src/' }, /option "graphiql.endpoint" is/],
+    [{ subscriptionEndpoint: 'javascript:alert(1)' }, /option "graphiql.subscriptionEndpoint" is/],
+    [{ csp: 'none' }, /option "graphiql.csp" is "none"; accepted: a boolean, or extra sources by directive/],
     [
       { csp: { 'img-src': "x; script-src 'unsafe-inline'" } },
-      /"graphiql.csp" has .*accepted: a directive name/,
+      /"graphiql.csp" is .*accepted: directives as in the header/,
     ],
-    [{ csp: { 'img-src': ['a', 'b, c'] } }, /"graphiql.csp" has/],
-    [{ csp: { 'img-src': 'a\r\nX-Header: b' } }, /"graphiql.csp" has/],
-    [{ csp: { imgSrc: 'a' } }, /"graphiql.csp" has \{"imgSrc":"a"\}/],
+    [{ csp: { 'img-src': ['a', 'b, c'] } }, /"graphiql.csp" is/],
+    [{ csp: { 'img-src': 'a\r\nX-Header: b' } }, /"graphiql.csp" is/],
+    [{ csp: { imgSrc: 'a' } }, /"graphiql.csp" is \{"imgSrc":"a"\}/],
     [{ headers: '{}', defaultHeaders: '{}' }, /"headers" .* is express-graphql's name of "defaultHeaders"/],
-    [{ titel: 'x' }, /unknown option "titel"; did you mean "title"\?/],
-    [{ websocketClient: 'v1' }, /unknown option "websocketClient"/],
+    [{ titel: 'x' }, /unknown option "graphiql.titel"; did you mean "graphiql.title"\?/],
+    [{ websocketClient: 'v1' }, /unknown option "graphiql.websocketClient"/],
   ])('refuses %j when the middleware is made', (graphiql, message) => {
     expect(() => graphqlHTTP(schema, { graphiql: graphiql as object })).toThrow(
       expect.objectContaining({

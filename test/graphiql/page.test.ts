@@ -252,7 +252,7 @@ eachExpress((express) => {
     [
       'returns wrong options',
       () => ({ theme: 'pink' }) as never,
-      /option "theme" is "pink"; accepted: 'system', 'light' or 'dark'/,
+      /option "graphiql.theme" is "pink"; accepted: 'system', 'light' or 'dark'/,
     ],
   ])('hands the error to the error handlers when a gate %s', async (_what, gate, message) => {
     const app = serve(gate);

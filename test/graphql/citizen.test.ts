@@ -81,7 +81,7 @@ eachExpress((express) => {
       await ask(serve({}, () => ({}) as GraphQLSchema)).expect(500);
       expect(failures).toHaveLength(3);
       expect(failures[2]).toMatchObject({
-        message: expect.stringMatching(/the schema is {}; accepted: a GraphQLSchema/),
+        message: expect.stringMatching(/argument "schema" is {}; accepted: a GraphQLSchema/),
       });
     });
   });
@@ -360,8 +360,8 @@ eachExpress((express) => {
 
 describe('making the middleware', () => {
   it.each([
-    [undefined, /the schema is undefined; accepted: a GraphQLSchema/],
-    ['type Query', /the schema is "type Query"/],
+    [undefined, /argument "schema" is undefined; accepted: a GraphQLSchema/],
+    ['type Query', /argument "schema" is "type Query"/],
     [new GraphQLSchema({}), /Query root type must be provided/],
   ])('from %s throws', (value, message) => {
     expect(() => graphqlHTTP(value as GraphQLSchema)).toThrow(message);

@@ -337,8 +337,8 @@ it('can be set, and switched off', async () => {
   expect(await get('{ a { a { hello } } }')).toMatch(/nested deeper than 2 levels/);
   expect(await get('{ __schema { types { fields { name } } } }')).toMatch(/"data"/);
   expect(() => graphqlHTTP(schema, { limits: { depth: 0 } })).toThrow(
-    /"depth" is 0; accepted: a positive integer, or Infinity/,
+    /"limits.depth" is 0; accepted: a whole number from 1, or Infinity/,
   );
-  expect(() => graphqlHTTP(schema, { limits: { dept: 5 } as never })).toThrow(/did you mean "depth"/);
+  expect(() => graphqlHTTP(schema, { limits: { dept: 5 } as never })).toThrow(/did you mean "limits.depth"/);
   await strict.close();
 });

@@ -43,9 +43,14 @@ describe('the server', () => {
   });
 
   it.each<[string, unknown, unknown, RegExp]>([
-    ['an app that is none', { key: 1 }, {}, /the app must be a function \(req, res\), not \{"key":1\}/],
-    ['no app', undefined, {}, /the app must be a function/],
-    ['options that are none', plain, 3000, /the options must be an object, not 3000/],
+    [
+      'an app that is none',
+      { key: 1 },
+      {},
+      /argument "app" is \{"key":1\}; accepted: a function \(req, res\)/,
+    ],
+    ['no app', undefined, {}, /argument "app" is undefined/],
+    ['options that are none', plain, 3000, /argument "options" is 3000; accepted: an object/],
     ['an odd http2', plain, { http2: 'yes' }, /option "http2" is "yes"; accepted: a boolean/],
     [
       'a class of another family',

@@ -287,10 +287,16 @@ describe('wrong options', () => {
     [{ index: '' }, /option "index"/],
     [{ extensions: 'html' }, /option "extensions"/],
     [{ cache: 5 }, /option "cache"/],
-    [{ cache: { maxByte: 1 } }, /staticFiles cache: unknown option "maxByte"; did you mean "maxBytes"\?/],
-    [{ cache: { maxBytes: -1 } }, /staticFiles cache: option "maxBytes" is -1/],
+    [
+      { cache: { maxByte: 1 } },
+      /staticFiles: unknown option "cache.maxByte"; did you mean "cache.maxBytes"\?/,
+    ],
+    [
+      { cache: { maxBytes: -1 } },
+      /staticFiles: option "cache.maxBytes" is -1; accepted: bytes, a whole number from 0/,
+    ],
     [{ setHeaders: {} }, /option "setHeaders"/],
-    ['html', /the options must be an object/],
+    ['html', /argument "options" is "html"; accepted: an object/],
   ])('%j', (options, message) => {
     expect(() => staticFiles(folder, options as never)).toThrow(message);
     expect(() => staticFiles(folder, options as never)).toThrow(

@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { createWebsocketHandler } from '../../src/subscriptions/handler.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, handshake, LEGACY, listen, MODERN, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
@@ -185,6 +184,7 @@ describe('options', () => {
     [{ subscriptionProtocols: ['x'] }, 'option "subscriptionProtocols" is ["x"]'],
     [{ drop: 'newest' }, 'option "drop" is "newest"'],
     [{ middleware: 'x' }, 'option "middleware" is "x"'],
+    [{ keepAlive: -1 }, 'option "keepAlive" is -1; accepted: milliseconds, a whole number from 0'],
   ])('refuses %j', async (options, message) => {
     const { server } = await listen();
     const { schema } = liveSchema();
@@ -196,10 +196,10 @@ describe('options', () => {
   it('refuses what is no server, and what is no schema', async () => {
     const { server } = await listen();
     expect(() => attachSubscriptions((() => undefined) as never, liveSchema().schema)).toThrow(
-      'app.listen()',
+      'argument "server" is a function; accepted: an http.Server, such as app.listen() returns',
     );
     expect(() => attachSubscriptions(server, {} as never)).toThrow(
-      'a GraphQLSchema or the handler graphqlHTTP made',
+      'argument "target" is {}; accepted: a GraphQLSchema, or the handler that graphqlHTTP made',
     );
     server.close();
   });
@@ -269,6 +269,20 @@ describe('disconnect', () => {
     );
     expect(await bob.closed).toEqual({ code: 4999, reason: 'é'.repeat(61) });
   });
+
+  it('refuses a code that no close frame may carry, and closes nobody', async () => {
+    const { url, subscriptions } = await serve();
+    const client = await ready(url);
+    const everybody = (): boolean => true;
+    for (const code of [200, 1005, 1006, 1015, 2999, 5000, 1000.5]) {
+      expect(() => subscriptions.disconnect(everybody, code)).toThrow(
+        `disconnect: argument "code" is ${code}; accepted: a close code that may be sent`,
+      );
+    }
+    expect(() => subscriptions.disconnect('ann' as never)).toThrow('argument "predicate" is "ann"');
+    expect(subscriptions.disconnect(everybody, 1000, '')).toBe(1);
+    expect(await client.closed).toEqual({ code: 1000, reason: '' });
+  });
 });
 
 describe('expiresAt', () => {
@@ -282,6 +296,13 @@ describe('expiresAt', () => {
     client.send({ type: 'connection_init' });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
     expect(await client.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+  });
+
+  it('that is no moment accepts nobody', async () => {
+    const { url } = await serve({ onConnect: () => ({ expiresAt: new Date('tomorrow') }) });
+    const client = await connect(url);
+    client.send({ type: 'connection_init' });
+    expect(await client.closed).toEqual({ code: 4500, reason: 'Internal server error' });
   });
 });
 
@@ -306,9 +327,12 @@ describe('sockets that come and go', () => {
   it('may be closed before they are handed over', () => {
     const { schema } = liveSchema();
     const handler = graphqlHTTP(schema);
-    const websocket = { readyState: 3, protocol: MODERN, extensions: '', on: () => undefined };
-    expect(() => handler.websocketHandler(websocket as never, {} as never)).not.toThrow();
-    expect(createWebsocketHandler).toBeInstanceOf(Function);
+    const heard: string[] = [];
+    const on = (event: string): number => heard.push(event);
+    const websocket = { readyState: 3, protocol: MODERN, extensions: '', on };
+    handler.websocketHandler(websocket as never, {} as never);
+    // An error may still come, and would end the process; nothing else is waited for.
+    expect(heard).toEqual(['error']);
   });
 
   it('leave nothing behind, however many', async () => {

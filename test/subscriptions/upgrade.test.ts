@@ -76,7 +76,7 @@ describe('the path of the upgrade', () => {
   it('takes a path once', async () => {
     const { server } = await serve();
     expect(() => attachSubscriptions(server, schema)).toThrow(
-      '"/graphql" of this server is already attached',
+      'the path "/graphql" of this server is attached already',
     );
   });
 

@@ -228,13 +228,19 @@ describe('the Upload scalar', () => {
 
 describe('the uploads option', () => {
   it.each<[unknown, RegExp]>([
-    [{ maxFileSize: -1 }, /uploads: option "maxFileSize" is -1; accepted: a whole number/],
+    [
+      { maxFileSize: -1 },
+      /graphqlHTTP: option "uploads.maxFileSize" is -1; accepted: bytes, a whole number from 0/,
+    ],
     [{ maxFileSize: Number.POSITIVE_INFINITY }, /whole number/],
     [{ maxFileSize: 1.5 }, /whole number/],
-    [{ maxFileSise: 1 }, /did you mean "maxFileSize"\?/],
+    [{ maxFileSise: 1 }, /did you mean "uploads.maxFileSize"\?/],
     [{ streaming: 'yes' }, /a boolean/],
     [{ accept: 'image' }, /a function/],
-    [{ tempDir: '/no/such/directory' }, /"tempDir" is "\/no\/such\/directory"; accepted: a directory/],
+    [
+      { tempDir: '/no/such/directory' },
+      /"uploads.tempDir" is "\/no\/such\/directory"; accepted: a directory/,
+    ],
     [{ tempDir: __filename }, /a directory/],
     [true, /object/],
   ])('%j is refused when the handler is made', (uploads, message) => {
