@@ -1,6 +1,6 @@
 import type http from 'node:http';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
+import type { SubscriptionOptions, SubscriptionStats, Subscriptions } from '../../types/subscriptions.ts';
 import { listen } from './client.ts';
 import { type Live, liveSchema } from './schema.ts';
 
@@ -27,10 +27,20 @@ export async function serve(
   return served;
 }
 
-/** Closes everything, and proves that no source is left. */
+/** What is counted when nothing is left. */
+export const NOTHING: SubscriptionStats = {
+  connections: 0,
+  operations: 0,
+  sources: 0,
+  unreleased: 0,
+  groups: 0,
+};
+
+/** Closes everything, and proves that nothing is left but sources that cannot be cancelled. */
 export async function stopAll(): Promise<void> {
   for (const { server, subscriptions } of running.splice(0)) {
     await subscriptions.close();
+    expect(subscriptions.stats()).toEqual({ ...NOTHING, unreleased: expect.any(Number) });
     server.close();
     server.closeAllConnections();
   }
