@@ -1,8 +1,9 @@
 import { CORE, createCore } from '../src/graphql/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
-import { OWNER, settleHttp } from '../src/graphql/http-settings.ts';
+import { settleHttp } from '../src/graphql/http-settings.ts';
 import { createMount } from '../src/graphql/mount.ts';
 import { createOpenApi } from '../src/graphql/openapi.ts';
+import { OWNER } from '../src/graphql/owner.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
 import type { ConnectRequest } from '../types/connect.ts';
 import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';

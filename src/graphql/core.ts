@@ -7,10 +7,12 @@ import {
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { engineOf } from '../engine/choose.ts';
+import { atOnce } from '../options/at-once.ts';
 import { type Owner, wrongArgument } from '../options/settle.ts';
 import type { EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { createDocuments } from './document.ts';
 import { createErrorFormatter, MASKED } from './errors.ts';
+import { OWNER } from './owner.ts';
 import type { CoreSettings } from './settings.ts';
 
 /**
@@ -73,7 +75,9 @@ export function createCore(owner: Owner, schema: unknown, settings: CoreSettings
     mostVariables: settings.limits.variables,
     contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
     rootValueFor:
-      typeof rootValue === 'function' ? (source) => (rootValue as Callable)(source) : () => rootValue,
+      typeof rootValue === 'function'
+        ? (source) => atOnce((rootValue as Callable)(source), OWNER, 'rootValue')
+        : () => rootValue,
     formatErrors,
   };
 }

@@ -1,8 +1,10 @@
 import { GraphQLError, type GraphQLSchema, getOperationAST } from 'graphql';
+import { atOnce } from '../options/at-once.ts';
 import { type Cache, createCache } from './cache.ts';
 import { type Checked, createChecker, type Read } from './check.ts';
 import type { Engine, EngineSettings, GraphQLParams, PreparedOperation, Refusal } from './contract.ts';
 import { refusalError } from './errors.ts';
+import { OWNER } from './owner.ts';
 import type { CoreSettings } from './settings.ts';
 
 /** Prepares operations: parsed, measured, validated and compiled once, kept in bounded caches. */
@@ -106,7 +108,8 @@ function select(
 }
 
 function introspectionOf(option: CoreSettings['introspection']): (source: unknown) => boolean {
-  return typeof option === 'function' ? option : () => option;
+  if (typeof option !== 'function') return () => option;
+  return (source) => atOnce(option(source), OWNER, 'introspection');
 }
 
 const introspectionRefused = (): Refusal => ({

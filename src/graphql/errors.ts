@@ -1,4 +1,8 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import { atOnce } from '../options/at-once.ts';
+import { optionError } from '../options/settle.ts';
+import { show } from '../options/show.ts';
+import { OWNER } from './owner.ts';
 import type { CoreSettings } from './settings.ts';
 
 /** Longest message a client gets: values of its own that graphql-js quotes are not echoed at full length. */
@@ -11,8 +15,17 @@ export function createErrorFormatter({
   formatError,
 }: Pick<CoreSettings, 'formatError'>): (errors: readonly GraphQLError[]) => readonly GraphQLFormattedError[] {
   const format =
-    formatError === undefined ? maskError : (error: GraphQLError) => formatError(maskError(error), error);
+    formatError === undefined
+      ? maskError
+      : (error: GraphQLError) => checked(formatError(maskError(error), error));
   return (errors) => errors.map(format);
+}
+
+/** No client could read an error that is nothing, as of a `formatError` that forgot to return one. */
+function checked(formatted: GraphQLFormattedError): GraphQLFormattedError {
+  atOnce(formatted, OWNER, 'formatError');
+  if (typeof formatted === 'object' && formatted !== null) return formatted;
+  throw optionError(OWNER, `"formatError" returned ${show(formatted)}; accepted: an object`);
 }
 
 /**

@@ -4,12 +4,16 @@ import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/con
 import { refusals } from '../debug.ts';
 import { createNegotiator } from '../http/accept.ts';
 import { GONE, isComing } from '../http/body.ts';
+import { drainRequest } from '../http/drain.ts';
 import { HttpError } from '../http/error.ts';
+import { type Reply, writeReply } from '../http/reply.ts';
+import { thrown } from '../http/thrown.ts';
 import { createAdmit } from './admit.ts';
 import { createAnswers } from './answer.ts';
 import { joinResults, paramsOfBatch } from './batch.ts';
 import type { GraphQLParams } from './contract.ts';
 import type { GraphQLCore } from './core.ts';
+import { MASKED } from './errors.ts';
 import { events } from './events.ts';
 import { type Exchange, typeOf } from './exchange.ts';
 import { isThenable } from './execute.ts';
@@ -84,13 +88,35 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
 
   /** A client's mistake is answered, a bug goes to the error handlers, and a client that has left hears nothing. */
   function fail(exchange: Exchange, error: unknown): void {
-    const { req, res, next } = exchange;
+    const { req, res } = exchange;
     if (error === GONE || res.headersSent || isAbort(error, res)) return;
     if (error instanceof HttpError) {
       refusals.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
-      send(exchange, answers.ofError(error, exchange.accepted.type), true);
-    } else if (next !== undefined) next(error);
-    else send(exchange, answers.ofBug(error), true);
+      guarded(exchange, () => send(exchange, answers.ofError(error, exchange.accepted.type), true));
+    } else failOnBug(exchange, error);
+  }
+
+  /** The last steps call functions of the application too, and nobody is behind us to catch what those throw. */
+  function guarded(exchange: Exchange, lastStep: () => void): void {
+    try {
+      lastStep();
+    } catch (error) {
+      failOnBug(exchange, error);
+    }
+  }
+
+  function failOnBug(exchange: Exchange, error: unknown): void {
+    const { req, res, next } = exchange;
+    if (next !== undefined) {
+      next(thrown(error));
+      return;
+    }
+    try {
+      send(exchange, answers.ofBug(error), true);
+    } catch {
+      drainRequest(req, res);
+      writeReply(res, MASKED_BUG, req.method === 'HEAD');
+    }
   }
 
   function run(exchange: Exchange): void {
@@ -118,6 +144,13 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     else run(exchange);
   };
 }
+
+/** What a bare server says when the application's own functions fail at telling a fault. */
+const MASKED_BUG: Reply = {
+  status: 500,
+  headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
+  body: JSON.stringify({ errors: [{ message: MASKED }] }),
+};
 
 /** An execution that was told to stop because its client had gone. */
 function isAbort(error: unknown, res: ServerResponse): boolean {

@@ -15,12 +15,9 @@ import {
   type Rules,
   rule,
 } from '../options/rules.ts';
-import type { Owner } from '../options/settle.ts';
 import { protocolsRule } from '../subscriptions/settings.ts';
+import { OWNER } from './owner.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
-
-/** Whose options they are, for messages. */
-export const OWNER: Owner = { name: 'graphqlHTTP', page: 'graphql' };
 
 interface OwnLimits {
   readonly bodyBytes: number;

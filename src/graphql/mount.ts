@@ -2,6 +2,7 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createIde } from '../graphiql/ide.ts';
 import { pathOf } from '../http/path.ts';
 import { type Reply, writeReply } from '../http/reply.ts';
+import { thrown } from '../http/thrown.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { isRouted } from './route.ts';
@@ -16,7 +17,10 @@ export function createMount(settings: HttpSettings, api: Handler): Handler {
       const fail: NextFunction = next ?? (() => writeReply(res, BROKEN, false));
       const answered = ide.answer(req, res, { below, routed, next: fail });
       if (answered !== undefined) {
-        answered.then((done) => done || api(req, res, next), fail);
+        answered.then(
+          (done) => done || api(req, res, next),
+          (error) => fail(thrown(error)),
+        );
         return;
       }
     }

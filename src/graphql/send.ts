@@ -2,18 +2,23 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/drain.ts';
 import type { Headers } from '../http/error.ts';
 import { writeFresh } from '../http/reply.ts';
+import { atOnce } from '../options/at-once.ts';
 import type { Answer } from './answer.ts';
 import { events } from './events.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { JSON_TYPE } from './media.ts';
+import { OWNER } from './owner.ts';
 
 /** Writes an answer; `early` when the request's body may not have been read. */
 export type Send = (exchange: Exchange, answer: Answer, early?: boolean) => void;
 
 /** The writer of one handler. */
 export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
-  const wantsPretty = typeof pretty === 'function' ? pretty : () => pretty;
+  const wantsPretty =
+    typeof pretty === 'function'
+      ? (req: IncomingMessage) => atOnce(pretty(req), OWNER, 'pretty')
+      : () => pretty;
 
   return (exchange, answer, early = false) => {
     const { req, res, phases } = exchange;

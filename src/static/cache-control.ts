@@ -1,4 +1,6 @@
 import type { StaticFilesOptions } from '../../types/static.ts';
+import { atOnce } from '../options/at-once.ts';
+import { OWNER } from './owner.ts';
 
 /** The `Cache-Control` value of a path below the mount; undefined: none is sent. */
 export type CacheControl = (path: string) => string | undefined;
@@ -51,7 +53,10 @@ export function cacheControlFor(
     return () => all;
   }
   const hashed = `public, max-age=${seconds(YEAR)}, immutable`;
-  const test = typeof immutable === 'function' ? immutable : matcher(immutable);
+  const test =
+    typeof immutable === 'function'
+      ? (path: string) => atOnce(immutable(path), OWNER, 'immutable')
+      : matcher(immutable);
   return (path) => (test(path) ? hashed : ordinary);
 }
 

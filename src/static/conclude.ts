@@ -1,4 +1,5 @@
 import { refusals } from '../debug.ts';
+import { thrown } from '../http/thrown.ts';
 import { answerFile } from './answer.ts';
 import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';
@@ -28,7 +29,7 @@ export function concludeWith(
 
 function concludeFailed(exchange: Exchange, error: unknown): void {
   if (meansBusy(error)) refuseBusy(exchange);
-  else exchange.next(error);
+  else exchange.next(thrown(error));
 }
 
 function concludeMissing(exchange: Exchange, why: string, means: Means): void {
@@ -48,7 +49,7 @@ export function answerGuarded(exchange: Exchange, entry: Entry, means: Means): v
   try {
     answerFile(exchange, entry, means);
   } catch (error) {
-    exchange.next(error);
+    exchange.next(thrown(error));
   }
 }
 

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { wrongArgument } from '../options/settle.ts';
-import { OWNER } from './settings.ts';
+import { OWNER } from './owner.ts';
 
 /** The absolute path of the directory to serve; it must exist now. */
 export function settleRoot(dir: unknown): string {

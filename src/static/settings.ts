@@ -16,8 +16,9 @@ import {
   type Rules,
   rule,
 } from '../options/rules.ts';
-import { type Owner, settle } from '../options/settle.ts';
+import { settle } from '../options/settle.ts';
 import { type CacheControl, cacheControlFor, parseMaxAge } from './cache-control.ts';
+import { OWNER } from './owner.ts';
 
 /** What `staticFiles` decided from its options, once. */
 export interface Settings {
@@ -44,9 +45,6 @@ export interface Settings {
 }
 
 type Given = { [K in keyof StaticFilesOptions]-?: StaticFilesOptions[K] | undefined };
-
-/** Whose options they are, for messages. */
-export const OWNER: Owner = { name: 'staticFiles', page: 'static-files' };
 
 const MIB = 1 << 20;
 const CACHE: Readonly<Filled<StaticCacheOptions>> = {

@@ -4,6 +4,7 @@ import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
+import { thrown } from '../http/thrown.ts';
 import { finish, queryOf, responseOn } from './refuse.ts';
 
 /** Express's prototypes of requests and responses, from the app that listens on the server. */
@@ -71,9 +72,9 @@ export function admit(
     try {
       const result: unknown = middleware(req, res, once(next));
       // Express 5's middlewares may be async.
-      if (result instanceof Promise) result.catch(next);
-    } catch (thrown) {
-      next(thrown);
+      if (result instanceof Promise) result.catch((error) => next(thrown(error)));
+    } catch (error) {
+      next(thrown(error));
     }
   }
   next();

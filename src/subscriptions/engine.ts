@@ -44,8 +44,7 @@ async function connect(
 }
 
 function accept(connection: Connection, answer: ConnectAnswer): boolean | Record<string, unknown> {
-  if (answer === false) return false;
-  if (answer === undefined || answer === true || answer === null) return true;
+  if (typeof answer !== 'object' || answer === null) return answer !== false;
   const { expiresAt, ...payload } = answer;
   if (expiresAt !== undefined) connection.schedule.expires(epochOf(expiresAt));
   return Object.keys(payload).length === 0 || payload;

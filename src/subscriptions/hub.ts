@@ -7,6 +7,7 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../graphql/core.ts';
+import { atOnce } from '../options/at-once.ts';
 import { Connection } from './connection.ts';
 import type { Dialect } from './dialect.ts';
 import { createEngine } from './engine.ts';
@@ -15,7 +16,7 @@ import { legacy } from './legacy.ts';
 import { modern } from './modern.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Counters } from './reader.ts';
-import { type ConnectionSettings, isOpen } from './settings.ts';
+import { type ConnectionSettings, isOpen, OWNER } from './settings.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
 /** What the connections of one endpoint have in common. */
@@ -105,7 +106,9 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     open,
     disconnect(predicate, code, reason) {
       const picked = [...connections].filter(
-        (connection) => !connection.closing && predicate(connection.view()),
+        (connection) =>
+          !connection.closing &&
+          atOnce(predicate(connection.view()), { ...OWNER, name: 'disconnect' }, 'predicate'),
       );
       for (const connection of picked) connection.shut(code, reason);
       return picked.length;

@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import type { UpgradeSettings } from './settings.ts';
+import { atOnce } from '../options/at-once.ts';
+import { OWNER, type UpgradeSettings } from './settings.ts';
 
 /**
  * Browsers send cookies with a socket that any page opens (cross-site WebSocket hijacking), and name the page's origin.
@@ -9,7 +10,7 @@ export function isOriginAllowed(req: IncomingMessage, allowed: UpgradeSettings['
   const origin = req.headers.origin ?? req.headers['sec-websocket-origin'];
   if (origin === undefined || allowed === '*') return true;
   if (typeof origin !== 'string') return false;
-  if (typeof allowed === 'function') return allowed(origin, req);
+  if (typeof allowed === 'function') return atOnce(allowed(origin, req), OWNER, 'allowedOrigins');
   return allowed.includes(origin) || isOwnHost(origin, req.headers.host);
 }
 

@@ -3,8 +3,10 @@ import { refusalError } from '../graphql/errors.ts';
 import { isThenable } from '../graphql/execute.ts';
 import { requireFew } from '../graphql/nesting.ts';
 import { HttpError } from '../http/error.ts';
+import { atOnce } from '../options/at-once.ts';
 import type { Operation } from './operation.ts';
 import { follow, type Reader } from './reader.ts';
+import { OWNER } from './settings.ts';
 import { asGraphQLError } from './source.ts';
 
 /** Runs an operation the engine has accepted: a single result, a stream of its own, or a place in a shared one. */
@@ -55,6 +57,7 @@ function subscribe(operation: Operation, prepared: PreparedOperation): void {
     subscribePrivately(operation, prepared);
     return;
   }
+  atOnce(key, OWNER, 'share');
   if (typeof key !== 'string' && typeof key !== 'number') {
     throw new TypeError('share must answer a string, a number, undefined or null');
   }

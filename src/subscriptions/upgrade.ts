@@ -30,8 +30,9 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
       reject(req, socket, 503, closed ? CLOSING : 'there are maxConnections sockets');
       return;
     }
-    if (!isOriginAllowed(req, settings.allowedOrigins)) {
-      reject(req, socket, 403, `its origin ${JSON.stringify(req.headers.origin)} is not in allowedOrigins`);
+    const status = statusOfOrigin(req, settings);
+    if (status !== 101) {
+      reject(req, socket, status, `allowedOrigins against ${JSON.stringify(req.headers.origin)}`);
       return;
     }
     if (settings.middleware.length === 0) {
@@ -70,6 +71,16 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
       closed = true;
     },
   };
+}
+
+/** A function of the application is asked, and nobody behind us would catch what it throws. */
+function statusOfOrigin(req: IncomingMessage, { allowedOrigins }: UpgradeSettings): 101 | 403 | 500 {
+  try {
+    return isOriginAllowed(req, allowedOrigins) ? 101 : 403;
+  } catch (error) {
+    refusals.subscriptions('allowedOrigins failed: %O', error);
+    return 500;
+  }
 }
 
 const CLOSING = 'subscriptions are being closed';

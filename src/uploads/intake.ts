@@ -1,5 +1,7 @@
 import type { Readable } from 'node:stream';
 import type { UploadedFileInfo } from '../../types/uploads.ts';
+import { thrown } from '../http/thrown.ts';
+import { atOnce } from '../options/at-once.ts';
 import { createUploadedFile } from './file.ts';
 import { cleanFilename } from './filename.ts';
 import type { FilePart, FormHandlers } from './form.ts';
@@ -16,7 +18,7 @@ import {
   storageError,
   withoutFilename,
 } from './refusal.ts';
-import type { UploadSettings } from './settings.ts';
+import { OWNER, type UploadSettings } from './settings.ts';
 import { Spool } from './spool.ts';
 
 /** How an intake comes to its end: with operations to run, or a refusal. */
@@ -77,7 +79,7 @@ export class Intake implements FormHandlers {
         return;
       }
       const info = describe(part);
-      if (!this.#settings.accept(info)) throw notAccepted(info);
+      if (!atOnce(this.#settings.accept(info), OWNER, 'accept')) throw notAccepted(info);
       const spool = new Spool(this.#settings);
       this.#spools.set(part.fieldname, spool);
       const file = createUploadedFile(info, spool);
@@ -122,7 +124,7 @@ export class Intake implements FormHandlers {
     try {
       step();
     } catch (error) {
-      this.#outcome.refuse(error as Error);
+      this.#outcome.refuse(thrown(error));
     }
   }
 

@@ -15,7 +15,8 @@ export interface UploadSettings extends Filled<UploadOptions> {
 }
 
 const MIB = 1024 * 1024;
-const OWNER: Owner = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
+/** Whose options they are, for messages. */
+export const OWNER: Owner = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 
 /** Settles the `uploads` option, once per handler. */
 export function settleUploads(options: unknown, maxValues: number): UploadSettings {

@@ -228,6 +228,19 @@ describe('the origin', () => {
     ['anybody, by choice', 'https://evil.example', '*' as const, 101],
     ['one a function likes', 'https://app.example', (origin: string) => origin.endsWith('.example'), 101],
     ['one a function does not like', 'http://example.com', () => false, 403],
+    [
+      'one that makes a function throw',
+      'null',
+      (origin: string) => new URL(origin).host === 'app.example',
+      500,
+    ],
+    ['one a function has yet to decide on', 'https://evil.example', (async () => false) as never, 500],
+    [
+      'one a function fails on later',
+      'https://evil.example',
+      (() => Promise.reject(new Error())) as never,
+      500,
+    ],
   ])('%s: %s is answered %4$s', async (_, origin, allowedOrigins, status) => {
     const { port } = await serve(allowedOrigins && { allowedOrigins });
     const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
@@ -273,6 +286,15 @@ describe('middlewares of the upgrade', () => {
       403,
       'Forbidden\n',
     ],
+    [
+      'a throw of nothing',
+      () => {
+        throw undefined;
+      },
+      500,
+      'Internal Server Error\n',
+    ],
+    ['a rejection without a reason', () => Promise.reject(), 500, 'Internal Server Error\n'],
     ['silence', () => undefined, 503, 'Service Unavailable\n'],
   ])('refuse with %s', async (_, middleware, status, body) => {
     const { port, subscriptions } = await serve({

@@ -1,0 +1,145 @@
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { graphqlHTTP, staticFiles } from 'espalier';
+import express, { type ErrorRequestHandler } from 'express';
+import { buildSchema, type GraphQLFormattedError } from 'graphql';
+import request from 'supertest';
+
+// Functions that an application gives as options, and that fail: the process lives, every request is answered, and what
+// was to be closed stays closed.
+
+const schema = buildSchema('type Query { hello: String, broken: String }');
+const rootValue = {
+  hello: 'world',
+  broken: () => {
+    throw new Error('secret');
+  },
+};
+
+const throws = (): never => {
+  throw new Error('a bug');
+};
+const throwsNothing = (): never => {
+  throw undefined;
+};
+/** Fails later, and would end the process if nobody caught that. */
+const rejects = (): never => Promise.reject(new Error('a bug')) as never;
+const promises = (): never => Promise.resolve(true) as never;
+
+type Failing = [string, () => never];
+const FAILING: Failing[] = [
+  ['throws', throws],
+  ['throws nothing', throwsNothing],
+];
+const REJECTING: Failing = ['rejects', rejects];
+const PROMISING: Failing = ['answers with a promise', promises];
+
+const remember =
+  (failures: unknown[]): ErrorRequestHandler =>
+  (error, _req, res, _next) => {
+    failures.push(error);
+    res.status(599).end();
+  };
+
+type Handler = ReturnType<typeof graphqlHTTP>;
+const introspect = '{ __schema { queryType { name } } }';
+const cases: [string, (fail: () => never) => Handler, string | object][] = [
+  ['context', (context) => graphqlHTTP(schema, { rootValue, context }), { query: '{ hello }' }],
+  ['the schema', (source) => graphqlHTTP(source), { query: '{ hello }' }],
+  ['rootValue', (root) => graphqlHTTP(schema, { rootValue: root }), { query: '{ hello }' }],
+  ['introspection', (introspection) => graphqlHTTP(schema, { introspection }), { query: introspect }],
+  ['pretty', (pretty) => graphqlHTTP(schema, { rootValue, pretty }), { query: '{ hello }' }],
+  ['pretty, of a refusal', (pretty) => graphqlHTTP(schema, { pretty }), '{bad'],
+  ['formatError', (formatError) => graphqlHTTP(schema, { rootValue, formatError }), { query: '{ broken }' }],
+  ['formatError, of a document', (formatError) => graphqlHTTP(schema, { formatError }), { query: '{ no }' }],
+  ['formatError, of a refusal', (formatError) => graphqlHTTP(schema, { formatError }), '{bad'],
+];
+const mayWait = ['context', 'the schema'];
+
+const ask = (app: RequestListener, body: string | object) =>
+  request(app).post('/graphql').set('content-type', 'application/json').send(body);
+
+describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
+  it.each([...FAILING, REJECTING, ...(mayWait.includes(name) ? [] : [PROMISING])])(
+    'that %s is the error handlers’ affair, or a masked 500',
+    async (_how, fail) => {
+      const failures: unknown[] = [];
+      await ask(express().use('/graphql', make(fail)).use(remember(failures)), body).expect(599);
+      expect(failures).toEqual([expect.any(Error)]);
+
+      const bare = make(fail);
+      const { text } = await ask((req, res) => bare(req, res), body).expect(500);
+      expect(text).toContain('Internal server error');
+      expect(text).not.toMatch(/a bug|secret/);
+    },
+  );
+});
+
+describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (value) => {
+  it('is a bug, not an answer no client can read', async () => {
+    const failures: unknown[] = [];
+    const formatError = () => value as unknown as GraphQLFormattedError;
+    const app = express().use('/graphql', graphqlHTTP(schema, { formatError })).use(remember(failures));
+    await ask(app, { query: '{ no }' }).expect(599);
+    expect(failures).toEqual([expect.objectContaining({ code: 'ERR_OPTION' })]);
+  });
+});
+
+describe('the option graphiql', () => {
+  it.each(FAILING)('that %s is the error handlers’ affair', async (_how, graphiql) => {
+    const failures: unknown[] = [];
+    const app = express().use('/graphql', graphqlHTTP(schema, { graphiql })).use(remember(failures));
+    await request(app).get('/graphql').set('accept', 'text/html').expect(599);
+    expect(failures).toEqual([expect.any(Error)]);
+  });
+});
+
+describe('the option accept of uploads', () => {
+  it.each([...FAILING, REJECTING, PROMISING])('that %s accepts nothing', async (_how, accept) => {
+    const failures: unknown[] = [];
+    const upload = buildSchema('scalar Upload type Query { a: Int } type Mutation { put(f: Upload): Int }');
+    const put = jest.fn();
+    const handler = graphqlHTTP(upload, { rootValue: { put }, uploads: { accept } });
+    await request(express().use('/graphql', handler).use(remember(failures)))
+      .post('/graphql')
+      .field('operations', '{"query":"mutation($f:Upload){put(f:$f)}","variables":{"f":null}}')
+      .field('map', '{"0":["variables.f"]}')
+      .attach('0', Buffer.from('x'), 'x.txt')
+      .expect(599);
+    expect(put).not.toHaveBeenCalled();
+  });
+});
+
+describe.each([
+  ['immutable', (fail: () => never) => staticFiles('test', { immutable: fail })],
+  ['setHeaders', (fail: () => never) => staticFiles('test', { setHeaders: fail })],
+])('%s of staticFiles', (name, make) => {
+  it.each([...FAILING, ...(name === 'setHeaders' ? [] : [PROMISING])])(
+    'that %s is the error handlers’ affair',
+    async (_how, fail) => {
+      const failures: unknown[] = [];
+      await request(express().use(make(fail)).use(remember(failures)))
+        .get('/callbacks.test.ts')
+        .expect(599);
+      expect(failures).toEqual([expect.any(Error)]);
+    },
+  );
+});
+
+it('a bare server whose formatError throws goes on serving the connection', async () => {
+  const handler = graphqlHTTP(schema, { rootValue, formatError: throws });
+  const server = createServer((req, res) => handler(req, res));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
+  const post = (body: string) =>
+    fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body });
+  const refused = await post('{bad');
+  expect([refused.status, await refused.json()]).toEqual([
+    500,
+    { errors: [{ message: 'Internal server error' }] },
+  ]);
+  const served = await post('{"query":"{ hello }"}');
+  expect(await served.json()).toEqual({ data: { hello: 'world' } });
+  server.close();
+  server.closeAllConnections();
+});
