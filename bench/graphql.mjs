@@ -70,12 +70,40 @@ const espalierOnExpress = (options) => () =>
     app.use('/graphql', graphqlHTTP(schema, options));
   });
 
+/** The floor: reads the body, and answers with the text and the headers that we would send, made beforehand. */
+async function makeFixed() {
+  const { graphqlSync } = await import('graphql');
+  const schema = await makeSchema();
+  const answers = new Map();
+  for (const query of Object.values(QUERIES)) {
+    answers.set(JSON.stringify({ query }), JSON.stringify(graphqlSync({ schema, source: query })));
+  }
+  return (req, res) => {
+    let body = '';
+    req.on('data', (chunk) => {
+      body += chunk;
+    });
+    req.on('end', () => {
+      const answer = answers.get(body);
+      res.writeHead(200, {
+        'content-type': 'application/json; charset=utf-8',
+        'x-content-type-options': 'nosniff',
+        vary: 'Accept',
+        'cache-control': 'no-store',
+        'content-length': String(Buffer.byteLength(answer)),
+      });
+      res.end(answer);
+    });
+  };
+}
+
 export const topic = {
   name: 'graphql',
   title: 'graphqlHTTP',
   about:
     'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
-    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT; "espalier" alone has its compiled engine.',
+    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT; "espalier" alone has its compiled engine. ' +
+    'A fixed answer is the floor: it reads the body, looks the answer up by it and sends it with the headers that espalier sends.',
   packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],
   ratios: ['graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)', 'mercurius'],
   contestants: {
@@ -83,6 +111,8 @@ export const topic = {
     'espalier, graphql-js (node:http)': espalier({ engine: 'graphql-js' }),
     'espalier (Express)': espalierOnExpress({}),
     'espalier (node:http)': espalier({}),
+    'a fixed answer (Express)': () => onExpress(async (app) => app.use('/graphql', await makeFixed())),
+    'a fixed answer (node:http)': makeFixed,
     'graphql-http (Express)': () =>
       onExpress(async (app, schema) => {
         const { createHandler } = await import('graphql-http/lib/use/express');
