@@ -3,7 +3,7 @@ import { nextTick } from 'node:process';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
 import { createNegotiator } from '../http/accept.ts';
-import { GONE, isComing } from '../http/body.ts';
+import { GONE, isComing, readEnd } from '../http/body.ts';
 import { drainRequest } from '../http/drain.ts';
 import { HttpError } from '../http/error.ts';
 import { type Reply, writeReply } from '../http/reply.ts';
@@ -47,9 +47,14 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     const { req, res } = exchange;
     if (req.method !== 'POST') return performOne(exchange, paramsOfUrl(req.url ?? '/'));
     const body = receive(req, res);
-    return body instanceof Promise
-      ? body.then((received) => perform(exchange, received))
-      : perform(exchange, body);
+    if (body instanceof Promise) return body.then((received) => perform(exchange, received));
+    if (req.complete) return perform(exchange, body);
+    // Node tells of the end in a moment; an answer that leaves before it costs Node a good deal more.
+    setImmediate(attempt, exchange, () => {
+      readEnd(req);
+      return perform(exchange, body);
+    });
+    return undefined;
   }
 
   function perform(exchange: Exchange, body: unknown): MaybePromise<void> {
@@ -119,9 +124,9 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     }
   }
 
-  function run(exchange: Exchange): void {
+  function attempt(exchange: Exchange, step: (exchange: Exchange) => MaybePromise<void>): void {
     try {
-      const done = process(exchange);
+      const done = step(exchange);
       if (isThenable(done)) done.catch((error: unknown) => fail(exchange, error));
     } catch (error) {
       fail(exchange, error);
@@ -140,8 +145,8 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       spent: undefined,
     };
     if (events.request.hasSubscribers) events.request.publish({ req, res });
-    if (req.method === 'POST' && isComing(req)) nextTick(run, exchange);
-    else run(exchange);
+    if (req.method === 'POST' && isComing(req)) nextTick(attempt, exchange, process);
+    else attempt(exchange, process);
   };
 }
 

@@ -89,14 +89,19 @@ export function isComing(req: IncomingMessage): boolean {
   return req.readableFlowing === null && !req.complete;
 }
 
-/** A body that is there to its end, and that nobody else has begun to read: it needs neither listeners nor a promise. */
+/**
+ * A body that is there to its end, and that nobody else has begun to read: it needs neither listeners nor a promise.
+ * Where `req.complete` is still false, `readEnd` has to follow.
+ */
 function takeWhole(req: IncomingMessage, length: number): Buffer | undefined {
   if (length === 0 || req.readableLength !== length) return undefined;
-  if (req.readableFlowing !== null || req.readableEncoding !== null) return undefined;
-  const bytes: Buffer = req.read();
-  // Others may wait for the end: this read has told it, unless that is still to come.
-  if (!req.complete) req.resume();
-  return bytes;
+  return req.readableFlowing === null && req.readableEncoding === null ? req.read() : undefined;
+}
+
+/** Reads the end behind a body that was taken whole: others may wait for it. */
+export function readEnd(req: IncomingMessage): void {
+  if (req.complete) req.read();
+  else req.resume();
 }
 
 /** The refusal of a body over its limit. */

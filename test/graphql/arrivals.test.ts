@@ -99,6 +99,19 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     expect(bytes).toBe(HELLO);
   });
 
+  it('also reaches those who begin to listen for its data when we have been asked', async () => {
+    let bytes = '';
+    const { client } = await serve((req, res) => {
+      answer(req, res);
+      req.on('data', (chunk) => {
+        bytes += String(chunk);
+      });
+    });
+    await send(client);
+    await client.until(/Hello world/);
+    expect(bytes).toBe(HELLO);
+  });
+
   it('may come to us as text, by setEncoding', async () => {
     const { client } = await serve((req, res) => {
       req.setEncoding('utf8');
