@@ -8,29 +8,33 @@ import { binaryOf } from './node-lines.mjs';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const args = process.argv.slice(2).filter((arg) => arg !== '--matrix');
 const matrix = process.argv.includes('--matrix') || process.env.CI === 'true';
-// What does not depend on the Node line runs once: the browser, the tarball, the consumers.
-const once = ['browser', 'package', 'consumers', 'readme', 'boundaries'];
 const here = Number(process.versions.node.split('.')[0]);
+// Runs once: the browser, the tarball, the consumers, the papers.
+const once = ['browser', 'package', 'consumers', 'readme', 'boundaries'];
+// Runs once on each Node: another graphql or engine takes no part in it, and would only repeat it.
+const elsewhere = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
 // Most of these wait for sockets and timers: two at a time, where Jest would take all cores but one.
 const without = (names) => [
   '--maxWorkers=2',
   '--testPathIgnorePatterns',
-  ...names.map((name) => `/${name}[^/]*\\.test\\.ts$`),
+  ...names.map((name) => `<rootDir>/test/${name}`),
 ];
-const skip = without(once);
-// The IDE in the browser also with graphql 17, on the first Node that runs it.
-const skip17 = without(['browser-(?!graphiql)', ...once.slice(1)]);
 
 jest(process.execPath, here, 16, []);
-if (here >= 22) jest(process.execPath, here, 17, skip17);
-jest(process.execPath, here, 16, skip, 'graphql-js');
+if (here >= 22) jest(process.execPath, here, 17, with17(false));
+jest(process.execPath, here, 16, without([...once, ...elsewhere, 'engine/']), 'graphql-js');
 if (matrix) {
   for (const line of [20, 22, 24, 26]) {
     if (line === here) continue;
     const node = binaryOf(line);
-    jest(node, line, 16, skip);
-    if (line >= 22) jest(node, line, 17, line === 22 && here < 22 ? skip17 : skip);
+    jest(node, line, 16, without(once));
+    if (line >= 22) jest(node, line, 17, with17(here >= 22 || line > 22));
   }
+}
+
+/** The suite for graphql 17; the IDE in the browser on the first Node that runs it. */
+function with17(again) {
+  return without([again ? 'browser' : 'browser-(?!graphiql)', ...once.slice(1), ...elsewhere]);
 }
 
 function jest(node, line, graphql, extra, engine = 'compiled') {
