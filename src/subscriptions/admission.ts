@@ -5,7 +5,7 @@ import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../types/connect.ts';
 import { refusals } from '../debug.ts';
 import { thrown } from '../http/thrown.ts';
-import { finish, queryOf, responseOn } from './refuse.ts';
+import { finish, responseOn } from './refuse.ts';
 
 /** Express's prototypes of requests and responses, from the app that listens on the server. */
 interface AppPrototypes {
@@ -91,6 +91,12 @@ function dress(req: IncomingMessage, res: ServerResponse, app: AppPrototypes | u
   // Express 5 has a getter; Express 4's router would have parsed it.
   if (!('query' in req)) Object.assign(req, { query: parse(queryOf(req)) });
   Object.assign(res, { locals: Object.create(null) });
+}
+
+/** The query of a request, as it was sent. */
+function queryOf({ url = '' }: IncomingMessage): string {
+  const mark = url.indexOf('?');
+  return mark === -1 ? '' : url.slice(mark + 1);
 }
 
 function prototypesOf(server: Server): AppPrototypes | undefined {

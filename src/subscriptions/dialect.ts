@@ -41,6 +41,3 @@ export function parseJson({ hub }: Connection, text: string): unknown {
     return undefined;
   }
 }
-
-export const isObject = (value: unknown): value is Record<string, unknown> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);

@@ -2,9 +2,10 @@ import type { IncomingMessage } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { refusals } from '../debug.ts';
+import { pathOf } from '../http/path.ts';
 import { optionError } from '../options/settle.ts';
 import { answerPlainly, keepPlainRequests } from './plain.ts';
-import { pathOf, refuse } from './refuse.ts';
+import { refuse } from './refuse.ts';
 import { OWNER } from './settings.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
@@ -68,7 +69,7 @@ function openGate(server: Server, grace: number): Gate {
     // A reset may come at any moment, and without a listener it would end the process.
     socket.on('error', ignore);
     if (answerPlainly(server, req, socket)) return;
-    const route = routes.get(pathOf(req));
+    const route = routes.get(pathOf(req.url));
     if (route !== undefined) return route(req, socket, head);
     if (server.listenerCount('upgrade') === 1) {
       refusals.subscriptions('404 for an upgrade of %s: no subscriptions on this path', req.url);

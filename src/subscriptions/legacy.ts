@@ -1,5 +1,6 @@
+import { isObject } from '../options/rules.ts';
 import type { Connection } from './connection.ts';
-import { type Dialect, isObject, parseJson, type SubscribePayload } from './dialect.ts';
+import { type Dialect, parseJson, type SubscribePayload } from './dialect.ts';
 
 /**
  * graphql-ws, the protocol of subscriptions-transport-ws, as a translation. What its clients never send is ignored and

@@ -41,15 +41,3 @@ export function responseOn(req: IncomingMessage, socket: Duplex): ServerResponse
     return undefined;
   }
 }
-
-/** The query of a request, as it was sent. */
-export function queryOf(req: IncomingMessage): string {
-  return (req.url ?? '').slice(pathOf(req).length + 1);
-}
-
-/** The path of a request, as it was sent. */
-export function pathOf(req: IncomingMessage): string {
-  const url = req.url ?? '';
-  const query = url.indexOf('?');
-  return query === -1 ? url : url.slice(0, query);
-}

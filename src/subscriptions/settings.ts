@@ -54,7 +54,7 @@ export interface UpgradeSettings {
 /** Whose options they are, for messages. */
 export const OWNER: Owner = { name: 'attachSubscriptions', page: 'subscriptions' };
 
-export const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
+const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
 const KINDS = ['query', 'mutation', 'subscription'] as const;
 const MIB = 1024 * 1024;
 
