@@ -52,7 +52,9 @@ export function keptBody(req: IncomingMessage): Buffer | undefined {
 
 /** The refusal of a body beyond the limit. */
 export function bodyTooLarge(maxBytes: number): HttpError {
-  return new HttpError(413, `The request body may have ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
+  return new HttpError(413, `The request body may have at most ${maxBytes} bytes`, {
+    code: 'BODY_TOO_LARGE',
+  });
 }
 
 /** The end of a request whose client hung up; nobody is there to read it. */

@@ -34,7 +34,7 @@ export function readMap(text: string, maxFiles: number): Record<string, string[]
   if (lists.length > maxFiles) throw tooManyFiles(maxFiles);
   const paths = (lists as string[][]).reduce((sum, list) => sum + list.length, 0);
   if (paths > maxFiles * PATHS_PER_FILE) {
-    throw new HttpError(413, `Multipart field "map" may name ${maxFiles * PATHS_PER_FILE} paths`, {
+    throw new HttpError(413, `Multipart field "map" may name at most ${maxFiles * PATHS_PER_FILE} paths`, {
       code: 'TOO_MANY_PATHS',
     });
   }
@@ -57,7 +57,7 @@ export function makePlan(operations: unknown, map: Record<string, string[]>): Pl
 
 /** The refusal of one file too many. */
 export function tooManyFiles(maxFiles: number): HttpError {
-  return new HttpError(413, `A request may have ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
+  return new HttpError(413, `A request may have at most ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
 }
 
 function parse(text: string, field: string, code: string): unknown {
