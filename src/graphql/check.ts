@@ -52,7 +52,9 @@ export function createChecker(
 
   function validated(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
     const started = performance.now();
-    const errors = validate(schema, document, rules, { maxErrors, hideSuggestions }).slice(0, maxErrors);
+    const errors = validate(schema, document, rules, { maxErrors, hideSuggestions })
+      .slice(0, maxErrors)
+      .map(withFewPlaces);
     if (events.validate.hasSubscribers) {
       events.validate.publish({ document, errors, duration: performance.now() - started });
     }
@@ -133,6 +135,17 @@ function isOverTokens(source: string, most: number, { positions }: GraphQLError)
     return false;
   }
   return positions?.[0] === lexer.token.start;
+}
+
+/** Places that one error names at most: one conflict of two fields has hundreds, of all that lies below them. */
+const MOST_PLACES = 10;
+
+/** Keeps places of both ends, which are the two sides of a conflict. */
+function withFewPlaces(error: GraphQLError): GraphQLError {
+  const { nodes, message, originalError, extensions } = error;
+  if (nodes === undefined || nodes.length <= MOST_PLACES) return error;
+  const few = [...nodes.slice(0, MOST_PLACES / 2), ...nodes.slice(-MOST_PLACES / 2)];
+  return new GraphQLError(message, { nodes: few, originalError, extensions });
 }
 
 const refused = (errors: readonly GraphQLError[]): Refusal => ({ errors, status: 400 });
