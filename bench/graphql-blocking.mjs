@@ -102,6 +102,8 @@ const DOCUMENTS = {
   'broken at its end': `{ ${times(4900, () => 'a')} ${'"'}`,
   'introspection, deep': `{ __schema { types { ${nested(6, 'fields { type {', 'name', '} }')} } } }`,
   'introspection, whole and often': `{ ${times(10, (i) => `s${i}: __schema { types { name fields { name type { name } } } }`)} }`,
+  'introspection, aliases of aliases': `{ __schema { ${times(3, (i) => `t${i}: types { ${times(3, (j) => `f${j}: fields { name ${times(4, (k) => `n${k}: name`)} }`)} }`)} } }`,
+  'introspection, aliases within the limit': `{ __schema { types { ${times(3, (j) => `f${j}: fields { name type { name } }`)} ${times(3, (j) => `i${j}: inputFields { name type { name } }`)} } } }`,
   NUL: '{ hello\u0000 }',
 };
 

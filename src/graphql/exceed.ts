@@ -2,7 +2,7 @@ import { refusalError } from './errors.ts';
 import type { Cost } from './limits.ts';
 
 /** What has a limit. */
-type Limited = Exclude<keyof Cost, 'types'> | 'fragments' | 'operations' | 'merges';
+type Limited = keyof Cost | 'fragments' | 'operations' | 'merges';
 
 const WORDS: Record<Limited, (most: number) => string> = {
   fields: (most) => `has more than ${most} fields`,
@@ -11,7 +11,7 @@ const WORDS: Record<Limited, (most: number) => string> = {
   directives: (most) => `has more than ${most} directives`,
   depth: (most) => `is nested deeper than ${most} levels`,
   introspection: (most) => `asks for introspection deeper than ${most} levels`,
-  surveys: (most) => `asks for the types of the schema more than ${most} times`,
+  introspectionAliases: (most) => `has more than ${most} aliases in introspection`,
   nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
   fragments: (most) => `has more than ${most} fragments`,
   operations: (most) => `has more than ${most} operations`,

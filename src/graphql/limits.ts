@@ -22,17 +22,16 @@ export interface Cost {
   depth: number;
   /** Levels below `__schema` and `__type`, which have an allowance of their own. */
   introspection: number;
-  /** How often the types of the whole schema are asked for. */
-  surveys: number;
-  /** Fields named `types`. */
-  types: number;
+  /** Aliases of `__schema`, and below it and `__type`: each asks once more for what the whole schema has. */
+  introspectionAliases: number;
   /** Levels of anything: selection sets, spreads, literals. */
   nesting: number;
 }
 
 /** Levels of an introspection query: the customary ones ask for nine levels of `ofType`, some tools for fifteen. */
 const INTROSPECTION_DEPTH = 25;
-const MOST_SURVEYS = 10;
+/** The customary queries of tools have none. */
+const INTROSPECTION_ALIASES = 10;
 /** Operations of one document: each walks through the fragments of its own. */
 const MOST_OPERATIONS = 200;
 /** Levels of anything per level of fields: inline fragments and spreads nest without adding a field. */
@@ -49,8 +48,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
   const most: Cost = {
     ...limits,
     introspection: INTROSPECTION_DEPTH,
-    surveys: MOST_SURVEYS,
-    types: Number.POSITIVE_INFINITY,
+    introspectionAliases: INTROSPECTION_ALIASES,
     nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MOST_NESTING),
   };
   const costOf = createMeter(document, most.nesting);
@@ -65,7 +63,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
     else countVariables(cost, definition.variableDefinitions, most.nesting);
     for (const name of Object.keys(highest) as (keyof Cost)[]) {
-      if (name !== 'types' && cost[name] > most[name]) exceed(name, most[name]);
+      if (cost[name] > most[name]) exceed(name, most[name]);
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
@@ -81,8 +79,7 @@ const nothing = (): Cost => ({
   directives: 0,
   depth: 0,
   introspection: 0,
-  surveys: 0,
-  types: 0,
+  introspectionAliases: 0,
   nesting: 0,
 });
 
@@ -117,12 +114,12 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
     }
     const below = field.selectionSet === undefined ? nothing() : costOf(field.selectionSet, level + 1);
     below.depth += 1;
-    if (field.name.value === 'types') below.types += 1;
-    if (field.name.value === '__schema' || field.name.value === '__type') {
+    const name = field.name.value;
+    if (name === '__schema' || name === '__type') {
       below.introspection = below.depth;
       below.depth = 1;
-      below.surveys = below.types;
-      below.types = 0;
+      below.introspectionAliases = below.aliases;
+      if (name === '__schema' && field.alias !== undefined) below.introspectionAliases += 1;
     }
     add(cost, below, false);
   }
@@ -163,8 +160,7 @@ function add(cost: Cost, below: Cost, sameLevel: boolean): void {
   if (sameLevel) cost.rootFields += below.rootFields;
   cost.aliases += below.aliases;
   cost.directives += below.directives;
-  cost.surveys += below.surveys;
-  cost.types += below.types;
+  cost.introspectionAliases += below.introspectionAliases;
   cost.depth = Math.max(cost.depth, below.depth);
   cost.introspection = Math.max(cost.introspection, below.introspection);
   cost.nesting = Math.max(cost.nesting, below.nesting);

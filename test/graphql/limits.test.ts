@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { buildSchema } from 'graphql';
+import { buildSchema, getIntrospectionQuery } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Running, run } from './server.ts';
 
@@ -77,12 +77,17 @@ describe('a document over a limit is refused before validation', () => {
     [
       'introspection again and again',
       `{ ${times(20, (i) => `s${i}: __schema { types { name } }`)} }`,
-      'LIMIT_SURVEYS',
+      'LIMIT_INTROSPECTION_ALIASES',
     ],
     [
       'all types again and again',
       `{ __schema { ${times(20, (i) => `t${i}: types { name }`)} } }`,
-      'LIMIT_SURVEYS',
+      'LIMIT_INTROSPECTION_ALIASES',
+    ],
+    [
+      'all types again and again, by fragments',
+      `{ __schema { a: types { ...t } b: types { ...t } } } fragment t on __Type { ${times(5, (i) => `n${i}: name`)} }`,
+      'LIMIT_INTROSPECTION_ALIASES',
     ],
     ['3000 equal fields', `{ a { ${times(3000, () => 'hello')} } }`, 'LIMIT_MERGES'],
     [
@@ -128,6 +133,8 @@ describe('an ordinary document is not', () => {
       'introspection below 14 levels',
       `{ __schema { types { fields { type { ${nested(9, 'ofType {', 'name')} } } } } }`,
     ],
+    ['introspection of 50 types', `{ ${times(50, (i) => `t${i}: __type(name: "A") { name }`)} }`],
+    ['the introspection of every tool', getIntrospectionQuery({ descriptions: true })],
   ])('%s', async (_name, query) => {
     expect(await ask({ query })).toMatchObject({ status: 200 });
   });
