@@ -1,4 +1,4 @@
-import { load } from '../src/static/load.ts';
+import { isInPlace, load } from '../src/static/load.ts';
 import { localDeviceOf } from '../src/static/local-device.ts';
 import { settleRoot } from '../src/static/root.ts';
 import { settleStatic } from '../src/static/settings.ts';
@@ -24,6 +24,7 @@ export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOp
   const settings = settleStatic(options);
   const site = createSite(settings, {
     load: (key) => load(root, key, settings),
+    isInPlace: (entry) => isInPlace(root, entry, settings),
     device: localDeviceOf(root),
   });
   return function staticFilesMiddleware(req, res, next) {

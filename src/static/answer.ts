@@ -13,7 +13,7 @@ import type { Representation } from './representation.ts';
 export function answerFile(exchange: Exchange, entry: Entry, means: Means): void {
   const { req, res } = exchange;
   const { setHeaders } = means.settings;
-  if (setHeaders !== undefined && entry.stat !== undefined) setHeaders(res, entry.path, entry.stat);
+  if (setHeaders !== undefined && entry.stat !== undefined) setHeaders(res, entry.plain.path, entry.stat);
   const chosen = choose(entry, req.headers['accept-encoding']);
   if (chosen === undefined) refuse(exchange, 406, { Vary: 'Accept-Encoding' });
   else answerWith(exchange, chosen, means);

@@ -3,7 +3,7 @@ import { brotliDecompress, gzip } from 'node:zlib';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { parseAcceptEncoding } from '../http/accept-encoding.ts';
 import { tagOf } from './content.ts';
-import type { Found } from './load.ts';
+import { type Found, isInPlace } from './load.ts';
 import { localDeviceOf } from './local-device.ts';
 import { locate } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
@@ -32,6 +32,7 @@ export function createAssets(dir: string, options: StaticFilesOptions = {}): Sit
   });
   return createSite(settings, {
     load: (key) => loadAsset(root, key, settings),
+    isInPlace: (entry) => isInPlace(root, entry, settings),
     device: localDeviceOf(root),
     prefixOf: (req) => bestCoding(req.headers['accept-encoding']),
   });
@@ -67,18 +68,16 @@ async function loadAsset(root: string, key: string, settings: Settings): Promise
       vary: 'Accept-Encoding',
       acceptRanges: settings.acceptRanges,
     },
-    { realPath: located.realPath, identity, body },
+    { path: located.path, realPath: located.realPath, identity, body },
     {
       tag: codedTag(tagOf(body), coding),
       modified: Number(identity.mtimeNs / 1_000_000_000n) * 1000,
     },
   );
   const changedAt = Number(identity.ctimeNs / 1_000_000n);
-  const { path: file, witnesses } = located;
   return {
     kind: 'entry',
-    path: file,
-    witnesses,
+    witnesses: located.witnesses,
     plain,
     coded: [],
     stat: snapshot.stat,

@@ -5,8 +5,6 @@ import type { Representation } from './representation.ts';
 /** All that is remembered of a path below the mount. */
 export interface Entry {
   readonly kind: 'entry';
-  /** The file on disk, as asked for. */
-  readonly path: string;
   readonly witnesses: readonly Witness[];
   /** The file as it is. */
   readonly plain: Representation;

@@ -1,6 +1,6 @@
 import type { Entry } from './entry.ts';
 import { meansAbsent, meansForbidden } from './file-errors.ts';
-import { type LocatedFile, locate, type Missing } from './locate.ts';
+import { contain, type LocatedFile, locate, type Missing } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { codedTag, type Representation, represent } from './representation.ts';
 import type { Settings } from './settings.ts';
@@ -32,6 +32,18 @@ export async function load(root: string, key: string, settings: Settings): Promi
   return { kind: 'busy' };
 }
 
+/**
+ * Whether the names of an entry still lead to where they led. A directory that is moved, and a link put in its place,
+ * show in no look at the files in it.
+ */
+export async function isInPlace(root: string, entry: Entry, settings: Settings): Promise<boolean> {
+  for (const { path, realPath } of [entry.plain, ...entry.coded]) {
+    const located = await contain(root, path, settings.follow, []);
+    if (located.kind === 'missing' || located.realPath !== realPath) return false;
+  }
+  return true;
+}
+
 async function loadOnce(root: string, key: string, settings: Settings): Promise<Found | undefined> {
   const located = await locate(root, key, settings);
   if (located.kind !== 'file') return located;
@@ -49,7 +61,11 @@ async function assemble(
 ): Promise<Entry> {
   const siblings = await findCoded(root, located, snapshot.identity, settings);
   const vary = siblings.coded.length > 0 ? 'Accept-Encoding' : undefined;
-  const describeAs = (read: Snapshot, realPath: string, coding: string | undefined): Representation =>
+  const describeAs = (
+    { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
+    read: Snapshot,
+    coding: string | undefined,
+  ): Representation =>
     represent(
       {
         coding,
@@ -59,20 +75,17 @@ async function assemble(
         vary,
         acceptRanges: settings.acceptRanges,
       },
-      { realPath, identity: read.identity, body: read.body },
+      { path, realPath, identity: read.identity, body: read.body },
       {
         tag: read.tag && codedTag(read.tag, coding),
         modified: settings.lastModified ? Number(read.identity.mtimeNs / 1_000_000_000n) * 1000 : undefined,
       },
     );
-  const plain = describeAs(snapshot, located.realPath, undefined);
-  const coded = siblings.coded.map((sibling) =>
-    describeAs(sibling.snapshot, sibling.realPath, sibling.coding),
-  );
+  const plain = describeAs(located, snapshot, undefined);
+  const coded = siblings.coded.map((sibling) => describeAs(sibling, sibling.snapshot, sibling.coding));
   const all = [snapshot, ...siblings.coded.map((sibling) => sibling.snapshot)];
   return {
     kind: 'entry',
-    path: located.path,
     witnesses: [...located.witnesses, ...siblings.witnesses],
     plain,
     coded,

@@ -13,6 +13,8 @@ export type Load = (key: string) => Promise<Found>;
 /** What a look needs. */
 export interface Eyes {
   readonly load: Load;
+  /** Whether the links on the way to an entry lead to the same place, inside the root, as when it was loaded. */
+  readonly isInPlace: (entry: Entry) => Promise<boolean>;
   readonly memory: Memory;
   readonly glance: Glance;
   /** Milliseconds for which what was seen may be trusted. */
@@ -24,10 +26,14 @@ export interface Eyes {
 /** Called once, with an error or with what was found. */
 export type Done = (error: unknown, found: Found | undefined) => void;
 
+// Milliseconds after which the way to a remembered file is resolved again.
+const RESOLVED_FOR = 60_000;
+
 /** What is remembered of a slot, if a look on the event loop says that it is so still. */
-export function recognise(eyes: Eyes, slot: Slot): Entry | undefined {
+export function recognise(eyes: Eyes, slot: Slot, now: number): Entry | undefined {
   const { entry } = slot;
-  if (entry === undefined || entry.young || !eyes.glance(entry.witnesses)) return undefined;
+  if (entry === undefined || entry.young || now >= slot.resolvedUntil) return undefined;
+  if (!eyes.glance(entry.witnesses)) return undefined;
   slot.trustedUntil = trustUntil(entry, eyes.window);
   return entry;
 }
@@ -39,21 +45,39 @@ export function examine(eyes: Eyes, slot: Slot, done: Done): void {
     reload(eyes, slot, done);
     return;
   }
-  areUnchanged(entry.witnesses, (error, unchanged) => {
-    if (error !== undefined) return done(error, undefined);
-    if (!unchanged) return reload(eyes, slot, done);
+  const accept = (): void => {
     slot.trustedUntil = trustUntil(entry, eyes.window);
     done(undefined, entry);
+  };
+  areUnchanged(entry.witnesses, (error, unchanged) => {
+    if (error !== undefined) done(error, undefined);
+    else if (!unchanged) reload(eyes, slot, done);
+    else if (performance.now() < slot.resolvedUntil) accept();
+    else resolveAgain(eyes, slot, entry, (inPlace) => (inPlace ? accept() : reload(eyes, slot, done)));
   });
+}
+
+function resolveAgain(eyes: Eyes, slot: Slot, entry: Entry, done: (inPlace: boolean) => void): void {
+  const until = performance.now() + RESOLVED_FOR;
+  eyes.isInPlace(entry).then(
+    (inPlace) => {
+      slot.resolvedUntil = inPlace ? until : 0;
+      done(inPlace);
+    },
+    // What is wrong with it shows when it is loaded.
+    () => done(false),
+  );
 }
 
 function reload(eyes: Eyes, slot: Slot, done: Done): void {
   eyes.memory.forget(slot);
+  const until = performance.now() + RESOLVED_FOR;
   eyes.load(slot.key).then(
     (found) => {
       if (found.kind === 'entry') {
         eyes.memory.keep(slot, found);
         eyes.kept(slot, found);
+        slot.resolvedUntil = until;
         slot.trustedUntil = trustUntil(found, eyes.window);
       }
       done(undefined, found);

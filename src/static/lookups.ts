@@ -44,8 +44,9 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
     if (asked.length > 0) schedule();
     // First all the looks, then all the answers: the code of each is warm.
     const recognised: [Exchange[], Entry][] = [];
+    const now = performance.now();
     for (const slot of batch) {
-      const entry = recognise(eyes, slot);
+      const entry = recognise(eyes, slot, now);
       if (entry === undefined) deferred.push(slot);
       else {
         slot.state = 'idle';

@@ -15,6 +15,8 @@ export interface Slot {
   entry: Entry | undefined;
   /** Until when the entry may be answered unseen, on the monotonic clock. */
   trustedUntil: number;
+  /** Until when the links on the way to the file count as they were found, on the monotonic clock. */
+  resolvedUntil: number;
   /** Whether it was answered since the last sweep. */
   used: boolean;
   /** Those whom the next look will serve. No empty list: thousands of short-lived ones would outlive their generation. */
@@ -74,6 +76,7 @@ export function createMemory(bounds: Bounds): Memory {
         literal: LITERAL.test(key),
         entry: undefined,
         trustedUntil: 0,
+        resolvedUntil: 0,
         used: false,
         waiting: undefined,
         state: 'idle',

@@ -19,6 +19,9 @@ export interface Facts {
 /** One representation with its headers, ready to be sent. */
 export interface Representation extends Validators {
   readonly facts: Facts;
+  /** The file on disk, as asked for. */
+  readonly path: string;
+  /** Without symbolic links. */
   readonly realPath: string;
   readonly identity: Identity;
   /** The bytes, when they are held in memory. */
@@ -32,7 +35,7 @@ export interface Representation extends Validators {
 /** Builds a representation's headers once, for all the answers it will give. */
 export function represent(
   facts: Facts,
-  source: Pick<Representation, 'realPath' | 'identity' | 'body'>,
+  source: Pick<Representation, 'path' | 'realPath' | 'identity' | 'body'>,
   validators: Validators,
 ): Representation {
   const shared: string[] = [];

@@ -23,6 +23,7 @@ const TRANSFER_MEMORY = 32 << 20;
 /** Where the files of a site come from. */
 export interface Origin {
   readonly load: Load;
+  readonly isInPlace: Eyes['isInPlace'];
   /** The device whose files may be looked at on the event loop; undefined: none. */
   readonly device: bigint | undefined;
   /** What stands before the path in the keys, when the answer depends on more than the path; undefined: 406. */
@@ -34,6 +35,7 @@ export function createSite(settings: Settings, origin: Origin): Site {
   const memory = createMemory(settings.cache);
   const eyes: Eyes = {
     load: origin.load,
+    isInPlace: origin.isInPlace,
     memory,
     glance: createGlance(origin.device),
     window: settings.cache.revalidateAfter,

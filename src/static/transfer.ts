@@ -84,8 +84,11 @@ function withoutConditions(req: IncomingMessage): IncomingMessage {
   return Object.create(req, { headers: { value: {} } });
 }
 
-/** The file changed between the look and the answer: looks again, unless it never holds still. */
+/** The file changed, or was moved, between the look and the answer: looks again, unless it never holds still. */
 function startOver(exchange: Exchange, means: Means): void {
   if (++exchange.restarts > RESTARTS) refuseBusy(exchange);
-  else means.askFor(exchange, exchange.slot.key);
+  else {
+    exchange.slot.resolvedUntil = 0;
+    means.askFor(exchange, exchange.slot.key);
+  }
 }

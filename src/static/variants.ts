@@ -9,6 +9,7 @@ const EXTENSIONS: Readonly<Record<Precompressed, string>> = { br: '.br', zstd: '
 /** A file that lies compressed beside its source. */
 export interface Sibling {
   readonly coding: Precompressed;
+  readonly path: string;
   readonly realPath: string;
   readonly snapshot: Snapshot;
 }
@@ -32,7 +33,7 @@ export async function findCoded(
     if (located.kind === 'missing') continue;
     const snapshot = await takeSnapshot(located.realPath, settings);
     if (snapshot === undefined || snapshot === 'not-a-file') continue;
-    coded.push({ coding, realPath: located.realPath, snapshot });
+    coded.push({ coding, path, realPath: located.realPath, snapshot });
   }
   return { coded, witnesses };
 }

@@ -23,12 +23,11 @@ function entryOf(bytes: number, more: Partial<Entry> = {}): Entry {
   };
   const plain = represent(
     facts,
-    { realPath: '/', identity, body: Buffer.alloc(bytes) },
+    { path: '/', realPath: '/', identity, body: Buffer.alloc(bytes) },
     { tag: '"x"', modified: 0 },
   );
   return {
     kind: 'entry',
-    path: '/',
     witnesses: [],
     plain,
     coded: [],
@@ -61,6 +60,7 @@ function controlled(window = 0) {
   const eyes: Eyes = {
     load: (key) => new Promise((finish, fail) => loads.push({ key, finish, fail })),
     memory,
+    isInPlace: async () => true,
     glance: () => false,
     window,
     kept: () => {},
@@ -133,6 +133,7 @@ describe('looks', () => {
     const eyes: Eyes = {
       load: async () => entryOf(1),
       memory,
+      isInPlace: async () => true,
       glance: () => false,
       window: 0,
       kept: () => {},
