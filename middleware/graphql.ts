@@ -27,7 +27,7 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
  * @param options - functions among them may declare their request as Express's; every option has a default
  * @throws TypeError (code `ERR_OPTION`) for what is no schema, an unknown option or a wrong value
  * @example
- * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.user }) }));
+ * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.get('x-user') }) }));
  */
 export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
   schema: SchemaSource<Req>,

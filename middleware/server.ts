@@ -31,7 +31,7 @@ export function createServer(
 ): http2.Http2SecureServer;
 export function createServer(app: Http2App, options: Http2Options): http2.Http2Server;
 export function createServer(app: App, options: HttpsOptions & TlsIdentity): https.Server;
-export function createServer(app: App, options?: HttpOptions): http.Server;
+export function createServer(app: App, options?: HttpOptions | HttpsOptions): http.Server;
 export function createServer(app: App & Http2App, options: AnyOptions = {}): AnyServer {
   checkArguments(app, options);
   const server = makeServer(app, options);

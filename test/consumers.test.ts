@@ -29,7 +29,7 @@ import type { Express, NextFunction, Request, RequestHandler, Response } from 'e
 import type { Express as Express4, Request as Request4 } from 'express4';
 import { buildSchema } from 'graphql';
 import {
-  attachSubscriptions, createServer, type GraphQLOptions, type GraphQLRequest, graphqlHTTP, Method, type Middleware,
+  attachSubscriptions, type ConnectingSubscription, createServer, type GraphQLOptions, type GraphQLRequest, graphqlHTTP, Method, type Middleware,
   type StaticFilesOptions, staticFiles, type SubscriptionOptions, Upload, type UploadedFile,
 } from 'espalier';
 import { graphqlHTTP as fromGraphql } from 'espalier/graphql';
@@ -60,9 +60,10 @@ const plain: Server = createServer(app);
 const plain4: Server = createServer(app4, { keepAliveTimeout: 1000 });
 const listener: Server = createServer((req, res) => res.end(req.url));
 const secure: HttpsServer = fromServer(app, { ...tls, minVersion: 'TLSv1.3' });
+const perhaps: Server = createServer(app, process.env['TLS'] === '1' ? tls : {});
 const newer: Http2SecureServer = createServer(app4, { ...tls, http2: true, allowHTTP1: false });
 const clear: Http2Server = createServer((req, res) => { res.statusCode = req.httpVersionMajor; res.end(); }, { http2: true });
-export const servers = [plain4.listening, listener.listening, secure.listening, newer.listening, clear.listening];
+export const servers = [plain4.listening, perhaps.listening, listener.listening, secure.listening, newer.listening, clear.listening];
 
 const subscriptions = attachSubscriptions(plain.listen(3000), schema, { path: '/live', maxPayload: 1024 });
 fromSubscriptions(app.listen(3000), graphqlHTTP(schema));
@@ -88,7 +89,12 @@ attachSubscriptions(plain, graphqlHTTP(schema), {
   middleware: [session, (req, res, next) => (req.url === '/' ? res.end() : next()), (req: Request, res: Response, next: NextFunction) => next()],
   onConnect: async ({ connectionParams: { token }, request }) => (token === request.url ? undefined : false),
   share: (context: Context, { query }) => context.user + query,
+}).disconnect(({ context, connectionParams }) => context === connectionParams, 4403);
+const sockets = attachSubscriptions(plain, schema, {
+  onConnect({ context }: ConnectingSubscription<Context>) { context.user = 'Ada'; },
+  allowedOrigins: (origin, { headers }) => origin === headers.host,
 });
+sockets.disconnect(({ context }: ConnectingSubscription<Context>) => context.user === 'Ada');
 export const save = ({ file }: { file: Upload }): Promise<number> => file.saveTo(file.filename);
 export const read = (file: UploadedFile): Promise<string> => file.text();
 createPubSub().publish('any', 1);

@@ -23,18 +23,18 @@ export interface WebSocketLike {
 /** A subprotocol: `graphql-transport-ws` is today's, `graphql-ws` the legacy one (subscriptions-transport-ws). */
 export type SubscriptionProtocol = 'graphql-transport-ws' | 'graphql-ws';
 
-/** The connection as `onConnect` and `disconnect` see it. */
-export interface SubscriptionConnection {
+/** The connection as `onConnect` and `disconnect` see it; they may declare the type of its context. */
+export interface SubscriptionConnection<Context = unknown> {
   /** What the client sent as the payload of `connection_init`; `{}` when it sent none. */
   readonly connectionParams: Readonly<Record<string, unknown>>;
   /** The context of this connection's operations; hooks may add to it. */
-  readonly context: unknown;
+  readonly context: Context;
   readonly protocol: SubscriptionProtocol;
   readonly websocket: WebSocketLike;
 }
 
 /** What `onConnect` gets. */
-export interface ConnectingSubscription extends SubscriptionConnection {
+export interface ConnectingSubscription<Context = unknown> extends SubscriptionConnection<Context> {
   /** The upgrade request, with what the middlewares added to it. */
   readonly request: IncomingMessage;
 }
@@ -72,14 +72,14 @@ export interface SubscriptionOptions {
   /** Accepted subprotocols; others are closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once for each connection, when its `connection_init` arrives; throwing a GraphQLError refuses with its message. @default accepts */
-  onConnect?: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
+  onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectAnswer>> | undefined;
   /** Middlewares run on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins, beside our own host, whose pages may connect: a list, `'*'`, or a function. Others get 403. @default [] */
   allowedOrigins?:
     | '*'
     | readonly string[]
-    | ((origin: string, request: IncomingMessage) => boolean)
+    | Hook<[origin: string, request: IncomingMessage], boolean>
     | undefined;
   /** Kinds of operation that may run over the socket; others get an `error`. @default ['query', 'mutation', 'subscription'] */
   operations?: readonly ('query' | 'mutation' | 'subscription')[] | undefined;
@@ -130,7 +130,7 @@ export interface Subscriptions {
   close(options?: { drain?: number | undefined }): Promise<void>;
   /** Closes the connections a predicate picks, and says how many. @default code 4403, reason 'Forbidden' */
   disconnect(
-    predicate: (connection: SubscriptionConnection) => boolean,
+    predicate: Hook<[connection: SubscriptionConnection], boolean>,
     code?: number,
     reason?: string,
   ): number;
