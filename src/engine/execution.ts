@@ -2,7 +2,7 @@ import type { GraphQLResolveInfo } from 'graphql';
 import type { ExecutionInputs, Outcome } from '../graphql/contract.ts';
 import type { Fault } from './errors.ts';
 import type { ResponsePath } from './plan.ts';
-import { OPENING } from './pool.ts';
+import { type BufferPool, OPENING, type Page } from './pool.ts';
 import type { Program } from './program.ts';
 import type { Slot } from './slots.ts';
 import type { Sink } from './writer.ts';
@@ -12,8 +12,10 @@ import type { Sink } from './writer.ts';
  * written since the last slot is the open segment, from `segment` to `pos`.
  */
 export class Execution implements Sink {
+  page: Page;
   buf: Buffer;
   view: DataView;
+  readonly pool: BufferPool;
   pos: number = OPENING.length;
   segment: number = OPENING.length;
   /** The slots of the stretch that is running. */
@@ -54,8 +56,9 @@ export class Execution implements Sink {
     this.inputs = inputs;
     this.variables = variables;
     this.values = values;
-    const page = program.pool.take(program.expected);
-    this.buf = page.buf;
-    this.view = page.view;
+    this.pool = program.pool;
+    this.page = program.pool.take(program.expected);
+    this.buf = this.page.buf;
+    this.view = this.page.view;
   }
 }

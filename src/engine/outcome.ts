@@ -5,9 +5,9 @@ import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { gather } from './gather.ts';
 import { isMasked, maskedErrors } from './masked.ts';
-import { LONG_ANSWER, OPENING } from './pool.ts';
+import { LONG_ANSWER, OPENING, type Page, pageOf } from './pool.ts';
 import type { Slot } from './slots.ts';
-import { viewOf, writeByte } from './writer.ts';
+import { hold, writeByte } from './writer.ts';
 
 const CLOSE = 125;
 const DATA_NULL = 'null';
@@ -28,19 +28,24 @@ export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean)
 function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
   if (root !== undefined) return { kind: 'data', body: gather(ex, root, OPENING), errors: NONE };
   writeByte(ex, CLOSE);
-  return { kind: 'data', body: taken(ex), errors: NONE };
-}
-
-/** What has been written, for good: long answers keep their buffer, unless half of it would be kept for nothing. */
-function taken(ex: Execution): Buffer {
-  const { buf, pos } = ex;
+  const { buf, page, pos, pool } = ex;
+  // Not where half of the buffer would be kept for nothing.
   if (pos >= LONG_ANSWER && pos * 2 >= buf.length) {
-    ex.buf = NO_BUFFER;
-    return buf.subarray(0, pos);
+    hold(ex, NO_PAGE);
+    return { kind: 'data', body: buf.subarray(0, pos), errors: NONE, release: once(() => pool.give(page)) };
   }
   const body = Buffer.allocUnsafe(pos);
   buf.copy(body, 0, 0, pos);
-  return body;
+  return { kind: 'data', body, errors: NONE };
+}
+
+/** A page that came back twice would be given to two. */
+function once(run: () => void): () => void {
+  let over = false;
+  return () => {
+    if (!over) run();
+    over = true;
+  };
 }
 
 function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
@@ -92,17 +97,15 @@ const { AbortedGraphQLExecutionError: Aborted } = graphql as {
   AbortedGraphQLExecutionError?: new (reason: unknown) => Error;
 };
 
-const NO_BUFFER = Buffer.alloc(0);
-const NO_VIEW = viewOf(NO_BUFFER);
+const NO_PAGE: Page = pageOf(Buffer.alloc(0));
 
 /** Orphaned promises may live on: they find neither the buffer nor anything of the user's. */
 function release(ex: Execution): void {
   ex.deaf?.();
   ex.deaf = undefined;
   ex.program.expected = ex.pos;
-  if (ex.buf !== NO_BUFFER) ex.program.pool.give({ buf: ex.buf, view: ex.view });
-  ex.buf = NO_BUFFER;
-  ex.view = NO_VIEW;
+  if (ex.page !== NO_PAGE) ex.pool.give(ex.page);
+  hold(ex, NO_PAGE);
   ex.parts = [];
   ex.faults = undefined;
   ex.nulled = undefined;

@@ -1,15 +1,20 @@
-import { type Sink, viewOf } from './writer.ts';
-
 /** What every answer begins with; idle buffers keep it written, so that an execution starts behind it. */
 export const OPENING: Buffer = Buffer.from('{"data":');
 
 /** A working buffer. */
-export type Page = Pick<Sink, 'buf' | 'view'>;
+export interface Page {
+  readonly buf: Buffer;
+  /** The same bytes, to read and write four at once. */
+  readonly view: DataView;
+}
 
-/** Working buffers that rest between executions. The bytes of an answer are copied out before its buffer comes back. */
+/** Working buffers that rest between executions. */
 export interface BufferPool {
-  /** A buffer for about so many bytes; it grows where they are not enough. */
+  /** A buffer for an answer of about so many bytes. */
   take(expected: number): Page;
+  /** A larger one in place of a page that has been written up to `used` and is given back: room for `needed` bytes at least. */
+  enlarge(page: Page, used: number, needed: number): Page;
+  /** Takes back a buffer of which nobody holds a byte any more. */
   give(page: Page): void;
   /** Bytes at rest. */
   idleBytes(): number;
@@ -19,35 +24,63 @@ export interface BufferPool {
 export const LONG_ANSWER: number = 16 * 1024;
 
 const FIRST_SIZE = 8 * 1024;
+/** Small buffers grow fast, so that little is copied; large ones do not, so that little is left unused. */
+const LARGE = 128 * 1024;
 const MAX_KEPT_SIZE = 1024 * 1024;
 const MAX_IDLE_BYTES = 4 * 1024 * 1024;
 const MAX_IDLE_COUNT = 64;
 
-/** A pool bounded in count and in bytes; what does not fit is left to the garbage collector. */
+/** A pool bounded in count and in bytes; what has rested longest makes room, and is left to the garbage collector. */
 export function createPool(): BufferPool {
   const idle: Page[] = [];
   let bytes = 0;
+
+  /** The one used last, which is still in the processor's cache; much larger ones are for others. */
+  function find(least: number): Page | undefined {
+    for (let at = idle.length - 1; at >= 0; at--) {
+      const { length } = (idle[at] as Page).buf;
+      if (length >= least && length <= least * 4) return remove(at);
+    }
+    return undefined;
+  }
+
+  function remove(at: number): Page {
+    const page = (at === idle.length - 1 ? idle.pop() : idle.splice(at, 1)[0]) as Page;
+    bytes -= page.buf.length;
+    return page;
+  }
+
+  function give(page: Page): void {
+    const { length } = page.buf;
+    if (length > MAX_KEPT_SIZE) return;
+    while (idle.length === MAX_IDLE_COUNT || bytes + length > MAX_IDLE_BYTES) remove(0);
+    bytes += length;
+    idle.push(page);
+  }
+
   return {
-    take(expected) {
-      if (expected >= LONG_ANSWER) return fresh(expected + (expected >> 3));
-      const page = idle.pop();
-      if (page === undefined) return fresh(FIRST_SIZE);
-      bytes -= page.buf.length;
-      return page;
-    },
-    give(page) {
+    take: (expected) =>
+      expected < LONG_ANSWER
+        ? (find(FIRST_SIZE) ?? fresh(FIRST_SIZE))
+        : (find(expected) ?? fresh(expected + (expected >> 3))),
+    enlarge(page, used, needed) {
       const { length } = page.buf;
-      if (idle.length === MAX_IDLE_COUNT || length > MAX_KEPT_SIZE) return;
-      if (bytes + length > MAX_IDLE_BYTES) return;
-      bytes += length;
-      idle.push(page);
+      const larger = find(needed) ?? fresh(Math.max(needed, length * (length < LARGE ? 4 : 2)));
+      page.buf.copy(larger.buf, 0, 0, used);
+      give(page);
+      return larger;
     },
+    give,
     idleBytes: () => bytes,
   };
 }
 
 function fresh(bytes: number): Page {
-  const buf = Buffer.allocUnsafeSlow(bytes);
-  OPENING.copy(buf);
-  return { buf, view: viewOf(buf) };
+  const page = pageOf(Buffer.allocUnsafeSlow(bytes));
+  OPENING.copy(page.buf);
+  return page;
+}
+
+export function pageOf(buf: Buffer): Page {
+  return { buf, view: new DataView(buf.buffer, buf.byteOffset, buf.length) };
 }

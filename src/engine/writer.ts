@@ -1,9 +1,13 @@
-/** Where JSON bytes go: one growing buffer and the position behind the last byte. */
+import type { BufferPool, Page } from './pool.ts';
+
+/** Where JSON bytes go: a buffer that is exchanged for larger ones, and the position behind the last byte. */
 export interface Sink {
+  page: Page;
+  /** The page's. */
   buf: Buffer;
-  /** The same bytes, to read and write four at once. */
   view: DataView;
   pos: number;
+  readonly pool: BufferPool;
 }
 
 const QUOTE = 34;
@@ -22,15 +26,14 @@ export function reserve(sink: Sink, bytes: number): void {
 }
 
 function grow(sink: Sink, bytes: number): void {
-  const larger = Buffer.allocUnsafeSlow(Math.max(sink.buf.length * 2, sink.pos + bytes));
-  sink.buf.copy(larger, 0, 0, sink.pos);
-  sink.buf = larger;
-  sink.view = viewOf(larger);
+  hold(sink, sink.pool.enlarge(sink.page, sink.pos, sink.pos + bytes));
 }
 
-/** The bytes of a buffer, to be read and written four at once. */
-export function viewOf({ buffer, byteOffset, length }: Buffer): DataView {
-  return new DataView(buffer, byteOffset, length);
+/** Writes into another page from now on. */
+export function hold(sink: Sink, page: Page): void {
+  sink.page = page;
+  sink.buf = page.buf;
+  sink.view = page.view;
 }
 
 /** One ASCII character. */

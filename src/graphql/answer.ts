@@ -10,6 +10,8 @@ export interface Answer {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;
+  /** For bytes that may be used again (see `Outcome`). */
+  readonly release?: Outcome['release'];
   /** Headers that an error brought along. */
   readonly headers: Headers | undefined;
   /** Whose errors it tells, before masking: read them only for somebody who wants to know. */
@@ -67,8 +69,8 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
       if (!('body' in result)) {
         return answer(text(result.errors), refusalStatus(result, type), type, result);
       }
-      const { kind, body } = result;
-      if (kind === 'data') return { status: 200, type, body, headers: undefined, cause: result };
+      const { kind, body, release } = result;
+      if (kind === 'data') return { status: 200, type, body, release, headers: undefined, cause: result };
       const status = kind === 'partial' ? (draft ? 294 : 200) : refusalStatus({ status: 400 }, type);
       return answer(body, status, type, result);
     },

@@ -53,8 +53,10 @@ export interface ExecutionInputs {
 export interface Outcome {
   /** `data`: no errors. `partial`: errors beside a `data` member (null included). `refused`: a request error, no `data` member. */
   readonly kind: 'data' | 'partial' | 'refused';
-  /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that nobody else will touch again. */
+  /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that nobody else will touch before `release` is called. */
   readonly body: string | Buffer;
+  /** Gives the bytes of a long answer back to be written over. Nobody has to call it; who does was their only reader, and calls once. */
+  readonly release?: (() => void) | undefined;
   /** The errors before masking; empty when there were none. Made when they are first read, where nothing asked for them. */
   readonly errors: readonly GraphQLError[];
   /** No error has extensions: none asks for a status or for headers, and `errors` need not be read for them. */

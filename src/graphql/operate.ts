@@ -126,10 +126,16 @@ function executed(
   started: number,
 ): Outcome {
   exchange.phases?.end('execute');
-  if (events.execute.hasSubscribers) {
-    events.execute.publish({ req: exchange.req, operation, outcome, duration: performance.now() - started });
-  }
-  return outcome;
+  if (!events.execute.hasSubscribers) return outcome;
+  // Who is told of it may keep it.
+  const kept = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
+  events.execute.publish({
+    req: exchange.req,
+    operation,
+    outcome: kept,
+    duration: performance.now() - started,
+  });
+  return kept;
 }
 
 /** A GraphQLError thrown by a context or schema function is meant for the client; anything else is a bug. */

@@ -28,7 +28,8 @@ export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
     if (answer.headers !== undefined) Object.assign(headers, answer.headers);
     const body = wantsPretty(req) ? indented(answer.body) : answer.body;
     if (early) leaveBody(req, res, answer.status);
-    writeFresh(res, { status: answer.status, headers, body }, req.method === 'HEAD');
+    const { status, release } = answer;
+    writeFresh(res, { status, headers, body, release }, req.method === 'HEAD');
     if (events.response.hasSubscribers) publish(exchange, answer);
   };
 }

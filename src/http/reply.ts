@@ -1,5 +1,6 @@
 import { isAscii } from 'node:buffer';
 import { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { Headers } from './error.ts';
 
 /** A whole answer as a plain value. */
@@ -7,6 +8,8 @@ export interface Reply {
   status: number;
   headers: Headers;
   body: string | Buffer | undefined;
+  /** For a body of bytes that may be used again: called when they have left and nobody can hold them, or not at all. */
+  release?: (() => void) | undefined;
 }
 
 /** Bytes from which joining a body to its head costs more than handing over both. */
@@ -21,7 +24,8 @@ export function writeReply(res: ServerResponse, { status, headers, body }: Reply
 }
 
 /** As `writeReply`, for headers that nobody else holds: they are added to instead of copied. */
-export function writeFresh(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
+export function writeFresh(res: ServerResponse, reply: Reply, headOnly: boolean): void {
+  const { status, headers, body, release } = reply;
   if (res.headersSent || res.destroyed) return;
   if (body === undefined) {
     writeHead(res, status, headers);
@@ -34,7 +38,7 @@ export function writeFresh(res: ServerResponse, { status, headers, body }: Reply
   if (headOnly) res.end();
   else if (typeof body !== 'string') {
     if (length < SHORT && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
-    else res.end(body);
+    else endLong(res, body, release);
   } else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
     const encoding = length === body.length ? 'latin1' : 'utf8';
@@ -61,6 +65,35 @@ function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): 
   res.write(body, encoding);
   socket.uncork();
   res.end();
+}
+
+/** The methods Node came with, before anybody could replace them for all responses. */
+const { write, end } = ServerResponse.prototype;
+const socketWrite = Socket.prototype.write;
+
+/**
+ * Bytes that are given back have left by a write of ours alone: a compressor or a logger in the way of this response may keep
+ * them, and TLS and HTTP/2 write them later.
+ */
+function endLong(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
+  const { socket } = res;
+  if (release === undefined || socket === null || !isUntouched(res, socket)) {
+    res.end(body);
+    return;
+  }
+  socket.cork();
+  res.write(body, (error) => {
+    // Called with the kernel done, or with bytes that nobody has sent: those are left to the garbage collector.
+    if (!error && !socket.destroyed) release();
+  });
+  socket.uncork();
+  res.end();
+}
+
+/** A response that nobody has changed, on a TCP or local socket with nothing around it. */
+function isUntouched(res: ServerResponse, socket: Socket): boolean {
+  const plain = Object.getPrototypeOf(socket) === Socket.prototype && socket.write === socketWrite;
+  return plain && res.write === write && res.end === end;
 }
 
 /** Where others have set headers they may look for ours too; else all go out at once, which is cheaper. */

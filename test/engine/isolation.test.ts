@@ -66,6 +66,29 @@ describe('answers that are in the making at the same time', () => {
     }
   });
 
+  it('take the buffers of those that nobody holds any more, each for one of them', () => {
+    const own = buildSchema('type Query { texts: [String!]! }');
+    const operation = prepare(engines.compiled, own, '{ texts }', settings);
+    const textsOf = (name: string): string[] =>
+      Array.from({ length: 500 }, (_, id) => `${name} ${id} `.padEnd(200, name));
+    const make = (name: string): Outcome => operation({ rootValue: { texts: textsOf(name) } }) as Outcome;
+    make('first').release?.();
+    const second = make('second');
+    const kept = make('kept');
+    const place = ({ body }: Outcome): unknown => (body as Buffer).buffer;
+    for (let time = 0; time < 3; time++) second.release?.();
+    const [third, fourth] = [make('third'), make('fourth')];
+    expect(place(third) === place(second)).toBe(true);
+    expect(new Set([kept, third, fourth].map(place)).size).toBe(3);
+    for (const [outcome, name] of [
+      [kept, 'kept'],
+      [third, 'third'],
+      [fourth, 'fourth'],
+    ] as const) {
+      expect(outcome.body.toString() === JSON.stringify({ data: { texts: textsOf(name) } })).toBe(true);
+    }
+  });
+
   it('hold no byte of those that a resolver makes meanwhile', async () => {
     const inner = prepare(engines.compiled, schema, '{ text }', settings);
     const outer = prepare(engines.compiled, schema, '{ a: text nested b: text }', settings);

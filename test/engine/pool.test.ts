@@ -1,22 +1,19 @@
-import { createPool, OPENING, type Page } from '../../src/engine/pool.ts';
-import { viewOf } from '../../src/engine/writer.ts';
+import { createPool, OPENING, type Page, pageOf } from '../../src/engine/pool.ts';
 
-const pageOf = (bytes: number): Page => {
-  const buf = Buffer.alloc(bytes);
-  return { buf, view: viewOf(buf) };
-};
+const KIB = 1024;
+const pageWith = (bytes: number): Page => pageOf(Buffer.alloc(bytes));
 
 describe('the pool of working buffers', () => {
   it('keeps a bounded number of bytes, and nothing large', () => {
     const pool = createPool();
-    for (let i = 0; i < 1000; i++) pool.give(pageOf(8 * 1024));
-    expect(pool.idleBytes()).toBeLessThanOrEqual(64 * 8 * 1024);
+    for (let i = 0; i < 1000; i++) pool.give(pageWith(8 * KIB));
+    expect(pool.idleBytes()).toBe(64 * 8 * KIB);
     for (let i = 0; i < 64; i++) pool.take(0);
     expect(pool.idleBytes()).toBe(0);
-    pool.give(pageOf(2 * 1024 * 1024));
+    pool.give(pageWith(2 * KIB * KIB));
     expect(pool.idleBytes()).toBe(0);
-    for (let i = 0; i < 50; i++) pool.give(pageOf(1024 * 1024));
-    expect(pool.idleBytes()).toBeLessThanOrEqual(4 * 1024 * 1024);
+    for (let i = 0; i < 50; i++) pool.give(pageWith(KIB * KIB));
+    expect(pool.idleBytes()).toBe(4 * KIB * KIB);
   });
 
   it('gives no buffer to two', () => {
@@ -29,6 +26,38 @@ describe('the pool of working buffers', () => {
   });
 
   it('opens every answer', () => {
-    expect(createPool().take(0).buf.subarray(0, OPENING.length).toString()).toBe('{"data":');
+    for (const expected of [0, 100_000]) {
+      expect(createPool().take(expected).buf.subarray(0, OPENING.length).toString()).toBe('{"data":');
+    }
+  });
+
+  it('gives one that is long enough, and none that is much too long', () => {
+    const pool = createPool();
+    const pages = [8, 100, 500, 1000].map((kib) => pageWith(kib * KIB));
+    for (const page of pages) pool.give(page);
+    expect(pool.take(90 * KIB)).toBe(pages[1]);
+    expect(pool.take(90 * KIB).buf.length).toBeLessThan(120 * KIB);
+    expect(pool.take(300 * KIB)).toBe(pages[3]);
+    expect(pool.take(300 * KIB)).toBe(pages[2]);
+    expect(pool.take(0)).toBe(pages[0]);
+  });
+
+  it('makes room for what is used by what is not', () => {
+    const pool = createPool();
+    const [first, ...others] = Array.from({ length: 9 }, () => pageWith(500 * KIB)) as [Page];
+    for (const page of [first, ...others]) pool.give(page);
+    const taken = others.map(() => pool.take(500 * KIB));
+    expect(others.every((page) => taken.includes(page))).toBe(true);
+    expect(pool.idleBytes()).toBe(0);
+  });
+
+  it('exchanges a page for a larger one with the same text', () => {
+    const pool = createPool();
+    const small = pool.take(0);
+    const used = small.buf.write('text', OPENING.length) + OPENING.length;
+    const larger = pool.enlarge(small, used, 100 * KIB);
+    expect(larger.buf.toString('latin1', 0, used)).toBe('{"data":text');
+    expect(larger.buf.length).toBeGreaterThanOrEqual(100 * KIB);
+    expect(pool.take(0)).toBe(small);
   });
 });

@@ -1,11 +1,12 @@
 import { Fixed, writeFixed } from '../../src/engine/fixed.ts';
 import { writeNumber } from '../../src/engine/numbers.ts';
-import { type Sink, viewOf, writeText } from '../../src/engine/writer.ts';
+import { createPool, pageOf } from '../../src/engine/pool.ts';
+import { type Sink, writeText } from '../../src/engine/writer.ts';
 
 /** A small buffer, so that it has to grow in all sorts of places. */
 const emptySink = (): Sink => {
-  const buf = Buffer.alloc(3);
-  return { buf, view: viewOf(buf), pos: 0 };
+  const page = pageOf(Buffer.alloc(3));
+  return { page, ...page, pos: 0, pool: createPool() };
 };
 
 const textOf = ({ buf, pos }: Sink): string => buf.toString('utf8', 0, pos);

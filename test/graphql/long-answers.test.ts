@@ -1,0 +1,257 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import { createServer, type RequestListener, ServerResponse } from 'node:http';
+import * as http2 from 'node:http2';
+import * as https from 'node:https';
+import { connect, type Socket } from 'node:net';
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { ExecuteEvent } from '../../src/graphql/events.ts';
+import { writeFresh } from '../../src/http/reply.ts';
+import { askHttp1, askHttps, askSecureHttp2, serving, tls } from '../exchange.ts';
+import { eachExpress } from '../express.ts';
+import { post, run, wire } from './server.ts';
+
+const schema = buildSchema('type Query { texts(of: Int!, count: Int!): [String!]! }');
+const QUERY = 'query ($of: Int!, $count: Int!) { texts(of: $of, count: $count) }';
+const textsOf = ({ of, count }: { of: number; count: number }): string[] =>
+  Array.from({ length: count }, (_, index) => `request ${of}, text ${index} `.repeat(20));
+const handler = graphqlHTTP(schema, { rootValue: { texts: textsOf }, batching: true, graphiql: false });
+
+const variablesOf = (of: number) => ({ of, count: 50 + ((of * 37) % 1200) });
+const bodyOf = (of: number): string => JSON.stringify({ query: QUERY, variables: variablesOf(of) });
+const answerOf = (of: number): string => JSON.stringify({ data: { texts: textsOf(variablesOf(of)) } });
+
+/** The bodies that come on a connection, one after the other. */
+async function* bodies(socket: Socket): AsyncGenerator<string> {
+  let received = Buffer.alloc(0);
+  for await (const chunk of socket) {
+    received = Buffer.concat([received, chunk]);
+    for (;;) {
+      const head = received.indexOf('\r\n\r\n') + 4;
+      const length = Number(/content-length: (\d+)/i.exec(received.toString('latin1', 0, head))?.[1]);
+      if (head < 4 || received.length < head + length) break;
+      yield received.toString('utf8', head, head + length);
+      received = received.subarray(head + length);
+    }
+  }
+}
+
+const open = async (port: number): Promise<Socket> => {
+  const socket = connect(port, '127.0.0.1');
+  await once(socket, 'connect');
+  return socket;
+};
+
+/** Closes whatever is open, also when an expectation was not met. */
+async function served(listener: RequestListener, ask: (port: number) => Promise<unknown>): Promise<void> {
+  const { port, close } = await run(listener);
+  try {
+    await ask(port);
+  } finally {
+    await close();
+  }
+}
+
+/** Which of some bodies are not the answers to requests 0, 1, 2 … */
+const wrong = (all: readonly (string | Buffer)[]): number[] =>
+  [...all.keys()].filter((of) => String(all[of]) !== answerOf(of));
+
+/** Asks one thing after the other and compares. */
+async function askInTurn(port: number, ids: readonly number[]): Promise<void> {
+  const socket = await open(port);
+  const answers = bodies(socket);
+  for (const id of ids) {
+    socket.write(post(bodyOf(id)));
+    const { value } = await answers.next();
+    expect(value === answerOf(id)).toBe(true);
+  }
+  socket.destroy();
+}
+
+/** Asks for everything at once and reads nothing until told to. */
+async function askAhead(port: number, ids: readonly number[], others: Promise<unknown>): Promise<void> {
+  const socket = await open(port);
+  socket.pause();
+  for (const id of ids) socket.write(post(bodyOf(id)));
+  await others;
+  const answers = bodies(socket);
+  for (const id of ids) expect((await answers.next()).value === answerOf(id)).toBe(true);
+  socket.destroy();
+}
+
+/** Leaves in the middle of an answer. */
+async function askAndLeave(port: number, id: number): Promise<void> {
+  const socket = await open(port);
+  for (let time = 0; time < 8; time++) socket.write(post(bodyOf(id)));
+  await once(socket, 'data');
+  socket.destroy();
+}
+
+const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i);
+
+describe('long answers whose buffers are used again', () => {
+  it('hold no byte of each other, whoever reads slowly and whoever leaves', async () => {
+    const busy = async (port: number): Promise<void> => {
+      const quick = range(0, 8).map((client) => askInTurn(port, range(client * 100, 25)));
+      const leaving = range(0, 12).map((client) => askAndLeave(port, 5000 + client));
+      await Promise.all([...quick, ...leaving]);
+    };
+    await served(handler, async (port) => {
+      const first = busy(port);
+      const slow = range(0, 4).map((client) => askAhead(port, range(1000 + client * 100, 48), first));
+      await Promise.all([first, ...slow]);
+      await busy(port);
+    });
+  }, 60_000);
+
+  it('hold no byte of each other in batches', async () => {
+    const ask = async (port: number, client: number): Promise<void> => {
+      const ids = range(client * 10, 5);
+      const body = `[${ids.map(bodyOf).join(',')}]`;
+      const answer = await askHttp1(port, {
+        method: 'POST',
+        path: '/',
+        headers: { 'content-type': 'application/json' },
+        body,
+      });
+      expect(answer.body === `[${ids.map(answerOf).join(',')}]`).toBe(true);
+    };
+    await served(handler, async (port) => {
+      for (let round = 0; round < 3; round++)
+        await Promise.all(range(0, 6).map((client) => ask(port, client)));
+    });
+  });
+
+  it('stay as they are for those who listen to what was executed', async () => {
+    const heard: ExecuteEvent[] = [];
+    const listener = (event: unknown): void => void heard.push(event as ExecuteEvent);
+    await served(handler, async (port) => {
+      subscribe('espalier:graphql:execute', listener);
+      await askInTurn(port, range(0, 20));
+      unsubscribe('espalier:graphql:execute', listener);
+      await askInTurn(port, range(100, 20));
+    });
+    expect(wrong(heard.map(({ outcome }) => outcome.body))).toEqual([]);
+    expect(heard).toHaveLength(20);
+    expect(heard.map(({ outcome }) => outcome.release)).toEqual(heard.map(() => undefined));
+  });
+});
+
+eachExpress((express) => {
+  it('leave their bytes to a middleware that wraps write and end', async () => {
+    const kept: Buffer[] = [];
+    const app = express();
+    app.use((_req, res, next) => {
+      for (const method of ['write', 'end'] as const) {
+        const original = res[method] as (...args: unknown[]) => unknown;
+        const wrapped = (...args: unknown[]): unknown => {
+          if (Buffer.isBuffer(args[0])) kept.push(args[0]);
+          return original.apply(res, args);
+        };
+        Object.assign(res, { [method]: wrapped });
+      }
+      next();
+    });
+    app.use('/graphql', handler);
+    await served(app as unknown as RequestListener, (port) => askInTurn(port, range(0, 20)));
+    expect(wrong(kept)).toEqual([]);
+    expect(kept).toHaveLength(20);
+  });
+});
+
+const LONG = Buffer.alloc(32 * 1024 * 1024, 'x');
+
+/** A server that answers with a body that can be given back, and what becomes of that. */
+function lending(body: Buffer = LONG) {
+  const replies: { res: ServerResponse; released: number }[] = [];
+  const listener: RequestListener = (req, res) => {
+    const reply = { res, released: 0 };
+    replies.push(reply);
+    const release = (): void => void reply.released++;
+    writeFresh(res, { status: 200, headers: {}, body, release }, req.method === 'HEAD');
+  };
+  return { replies, listener, released: () => replies.map((reply) => reply.released) };
+}
+
+const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
+
+describe('the bytes of a reply', () => {
+  /** Asks for a reply without reading it; `go` sees it under way. */
+  async function underWay(go: (client: Socket, res: ServerResponse) => Promise<unknown>): Promise<number[]> {
+    const { listener, replies, released } = lending();
+    await served(listener, async (port) => {
+      const { socket, write } = wire(port);
+      socket.pause();
+      write(REQUEST);
+      while (replies.length === 0) await new Promise(setImmediate);
+      expect(released()).toEqual([0]);
+      await go(socket, (replies[0] as { res: ServerResponse }).res);
+    });
+    return released();
+  }
+
+  it('are given back once, when they have left', async () => {
+    const released = await underWay((client, res) => {
+      const finished = once(res, 'finish');
+      client.resume();
+      return finished;
+    });
+    expect(released).toEqual([1]);
+  });
+
+  it('are not given back when the client leaves before they have', async () => {
+    const released = await underWay((client, res) => {
+      const closed = once(res, 'close');
+      client.destroy();
+      return closed;
+    });
+    expect(released).toEqual([0]);
+  });
+
+  it('are not given back where the server destroys the response', async () => {
+    const released = await underWay((_client, res) => {
+      const closed = once(res, 'close');
+      res.destroy();
+      return closed;
+    });
+    expect(released).toEqual([0]);
+  });
+
+  it('are not given back by HEAD, TLS and HTTP/2', async () => {
+    const short = Buffer.alloc(100_000, 'x');
+    const { listener, released } = lending(short);
+    const ask = { path: '/' };
+    await serving(createServer(listener), (port) => askHttp1(port, { ...ask, method: 'HEAD' }));
+    await serving(https.createServer(tls, listener), (port) => askHttps(port, ask));
+    const secure = http2.createSecureServer(
+      tls,
+      listener as unknown as Parameters<typeof http2.createSecureServer>[1],
+    );
+    await serving(secure, (port) => askSecureHttp2(port, ask));
+    expect(released()).toEqual([0, 0, 0]);
+    await serving(createServer(listener), (port) => askHttp1(port, ask));
+    expect(released()).toEqual([0, 0, 0, 1]);
+  });
+
+  it('are not given back where the methods of all responses, or of this socket, are replaced', async () => {
+    const { listener, released } = lending(Buffer.alloc(100_000, 'x'));
+    const { write } = ServerResponse.prototype;
+    const forwarded = function (this: ServerResponse, ...args: Parameters<typeof write>) {
+      return write.apply(this, args);
+    };
+    ServerResponse.prototype.write = forwarded as typeof write;
+    try {
+      await serving(createServer(listener), (port) => askHttp1(port, { path: '/' }));
+    } finally {
+      ServerResponse.prototype.write = write;
+    }
+    const own: RequestListener = (req, res) => {
+      const socket = req.socket;
+      socket.write = socket.write.bind(socket) as typeof socket.write;
+      listener(req, res);
+    };
+    await serving(createServer(own), (port) => askHttp1(port, { path: '/' }));
+    expect(released()).toEqual([0, 0]);
+  });
+});
