@@ -1,11 +1,13 @@
 /** What every answer begins with; idle buffers keep it written, so that an execution starts behind it. */
 export const OPENING: Buffer = Buffer.from('{"data":');
 
-/** A working buffer. */
+/** A working buffer, with its bytes as words. */
 export interface Page {
   readonly buf: Buffer;
-  /** The same bytes, to read and write four at once. */
+  /** To read and write four bytes anywhere. */
   readonly view: DataView;
+  /** To read four bytes at multiples of four, which is cheaper; up to three bytes at the end are in none. */
+  readonly words: Int32Array;
 }
 
 /** Working buffers that rest between executions. */
@@ -81,6 +83,12 @@ function fresh(bytes: number): Page {
   return page;
 }
 
+/** A buffer that begins at a multiple of four bytes, as those do that share no memory. */
 export function pageOf(buf: Buffer): Page {
-  return { buf, view: new DataView(buf.buffer, buf.byteOffset, buf.length) };
+  const { buffer, byteOffset, length } = buf;
+  return {
+    buf,
+    view: new DataView(buffer, byteOffset, length),
+    words: new Int32Array(buffer, byteOffset, length >> 2),
+  };
 }
