@@ -54,7 +54,8 @@ export function toOutcome(result: ExecutionResult, settings: EngineSettings): Ou
   const refused = !('data' in result);
   // graphql-js says once more, with an error of its own, that coercion has stopped.
   const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
-  const body = JSON.stringify({ ...result, errors: settings.formatErrors(errors) });
+  const { errors: _, data, ...others } = result;
+  const body = JSON.stringify({ errors: settings.formatErrors(errors), data, ...others });
   return { kind: refused ? 'refused' : 'partial', body, errors };
 }
 
