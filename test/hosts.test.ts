@@ -121,7 +121,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('answers queries over GET and POST', async () => {
+  it('answers queries over GET and POST [69]', async () => {
     await asking(async (ask) => {
       const answered = { status: 200, body: '{"data":{"hello":"world"}}' };
       expect(await ask('GET', '/graphql?query={hello}')).toMatchObject(answered);

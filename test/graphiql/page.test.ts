@@ -33,7 +33,7 @@ eachExpress((express) => {
     'application/graphql-response+json;q=0.5, text/html;q=0.6',
     'text/*',
     'TEXT/HTML',
-  ])('answers Accept: %s with the page', async (accept) => {
+  ])('answers Accept: %s with the page [62]', async (accept) => {
     const { text, headers } = await request(serve()).get('/graphql').set('accept', accept).expect(200);
     expect(isPage(text)).toBe(true);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -50,7 +50,7 @@ eachExpress((express) => {
     'text/html;q=0, */*',
     'text/html;q=nonsense, application/json',
     'application/*, text/html;q=0.99',
-  ])('answers Accept: %s with JSON', async (accept) => {
+  ])('answers Accept: %s with JSON [57] [58]', async (accept) => {
     const get = request(serve()).get('/graphql?query={__typename}');
     if (accept !== undefined) get.set('accept', accept);
     const { body, headers } = await get.expect(200);
@@ -93,7 +93,7 @@ eachExpress((express) => {
     expect(text).toBeUndefined();
   });
 
-  it('answers ?raw with JSON, and other parameters with the page', async () => {
+  it('answers ?raw with JSON, and other parameters with the page [60]', async () => {
     await visit(serve(), '/graphql?query={__typename}&raw').expect(200, { data: { __typename: 'Query' } });
     expect(isPage((await visit(serve(), '/graphql?query={x}&rawer')).text)).toBe(true);
   });

@@ -62,7 +62,7 @@ eachExpress((express) => {
       ['in the engine', { engine: bug }],
       ['in a validation rule', { validationRules: [bug] }],
     ] as [string, GraphQLOptions][])(
-      '%s reaches the error handlers, once and before the head',
+      '%s reaches the error handlers, once and before the head [16] [66] [72]',
       async (_where, options) => {
         const query =
           'introspection' in options
@@ -106,7 +106,7 @@ eachExpress((express) => {
     await request(app).get('/graphql/other?query={hello}').expect(404, 'mine');
   });
 
-  it('may hang on an exact route, and deep in routers', async () => {
+  it('may hang on an exact route, and deep in routers [71]', async () => {
     const router = express.Router().use('/graphql', graphqlHTTP(schema, { rootValue }));
     const app = express().use('/api', router);
     app.all('/exact', graphqlHTTP(schema, { rootValue }));
@@ -155,7 +155,7 @@ eachExpress((express) => {
     await close();
   });
 
-  it('does nothing when something else has answered', async () => {
+  it('does nothing when something else has answered [72]', async () => {
     const app = express();
     app.use((_req, res, next) => {
       res.send('early');
@@ -182,7 +182,7 @@ eachExpress((express) => {
     expect(seen).toEqual(['{"data":{"hello":"world"}}']);
   });
 
-  it('runs twice in one process with different schemas', async () => {
+  it('runs twice in one process with different schemas [73]', async () => {
     const app = express();
     for (const [path, value] of [
       ['/a', 'A'],
@@ -219,11 +219,11 @@ eachExpress((express) => {
         .user;
     };
 
-    it('is a value', async () => expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
-    it('is nothing by default', async () => expect(await userOf({})).toBe('none'));
+    it('is a value [10]', async () => expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
+    it('is nothing by default [12]', async () => expect(await userOf({})).toBe('none'));
     it('is made of the request', async () =>
       expect(await userOf({ context: (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
-    it('is made of the request later', async () =>
+    it('is made of the request later [11]', async () =>
       expect(await userOf({ context: async (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
     it('reads the state that middlewares left', async () =>
       expect(await userOf({ context: (req) => ({ user: req.state['user'] }) })).toBe('from state'));
@@ -252,7 +252,7 @@ eachExpress((express) => {
       expect(body.data).toEqual({ secret: null, own: null });
     });
 
-    it('pass formatError last, with the original, those of the protocol too', async () => {
+    it('pass formatError last, with the original, those of the protocol too [39] [40] [41] [54]', async () => {
       const seen: unknown[] = [];
       const app = serve({
         formatError: (formatted, error) => {
@@ -271,7 +271,7 @@ eachExpress((express) => {
       expect(seen).toEqual(['password is hunter2', 'The request body is not valid JSON']);
     });
 
-    it('never carry a stack, whatever the environment', async () => {
+    it('never carry a stack, whatever the environment [79]', async () => {
       for (const query of ['{ secret }', '{ null }', '{', '{ nope }']) {
         expect((await ask(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
       }
@@ -301,7 +301,7 @@ eachExpress((express) => {
     expect((await ask(some, query)).body.data).toBeUndefined();
   });
 
-  it('takes rules, resolvers and an engine of the application', async () => {
+  it('takes rules, resolvers and an engine of the application [13] [65]', async () => {
     const rule: NonNullable<GraphQLOptions['validationRules']>[number] = (context) => ({
       Field: (node) => context.reportError(new GraphQLError(`no ${node.name.value} today`)),
     });
@@ -316,19 +316,19 @@ eachExpress((express) => {
   it.each([
     ['an iterator', async function* () {}],
     ['nothing of a result', async () => ({})],
-  ])('answers an engine that returns %s as a bug, and not as {}', async (_what, engine) => {
+  ])('answers an engine that returns %s as a bug, and not as {} [78]', async (_what, engine) => {
     await ask(serve({ engine: engine as never })).expect(500);
     expect(failures).toEqual([
       expect.objectContaining({ message: expect.stringMatching(/neither data nor/) }),
     ]);
   });
 
-  it('passes the extensions of an engine’s result on', async () => {
+  it('passes the extensions of an engine’s result on [68]', async () => {
     const engine = () => ({ data: { hello: 'x' }, extensions: { took: 1 } });
     await ask(serve({ engine })).expect(200, { data: { hello: 'x' }, extensions: { took: 1 } });
   });
 
-  it('asks for its schema once per request, and answers its GraphQLError, thrown now or later', async () => {
+  it('asks for its schema once per request, and answers its GraphQLError, thrown now or later [76]', async () => {
     const asked: unknown[] = [];
     const source = (req: unknown) => {
       asked.push(req);
@@ -345,7 +345,7 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
-  it('gets its schema from a function of the request', async () => {
+  it('gets its schema from a function of the request [15]', async () => {
     const other = buildSchema('type Query { other: String }');
     const app = serve({ rootValue: { hello: 'a', other: 'b' } }, async (req) =>
       req.headers['x-other'] ? other : schema,
@@ -363,7 +363,7 @@ describe('making the middleware', () => {
     [undefined, /argument "schema" is undefined; accepted: a GraphQLSchema/],
     ['type Query', /argument "schema" is "type Query"/],
     [new GraphQLSchema({}), /Query root type must be provided/],
-  ])('from %s throws', (value, message) => {
+  ])('from %s throws [56] [70]', (value, message) => {
     expect(() => graphqlHTTP(value as GraphQLSchema)).toThrow(message);
   });
 
@@ -382,7 +382,7 @@ describe('making the middleware', () => {
 });
 
 describe('without Express', () => {
-  it('answers a bug with a masked 500', async () => {
+  it('answers a bug with a masked 500 [16]', async () => {
     const { url, close } = await run(graphqlHTTP(schema, { context: bug }));
     const response = await fetch(`${url}?query={hello}`);
     expect([response.status, await response.json()]).toEqual([

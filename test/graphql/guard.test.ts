@@ -131,7 +131,7 @@ eachExpress((express) => {
     );
   const app = serve();
 
-  it.each(requests)('a mutation over GET by %s', async (_title, sent, status) => {
+  it.each(requests)('a mutation over GET by %s [6]', async (_title, sent, status) => {
     const before = runs;
     const response = await request(app)
       .get('/graphql?query=mutation{add}')
@@ -177,7 +177,7 @@ eachExpress((express) => {
     await get({ ...page, 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }).expect(403);
   });
 
-  it('judges the operation that is named, not the document', async () => {
+  it('judges the operation that is named, not the document [7] [8]', async () => {
     const document = 'query Read { hello } mutation Write { add }';
     const get = (operationName: string) =>
       request(app).get('/graphql').query({ query: document, operationName }).set('cookie', 'a=b');
@@ -185,7 +185,7 @@ eachExpress((express) => {
     await get('Write').expect(403);
   });
 
-  it('lets the same mutations run over POST, whatever the browser says', async () => {
+  it('lets the same mutations run over POST, whatever the browser says [18]', async () => {
     for (const [, sent] of requests) {
       await request(app)
         .post('/graphql')

@@ -68,7 +68,7 @@ eachExpress((express) => {
       '*/*;q=0',
       `${JSON_TYPE};q=2`,
       `${Array(800).fill('a/b').join(',')}, ${JSON_TYPE}`,
-    ])('%s cannot be met: 406', async (accept) => {
+    ])('%s cannot be met: 406 [59] [80]', async (accept) => {
       const { body } = await request(app).get('/graphql?query={hello}').set('accept', accept).expect(406);
       expect(body.errors[0].message).toContain(GRAPHQL_TYPE);
     });
@@ -79,34 +79,34 @@ eachExpress((express) => {
       // what, body, application/json, graphql-response+json, draft
       ['data', { query: '{ hello }' }, 200, 200, 200],
       ['partial data', { query: '{ hello fail }' }, 200, 200, 294],
-      ['null for all data', { query: '{ must }' }, 200, 200, 294],
+      ['null for all data [38]', { query: '{ must }' }, 200, 200, 294],
       ['a syntax error', { query: '{' }, 200, 400, 400],
       ['a validation error', { query: '{ nope }' }, 200, 400, 422],
       ['an operation that is not there', { query: '{ hello }', operationName: 'constructor' }, 200, 400, 422],
-      ['two operations and no name', { query: 'query A { hello } query B { hello }' }, 200, 400, 422],
+      ['two operations and no name [5]', { query: 'query A { hello } query B { hello }' }, 200, 400, 422],
       ['type definitions', { query: 'type A { b: Int }' }, 200, 400, 422],
       [
-        'a wrong variable',
+        'a wrong variable [53]',
         { query: 'query ($c: Int) { hello(count: $c) }', variables: { c: 'x' } },
         200,
         400,
         422,
       ],
       ['a missing variable', { query: 'query ($c: Int!) { hello(count: $c) }' }, 200, 400, 422],
-      ['no JSON', 'NONSENSE', 400, 400, 400],
-      ['unfinished JSON', '{"query":', 400, 400, 400],
+      ['no JSON [44]', 'NONSENSE', 400, 400, 400],
+      ['unfinished JSON [45]', '{"query":', 400, 400, 400],
       ['nothing', '', 400, 400, 400],
       ['null', 'null', 400, 400, 422],
       ['a number', '1', 400, 400, 422],
       ['a string', '"{ hello }"', 400, 400, 422],
       ['true', 'true', 400, 400, 422],
       ['a list', '[]', 400, 400, 400],
-      ['an object without a query', { qeury: '{ hello }' }, 400, 400, 422],
+      ['an object without a query [43]', { qeury: '{ hello }' }, 400, 400, 422],
       ['an empty query', { query: '' }, 400, 400, 422],
       ['a query of the wrong type', { query: 7 }, 400, 400, 422],
       ['an operationName of the wrong type', { query: '{ hello }', operationName: 7 }, 400, 400, 422],
       ['variables as a list', { query: '{ hello }', variables: [7] }, 400, 400, 422],
-      ['variables as text', { query: '{ hello }', variables: '{}' }, 400, 400, 422],
+      ['variables as text [20]', { query: '{ hello }', variables: '{}' }, 400, 400, 422],
       ['extensions of the wrong type', { query: '{ hello }', extensions: 'x' }, 400, 400, 422],
       ['a subscription', { query: 'subscription { ticks }' }, 400, 400, 400],
     ];
@@ -141,7 +141,7 @@ eachExpress((express) => {
   describe('parameters', () => {
     const get = (search: string) => request(app).get(`/graphql?${search}`);
 
-    it('of the URL are decoded', async () => {
+    it('of the URL are decoded [2] [3]', async () => {
       const variables = encodeURIComponent('{"n":"Ada + Bob 🐙"}');
       await get(
         `query=query+A($n:String){hello(name:$n)}query%20B{must}&operationName=A&variables=${variables}`,
@@ -166,15 +166,15 @@ eachExpress((express) => {
       ['variables given twice', 'query={hello}&variables={}&variables={}'],
       ['a query as a list', 'query[]={hello}'],
       ['a broken escape', 'query=%E0%A4%A'],
-      ['variables that are no JSON', 'query={hello}&variables={'],
+      ['variables that are no JSON [52]', 'query={hello}&variables={'],
       ['variables that are no object', 'query={hello}&variables=[1]'],
       ['extensions that are no JSON', 'query={hello}&extensions=x'],
-    ])('of the URL: %s is a 400', async (_what, search) => {
+    ])('of the URL: %s is a 400 [77]', async (_what, search) => {
       const { body } = await get(search).expect(400);
       expect(body.data).toBeUndefined();
     });
 
-    it('of the URL never mix with a body', async () => {
+    it('of the URL never mix with a body [22] [25]', async () => {
       const { body } = await request(app)
         .post('/graphql?query={hello}&operationName=X&variables={}')
         .send({ query: '{ must }' });
@@ -209,7 +209,7 @@ eachExpress((express) => {
   });
 
   describe('methods', () => {
-    it.each(['put', 'patch', 'delete', 'options'] as const)('%s is a 405 with Allow', async (method) => {
+    it.each(['put', 'patch', 'delete', 'options'] as const)('%s is a 405 with Allow [55]', async (method) => {
       const { body } = await request(app)[method]('/graphql').expect(405).expect('allow', 'GET, POST, HEAD');
       expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
     });
@@ -251,7 +251,7 @@ eachExpress((express) => {
       .expect('vary', 'Origin, Accept');
   });
 
-  it('indents answers when asked to', async () => {
+  it('indents answers when asked to [35]', async () => {
     const pretty = serve({ pretty: (req) => req.url?.includes('pretty') === true });
     const { text } = await request(pretty).get('/graphql?query={hello}&pretty=1').expect(200);
     expect(text).toBe('{\n  "data": {\n    "hello": "Hello world"\n  }\n}\n');
