@@ -30,9 +30,15 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
       reject(req, socket, 503, closed ? CLOSING : 'there are maxConnections sockets');
       return;
     }
-    const status = statusOfOrigin(req, settings);
-    if (status !== 101) {
-      reject(req, socket, status, `allowedOrigins against ${JSON.stringify(req.headers.origin)}`);
+    const verdict = statusOfOrigin(req, settings);
+    if (verdict !== 101) {
+      const origin = JSON.stringify(req.headers.origin);
+      reject(
+        req,
+        socket,
+        verdict,
+        verdict === 403 ? `its origin ${origin} is not in allowedOrigins` : FAILED,
+      );
       return;
     }
     if (settings.middleware.length === 0) {
@@ -84,6 +90,7 @@ function statusOfOrigin(req: IncomingMessage, { allowedOrigins }: UpgradeSetting
 }
 
 const CLOSING = 'subscriptions are being closed';
+const FAILED = 'allowedOrigins failed';
 
 function reject(req: IncomingMessage, socket: Duplex, status: number, why: string): void {
   refusals.subscriptions('%d for an upgrade of %s: %s', status, req.url, why);
