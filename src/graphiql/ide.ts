@@ -6,7 +6,7 @@ import { takesBelow } from '../graphql/route.ts';
 import { createNegotiator } from '../http/accept.ts';
 import type { Headers } from '../http/error.ts';
 import { pathOf } from '../http/path.ts';
-import { writeReply } from '../http/reply.ts';
+import { type Reply, writeReply } from '../http/reply.ts';
 import { optionError } from '../options/settle.ts';
 import { show } from '../options/show.ts';
 import { addVary } from '../static/head.ts';
@@ -50,22 +50,24 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
     if (settings === undefined) return false;
     addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
-    let reply = routed && !takesBelow(req, `${FILES}/file.js`) ? exactRouteReply(path) : undefined;
-    if (reply === undefined) {
-      let render = renderers.get(settings);
-      if (render === undefined) {
-        render = pageRenderer(settings, (await files()).page);
-        renderers.set(settings, render);
-      }
-      const nonce = randomBytes(16).toString('base64');
-      reply = {
-        status: 200,
-        headers: pageHeaders(settings, nonce),
-        body: render(filesBase(path), nonce),
-      };
-    }
+    const isCutOff = routed && !takesBelow(req, `${FILES}/file.js`);
+    const reply = isCutOff ? exactRouteReply(path) : await pageReply(settings, path);
     writeReply(res, reply, req.method === 'HEAD');
     return true;
+  }
+
+  async function pageReply(settings: IdeSettings, path: string): Promise<Reply> {
+    const render = await rendererFor(settings);
+    const nonce = randomBytes(16).toString('base64');
+    return { status: 200, headers: pageHeaders(settings, nonce), body: render(filesBase(path), nonce) };
+  }
+
+  async function rendererFor(settings: IdeSettings): Promise<Renderer> {
+    const known = renderers.get(settings);
+    if (known !== undefined) return known;
+    const render = pageRenderer(settings, (await files()).page);
+    renderers.set(settings, render);
+    return render;
   }
 
   async function answerFile(req: ConnectRequest, res: ServerResponse, name: string, next: NextFunction) {
