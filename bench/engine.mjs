@@ -92,6 +92,19 @@ const espalier = (options) => async () => {
   return graphqlHTTP(await makeSchema(), options);
 };
 
+/** What a request costs that asks for nothing but its bytes: the floor under every server, here and on Express. */
+const fixedBuffer = () => {
+  const body = Buffer.from(JSON.stringify({ data: { pages: DATA.pages } }));
+  return (req, res) => {
+    req.resume();
+    req.once('end', () => {
+      const length = String(body.length);
+      res.writeHead(200, { 'content-type': 'application/json; charset=utf-8', 'content-length': length });
+      res.end(body);
+    });
+  };
+};
+
 const failing = DATA.items.map((item) => (item.stock % 28 === 0 ? { ...item, name: null } : item));
 const EXPECTED = [
   { hello: 'hello world' },
@@ -113,6 +126,7 @@ function checkAnswer(wanted, body) {
 }
 
 const BARE = ['espalier (node:http)', 'mercurius, JIT', 'espalier, graphql-js (node:http)'];
+const FLOORS = ['a fixed Buffer (node:http)', 'a fixed Buffer (Express)'];
 const HOSTED = ['espalier (Express)', 'graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)'];
 
 export const topic = {
@@ -134,6 +148,11 @@ export const topic = {
   ratios: ['mercurius, JIT', 'graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)'],
   contestants: {
     'espalier (node:http)': espalier({ graphiql: false }),
+    'a fixed Buffer (node:http)': async () => fixedBuffer(),
+    'a fixed Buffer (Express)': () =>
+      onExpress((app) => {
+        app.all('/graphql', fixedBuffer());
+      }),
     'espalier, graphql-js (node:http)': espalier({ graphiql: false, engine: 'graphql-js' }),
     'mercurius, JIT': mercurius({ jit: 1 }),
     'espalier (Express)': () =>
@@ -173,7 +192,11 @@ export const topic = {
       name,
       // The answers to the first ones are checked: the JIT compiles after the first.
       requests: [request, request, request, request],
-      contestants: ON_EXPRESS.includes(name) ? [...BARE, ...HOSTED] : BARE,
+      contestants: [
+        ...BARE,
+        ...(ON_EXPRESS.includes(name) ? HOSTED : []),
+        ...(name === HUNDREDFOLD ? FLOORS : []),
+      ],
       check: ({ body }) => checkAnswer(EXPECTED[index], body),
       columns: name === HUNDREDFOLD ? ['peakRssMiB'] : [],
       ...(name === HUNDREDFOLD ? { count: 2000 } : {}),
