@@ -27,7 +27,7 @@ export const LONG_ANSWER: number = 16 * 1024;
 
 const FIRST_SIZE = 8 * 1024;
 /** Small buffers grow fast, so that little is copied; large ones do not, so that little is left unused. */
-const LARGE = 128 * 1024;
+const LARGE = 256 * 1024;
 const MAX_KEPT_SIZE = 1024 * 1024;
 const MAX_IDLE_BYTES = 4 * 1024 * 1024;
 const MAX_IDLE_COUNT = 64;
