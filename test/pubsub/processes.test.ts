@@ -150,20 +150,18 @@ it('1 000 events reach 1 000 sockets of two processes in order, while others com
     for (; publishing; count++) {
       (await listen(() => at(count))).leave();
       await new Promise((resolve) => setTimeout(resolve, 20));
-      // Alive, although nobody here answers pings.
-      if (count % 50 === 0) for (const { socket } of followers) socket.write(PING);
     }
     return count;
   })();
   expect(await emit(at(0), 0, 1000)).toEqual({ data: { emit: true } });
   publishing = false;
   expect(await passers).toBeGreaterThan(0);
-  await until(() => followers.every(({ heard }) => heard.count === 1000), 20_000);
+  await until(() => followers.every(({ heard }) => heard.count === 1000), 40_000);
   for (const { heard, socket } of followers) {
     expect(heard).toEqual({ count: 1000 });
     socket.destroy();
   }
-}, 60_000);
+}, 90_000);
 
 it('two processes can publish at once; each one’s events keep their order', async () => {
   const listeners = await Promise.all(numbers(0, 4).map((index) => listen(() => at(index))));

@@ -28,7 +28,8 @@ const app = express();
 const graphql = graphqlHTTP(schema, { rootValue });
 app.use('/graphql', graphql);
 const server = createServer(app);
-const sockets = attachSubscriptions(server, graphql, { share: () => 'everybody' });
+// No pings: on a busy machine a test's sockets may have no time to answer them.
+const sockets = attachSubscriptions(server, graphql, { share: () => 'everybody', keepAlive: 0 });
 server.listen(0, () => process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`));
 
 process.once('SIGTERM', async () => {
