@@ -41,7 +41,7 @@
  *
  * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
  * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.
- * BENCH_RESULT=name writes results/name.json. In a worktree without peers: npm install here.
+ * BENCH_RESULT=name writes results/name.json. Before the first run: npm install here.
  */
 import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';

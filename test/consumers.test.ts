@@ -17,7 +17,7 @@ const RESOLUTIONS = [
   { module: 'preserve', moduleResolution: 'bundler' },
 ];
 /** What a user has beside us and graphql. */
-const INSTALLED = ['@types/node', '@types/express', '@types/express4'];
+const INSTALLED = ['@types/node', '@types/express', '@types/express4', '@types/ws'];
 
 /** What users write. `@ts-expect-error` stands where the compiler must object; a needless one is an error itself. */
 const SOURCE = `
@@ -28,6 +28,7 @@ import type { Server as HttpsServer } from 'node:https';
 import type { Express, NextFunction, Request, RequestHandler, Response } from 'express';
 import type { Express as Express4, Request as Request4 } from 'express4';
 import { buildSchema } from 'graphql';
+import { WebSocketServer } from 'ws';
 import {
   attachSubscriptions, type ConnectingSubscription, createServer, type GraphQLOptions, type GraphQLRequest, graphqlHTTP, Method, type Middleware,
   type StaticFilesOptions, staticFiles, type SubscriptionOptions, Upload, type UploadedFile,
@@ -94,6 +95,7 @@ const sockets = attachSubscriptions(plain, schema, {
   onConnect({ context }: ConnectingSubscription<Context>) { context.user = 'Ada'; },
   allowedOrigins: (origin, { headers }) => origin === headers.host,
 });
+new WebSocketServer({ noServer: true }).on('connection', graphqlHTTP(schema).websocketHandler);
 sockets.disconnect(({ context }: ConnectingSubscription<Context>) => context.user === 'Ada');
 export const save = ({ file }: { file: Upload }): Promise<number> => file.saveTo(file.filename);
 export const read = (file: UploadedFile): Promise<string> => file.text();

@@ -1,6 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
+import { settleHttp } from '../src/graphql/http-settings.ts';
+import { settleStatic } from '../src/static/settings.ts';
+import { connectionRules, upgradeRules } from '../src/subscriptions/settings.ts';
+import { settleUploads } from '../src/uploads/settings.ts';
 
 const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
@@ -37,6 +41,26 @@ function optionsOf(module: string): Option[] {
   }
   return options;
 }
+
+const subscriptionRules = Object.entries({ ...connectionRules, ...upgradeRules });
+/** What the code takes for what is not given, by module in types/. */
+const DEFAULTS: Record<string, object> = {
+  static: { ...settleStatic(undefined), ...settleStatic(undefined).cache },
+  graphql: { ...settleHttp(undefined), ...settleHttp(undefined).limits },
+  uploads: { ...settleUploads(undefined, 1), tempDir: undefined },
+  subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
+};
+
+/** A default in any of the ways the pages write it. */
+function spellings(value: number | string | boolean): string[] {
+  if (typeof value !== 'number') return [`\`${typeof value === 'string' ? `'${value}'` : value}\``];
+  const grouped = String(value).replace(/\B(?=(\d{3})+$)/g, ' ');
+  return [String(value), grouped, `${value / 1024} KiB`, `${value / 1024 ** 2} MiB`];
+}
+
+/** Whether a text holds a word, and not as a part of a longer number. */
+const holds = (text: string | undefined, word: string): boolean =>
+  text !== undefined && new RegExp(`(?<!\\d[ _]?)${word}(?![ _]?\\d)`).test(text);
 
 const modules = Object.keys(PAGES).filter((module) => existsSync(join(root, 'types', `${module}.ts`)));
 const options = modules.flatMap(optionsOf);
@@ -79,6 +103,25 @@ describe('the documentation', () => {
       for (const cell of cells) expect(cell).not.toBe('');
     },
   );
+
+  const simple = options.flatMap(({ module, owner, name }) => {
+    const value: unknown = Object.entries(DEFAULTS[module] ?? {}).find(([key]) => key === name)?.[1];
+    const isSimple = typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean';
+    return isSimple ? [[`${owner}.${name}`, module, name, value] as const] : [];
+  });
+
+  it('tells defaults that can be compared', () => {
+    expect(simple.length).toBeGreaterThan(50);
+  });
+
+  it.each(simple)('says what %s is by default', (_, module, name, value) => {
+    const rows = read(`docs/${PAGES[module]}.md`).split('\n');
+    const cell = rows.map((row) => row.split('|')).find(([, first]) => first?.includes(`\`${name}\``))?.[2];
+    expect(spellings(value).some((text) => holds(cell, text))).toBe(true);
+    const comment = options.find((option) => option.module === module && option.name === name)?.comment ?? '';
+    const told = /@default ([^\n]*)/.exec(comment)?.[1]?.replaceAll('_', '');
+    expect(holds(told, typeof value === 'string' ? `'${value}'` : String(value))).toBe(true);
+  });
 
   it.each(modules)('has the options of types/%s.ts in their order', (module) => {
     const rows = read(`docs/${PAGES[module]}.md`).split('\n');
