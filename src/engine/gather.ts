@@ -16,15 +16,19 @@ interface Target {
   braced: boolean;
 }
 
-/** The text of an execution whose parts lie scattered over its buffer, put together behind `head`. */
-export function gather(ex: Execution, root: Slot, head: Buffer): Buffer {
+/** The most bytes that an execution whose parts lie scattered over its buffer takes behind `head`; asked before `gather`. */
+export function gatheredSize(root: Slot, head: Buffer): number {
   writeLateValues(root);
-  const bytes = Buffer.allocUnsafe(head.length + sizeOf(root) + 1);
+  return head.length + sizeOf(root) + 1;
+}
+
+/** Puts its text together in `bytes`, behind `head`: what has been filled. */
+export function gather(ex: Execution, root: Slot, head: Buffer, bytes: Buffer): Buffer {
   head.copy(bytes);
   const target: Target = { from: ex.buf, bytes, at: head.length, braced: false };
   put(target, root);
   bytes[target.at++] = CLOSE;
-  return target.at === bytes.length ? bytes : Buffer.from(bytes.subarray(0, target.at));
+  return bytes.subarray(0, target.at);
 }
 
 function put(target: Target, slot: Slot): void {

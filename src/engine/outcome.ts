@@ -3,7 +3,7 @@ import * as graphql from 'graphql';
 import type { Outcome } from '../graphql/contract.ts';
 import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
-import { gather } from './gather.ts';
+import { gather, gatheredSize } from './gather.ts';
 import { isMasked, maskedErrors } from './masked.ts';
 import { LONG_ANSWER, OPENING, type Page, pageOf } from './pool.ts';
 import type { Slot } from './slots.ts';
@@ -13,7 +13,7 @@ const CLOSE = 125;
 const DATA_NULL = 'null';
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The answer of an execution, in bytes of its own; the working buffer goes back to the pool. */
+/** The answer of an execution, in bytes of its own; the working buffer goes back to the pool, now or with the answer's. */
 export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
   ex.finished = true;
   ex.busy = false;
@@ -26,17 +26,41 @@ export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean)
 }
 
 function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
-  if (root !== undefined) return { kind: 'data', body: gather(ex, root, OPENING), errors: NONE };
+  if (root !== undefined) return gathered(ex, root);
   writeByte(ex, CLOSE);
-  const { buf, page, pos, pool } = ex;
-  // Not where half of the buffer would be kept for nothing.
-  if (pos >= LONG_ANSWER && pos * 2 >= buf.length) {
-    hold(ex, NO_PAGE);
-    return { kind: 'data', body: buf.subarray(0, pos), errors: NONE, release: once(() => pool.give(page)) };
+  const { buf, page, pos } = ex;
+  if (pos < LONG_ANSWER || isWasteful(page, pos)) return short(buf, pos);
+  hold(ex, NO_PAGE);
+  return long(ex, page, pos);
+}
+
+function gathered(ex: Execution, root: Slot): Outcome {
+  const { pool } = ex;
+  const size = gatheredSize(root, OPENING);
+  if (size < LONG_ANSWER) {
+    return { kind: 'data', body: gather(ex, root, OPENING, Buffer.allocUnsafe(size)), errors: NONE };
   }
-  const body = Buffer.allocUnsafe(pos);
-  buf.copy(body, 0, 0, pos);
+  const page = pool.take(size);
+  const { length } = gather(ex, root, OPENING, page.buf);
+  if (!isWasteful(page, length)) return long(ex, page, length);
+  const copied = short(page.buf, length);
+  pool.give(page);
+  return copied;
+}
+
+/** Half of the buffer would be kept for nothing. */
+const isWasteful = ({ buf }: Page, length: number): boolean => length * 2 < buf.length;
+
+function short(buf: Buffer, length: number): Outcome {
+  const body = Buffer.allocUnsafe(length);
+  buf.copy(body, 0, 0, length);
   return { kind: 'data', body, errors: NONE };
+}
+
+/** An answer that takes its buffer along. */
+function long({ pool }: Execution, page: Page, length: number): Outcome {
+  const release = once(() => pool.give(page));
+  return { kind: 'data', body: page.buf.subarray(0, length), errors: NONE, release };
 }
 
 /** A page that came back twice would be given to two. */
@@ -84,7 +108,7 @@ class MaskedOutcome implements Outcome {
 function bodyBehind(ex: Execution, root: Slot | undefined, isNull: boolean, errors: string): Buffer {
   const head = Buffer.from(`{"errors":${errors},"data":${isNull ? `${DATA_NULL}}` : ''}`);
   if (isNull) return head;
-  if (root !== undefined) return gather(ex, root, head);
+  if (root !== undefined) return gather(ex, root, head, Buffer.allocUnsafe(gatheredSize(root, head)));
   const body = Buffer.allocUnsafe(head.length + ex.pos - OPENING.length + 1);
   head.copy(body);
   ex.buf.copy(body, head.length, OPENING.length, ex.pos);

@@ -38,10 +38,10 @@ export function createPool(): BufferPool {
   let bytes = 0;
 
   /** The one used last, which is still in the processor's cache; much larger ones are for others. */
-  function find(least: number): Page | undefined {
+  function find(least: number, most: number): Page | undefined {
     for (let at = idle.length - 1; at >= 0; at--) {
       const { length } = (idle[at] as Page).buf;
-      if (length >= least && length <= least * 4) return remove(at);
+      if (length >= least && length <= most) return remove(at);
     }
     return undefined;
   }
@@ -63,11 +63,12 @@ export function createPool(): BufferPool {
   return {
     take: (expected) =>
       expected < LONG_ANSWER
-        ? (find(FIRST_SIZE) ?? fresh(FIRST_SIZE))
-        : (find(expected) ?? fresh(expected + (expected >> 3))),
+        ? (find(FIRST_SIZE, FIRST_SIZE * 4) ?? fresh(FIRST_SIZE))
+        : // An answer does not take along what it would leave empty by half.
+          (find(expected, expected * 2) ?? fresh(expected + (expected >> 3))),
     enlarge(page, used, needed) {
       const { length } = page.buf;
-      const larger = find(needed) ?? fresh(Math.max(needed, length * (length < LARGE ? 4 : 2)));
+      const larger = find(needed, needed * 4) ?? fresh(Math.max(needed, length * (length < LARGE ? 4 : 2)));
       page.buf.copy(larger.buf, 0, 0, used);
       give(page);
       return larger;

@@ -14,6 +14,8 @@ const QUOTE = 34;
 const BACKSLASH = 92;
 /** From here on a native write followed by a look at the bytes beats a loop over the characters. */
 const LONG_TEXT = 40;
+/** A UTF-8 character: text that is cut off for want of room has filled more bytes than it has characters all the same. */
+const CHARACTER = 4;
 
 /** 1 for an ASCII character that stands for itself in a JSON string. */
 const PLAIN = new Uint8Array(128).fill(1, 32, 127);
@@ -71,21 +73,21 @@ export function writeText(sink: Sink, text: string): void {
 /** As many bytes as characters: it is ASCII, and what is left to do is to look for what needs an escape. */
 function writeLongText(sink: Sink, text: string): void {
   const { length } = text;
-  reserve(sink, length * 2 + 2);
-  const { buf, pos } = sink;
+  reserve(sink, length + 2 + CHARACTER);
+  const { pos } = sink;
   const end = pos + 1 + length;
-  if (buf.write(text, pos + 1) !== length) {
+  if (sink.buf.write(text, pos + 1) !== length) {
     writeJson(sink, JSON.stringify(text));
     return;
   }
   const special = firstSpecial(sink, pos + 1, end);
-  const last = special === end ? end : escapeInPlace(buf, special, end, length + 1);
+  const last = special === end ? end : escapeBehind(sink, special, end);
   if (last < 0) {
     writeJson(sink, JSON.stringify(text));
     return;
   }
-  buf[pos] = QUOTE;
-  buf[last] = QUOTE;
+  sink.buf[pos] = QUOTE;
+  sink.buf[last] = QUOTE;
   sink.pos = last + 1;
 }
 
@@ -118,7 +120,14 @@ function firstSpecial({ buf, page }: Sink, start: number, end: number): number {
 }
 
 /** Moves the text from `start` to `end` out of the way and back with its escapes: its new end, or -1 for a control character. */
-function escapeInPlace(buf: Buffer, start: number, end: number, away: number): number {
+function escapeBehind(sink: Sink, start: number, end: number): number {
+  const { pos } = sink;
+  const away = end - pos;
+  // What is written already has to come along where there is no room.
+  sink.pos = end;
+  reserve(sink, away);
+  sink.pos = pos;
+  const { buf } = sink;
   buf.copyWithin(start + away, start, end);
   let to = start;
   for (let from = start + away; from < end + away; from++) {

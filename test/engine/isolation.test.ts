@@ -89,6 +89,21 @@ describe('answers that are in the making at the same time', () => {
     }
   });
 
+  it('keep their bytes until they give them back, also those that were waited for', async () => {
+    const own = prepare(engines.compiled, schema, '{ text nested }', settings);
+    const kept: [Outcome, string][] = [];
+    for (let index = 0; index < 60; index++) {
+      const mark = `answer ${index} `;
+      const nested = index % 2 === 0 ? async (): Promise<string> => mark : mark;
+      const outcome = await own({ rootValue: { text: mark.repeat(4_000), nested } });
+      const expected = JSON.stringify({ data: { text: mark.repeat(4_000), nested: mark } });
+      expect(outcome.body.toString()).toBe(expected);
+      if (index % 3 === 0) kept.push([outcome, expected]);
+      else outcome.release?.();
+    }
+    for (const [{ body }, expected] of kept) expect(body.toString()).toBe(expected);
+  });
+
   it('hold no byte of those that a resolver makes meanwhile', async () => {
     const inner = prepare(engines.compiled, schema, '{ text }', settings);
     const outer = prepare(engines.compiled, schema, '{ a: text nested b: text }', settings);

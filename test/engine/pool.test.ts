@@ -37,8 +37,8 @@ describe('the pool of working buffers', () => {
     for (const page of pages) pool.give(page);
     expect(pool.take(90 * KIB)).toBe(pages[1]);
     expect(pool.take(90 * KIB).buf.length).toBeLessThan(120 * KIB);
-    expect(pool.take(300 * KIB)).toBe(pages[3]);
     expect(pool.take(300 * KIB)).toBe(pages[2]);
+    expect(pool.take(300 * KIB).buf.length).toBeLessThan(400 * KIB);
     expect(pool.take(0)).toBe(pages[0]);
   });
 
