@@ -63,7 +63,7 @@ export function createGroups(hub: GroupsHub): Groups {
         signal: controller.signal,
       },
       wanted: () => members.size > 0,
-      result: (body) => {
+      result: ({ body }) => {
         const bytes = typeof body === 'string' ? Buffer.from(body) : body;
         burst += bytes.length;
         for (const member of members) member.emit(bytes, false);

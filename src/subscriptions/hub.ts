@@ -12,6 +12,7 @@ import { Connection } from './connection.ts';
 import type { Dialect } from './dialect.ts';
 import { createEngine } from './engine.ts';
 import { createGroups, type Groups } from './groups.ts';
+import { createDeliver, type Deliver } from './held.ts';
 import { legacy } from './legacy.ts';
 import { modern } from './modern.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
@@ -26,6 +27,7 @@ export interface Hub {
   readonly outbox: Outbox;
   readonly sweep: Sweep;
   readonly groups: Groups;
+  readonly deliver: Deliver;
   readonly counters: Counters;
   readonly connections: ReadonlySet<Connection>;
   /** The context of a connection, before its parameters are put into it. */
@@ -101,6 +103,7 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     outbox,
     sweep,
     groups,
+    deliver: createDeliver(),
     counters,
     contextFor: contextSource(settings.context, core),
     open,

@@ -1,3 +1,4 @@
+import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocketLike } from '../../types/subscriptions.ts';
 import { type Envelope, Frames, wholeMessage } from './frames.ts';
@@ -73,6 +74,13 @@ export class Outlet implements Sender {
       if (frames === this.#frames || this.#frames.bodies.length === 0) this.#frames = undefined;
       this.#send(frames);
     }
+  }
+
+  /** Hands over what may leave; true when nobody reads the bytes of any message any more. */
+  drain(): boolean {
+    this.flush();
+    // The kernel, or TLS, has copied them; another stream might hand them on.
+    return this.#raw instanceof Socket && this.backlog === 0;
   }
 
   /** Hands over everything, whatever the reader does: the socket is about to close. */

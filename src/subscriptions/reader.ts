@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import type { ExecutionInputs, PreparedOperation } from '../graphql/contract.ts';
+import type { ExecutionInputs, Outcome, PreparedOperation } from '../graphql/contract.ts';
 import { isThenable } from '../graphql/execute.ts';
 import { asGraphQLError, isStream, type Opened, openSource } from './source.ts';
 
@@ -17,7 +17,7 @@ export interface Reader {
   /** False once nobody reads any more. */
   wanted(): boolean;
   /** The result of one event. */
-  result(body: Buffer | string): void;
+  result(outcome: Outcome): void;
   /** Asked before each execution, again and again: a promise holds the source up. */
   room(): Promise<void> | undefined;
   ended(): void;
@@ -55,7 +55,7 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
       const running = prepared.run({ rootValue: value, contextValue, variableValues });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
-      reader.result(outcome.body);
+      reader.result(outcome);
     }
     done();
     reader.ended();

@@ -71,7 +71,7 @@ function subscribePrivately(operation: Operation, prepared: PreparedOperation): 
     counters: hub.counters,
     inputs: operation,
     wanted: () => operation.live,
-    result: (body) => operation.emit(body, false),
+    result: (outcome) => hub.deliver(operation, outcome),
     room: () => (operation.patient ? outlet.room() : undefined),
     ended: () => operation.end(),
     failed: (errors) => operation.fail(errors),

@@ -1,7 +1,7 @@
 import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';
-import { fleet, heard, quiet } from './fleet.ts';
+import { events, fleet, heard, quiet } from './fleet.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -120,6 +120,36 @@ describe('slow readers', () => {
       await until(() => heard(steady, 'client 1').length === 400);
     },
     30_000,
+  );
+
+  it.each([
+    ['TCP', false, false],
+    ['TLS', true, false],
+    ['compression', false, true],
+  ])(
+    'of long private results hear what was meant for them, byte by byte: %s',
+    async (_, secure, deflated) => {
+      const served = await serve({ keepAlive: 0, perMessageDeflate: deflated }, undefined, secure);
+      const clients = await Promise.all(Array.from({ length: 6 }, () => ready(served.url)));
+      for (const [index, client] of clients.entries()) {
+        client.send(events('own', `topic ${index}`));
+        client.send(events('all'));
+        if (index % 2 === 0) stall(client);
+      }
+      await until(() => served.live.open === 12);
+      const texts = Array.from({ length: 150 }, (_, i) => `${i} é `.repeat(5000 + ((i * 7919) % 9000)));
+      for (const [sent, text] of texts.entries()) {
+        for (const index of clients.keys()) served.live.publish(`topic ${index}`, `${index} ${text}`);
+        served.live.publish('a', text);
+        await until(() => heard(clients[1] as RawClient, 'all').length === sent + 1);
+      }
+      for (const client of clients) client.websocket.resume();
+      for (const [index, client] of clients.entries()) {
+        await until(() => client.heard.length === 1 + 2 * texts.length);
+        expect(heard(client, 'all')).toEqual(texts);
+        expect(heard(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
+      }
+    },
   );
 
   it('that flood us with pings are bounded too', async () => {
