@@ -44,15 +44,11 @@ export interface Settings {
   readonly hashAtOnce: number;
 }
 
-type Given = { [K in keyof StaticFilesOptions]-?: StaticFilesOptions[K] | undefined };
+/** What has no default of its own. */
+type Open = 'fallback' | 'maxAge' | 'cache' | 'setHeaders';
+type Given = Filled<Omit<StaticFilesOptions, Open>> & Required<Pick<StaticFilesOptions, Open>>;
 
 const MIB = 1 << 20;
-const CACHE: Readonly<Filled<StaticCacheOptions>> = {
-  maxBytes: 64 * MIB,
-  maxFileBytes: MIB / 4,
-  maxEntries: 4096,
-  revalidateAfter: 0,
-};
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 
 const isName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
@@ -84,38 +80,37 @@ const RULES: Rules<Given> = {
 };
 
 const CACHE_RULES: Rules<Filled<StaticCacheOptions>> = {
-  maxBytes: count(CACHE.maxBytes, 'bytes'),
-  maxFileBytes: count(CACHE.maxFileBytes, 'bytes'),
-  maxEntries: count(CACHE.maxEntries),
-  revalidateAfter: count(CACHE.revalidateAfter, 'milliseconds'),
+  maxBytes: count(64 * MIB, 'bytes'),
+  maxFileBytes: count(MIB / 4, 'bytes'),
+  maxEntries: count(4096),
+  revalidateAfter: count(0, 'milliseconds'),
 };
 
 /** Settles the options of `staticFiles`; a bare boolean is `{ html }`. */
 export function settleStatic(given: boolean | StaticFilesOptions | undefined): Settings {
   const options = settle(OWNER, isBoolean(given) ? { html: given } : given, RULES);
-  const { html, index } = options;
+  const { html, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   return {
-    html: html === true,
-    index: html !== true ? [] : typeof index === 'string' ? [index] : (index ?? []),
-    redirect: options.redirect === true,
+    html,
+    index: html ? [options.index].flat() : [],
+    redirect,
     fallback: options.fallback === undefined ? undefined : `/${options.fallback.replace(/^\.?\/+/, '')}`,
-    fallthrough: options.fallthrough === true,
-    dotfiles: options.dotfiles ?? 'ignore',
+    fallthrough,
+    dotfiles,
     follow: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
-    lastModified: options.lastModified === true,
-    acceptRanges: options.acceptRanges === true,
-    cacheControl: cacheControlFor(options.cacheControl === true, options.maxAge, options.immutable ?? false),
+    lastModified,
+    acceptRanges,
+    cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
     extensions: (options.extensions || []).map((extension) => `.${extension.replace(/^\./, '')}`),
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     cache: settleCache(options.cache),
-    setHeaders: options.setHeaders,
+    setHeaders,
     windows: process.platform === 'win32',
     hashAtOnce: 8 * MIB,
   };
 }
 
 function settleCache(given: false | StaticCacheOptions | undefined): Settings['cache'] {
-  if (given === false) return { ...CACHE, maxBytes: 0 };
-  return settle({ ...OWNER, within: 'cache' }, given, CACHE_RULES);
+  return settle({ ...OWNER, within: 'cache' }, given === false ? { maxBytes: 0 } : given, CACHE_RULES);
 }
