@@ -1,8 +1,9 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import type { MethodName } from '../../types/graphql.ts';
+import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   type Accepts,
+  type Filled,
   flag,
   isBoolean,
   isEither,
@@ -19,11 +20,7 @@ import { protocolsRule } from '../subscriptions/settings.ts';
 import { OWNER } from './owner.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, settleCore } from './settings.ts';
 
-interface OwnLimits {
-  readonly bodyBytes: number;
-  readonly bodyTimeout: number;
-  readonly batch: number;
-}
+type OwnLimits = Readonly<Filled<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 
 interface OwnSettings {
   readonly methods: readonly MethodName[];

@@ -1,8 +1,9 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
-import type { ExecuteFunction } from '../../types/graphql.ts';
+import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
 import { DEFAULT_ENGINE } from '../engine/default.ts';
 import {
   anything,
+  type Filled,
   isBoolean,
   isEither,
   isFunction,
@@ -18,19 +19,7 @@ import {
 import { type Owner, settle } from '../options/settle.ts';
 
 /** What one document may ask for. */
-export interface DocumentLimitSettings {
-  readonly tokens: number;
-  readonly depth: number;
-  readonly fields: number;
-  readonly rootFields: number;
-  readonly aliases: number;
-  readonly directives: number;
-  readonly fragments: number;
-  readonly merges: number;
-  readonly errors: number;
-  readonly characters: number;
-  readonly variables: number;
-}
+export type DocumentLimitSettings = Readonly<Filled<DocumentLimits>>;
 
 /** The settled options that HTTP and sockets share. */
 export interface CoreSettings {
@@ -55,7 +44,7 @@ export const limit = (fallback: number): Rule<number> =>
   rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
 
 /** Rules of the limits that HTTP and sockets share. */
-export const documentLimitRules: Rules<DocumentLimitSettings> = {
+const documentLimitRules: Rules<DocumentLimitSettings> = {
   tokens: limit(5000),
   depth: limit(50),
   fields: limit(10_000),
@@ -70,7 +59,7 @@ export const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** Rules of the options that HTTP and sockets share; `limits` are settled apart. */
-export const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   context: anything,
   rootValue: anything,
   fieldResolver: optionalFunction(),
