@@ -5,7 +5,7 @@ import { type ByteRange, parseRanges } from '../http/ranges.ts';
 import { sendRanges, sendWhole } from './body.ts';
 import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { isTouched, writeHead } from './head.ts';
+import { type Preset, presetOf, writeHead } from './head.ts';
 import { refuse } from './refuse.ts';
 import type { Representation } from './representation.ts';
 
@@ -21,16 +21,16 @@ export function answerFile(exchange: Exchange, entry: Entry, means: Means): void
 
 function answerWith(exchange: Exchange, chosen: Representation, means: Means): void {
   const { req, res } = exchange;
-  const touched = isTouched(res);
-  const validators = touched ? validatorsOf(exchange, chosen) : chosen;
+  const preset = presetOf(res);
+  const validators = validatorsOf(exchange, chosen, preset);
   const verdict = checkPreconditions(req.headers, validators);
   if (verdict === 'failed') refuse(exchange, 412);
   else if (verdict === 'not-modified') {
-    writeHead(res, 304, chosen.shared, touched);
+    writeHead(res, 304, chosen.shared, preset);
     res.end();
   } else {
     const ranges = rangesOf(exchange, chosen, validators);
-    if (ranges === undefined) sendWhole(exchange, chosen, means, touched);
+    if (ranges === undefined) sendWhole(exchange, chosen, means, preset);
     else sendRanges(exchange, chosen, ranges, means);
   }
 }
@@ -52,7 +52,8 @@ function choose(entry: Entry, header: string | undefined): Representation | unde
 }
 
 /** A tag or date that somebody set before us, or in `setHeaders`, is the one that will be sent: so it is the one that counts. */
-function validatorsOf({ res }: Exchange, representation: Representation): Validators {
+function validatorsOf({ res }: Exchange, representation: Representation, preset: Preset): Validators {
+  if (!preset?.includes('etag') && !preset?.includes('last-modified')) return representation;
   const tag = res.getHeader('ETag');
   const modified = res.getHeader('Last-Modified');
   return {

@@ -1,6 +1,6 @@
 import type { ByteRange } from '../http/ranges.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { isTouched, writeHead } from './head.ts';
+import { type Preset, presetOf, writeHead } from './head.ts';
 import { joinParts, layOutParts } from './parts.ts';
 import { refuse } from './refuse.ts';
 import { describe, type HeaderList, type Representation } from './representation.ts';
@@ -11,15 +11,15 @@ export function sendWhole(
   exchange: Exchange,
   representation: Representation,
   means: Means,
-  touched: boolean,
+  preset: Preset,
 ): void {
   const { req, res } = exchange;
   const { body, whole, facts } = representation;
   if (req.method === 'HEAD') {
-    writeHead(res, 200, whole, touched);
+    writeHead(res, 200, whole, preset);
     res.end();
   } else if (body !== undefined) {
-    writeHead(res, 200, whole, touched);
+    writeHead(res, 200, whole, preset);
     res.end(body);
   } else {
     const section = { start: 0, end: facts.size - 1, before: undefined };
@@ -81,7 +81,7 @@ function sendParts(
 }
 
 function finish({ res }: Exchange, headers: HeaderList, body: Buffer): void {
-  writeHead(res, 206, headers, isTouched(res));
+  writeHead(res, 206, headers, presetOf(res));
   res.end(body);
 }
 
