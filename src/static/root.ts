@@ -6,7 +6,8 @@ import { OWNER } from './owner.ts';
 
 /** The absolute path of the directory to serve; it must exist now. */
 export function settleRoot(dir: unknown): string {
-  if (typeof dir !== 'string' && !(dir instanceof URL)) {
+  // An empty one, as of a variable that is not set, would be the working directory.
+  if ((typeof dir !== 'string' && !(dir instanceof URL)) || dir === '') {
     throw wrongArgument(OWNER, 'dir', dir, 'a path or a file: URL');
   }
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));

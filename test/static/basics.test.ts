@@ -124,4 +124,8 @@ describe('the directory', () => {
     }
     expect(() => staticFiles(42 as never)).toThrow(TypeError);
   });
+
+  it('is never the working directory by an empty name', () => {
+    expect(() => staticFiles('')).toThrow(/argument "dir" is ""; accepted: a path or a file: URL/);
+  });
 });
