@@ -25,7 +25,7 @@ export function refusalOf(error: unknown, { maxFieldSize, maxFiles }: Limits): H
         code: 'FIELD_TOO_LARGE',
       });
     case 'LIMIT_FIELD_KEY':
-      return new HttpError(413, 'The name of a part is too long', BAD_MULTIPART);
+      return badMultipart('The name of a part is too long');
     case 'MISSING_FIELD_NAME':
       return badMultipart('A part has no name');
     case 'Multipart: Boundary not found':

@@ -225,6 +225,13 @@ const cases: Case[] = [
   ['an index in a name', [{ name: 'a[4294967294]', body: 'x' }, ...valid], 400, /malformed/],
   ['a prototype in a name', [{ name: 'a[__proto__][x]', body: 'x' }, ...valid], 400, /malformed/],
   ['a part without a name', [{ body: 'x' }, ...valid], 400, /no name/],
+  ['a part with an endless name', [...valid.slice(0, 2), file('n'.repeat(60_000))], 400, /./],
+  [
+    'a text part with a long name',
+    [...valid.slice(0, 2), { name: 'n'.repeat(5000), body: 'x' }, file('0')],
+    400,
+    /name of a part/,
+  ],
   ['a file part without a name', [...valid.slice(0, 2), { filename: 'x', body: 'x' }], 400, /no name/],
   // the body
   ['an empty body', Buffer.alloc(0), 400, /ends too early/],
