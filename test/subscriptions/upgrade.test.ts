@@ -22,6 +22,7 @@ describe('the path of the upgrade', () => {
   it.each([
     ['/graphql', 101],
     ['/graphql?token=x', 101],
+    ['http://127.0.0.1/graphql?token=x', 101],
     ['/graphql/', 404],
     ['/Graphql', 404],
     ['/graphql2', 404],
