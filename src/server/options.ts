@@ -20,7 +20,8 @@ export function checkArguments(app: unknown, options: unknown): void {
   if (!isObject(options)) throw wrongArgument(OWNER, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    if (name === 'http2' && !isBoolean(value)) throw wrongOption(OWNER, name, value, 'a boolean');
+    if ((name === 'http2' || name === 'allowHTTP1') && !isBoolean(value))
+      throw wrongOption(OWNER, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
     if (node !== undefined && !extendsClass(value, node)) {
       throw wrongOption(OWNER, name, value, `a class that extends Node's ${node.name}`);

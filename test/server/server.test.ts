@@ -52,6 +52,7 @@ describe('the server', () => {
     ['no app', undefined, {}, /argument "app" is undefined/],
     ['options that are none', plain, 3000, /argument "options" is 3000; accepted: an object/],
     ['an odd http2', plain, { http2: 'yes' }, /option "http2" is "yes"; accepted: a boolean/],
+    ['an odd allowHTTP1', plain, { allowHTTP1: 'no' }, /option "allowHTTP1" is "no"; accepted: a boolean/],
     [
       'a class of another family',
       plain,
