@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/drain.ts';
 import type { Headers } from '../http/error.ts';
 import { writeFresh } from '../http/reply.ts';
+import { withVary } from '../http/vary.ts';
 import { atOnce } from '../options/at-once.ts';
 import type { Answer } from './answer.ts';
 import { events } from './events.ts';
@@ -47,18 +48,12 @@ function headersOf(res: ServerResponse, type: string): Headers {
   const headers: Headers = {
     'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
-    vary: varying(res.getHeader('vary')),
+    vary: withVary(res.getHeader('vary'), 'Accept'),
     'cache-control': 'no-store',
   };
   const own = res.getHeader('cache-control');
   if (own !== undefined) headers['cache-control'] = String(own);
   return headers;
-}
-
-function varying(present: number | string | string[] | undefined): string {
-  if (present === undefined) return 'Accept';
-  const fields = String(present);
-  return /(?:^|[,\s])(?:\*|accept)(?:[,\s]|$)/i.test(fields) ? fields : `${fields}, Accept`;
 }
 
 const indented = (body: string | Buffer): string =>

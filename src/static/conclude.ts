@@ -1,10 +1,11 @@
 import { refusals } from '../debug.ts';
 import { thrown } from '../http/thrown.ts';
+import { addVary } from '../http/vary.ts';
 import { answerFile } from './answer.ts';
 import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';
 import { meansBusy } from './file-errors.ts';
-import { addVary, isOver } from './head.ts';
+import { isOver } from './head.ts';
 import type { Found } from './load.ts';
 import { isNavigation } from './navigation.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';

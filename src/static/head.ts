@@ -1,4 +1,5 @@
 import { ServerResponse } from 'node:http';
+import { addVary } from '../http/vary.ts';
 import type { HeaderList } from './representation.ts';
 
 /** Whether the answer was begun elsewhere, or nobody waits for it any more. */
@@ -48,16 +49,4 @@ export function writeHead(res: ServerResponse, status: number, headers: HeaderLi
 
 function isFraming(name: string): boolean {
   return name === 'Content-Length' || name === 'Content-Range' || name === 'Content-Encoding';
-}
-
-/** Adds to `Vary` what it does not name yet. */
-export function addVary(res: ServerResponse, value: string): void {
-  const present = res.getHeader('Vary');
-  if (present === undefined) return void res.setHeader('Vary', value);
-  const names = String(present)
-    .split(',')
-    .map((name) => name.trim().toLowerCase());
-  if (names.includes('*')) return;
-  const missing = value.split(', ').filter((name) => !names.includes(name.toLowerCase()));
-  if (missing.length > 0) res.setHeader('Vary', `${present}, ${missing.join(', ')}`);
 }

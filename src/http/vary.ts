@@ -1,0 +1,17 @@
+import type { ServerResponse } from 'node:http';
+
+/** The value of a `Vary` header that names these fields too; `*` names them all (RFC 9110 §12.5.5). */
+export function withVary(present: number | string | string[] | undefined, fields: string): string {
+  if (present === undefined) return fields;
+  const names = String(present)
+    .split(',')
+    .map((name) => name.trim().toLowerCase());
+  if (names.includes('*')) return String(present);
+  const missing = fields.split(', ').filter((name) => !names.includes(name.toLowerCase()));
+  return [String(present), ...missing].join(', ');
+}
+
+/** Adds to `Vary` what it does not name yet. */
+export function addVary(res: ServerResponse, fields: string): void {
+  res.setHeader('Vary', withVary(res.getHeader('Vary'), fields));
+}
