@@ -28,13 +28,13 @@ export function writeFresh(res: ServerResponse, reply: Reply, headOnly: boolean)
   const { status, headers, body, release } = reply;
   if (res.headersSent || res.destroyed) return;
   if (body === undefined) {
-    writeHead(res, status, headers);
+    begin(res, status, headers);
     res.end();
     return;
   }
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   headers['content-length'] = String(length);
-  writeHead(res, status, headers);
+  begin(res, status, headers);
   if (headOnly) res.end();
   else if (typeof body !== 'string') {
     if (length < SHORT && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
@@ -56,8 +56,8 @@ export function writeFresh(res: ServerResponse, reply: Reply, headOnly: boolean)
  * TLS writes later, and whoever has put himself in the way of this response expects what everybody does.
  */
 function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): void {
-  const socket = res instanceof ServerResponse ? res.socket : null;
-  if (socket === null || 'encrypted' in socket || Object.hasOwn(res, 'write') || Object.hasOwn(res, 'end')) {
+  const { socket } = res;
+  if (!isUntouched(res) || socket === null || !isPlain(socket)) {
     res.end(body, encoding);
     return;
   }
@@ -68,8 +68,18 @@ function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): 
 }
 
 /** The methods Node came with, before anybody could replace them for all responses. */
-const { write, end } = ServerResponse.prototype;
+const { writeHead, write, end } = ServerResponse.prototype;
 const socketWrite = Socket.prototype.write;
+
+/** A response of HTTP/1 in whose way nobody has put himself. */
+function isUntouched(res: ServerResponse): boolean {
+  return res.writeHead === writeHead && res.write === write && res.end === end;
+}
+
+/** A TCP or local socket with nothing around it. */
+function isPlain(socket: Socket): boolean {
+  return Object.getPrototypeOf(socket) === Socket.prototype && socket.write === socketWrite;
+}
 
 /**
  * Bytes that are given back have left by a write of ours alone: a compressor or a logger in the way of this response may keep
@@ -77,7 +87,7 @@ const socketWrite = Socket.prototype.write;
  */
 function endLong(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
   const { socket } = res;
-  if (release === undefined || socket === null || !isUntouched(res, socket)) {
+  if (release === undefined || !isUntouched(res) || socket === null || !isPlain(socket)) {
     res.end(body);
     return;
   }
@@ -90,15 +100,9 @@ function endLong(res: ServerResponse, body: Buffer, release: (() => void) | unde
   res.end();
 }
 
-/** A response that nobody has changed, on a TCP or local socket with nothing around it. */
-function isUntouched(res: ServerResponse, socket: Socket): boolean {
-  const plain = Object.getPrototypeOf(socket) === Socket.prototype && socket.write === socketWrite;
-  return plain && res.write === write && res.end === end;
-}
-
-/** Where others have set headers they may look for ours too; else all go out at once, which is cheaper. */
-function writeHead(res: ServerResponse, status: number, headers: Headers): void {
-  if (res.getHeaderNames().length === 0) {
+/** Whoever is in the way may look for our headers, or add to them at the end; else the head is made at once, which is cheaper. */
+function begin(res: ServerResponse, status: number, headers: Headers): void {
+  if (isUntouched(res)) {
     res.writeHead(status, headers);
     return;
   }
