@@ -74,10 +74,12 @@ export function createBodyReader(
   return (req) => {
     const length = Number(req.headers['content-length'] ?? 0);
     if (length > limits.bodyBytes) throw tooLarge(limits);
+    const encoding = req.headers['content-encoding'];
+    const whole = encoding === undefined ? takeWhole(req, length) : undefined;
+    if (whole !== undefined) return whole;
     if (req.readableEnded) throw alreadyRead();
     if (req.destroyed) throw GONE;
-    const inflater = createInflater(req.headers['content-encoding'], inflate);
-    return (inflater === undefined ? takeWhole(req, length) : undefined) ?? stream(req, inflater);
+    return stream(req, createInflater(encoding, inflate));
   };
 }
 
@@ -94,7 +96,7 @@ export function isComing(req: IncomingMessage): boolean {
  * Where `req.complete` is still false, `readEnd` has to follow.
  */
 function takeWhole(req: IncomingMessage, length: number): Buffer | undefined {
-  if (length === 0 || req.readableLength !== length) return undefined;
+  if (length === 0 || req.readableLength !== length || req.destroyed) return undefined;
   return req.readableFlowing === null && req.readableEncoding === null ? req.read() : undefined;
 }
 
