@@ -4,6 +4,7 @@ import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
+import { until } from '../until.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
@@ -25,7 +26,7 @@ function openFiles(): number {
 }
 
 async function untilClosed(): Promise<void> {
-  while (openFiles() > 0) await new Promise((done) => setTimeout(done, 5));
+  await until(() => openFiles() === 0);
 }
 
 /** A client that asks and then reads no more than it is sent at once. */

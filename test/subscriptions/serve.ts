@@ -4,6 +4,8 @@ import type { SubscriptionOptions, SubscriptionStats, Subscriptions } from '../.
 import { listen } from './client.ts';
 import { type Live, liveSchema } from './schema.ts';
 
+export { until } from '../until.ts';
+
 export interface Served {
   readonly server: http.Server;
   readonly url: string;
@@ -43,14 +45,5 @@ export async function stopAll(): Promise<void> {
     expect(subscriptions.stats()).toEqual({ ...NOTHING, unreleased: expect.any(Number) });
     server.close();
     server.closeAllConnections();
-  }
-}
-
-/** Waits until something holds; gives up before the test does. */
-export async function until(holds: () => boolean, within = 4000): Promise<void> {
-  const deadline = Date.now() + within;
-  while (!holds()) {
-    if (Date.now() > deadline) throw new Error(`never held: ${holds}`);
-    await new Promise((resolve) => setTimeout(resolve, 1));
   }
 }

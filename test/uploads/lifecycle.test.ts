@@ -10,6 +10,7 @@ import { promisify } from 'node:util';
 import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { until } from '../until.ts';
 import { createSchema, ONE, type Seen } from './api.ts';
 import { BOUNDARY, encode, file, map, operations, post } from './form.ts';
 import { startServer } from './server.ts';
@@ -43,10 +44,6 @@ function nameless(): number {
     }
   });
   return links.filter((link) => link.startsWith(folder)).length;
-}
-
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5));
 }
 
 /** A request that has sent everything up to the middle of its file. */
