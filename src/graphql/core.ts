@@ -29,6 +29,8 @@ export interface GraphQLCore {
   prepare(schema: GraphQLSchema, params: GraphQLParams, source?: unknown): PreparedOperation | Refusal;
   /** The first half of `prepare` for a document that is new; false for a known one. `prepare` has to follow. */
   readAhead(schema: GraphQLSchema, query: string): boolean;
+  /** False for a document that is new. */
+  knows(schema: GraphQLSchema, query: string): boolean;
   /** How many values the variables of one operation may hold. */
   readonly mostVariables: number;
   /** The context value for a request (HTTP) or a WebSocket (sockets): a static one as given, a callable's answer. */
@@ -72,6 +74,7 @@ export function createCore(owner: Owner, schema: unknown, settings: CoreSettings
     schemaFor: schemaSource(owner, schema),
     prepare: documents.prepare,
     readAhead: documents.readAhead,
+    knows: documents.knows,
     mostVariables: settings.limits.variables,
     contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
     rootValueFor:

@@ -19,6 +19,8 @@ export interface Documents {
    * False for a known one.
    */
   readAhead(schema: GraphQLSchema, query: string): boolean;
+  /** Whether the document has been validated, well or not. */
+  knows(schema: GraphQLSchema, query: string): boolean;
 }
 
 interface Entry extends Checked {
@@ -69,6 +71,11 @@ export function createDocuments(engine: Engine, settings: EngineSettings, option
     return entry;
   }
 
+  function knows(schema: GraphQLSchema, query: string): boolean {
+    const { good, failed } = knownFor(schema);
+    return good.get(query) !== undefined || failed.get(query) !== undefined;
+  }
+
   return {
     prepare(schema, { query, operationName }, source) {
       const entry = entryFor(schema, query);
@@ -84,11 +91,11 @@ export function createDocuments(engine: Engine, settings: EngineSettings, option
       return prepared;
     },
     readAhead(schema, query) {
-      const { good, failed } = knownFor(schema);
-      if (good.get(query) !== undefined || failed.get(query) !== undefined) return false;
+      if (knows(schema, query)) return false;
       if (!ahead.has(query)) ahead.set(query, checker.read(query));
       return true;
     },
+    knows,
   };
 }
 

@@ -32,6 +32,8 @@ export class Connection {
   /** Starts of a legacy client that did not wait for the acknowledgement. */
   waiting: Record<string, unknown>[] | undefined;
   waitingSize = 0;
+  /** Operations that start when the one in front of them has; undefined where none is on its way. */
+  behind: Operation[] | undefined;
   /** Tells the engine that the socket has closed. */
   leave: ((code: number, reason: string) => Promise<void>) | undefined;
   #closing = false;

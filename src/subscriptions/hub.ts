@@ -7,6 +7,7 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../graphql/core.ts';
+import { createTurns, type OwnTurn } from '../graphql/own-turn.ts';
 import { atOnce } from '../options/at-once.ts';
 import { Connection } from './connection.ts';
 import type { Dialect } from './dialect.ts';
@@ -28,6 +29,7 @@ export interface Hub {
   readonly sweep: Sweep;
   readonly groups: Groups;
   readonly deliver: Deliver;
+  readonly ownTurn: OwnTurn;
   readonly counters: Counters;
   readonly connections: ReadonlySet<Connection>;
   /** The context of a connection, before its parameters are put into it. */
@@ -104,6 +106,7 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     sweep,
     groups,
     deliver: createDeliver(),
+    ownTurn: createTurns(),
     counters,
     contextFor: contextSource(settings.context, core),
     open,

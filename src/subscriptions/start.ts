@@ -1,7 +1,8 @@
-import type { Outcome, PreparedOperation } from '../graphql/contract.ts';
+import type { Outcome, PreparedOperation, Refusal } from '../graphql/contract.ts';
 import { refusalError } from '../graphql/errors.ts';
 import { isThenable } from '../graphql/execute.ts';
 import { requireFew } from '../graphql/nesting.ts';
+import { LONG_QUERY } from '../graphql/operate.ts';
 import { HttpError } from '../http/error.ts';
 import { atOnce } from '../options/at-once.ts';
 import type { Operation } from './operation.ts';
@@ -9,28 +10,68 @@ import { follow, type Reader } from './reader.ts';
 import { OWNER } from './settings.ts';
 import { asGraphQLError } from './source.ts';
 
-/** Runs an operation the engine has accepted: a single result, a stream of its own, or a place in a shared one. */
+/**
+ * Runs an operation the engine has accepted: a single result, a stream of its own, or a place in a shared one. A long
+ * document that is new takes several turns of the event loop; what comes behind it on the same socket waits.
+ */
 export function start(operation: Operation): void {
-  try {
-    const { connection, params } = operation;
-    const { core, settings } = connection.hub;
+  const { connection, params } = operation;
+  const { core } = connection.hub;
+  if (connection.behind !== undefined) {
+    connection.behind.push(operation);
+    return;
+  }
+  attempt(operation, () => {
     requireFew([params.variables], core.mostVariables);
-    const prepared = core.prepare(operation.schema, params, connection.websocket);
-    if ('errors' in prepared) {
-      operation.fail(prepared.errors);
-      return;
-    }
-    const kind = prepared.operation.operation;
-    if (!settings.operations.includes(kind)) {
-      operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
-      return;
-    }
-    if (kind === 'subscription') subscribe(operation, prepared);
-    else single(operation, prepared);
+    if (params.query.length > LONG_QUERY && !core.knows(operation.schema, params.query)) {
+      connection.behind = [];
+      void startInTurns(operation);
+    } else run(operation, prepare(operation));
+  });
+}
+
+async function startInTurns(operation: Operation): Promise<void> {
+  const { connection, schema, params } = operation;
+  const { core, ownTurn } = connection.hub;
+  await ownTurn();
+  attempt(operation, () => core.readAhead(schema, params.query));
+  await ownTurn();
+  // Also where nobody waits for it any more: what was read ahead is not kept.
+  const prepared = attempt(operation, () => prepare(operation));
+  await ownTurn();
+  if (prepared !== undefined && operation.live) attempt(operation, () => run(operation, prepared));
+  const behind = connection.behind ?? [];
+  connection.behind = undefined;
+  for (const next of behind) if (next.live) start(next);
+}
+
+/** What fails in here fails that operation alone. */
+function attempt<T>(operation: Operation, step: () => T): T | undefined {
+  try {
+    return step();
   } catch (error) {
     const isMistake = error instanceof HttpError && error.code !== undefined;
     operation.fail([isMistake ? refusalError(error.message, error.code) : asGraphQLError(error)]);
+    return undefined;
   }
+}
+
+function prepare({ connection, schema, params }: Operation): PreparedOperation | Refusal {
+  return connection.hub.core.prepare(schema, params, connection.websocket);
+}
+
+function run(operation: Operation, prepared: PreparedOperation | Refusal): void {
+  if ('errors' in prepared) {
+    operation.fail(prepared.errors);
+    return;
+  }
+  const kind = prepared.operation.operation;
+  if (!operation.connection.hub.settings.operations.includes(kind)) {
+    operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
+    return;
+  }
+  if (kind === 'subscription') subscribe(operation, prepared);
+  else single(operation, prepared);
 }
 
 function single(operation: Operation, prepared: PreparedOperation): void {

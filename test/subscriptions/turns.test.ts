@@ -1,0 +1,69 @@
+import { LEGACY, MODERN, ready } from './client.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+describe.each([
+  [MODERN, 'subscribe', 'complete'],
+  [LEGACY, 'start', 'stop'],
+])('long documents that are new take turns of their own: %s', (protocol, start, stop) => {
+  let documents = 0;
+  const long = (query: string): string => `${query} #${documents++} ${'x'.repeat(3000)}`;
+  const operation = (id: string, query: string): object => ({ id, type: start, payload: { query } });
+
+  it('and what comes behind them on the same socket starts after them', async () => {
+    const { url } = await serve({ keepAlive: 0 });
+    const client = await ready(url, protocol);
+    const ids = Array.from({ length: 30 }, (_, i) => `m${i}`);
+    for (const [i, id] of ids.entries()) {
+      const query = `mutation { set(value: "${id}") }`;
+      client.send(operation(id, i % 3 === 0 ? long(query) : query));
+    }
+    const messages = await client.until(({ id, type }) => id === ids.at(-1) && type === 'complete');
+    const values = messages.flatMap(
+      ({ payload }) => (payload as { data?: { set: string } })?.data?.set ?? [],
+    );
+    expect(values).toEqual(ids);
+  });
+
+  it('and fail alone', async () => {
+    const { url } = await serve({ keepAlive: 0 });
+    const client = await ready(url, protocol);
+    client.send(operation('syntax', long('{')));
+    client.send(operation('unknown', long('{ nothing }')));
+    client.send(operation('good', long('{ hello }')));
+    const messages = await client.until(({ id, type }) => id === 'good' && type === 'complete');
+    expect(messages.map(({ id, type }) => [id, type === 'data' ? 'next' : type])).toEqual([
+      ['syntax', 'error'],
+      ['unknown', 'error'],
+      ['good', 'next'],
+      ['good', 'complete'],
+    ]);
+  });
+
+  it('and never start when they, or their socket, were given up meanwhile', async () => {
+    const { url, live, subscriptions } = await serve({ keepAlive: 0 });
+    const client = await ready(url, protocol);
+    const others = await Promise.all(Array.from({ length: 30 }, () => ready(url, protocol)));
+    for (const other of others) other.send(operation('heavy', long(`{ ${'context '.repeat(2000)} }`)));
+    client.send(operation('given up', long('mutation { set(value: "given up") }')));
+    client.send(operation('behind', '{ deep { hello } }'));
+    // Both are known to the server before they are given up, and wait for the heavy ones.
+    await client.silence();
+    client.send({ id: 'given up', type: stop });
+    client.send({ id: 'behind', type: stop });
+    client.send(operation('last', '{ hello }'));
+    await client.until(({ id, type }) => id === 'last' && type === 'complete');
+    expect(live.calls).toEqual({ hello: 1 });
+    await Promise.all(others.map((other) => other.close()));
+
+    const leaving = await ready(url, protocol);
+    leaving.send(operation('long', long('subscription { events(topic: "a") }')));
+    leaving.send(operation('behind', 'subscription { events(topic: "a") }'));
+    await leaving.close();
+    await until(() => subscriptions.stats().connections === 1);
+    await client.silence();
+    expect(live.open).toBe(0);
+    expect(subscriptions.stats()).toMatchObject({ operations: 0, sources: 0, unreleased: 0 });
+  });
+});
