@@ -115,6 +115,14 @@ eachExpress((express) => {
     expect(problems).toEqual([]);
   });
 
+  it('streams subscriptions on a page with a slash at the end of its path', async () => {
+    const { write, run, response, problems } = await open('/graphql/?tenant=x');
+    await write('subscription { token }');
+    await run.click();
+    await response.getByText('"no token"').waitFor();
+    expect(problems).toEqual([]);
+  });
+
   it('streams subscriptions, over one connection for each set of headers', async () => {
     const { response, run, write, writeHeaders, problems } = await open();
     await write('subscription { count }');

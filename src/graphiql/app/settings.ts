@@ -30,9 +30,16 @@ export const linked: LinkedOperation = readLink();
 export const endpoint: string = new URL(config.endpoint ?? withoutOperation(), location.href).href;
 
 export const socketEndpoint: string = new URL(
-  config.subscriptionEndpoint ?? endpoint,
+  config.subscriptionEndpoint ?? config.endpoint ?? withoutSlash(endpoint),
   location.href,
 ).href.replace(/^http/, 'ws');
+
+/** A mount answers with a slash at the end as well, the path of the sockets is exact. */
+function withoutSlash(href: string): string {
+  const url = new URL(href);
+  url.pathname = url.pathname.replace(/\/$/, '');
+  return url.href;
+}
 
 function readLink(): LinkedOperation {
   const fragment = new URLSearchParams(location.hash.slice(1));
