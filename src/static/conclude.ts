@@ -7,7 +7,7 @@ import type { Exchange, Means } from './exchange.ts';
 import { meansBusy } from './file-errors.ts';
 import { isOver } from './head.ts';
 import type { Found } from './load.ts';
-import { isNavigation } from './navigation.ts';
+import { isNavigation, mayBePage } from './navigation.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
 import { refuse, refuseBusy } from './refuse.ts';
 import type { Settings } from './settings.ts';
@@ -36,13 +36,14 @@ function concludeFailed(exchange: Exchange, error: unknown): void {
 function concludeMissing(exchange: Exchange, why: string, means: Means): void {
   const { fallback } = means.settings;
   const { key } = exchange.slot;
-  if (fallback === undefined || key === fallback || !isNavigation(exchange.req, key)) {
+  if (fallback === undefined || key === fallback || !mayBePage(key)) {
     miss(exchange, why, means.settings);
     return;
   }
-  // Whether this URL is a page or a 404 depends on who asks.
+  // Whether this URL is a page or a 404 depends on who asks, and a cache may keep either.
   addVary(exchange.res, 'Accept, Sec-Fetch-Mode');
-  means.askFor(exchange, fallback);
+  if (isNavigation(exchange.req)) means.askFor(exchange, fallback);
+  else miss(exchange, why, means.settings);
 }
 
 /** What a hook throws, and what we get wrong, goes to the app's error handlers. */

@@ -53,12 +53,14 @@ const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 
 const isName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
 const isNames = isListOf(isName);
+const isBelow = (value: unknown): boolean =>
+  isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
 const isCodings = isListOf(isOneOf(...CODINGS));
 
 const RULES: Rules<Given> = {
   html: flag(false),
   index: rule('index.html', isEither(isName, isNames), 'a file name, or a list of file names'),
-  fallback: rule(undefined, isString, 'the path of a file below the root'),
+  fallback: rule(undefined, isBelow, 'the path of a file below the root'),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   symlinks: oneOf('inside', 'follow'),

@@ -87,6 +87,17 @@ describe('pages', () => {
       expect((await get(port, path, headers)).status).toBe(404);
     });
 
+    it('has misses vary too, where a navigation would have been answered', async () => {
+      expect((await get(port, '/orders/17')).headers.vary).toBe('Accept, Sec-Fetch-Mode');
+      expect((await get(port, '/missing.js')).headers).not.toHaveProperty('vary');
+    });
+
+    it.each(['', '../other.html', 'a/../../other.html', '..'])('%j is not below the root', (fallback) => {
+      expect(() => staticFiles(root, { fallback })).toThrow(
+        /option "fallback" is .*accepted: the path of a file below/,
+      );
+    });
+
     it('is answered for the file itself without Vary', async () => {
       expect((await get(port, '/index.html')).headers).not.toHaveProperty('vary');
     });
