@@ -58,7 +58,8 @@ const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
 const KINDS = ['query', 'mutation', 'subscription'] as const;
 const MIB = 1024 * 1024;
 
-const isPath: Accepts = (value) => isString(value) && /^\/[^?#]*$/.test(value);
+/** As it stands in a request line, which has no other characters; patterns of Express would never match. */
+const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
 
 /** Rule of `subscriptionProtocols`, which `graphqlHTTP` has too. */
 export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(

@@ -179,6 +179,8 @@ describe('the context', () => {
 describe('options', () => {
   it.each([
     [{ path: 'graphql' }, 'option "path" is "graphql"'],
+    [{ path: '/:tenant' }, 'option "path" is "/:tenant"'],
+    [{ path: '/ü' }, 'option "path" is "/ü"'],
     [{ keepalive: 1 }, 'did you mean "keepAlive"?'],
     [{ maxOperations: 0 }, 'option "maxOperations" is 0'],
     [{ subscriptionProtocols: ['x'] }, 'option "subscriptionProtocols" is ["x"]'],
