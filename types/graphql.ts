@@ -150,6 +150,10 @@ export interface GraphQLHandler {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
-  /** Describes the route as it is mounted at `path`, by the options in force. */
+  /**
+   * Describes the route as it is mounted at `path`, by the options in force.
+   *
+   * @throws TypeError (code `ERR_OPTION`) for what is no path.
+   */
   openapi(path: string): OpenApiFragment;
 }

@@ -1,7 +1,10 @@
 import type { OpenApiFragment } from '../../types/graphql.ts';
+import { isString } from '../options/rules.ts';
+import { wrongArgument } from '../options/settle.ts';
 import type { HttpSettings } from './http-settings.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
 import { PARAMETERS, SCHEMAS } from './openapi-schemas.ts';
+import { OWNER } from './owner.ts';
 
 const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };
 const BATCH = { type: 'array', minItems: 1, items: REQUEST };
@@ -13,7 +16,17 @@ export function createOpenApi(settings: HttpSettings): (path: string) => OpenApi
   if (settings.methods.includes('GET')) operations['get'] = get(settings);
   if (settings.methods.includes('POST')) operations['post'] = post(settings);
   if (settings.methods.includes('HEAD')) operations['head'] = head(settings);
-  return (path) => ({ paths: { [path]: operations }, components: { schemas: SCHEMAS } });
+  return (path) => {
+    if (!isString(path) || !path.startsWith('/')) {
+      throw wrongArgument(
+        { ...OWNER, name: 'openapi' },
+        'path',
+        path,
+        "the path of the mount, such as '/graphql'",
+      );
+    }
+    return { paths: { [path]: operations }, components: { schemas: SCHEMAS } };
+  };
 }
 
 function get(settings: HttpSettings): object {
