@@ -49,7 +49,18 @@ export function represent(
   // The type is decided here; a browser that guesses another one from the bytes may run what was uploaded as text.
   shared.push('X-Content-Type-Options', 'nosniff');
   const whole = [...describe(facts, facts.size, facts.type), ...shared];
-  return { ...validators, ...source, facts, whole, shared };
+  const { path, realPath, identity, body } = source;
+  return {
+    path,
+    realPath,
+    identity,
+    body,
+    tag: validators.tag,
+    modified: validators.modified,
+    facts,
+    whole,
+    shared,
+  };
 }
 
 /** Tags must differ between codings even where the bytes do not (RFC 9110 §8.8.3.3). */

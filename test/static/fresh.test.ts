@@ -223,6 +223,18 @@ it('a file above the hashing limit is answered with its date until its tag is re
   expect(tag).toBe(hashTag(Buffer.alloc(12 << 20)));
 });
 
+it('a tag that came later counts in every condition', async () => {
+  const root = makeFolder({ 'film.mp4': Buffer.alloc(9 << 20, 'x') });
+  const port = await listen(bare(staticFiles(root)));
+  let tag: string | undefined;
+  while (tag === undefined) tag = (await get(port, '/film.mp4', {}, 'HEAD')).headers.etag;
+  const ask = async (headers: Record<string, string>) => (await get(port, '/film.mp4', headers)).status;
+  expect(await ask({ 'If-None-Match': tag })).toBe(304);
+  expect(await ask({ 'If-Match': tag, Range: 'bytes=0-9' })).toBe(206);
+  expect(await ask({ 'If-Range': tag, Range: 'bytes=0-9' })).toBe(206);
+  expect(await ask({ 'If-Match': '"another"' })).toBe(412);
+});
+
 it('29 a link that is swapped during requests never leads outside', async () => {
   const folder = makeFolder({
     'www/in/a.txt': 'inside',
