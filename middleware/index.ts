@@ -1,4 +1,4 @@
-export type { Middleware, NextFunction } from '../types/connect.ts';
+export type { ConnectRequest, Middleware, NextFunction } from '../types/connect.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/static.ts';

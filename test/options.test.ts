@@ -66,10 +66,14 @@ describe('options', () => {
         return (error as Error).message.replace(/^.* is (.*); accepted.*$/s, '$1');
       }
     };
-    expect([round, Symbol('s'), 1n, () => 1, 'x'.repeat(100)].map(shown)).toEqual([
+    expect(
+      [round, Symbol('s'), 1n, Number.NaN, Promise.resolve(1), () => 1, 'x'.repeat(100)].map(shown),
+    ).toEqual([
       '[object Object]',
       'Symbol(s)',
       '1',
+      'NaN',
+      'a promise',
       'a function',
       `"${'x'.repeat(76)}...`,
     ]);

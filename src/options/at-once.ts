@@ -1,4 +1,4 @@
-import { type Owner, optionError } from './settle.ts';
+import { type Owner, wrongAnswer } from './settle.ts';
 
 /**
  * What the function of an option answered. A promise would pass for `true`, and open what it was to close: it is refused.
@@ -9,5 +9,5 @@ export function atOnce<T>(answer: T, owner: Owner, option: string): T {
   if (typeof (answer as { then?: unknown } | null | undefined)?.then !== 'function') return answer;
   // Nobody waits for it, so its failure is nobody's.
   Promise.resolve(answer).catch(() => undefined);
-  throw optionError(owner, `"${option}" returned a promise; it has to answer at once`);
+  throw wrongAnswer(owner, option, answer, 'an answer at once');
 }

@@ -41,6 +41,11 @@ export function wrongOption(owner: Owner, name: string, value: unknown, accepted
   return optionError(owner, `option ${quoted(owner, name)} is ${show(value)}; accepted: ${accepted}`);
 }
 
+/** The TypeError for an option whose function answered with something else. */
+export function wrongAnswer(owner: Owner, name: string, answer: unknown, accepted: string): TypeError {
+  return optionError(owner, `option ${quoted(owner, name)} returned ${show(answer)}; accepted: ${accepted}`);
+}
+
 /** The TypeError for an argument that is wrong as a whole. */
 export function wrongArgument(owner: Owner, name: string, value: unknown, accepted: string): TypeError {
   return optionError(owner, `argument "${name}" is ${show(value)}; accepted: ${accepted}`);

@@ -1,7 +1,8 @@
 /** A value as it may stand in a message: short, one line. */
 export function show(value: unknown): string {
   if (typeof value === 'function') return 'a function';
-  if (typeof value === 'symbol' || typeof value === 'bigint' || value === undefined) return String(value);
+  if (value instanceof Promise) return 'a promise';
+  if (value === undefined || /^(?:number|bigint|symbol)$/.test(typeof value)) return String(value);
   let text: string | undefined;
   try {
     text = JSON.stringify(value);

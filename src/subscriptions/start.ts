@@ -5,6 +5,7 @@ import { requireFew } from '../graphql/nesting.ts';
 import { LONG_QUERY } from '../graphql/operate.ts';
 import { HttpError } from '../http/error.ts';
 import { atOnce } from '../options/at-once.ts';
+import { wrongAnswer } from '../options/settle.ts';
 import type { Operation } from './operation.ts';
 import { follow, type Reader } from './reader.ts';
 import { OWNER } from './settings.ts';
@@ -100,7 +101,7 @@ function subscribe(operation: Operation, prepared: PreparedOperation): void {
   }
   atOnce(key, OWNER, 'share');
   if (typeof key !== 'string' && typeof key !== 'number') {
-    throw new TypeError('share must answer a string, a number, undefined or null');
+    throw wrongAnswer(OWNER, 'share', key, 'a string, a number, undefined or null');
   }
   hub.groups.join(operation, prepared, key);
 }
