@@ -4,7 +4,7 @@ import { type Preset, presetOf, writeHead } from './head.ts';
 import { joinParts, layOutParts } from './parts.ts';
 import { refuse } from './refuse.ts';
 import { describe, type HeaderList, type Representation } from './representation.ts';
-import { type Plan, transfer } from './transfer.ts';
+import { transfer } from './transfer.ts';
 
 /** 200 with all of the bytes. */
 export function sendWhole(
@@ -23,7 +23,7 @@ export function sendWhole(
     res.end(body);
   } else {
     const section = { start: 0, end: facts.size - 1, before: undefined };
-    stream(
+    transfer(
       exchange,
       representation,
       { status: 200, headers: whole, sections: [section], tail: undefined },
@@ -58,7 +58,7 @@ function sendRange(exchange: Exchange, representation: Representation, range: By
   if (body !== undefined) finish(exchange, headers, body.subarray(start, end + 1));
   else {
     const section = { start, end, before: undefined };
-    stream(exchange, representation, { status: 206, headers, sections: [section], tail: undefined }, means);
+    transfer(exchange, representation, { status: 206, headers, sections: [section], tail: undefined }, means);
   }
 }
 
@@ -76,15 +76,11 @@ function sendParts(
   if (body !== undefined) finish(exchange, headers, joinParts(parts, body));
   else {
     const { sections, tail } = parts;
-    stream(exchange, representation, { status: 206, headers, sections, tail }, means);
+    transfer(exchange, representation, { status: 206, headers, sections, tail }, means);
   }
 }
 
 function finish({ res }: Exchange, headers: HeaderList, body: Buffer): void {
   writeHead(res, 206, headers, presetOf(res));
   res.end(body);
-}
-
-function stream(exchange: Exchange, representation: Representation, plan: Plan, means: Means): void {
-  transfer(exchange, representation, plan, means);
 }

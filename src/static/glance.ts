@@ -14,16 +14,16 @@ const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
  * @param device - the one whose files may be looked at so; undefined: none
  */
 export function createGlance(device: bigint | undefined): Glance {
-  const patience = createPatience(() => process.resourceUsage().fsRead);
+  const breaker = createBreaker(() => process.resourceUsage().fsRead);
   return (witnesses) => {
     if (device === undefined) return false;
     for (const { identity } of witnesses) {
       if (identity !== undefined && identity.dev !== device) return false;
     }
     const began = performance.now();
-    if (!patience.lasts(began)) return false;
+    if (!breaker.allows(began)) return false;
     const unchanged = areUnchanged(witnesses);
-    patience.endure(began, performance.now());
+    breaker.record(began, performance.now());
     return unchanged;
   };
 }
@@ -43,24 +43,25 @@ function areUnchanged(witnesses: readonly Witness[]): boolean {
   }
 }
 
-/** Whether looks on the loop are worth their time, in milliseconds. */
-export interface Patience {
-  lasts(now: number): boolean;
-  endure(began: number, ended: number): void;
+/** A circuit breaker for looks on the loop; times are milliseconds of the monotonic clock. */
+export interface Breaker {
+  allows(now: number): boolean;
+  record(began: number, ended: number): void;
 }
 
 // From the kernel's memory a look takes a few microseconds; one that takes a millisecond waited for something.
 const SLOW = 1;
-// Until the next try.
+// Until looks on the loop are tried again.
 const PAUSE = 10_000;
+// The count of blocks is at most so old when a look begins: reading it for each would cost as much as the look.
 const SAMPLE = 100;
 
 /**
  * Looks that wait for a disk belong to threads, for a while. A process that was merely preempted, or is throttled, is slow
  * as well, but reads no blocks.
  */
-export function createPatience(blocksRead: () => number): Patience {
-  let lostUntil = 0;
+export function createBreaker(blocksRead: () => number): Breaker {
+  let openUntil = 0;
   let sampledAt = Number.NEGATIVE_INFINITY;
   let blocks = 0;
 
@@ -70,16 +71,16 @@ export function createPatience(blocksRead: () => number): Patience {
   }
 
   return {
-    lasts(now) {
-      if (now < lostUntil) return false;
+    allows(now) {
+      if (now < openUntil) return false;
       if (now - sampledAt >= SAMPLE) sample(now);
       return true;
     },
-    endure(began, ended) {
+    record(began, ended) {
       if (ended - began < SLOW) return;
       const before = blocks;
       sample(ended);
-      if (blocks > before) lostUntil = ended + PAUSE;
+      if (blocks > before) openUntil = ended + PAUSE;
     },
   };
 }

@@ -12,8 +12,8 @@ export interface Source {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Opens exactly the version that is described. That its inode is the one which was found inside the root is proof enough
- * that it still is. Neither an error nor a source: the file has changed.
+ * Opens exactly the version that is described, which was found inside the root. Neither an error nor a source: the file
+ * has changed.
  */
 export function openVersion(
   { realPath, identity }: Pick<Representation, 'realPath' | 'identity'>,

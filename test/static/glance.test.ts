@@ -11,7 +11,7 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createGlance, createPatience } from '../../src/static/glance.ts';
+import { createBreaker, createGlance } from '../../src/static/glance.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/local-device.ts';
 import type { Witness } from '../../src/static/locate.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
@@ -91,15 +91,15 @@ describe('a look on the loop', () => {
   });
 });
 
-describe('patience', () => {
-  it('is lost for ten seconds when a slow look read from a disk', () => {
+describe('the circuit breaker', () => {
+  it('leaves looks to threads for ten seconds when a slow one read from a disk', () => {
     let blocks = 100;
-    const { lasts, endure } = createPatience(() => blocks);
+    const { allows, record } = createBreaker(() => blocks);
     const look = (began: number, took: number, read: number): boolean => {
-      const lasted = lasts(began);
+      const allowed = allows(began);
       blocks += read;
-      if (lasted) endure(began, began + took);
-      return lasted;
+      if (allowed) record(began, began + took);
+      return allowed;
     };
     expect(look(0, 0.005, 0)).toBe(true);
     // Slow, but nothing was read: the process had to wait for its turn.
