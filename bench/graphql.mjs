@@ -70,7 +70,7 @@ const espalierOnExpress = (options) => () =>
     app.use('/graphql', graphqlHTTP(schema, options));
   });
 
-/** The floor: reads the body, and answers with the text and the headers that we would send, made beforehand. */
+/** No GraphQL: reads the body by its events, and answers with the text and the headers that we would send, made beforehand. */
 async function makeFixed() {
   const { graphqlSync } = await import('graphql');
   const schema = await makeSchema();
@@ -103,7 +103,7 @@ export const topic = {
   about:
     'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
     '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT; "espalier" alone has its compiled engine. ' +
-    'A fixed answer is the floor: it reads the body, looks the answer up by it and sends it with the headers that espalier sends.',
+    'A fixed answer is a handler without GraphQL, as one would write it: it reads the body, looks the answer up by it and sends it with the headers that espalier sends.',
   packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],
   ratios: ['graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)', 'mercurius'],
   contestants: {
