@@ -333,6 +333,12 @@ describe('over HTTP/2', () => {
   });
 });
 
+/** A child whose test has failed would keep the test runner from ending. */
+const children: ChildProcess[] = [];
+afterEach(() => {
+  for (const child of children.splice(0)) child.kill('SIGKILL');
+});
+
 /** Starts child.ts; `limit` is a shell command in front of it. */
 async function startChild(
   limit = '',
@@ -340,6 +346,7 @@ async function startChild(
   const script = `${limit} exec "${process.execPath}" --import tsx "${join(__dirname, 'child.ts')}" "${folder}"`;
   const env = { ...process.env, TSX_TSCONFIG_PATH: join(__dirname, '../tsconfig.json') };
   const child = spawn('bash', ['-c', script], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  children.push(child);
   const [port] = (await once(child, 'message')) as [number];
   const status = async (): Promise<Record<string, number>> =>
     (await fetch(`http://127.0.0.1:${port}/status`)).json() as Promise<Record<string, number>>;
