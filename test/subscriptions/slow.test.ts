@@ -137,7 +137,9 @@ describe('slow readers', () => {
         if (index % 2 === 0) stall(client);
       }
       await until(() => served.live.open === 12);
-      const texts = Array.from({ length: 150 }, (_, i) => `${i} é `.repeat(5000 + ((i * 7919) % 9000)));
+      const texts = Array.from({ length: 60 }, (_, i) =>
+        `${i} ${i % 3 === 0 ? 'é' : 'e'} `.repeat(5000 + ((i * 7919) % 9000)),
+      );
       for (const [sent, text] of texts.entries()) {
         for (const index of clients.keys()) served.live.publish(`topic ${index}`, `${index} ${text}`);
         served.live.publish('a', text);
@@ -145,7 +147,7 @@ describe('slow readers', () => {
       }
       for (const client of clients) client.websocket.resume();
       for (const [index, client] of clients.entries()) {
-        await until(() => client.heard.length === 1 + 2 * texts.length);
+        await until(() => client.heard.length === 1 + 2 * texts.length, 15_000);
         expect(heard(client, 'all')).toEqual(texts);
         expect(heard(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
       }
