@@ -1,9 +1,10 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { graphqlHTTP, staticFiles } from 'espalier';
+import { attachSubscriptions, graphqlHTTP, staticFiles } from 'espalier';
 import express, { type ErrorRequestHandler } from 'express';
 import { buildSchema, type GraphQLFormattedError } from 'graphql';
 import request from 'supertest';
+import WebSocket from 'ws';
 
 // Functions that an application gives as options, and that fail: the process lives, every request is answered, and what
 // was to be closed stays closed.
@@ -142,4 +143,66 @@ it('a bare server whose formatError throws goes on serving the connection', asyn
   expect(await served.json()).toEqual({ data: { hello: 'world' } });
   server.close();
   server.closeAllConnections();
+});
+
+describe.each([
+  ['graphql-transport-ws', 'subscribe', undefined],
+  ['graphql-transport-ws', 'subscribe', () => 'all'],
+  ['graphql-ws', 'start', undefined],
+])('a formatError that throws, over %s', (protocol, type, share) => {
+  const later = async (): Promise<never> => {
+    await null;
+    throw new Error('secret');
+  };
+  const live = buildSchema(
+    'type Query { hello: String, later: String } type Subscription { never: Int, ends: Int, fails: Int }',
+  );
+  const root = {
+    hello: 'world',
+    later,
+    never: later,
+    ends: async function* () {
+      yield { ends: 1 };
+      throw new Error('secret');
+    },
+    fails: async function* () {
+      yield { fails: later };
+    },
+  };
+
+  it.each([
+    '{ unknown }',
+    '{ later }',
+    'subscription { never }',
+    'subscription { ends }',
+    'subscription { fails }',
+  ])('fails %s alone, with a masked error', async (query) => {
+    const server = createServer();
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const handler = graphqlHTTP(live, { rootValue: root, formatError: throws });
+    const subscriptions = attachSubscriptions(server, handler, share && { share });
+    const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+    const socket = new WebSocket(url, protocol);
+    const say = (message: object) => socket.send(JSON.stringify(message));
+    const heard: { id?: string; type: string; payload?: unknown }[] = [];
+    socket.on('open', () => say({ type: 'connection_init' }));
+    const done = new Promise<void>((resolve, reject) => {
+      socket.on('close', () => reject(new Error('the socket was closed')));
+      socket.on('message', (text) => {
+        const message = JSON.parse(String(text));
+        heard.push(message);
+        if (message.type === 'connection_ack') say({ id: '1', type, payload: { query } });
+        if (message.type === 'error') say({ id: '2', type, payload: { query: '{ hello }' } });
+        if (message.id === '2' && message.type === 'complete') resolve();
+      });
+    });
+    await done;
+    const masked = { message: 'Internal server error' };
+    expect(heard.find((message) => message.type === 'error')?.payload).toEqual(
+      protocol === 'graphql-ws' ? masked : [masked],
+    );
+    socket.removeAllListeners('close').terminate();
+    await subscriptions.close();
+    server.close();
+  });
 });

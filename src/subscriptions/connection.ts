@@ -6,6 +6,7 @@ import type { SubscriptionConnection, WebSocketLike } from '../../types/subscrip
 import { refusals } from '../debug.ts';
 import { isGraphQLError, refusalError } from '../graphql/errors.ts';
 import type { Dialect, Message } from './dialect.ts';
+import { toldErrors } from './failure.ts';
 import type { Hub } from './hub.ts';
 import type { Operation } from './operation.ts';
 import { Operations } from './operations.ts';
@@ -147,7 +148,7 @@ export class Connection {
 
   /** An `error` for an id that has no operation. */
   refuse(key: string, message: string): void {
-    const payload = this.hub.core.formatErrors([refusalError(message, 'OPERATION_REFUSED')]);
+    const payload = toldErrors(this.hub.core, [refusalError(message, 'OPERATION_REFUSED')]);
     this.dialect.send(this, { type: 'error', id: JSON.parse(key), payload });
   }
 

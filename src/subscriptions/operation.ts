@@ -2,6 +2,7 @@ import type { DocumentNode, GraphQLError, GraphQLFormattedError, GraphQLSchema }
 import { parse } from 'graphql';
 import type { ExecutionInputs, GraphQLParams } from '../graphql/contract.ts';
 import type { Connection } from './connection.ts';
+import { toldErrors } from './failure.ts';
 import type { Envelope } from './frames.ts';
 import { closeCodeOf } from './source.ts';
 
@@ -86,7 +87,7 @@ export class Operation implements Envelope, ExecutionInputs, AsyncIterableIterat
       this.connection.shut(code, errors[0]?.message ?? '');
       return;
     }
-    this.failure = this.connection.hub.core.formatErrors(errors);
+    this.failure = toldErrors(this.connection.hub.core, errors);
     this.#finish('failed');
   }
 
