@@ -48,6 +48,8 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
   async function answerPage(req: ConnectRequest, res: ServerResponse, routed: boolean): Promise<boolean> {
     const settings = await gate(req, res);
     if (settings === undefined) return false;
+    // By a middleware in front, or by the gate itself.
+    if (res.headersSent) return true;
     addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
     const isCutOff = routed && !takesBelow(req, `${FILES}/file.js`);

@@ -163,6 +163,7 @@ eachExpress((express) => {
     });
     app.use('/graphql', graphqlHTTP(schema, { rootValue })).use(remember);
     await ask(app).expect(200, 'early');
+    await request(app).get('/graphql').set('accept', 'text/html').expect(200, 'early');
     expect(failures).toEqual([]);
   });
 
