@@ -40,11 +40,12 @@ const SUBSCRIBER = {
 /** Opens the two connections that Redis pub/sub takes and puts the event target of graphql-yoga over them. */
 export async function connectRedis(redis: string | RedisClient, events: TransportEvents): Promise<Transport> {
   const { createRedisEventTarget } = await import('@graphql-yoga/redis-event-target');
-  const [publisher, subscriber] = [await open(redis, PUBLISHER), await open(redis, SUBSCRIBER)];
+  const publisher = await open(redis, PUBLISHER, events);
+  const tried = attempted(publisher);
+  const subscriber = await open(redis, SUBSCRIBER, events);
   let last: Promise<unknown> = Promise.resolve();
   let lost = false;
 
-  for (const client of [publisher, subscriber]) client.on('error', events.error);
   subscriber.on('close', () => {
     lost = true;
   });
@@ -74,7 +75,7 @@ export async function connectRedis(redis: string | RedisClient, events: Transpor
     serializer: { stringify: JSON.stringify, parse: parser(events.error) },
   });
 
-  await attempted(publisher);
+  await tried;
   return {
     target,
     published: () => last,
@@ -120,8 +121,17 @@ function parser(report: (error: Error) => void): (message: string) => unknown {
   };
 }
 
-async function open(redis: string | RedisClient, options: object): Promise<Redis> {
-  if (typeof redis !== 'string') return redis.duplicate(options) as Redis;
+/** Listened to from the start: ioredis prints what nobody listens to. */
+async function open(
+  redis: string | RedisClient,
+  options: object,
+  { error }: TransportEvents,
+): Promise<Redis> {
+  const client = typeof redis === 'string' ? await connect(redis, options) : redis.duplicate(options);
+  return (client as Redis).on('error', error);
+}
+
+async function connect(url: string, options: object): Promise<Redis> {
   const { Redis: Client } = await import('ioredis');
-  return new Client(redis, options);
+  return new Client(url, options);
 }
