@@ -21,13 +21,19 @@ const PIECES = [
   '"',
   '\\',
   '\n',
+  '\b\f\t\r',
   '\0',
   '\x1f',
   ' ',
   '\x7f',
   'é',
   'Ł',
+  '漢',
+  '\u07ff',
+  '\u0800',
+  '\uffff',
   '\ud800',
+  '\udfff',
   '😀',
   '!',
   '#',
@@ -38,7 +44,7 @@ const PIECES = [
 
 /** Each piece at each place of texts around the lengths where the way of writing changes. */
 function* texts(): Generator<string> {
-  for (const length of [0, 1, 7, 39, 40, 41, 42, 43, 44, 45, 60]) {
+  for (const length of [0, 1, 7, 38, 39, 40, 41, 42, 43, 44, 45, 60]) {
     const plain = 'abcdefg '.repeat(8).slice(0, length);
     yield plain;
     for (const piece of PIECES) {
@@ -57,6 +63,21 @@ const NUMBERS = [
 describe('what is written without JSON.stringify', () => {
   it('is the text JSON.stringify makes of strings, whatever has to be escaped, and where', () => {
     for (const text of texts()) expect(written((sink) => writeText(sink, text))).toBe(JSON.stringify(text));
+  });
+
+  it('is that wherever the buffer ends', () => {
+    for (const unit of ['a', 'é', '漢', '😀', '"', '\n', 'é"', '漢\\\n', '\x01é']) {
+      for (const count of [3, 30, 50, 301]) {
+        const text = unit.repeat(count);
+        for (let room = 0; room < 12; room++) {
+          const page = pageOf(Buffer.alloc(Buffer.byteLength(text) + room));
+          const sink: Sink = { page, ...page, pos: 0, pool: createPool() };
+          writeText(sink, text);
+          writeText(sink, text);
+          expect(textOf(sink)).toBe(JSON.stringify(text).repeat(2));
+        }
+      }
+    }
   });
 
   it.each(['', 'a', ',"k":', ',"id":', ',"key":', ',"name":', ',"number":'])(
