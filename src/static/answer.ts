@@ -7,7 +7,7 @@ import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';
 import { type Preset, presetOf, writeHead } from './head.ts';
 import { refuse } from './refuse.ts';
-import type { Representation } from './representation.ts';
+import type { Facts, Representation } from './representation.ts';
 
 /** Answers a GET or HEAD with a file: negotiation, preconditions in their order, ranges, body. */
 export function answerFile(exchange: Exchange, entry: Entry, means: Means): void {
@@ -64,13 +64,24 @@ function validatorsOf({ res }: Exchange, representation: Representation, preset:
 
 /** The ranges to answer; undefined: the whole. Range is defined for GET alone (RFC 9110 §14.2). */
 function rangesOf(
-  { req }: Exchange,
+  { req, res }: Exchange,
   { facts }: Representation,
   validators: Validators,
 ): ByteRange[] | undefined {
   const { range } = req.headers;
   if (range === undefined || !facts.acceptRanges || req.method !== 'GET') return undefined;
+  // Over HTTP/2 an app's responses have members of their own anyway.
+  const isWrapped = req.httpVersionMajor < 2 && Object.hasOwn(res, 'write');
+  if (isWrapped && isCompressible(facts)) return undefined;
   const ifRange = req.headers['if-range'];
   if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
   return parseRanges(range, facts.size);
+}
+
+/**
+ * Whoever has replaced `write` may compress what passes. A range would be compressed by itself, and nobody could put it
+ * together with the rest.
+ */
+function isCompressible({ coding, type }: Facts): boolean {
+  return coding === undefined && /^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type);
 }

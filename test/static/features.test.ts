@@ -1,7 +1,12 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { connect } from 'node:http2';
+import type { AddressInfo } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
-import type { ErrorRequestHandler } from 'express';
+import express, { type ErrorRequestHandler } from 'express';
+import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { eachExpress } from '../express.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
@@ -106,6 +111,33 @@ describe('pages', () => {
       const lost = await listen(bare(staticFiles(root, { fallback: '/none.html' })));
       expect((await get(lost, '/x', NAVIGATE)).status).toBe(404);
     });
+  });
+});
+
+describe('behind a middleware that replaces res.write, as compression does', () => {
+  const root = makeFolder({ 'a.txt': '0123456789', 'a.mp4': '0123456789' });
+
+  it.each([
+    ['/a.txt', 200, '0123456789'],
+    ['/a.mp4', 206, '01'],
+  ])('a range of %s is answered with %i', async (path, status, text) => {
+    const files = staticFiles(root);
+    const port = await listen((req, res: ServerResponse) => {
+      res.write = res.write.bind(res) as typeof res.write;
+      files(req, res, () => undefined);
+    });
+    expect(await get(port, path, { Range: 'bytes=0-1' })).toMatchObject({ status, text });
+  });
+
+  it('takes the responses of createServer over HTTP/2 for none', async () => {
+    const server = createServer(express().use(staticFiles(root)), { http2: true });
+    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+    const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+    const stream = session.request({ ':path': '/a.txt', range: 'bytes=0-1' });
+    const [headers] = await once(stream.resume(), 'response');
+    expect(headers[':status']).toBe(206);
+    session.close();
+    server.close();
   });
 });
 
