@@ -3,6 +3,8 @@ import { awaitsContinue } from './expect.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_MILLISECONDS = 3000;
+/** A reset would overtake an answer that the client has yet to read: it may be busy writing. */
+const LINGER_MILLISECONDS = 1000;
 
 /** Requests that are being drained already. */
 const draining = new WeakSet<IncomingMessage>();
@@ -12,8 +14,8 @@ const draining = new WeakSet<IncomingMessage>();
  * just before or after writing the answer, with your own `data` listeners removed. Harmless for any other request.
  *
  * The answer goes out at once and keep-alive stays on; what the client still sends is read and thrown away. A body that
- * ends within 16 MB and 3 s leaves the connection usable; beyond that the connection is destroyed. Closing at once instead
- * resets the connection under a client that is still sending, and it never sees the answer.
+ * ends within 16 MB and 3 s leaves the connection usable; beyond that no more is read, and the connection is destroyed a second
+ * later. Closing at once instead resets the connection under a client that is still sending, and it never sees the answer.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
   if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
@@ -35,15 +37,17 @@ function capDrain(req: IncomingMessage, res: ServerResponse): void {
   };
   const cut = (): void => {
     stop();
-    if (res.writableFinished || res.destroyed) req.destroy();
-    else {
-      // The answer is not out yet: stop reading, so that nothing piles up, and close behind it.
-      req.pause();
-      res.once('finish', () => req.destroy());
-    }
+    req.pause();
+    if (res.writableFinished || res.destroyed) linger(req);
+    else res.once('finish', () => linger(req));
   };
   const timer = setTimeout(cut, MAX_MILLISECONDS).unref();
   req.on('data', count).once('end', stop).once('close', stop);
+}
+
+function linger(req: IncomingMessage): void {
+  const timer = setTimeout(() => req.destroy(), LINGER_MILLISECONDS).unref();
+  req.once('close', () => clearTimeout(timer));
 }
 
 /** The part of an HTTP/2 stream that is needed here. */

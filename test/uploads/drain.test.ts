@@ -72,6 +72,25 @@ describe('an answer that does not wait for the body', () => {
     expect(sent).toBeLessThan(64 << 20);
   });
 
+  it('still reaches a client that sends more than the cap before it reads', async () => {
+    await using server = await startServer((req, res) => {
+      refuse(req, res);
+      req.once('pause', () => setImmediate(() => res.socket?.destroyed || passed()));
+    });
+    let passed = (): void => {};
+    const overCap = new Promise<void>((resolve) => {
+      passed = resolve;
+    });
+    const { socket, closed, until } = await connect(server.port);
+    socket.pause();
+    socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
+    socket.write(Buffer.alloc(64 << 20));
+    await overCap;
+    socket.resume();
+    expect(await until('too large')).toMatch(/^HTTP\/1\.1 413 /);
+    await closed;
+  });
+
   it('ends the connection when the client stops sending', async () => {
     await using server = await startServer(refuse);
     const { socket, closed, until } = await connect(server.port);
