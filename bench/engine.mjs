@@ -199,7 +199,7 @@ export const topic = {
       ],
       check: ({ body }) => checkAnswer(EXPECTED[index], body),
       columns: name === HUNDREDFOLD ? ['peakRssMiB'] : [],
-      ...(name === HUNDREDFOLD ? { count: 2000 } : {}),
+      ...(name === HUNDREDFOLD ? { count: 2000, warmup: 1500 } : {}),
     };
   }),
 };
