@@ -140,13 +140,14 @@ describe('long answers whose buffers are used again', () => {
 
 eachExpress((express) => {
   it('leave their bytes to a middleware that wraps write and end', async () => {
-    const kept: Buffer[] = [];
+    // Text, where graphql-js executes.
+    const kept: (Buffer | string)[] = [];
     const app = express();
     app.use((_req, res, next) => {
       for (const method of ['write', 'end'] as const) {
         const original = res[method] as (...args: unknown[]) => unknown;
         const wrapped = (...args: unknown[]): unknown => {
-          if (Buffer.isBuffer(args[0])) kept.push(args[0]);
+          if (Buffer.isBuffer(args[0]) || typeof args[0] === 'string') kept.push(args[0]);
           return original.apply(res, args);
         };
         Object.assign(res, { [method]: wrapped });
