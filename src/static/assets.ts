@@ -77,7 +77,7 @@ async function loadAsset(root: string, key: string, settings: Settings): Promise
   const changedAt = Number(identity.ctimeNs / 1_000_000n);
   return {
     kind: 'entry',
-    witnesses: located.witnesses,
+    dependencies: located.dependencies,
     plain,
     coded: [],
     stat: snapshot.stat,

@@ -1,11 +1,11 @@
 import type { Stats } from 'node:fs';
-import type { Witness } from './locate.ts';
+import type { Dependency } from './locate.ts';
 import type { Representation } from './representation.ts';
 
 /** All that is remembered of a path below the mount. */
 export interface Entry {
   readonly kind: 'entry';
-  readonly witnesses: readonly Witness[];
+  readonly dependencies: readonly Dependency[];
   /** The file as it is. */
   readonly plain: Representation;
   /** The same content in codings that lie ready; empty for most files. */

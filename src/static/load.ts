@@ -86,7 +86,7 @@ async function assemble(
   const all = [snapshot, ...siblings.coded.map((sibling) => sibling.snapshot)];
   return {
     kind: 'entry',
-    witnesses: [...located.witnesses, ...siblings.witnesses],
+    dependencies: [...located.dependencies, ...siblings.dependencies],
     plain,
     coded,
     stat: snapshot.stat,

@@ -6,7 +6,7 @@ import { type Identity, identityOf } from './identity.ts';
 import type { Settings } from './settings.ts';
 
 /** A path that was looked at and the version seen there; undefined: nothing was there. */
-export interface Witness {
+export interface Dependency {
   readonly path: string;
   readonly identity: Identity | undefined;
 }
@@ -18,7 +18,7 @@ export interface LocatedFile {
   /** Without symbolic links. */
   readonly realPath: string;
   /** Every look that led here; when one of them would be different now, so may be the answer. */
-  readonly witnesses: readonly Witness[];
+  readonly dependencies: readonly Dependency[];
 }
 
 /** Where a path below the mount leads. */
@@ -31,15 +31,15 @@ export interface Missing {
 
 /** Finds the file that answers `key`: the path itself, an index for `dir/`, or a path with an extension added. */
 export async function locate(root: string, key: string, settings: Settings): Promise<Located> {
-  const witnesses: Witness[] = [];
+  const dependencies: Dependency[] = [];
   let why = 'no such file';
   for (const candidate of candidatesOf(key, settings)) {
     const path = root + (sep === '/' ? candidate : candidate.replaceAll('/', sep));
     const found = await look(path);
-    witnesses.push(witness(path, found));
+    dependencies.push(dependency(path, found));
     if (found === undefined) continue;
     // A FIFO would hold a thread of the pool until somebody writes to it, a device may never end: neither is opened.
-    if (found.isFile()) return contain(root, path, settings.follow, witnesses);
+    if (found.isFile()) return contain(root, path, settings.follow, dependencies);
     if (found.isDirectory() && candidate === key)
       return settings.html ? { kind: 'directory' } : missing('a directory');
     why = 'not a regular file';
@@ -48,7 +48,7 @@ export async function locate(root: string, key: string, settings: Settings): Pro
 }
 
 /** What a look at a path saw. */
-export function witness(path: string, found: Identity | undefined): Witness {
+export function dependency(path: string, found: Identity | undefined): Dependency {
   return { path, identity: found && identityOf(found) };
 }
 
@@ -77,7 +77,7 @@ export async function contain(
   root: string,
   path: string,
   follow: boolean,
-  witnesses: readonly Witness[],
+  dependencies: readonly Dependency[],
 ): Promise<LocatedFile | Missing> {
   const [realRoot, realPath] = await Promise.all([realpath(root), realpath(path)]);
   const prefix = realRoot.endsWith(sep) ? realRoot : realRoot + sep;
@@ -85,7 +85,7 @@ export async function contain(
   // A file system that ignores case, or the form of Unicode, would serve `/.ENV` or `/A.TXT` past a guard.
   const asked = prefix + path.slice(root.length + 1);
   if (asked !== realPath && fold(asked) === fold(realPath)) return missing('another spelling of the name');
-  return { kind: 'file', path, realPath, witnesses };
+  return { kind: 'file', path, realPath, dependencies };
 }
 
 function fold(path: string): string {

@@ -1,8 +1,8 @@
 import type { Entry } from './entry.ts';
 import type { Exchange } from './exchange.ts';
 import type { Found } from './load.ts';
-import { type Eyes, examine, recognise } from './look.ts';
 import type { Slot } from './memory.ts';
+import { freshEntry, type LookupContext, revalidate } from './revalidate.ts';
 
 /** Ends an exchange with what its path led to. */
 export type Conclude = (exchange: Exchange, error: unknown, found: Found | undefined) => void;
@@ -17,7 +17,7 @@ const MAX_PER_TURN = 256;
  * arrived; whoever asks while it is under way shares the next one. So an answer is never older than its
  * request, and a path is looked at, read and hashed once, however many ask.
  */
-export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchange) => void {
+export function createLookups(context: LookupContext, conclude: Conclude): (exchange: Exchange) => void {
   let asked: Slot[] = [];
   let scheduled = false;
   let looking = 0;
@@ -43,18 +43,18 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
     asked = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (asked.length > 0) schedule();
     // First all the looks, then all the answers: the code of each is warm.
-    const recognised: [Exchange[], Entry][] = [];
+    const fresh: [Exchange[], Entry][] = [];
     const now = performance.now();
     for (const slot of batch) {
-      const entry = recognise(eyes, slot, now);
+      const entry = freshEntry(context, slot, now);
       if (entry === undefined) deferred.push(slot);
       else {
         slot.state = 'idle';
-        recognised.push([begin(slot), entry]);
+        fresh.push([begin(slot), entry]);
       }
     }
     lookAtDeferred();
-    for (const [served, entry] of recognised) concludeAll(served, undefined, entry);
+    for (const [served, entry] of fresh) concludeAll(served, undefined, entry);
   }
 
   function lookAtDeferred(): void {
@@ -65,11 +65,11 @@ export function createLookups(eyes: Eyes, conclude: Conclude): (exchange: Exchan
     const served = begin(slot);
     slot.state = 'looking';
     looking++;
-    examine(eyes, slot, (error, found) => {
+    revalidate(context, slot, (error, found) => {
       looking--;
       slot.state = 'idle';
       if (slot.waiting !== undefined) enqueue(slot);
-      else eyes.memory.release(slot);
+      else context.memory.release(slot);
       lookAtDeferred();
       concludeAll(served, error, found);
     });

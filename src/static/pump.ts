@@ -7,7 +7,7 @@ import type { Source } from './open-version.ts';
 import type { Section } from './parts.ts';
 
 /** What to send of it. */
-export interface Cargo {
+export interface Payload {
   readonly sections: readonly Section[];
   readonly tail: Buffer | undefined;
 }
@@ -17,14 +17,14 @@ export interface Cargo {
  * whatever happens. Before the last bytes leave, the file is looked at once more: a body that is not wholly of the
  * version its headers name ends the connection, and so never looks complete.
  */
-export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: Chunks): void {
+export function pump(source: Source, payload: Payload, res: ServerResponse, chunks: Chunks): void {
   const { fd } = source;
   const own = chunks.take();
   // Who wraps `write` or `end` (a body logger, a compressor) may keep what is written: it gets buffers of its own.
   const { write, end } = ServerResponse.prototype;
   const mayReuse = res.write === write && res.end === end;
   let index = 0;
-  let position = cargo.sections[0]?.start ?? 0;
+  let position = payload.sections[0]?.start ?? 0;
   let reading = false;
   let over = false;
 
@@ -56,13 +56,13 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
   }
 
   function readOn(): void {
-    const section = cargo.sections[index] as Section;
+    const section = payload.sections[index] as Section;
     if (position <= section.end) {
       readChunk(section);
       return;
     }
     index++;
-    const following = cargo.sections[index];
+    const following = payload.sections[index];
     if (following !== undefined) enter(following);
   }
 
@@ -77,7 +77,7 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
       if (error !== null || count === 0) return fail();
       position += count;
       const bytes = count === target.length ? target : target.subarray(0, count);
-      const isLast = position > section.end && index === cargo.sections.length - 1;
+      const isLast = position > section.end && index === payload.sections.length - 1;
       if (isLast) confirm(bytes);
       else res.write(bytes, proceed);
     });
@@ -89,13 +89,13 @@ export function pump(source: Source, cargo: Cargo, res: ServerResponse, chunks: 
       reading = false;
       if (over) return release();
       if (error !== null || !sameBytes(source.identity, now)) return fail();
-      if (cargo.tail === undefined) return void res.end(bytes, stop);
+      if (payload.tail === undefined) return void res.end(bytes, stop);
       res.write(bytes);
-      res.end(cargo.tail, stop);
+      res.end(payload.tail, stop);
     });
   }
 
   res.once('close', stop);
   if (isGone(res)) stop();
-  else enter(cargo.sections[0] as Section);
+  else enter(payload.sections[0] as Section);
 }

@@ -4,12 +4,12 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChunks } from './chunks.ts';
 import { answerGuarded, concludeWith, miss } from './conclude.ts';
 import type { Exchange, Means } from './exchange.ts';
-import { createGlance } from './glance.ts';
-import type { Eyes, Load } from './look.ts';
 import { createLookups } from './lookups.ts';
 import { createMemory, type Slot } from './memory.ts';
 import { mountWithoutSlash, redirectToSlash } from './redirect.ts';
 import { refuse } from './refuse.ts';
+import type { Load, LookupContext } from './revalidate.ts';
+import { createRevalidateSync } from './revalidate-sync.ts';
 import type { Settings } from './settings.ts';
 import { createTagger } from './tagger.ts';
 import { hasDotSegment, parseTarget } from './target.ts';
@@ -23,7 +23,7 @@ const TRANSFER_MEMORY = 32 << 20;
 /** Where the files of a site come from. */
 export interface Origin {
   readonly load: Load;
-  readonly isInPlace: Eyes['isInPlace'];
+  readonly isInPlace: LookupContext['isInPlace'];
   /** The device whose files may be looked at on the event loop; undefined: none. */
   readonly device: bigint | undefined;
   /** What stands before the path in the keys, when the answer depends on more than the path; undefined: 406. */
@@ -33,15 +33,15 @@ export interface Origin {
 /** A directory, served. */
 export function createSite(settings: Settings, origin: Origin): Site {
   const memory = createMemory(settings.cache);
-  const eyes: Eyes = {
+  const context: LookupContext = {
     load: origin.load,
     isInPlace: origin.isInPlace,
     memory,
-    glance: createGlance(origin.device),
+    revalidateSync: createRevalidateSync(origin.device),
     window: settings.cache.revalidateAfter,
     kept: createTagger(settings),
   };
-  const ask = createLookups(eyes, (exchange, error, found) => concludeWith(exchange, error, found, means));
+  const ask = createLookups(context, (exchange, error, found) => concludeWith(exchange, error, found, means));
   const means: Means = {
     settings,
     chunks: createChunks(TRANSFER_MEMORY),

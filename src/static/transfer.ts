@@ -5,7 +5,7 @@ import type { Exchange, Means } from './exchange.ts';
 import { meansAbsent, meansBusy } from './file-errors.ts';
 import { isOver, setHead } from './head.ts';
 import { openVersion, type Source } from './open-version.ts';
-import { type Cargo, pump } from './pump.ts';
+import { type Payload, pump } from './pump.ts';
 import { refuseBusy } from './refuse.ts';
 import type { HeaderList, Representation } from './representation.ts';
 
@@ -13,7 +13,7 @@ import type { HeaderList, Representation } from './representation.ts';
 const RESTARTS = 40;
 
 /** An answer whose body is read while it is sent. */
-export interface Plan extends Cargo {
+export interface Plan extends Payload {
   readonly status: number;
   readonly headers: HeaderList;
 }

@@ -1,6 +1,6 @@
 import type { Precompressed } from '../../types/static.ts';
 import type { Identity } from './identity.ts';
-import { contain, type LocatedFile, look, type Witness, witness } from './locate.ts';
+import { contain, type Dependency, dependency, type LocatedFile, look } from './locate.ts';
 import type { Settings } from './settings.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
@@ -20,13 +20,13 @@ export async function findCoded(
   source: LocatedFile,
   identity: Identity,
   settings: Settings,
-): Promise<{ coded: Sibling[]; witnesses: Witness[] }> {
+): Promise<{ coded: Sibling[]; dependencies: Dependency[] }> {
   const coded: Sibling[] = [];
-  const witnesses: Witness[] = [];
+  const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
     const path = source.path + EXTENSIONS[coding];
     const found = await look(path);
-    witnesses.push(witness(path, found));
+    dependencies.push(dependency(path, found));
     // Older than its source: made from another version, or planted.
     if (found === undefined || !found.isFile() || found.mtimeNs < identity.mtimeNs) continue;
     const located = await contain(root, path, settings.follow, []);
@@ -35,5 +35,5 @@ export async function findCoded(
     if (snapshot === undefined || snapshot === 'not-a-file') continue;
     coded.push({ coding, path, realPath: located.realPath, snapshot });
   }
-  return { coded, witnesses };
+  return { coded, dependencies };
 }

@@ -4,10 +4,10 @@ import { Socket } from 'node:net';
 import type { Entry } from '../../src/static/entry.ts';
 import type { Exchange } from '../../src/static/exchange.ts';
 import type { Found } from '../../src/static/load.ts';
-import type { Eyes } from '../../src/static/look.ts';
 import { createLookups } from '../../src/static/lookups.ts';
 import { createMemory, type Memory } from '../../src/static/memory.ts';
 import { represent } from '../../src/static/representation.ts';
+import type { LookupContext } from '../../src/static/revalidate.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
@@ -28,7 +28,7 @@ function entryOf(bytes: number, more: Partial<Entry> = {}): Entry {
   );
   return {
     kind: 'entry',
-    witnesses: [],
+    dependencies: [],
     plain,
     coded: [],
     stat: undefined,
@@ -57,15 +57,15 @@ function controlled(window = 0) {
   const memory = createMemory({ maxBytes: 1000, maxEntries: 10 });
   const loads: { key: string; finish: (found: Found) => void; fail: (error: unknown) => void }[] = [];
   const concluded: { exchange: Exchange; error: unknown; found: Found | undefined }[] = [];
-  const eyes: Eyes = {
+  const context: LookupContext = {
     load: (key) => new Promise((finish, fail) => loads.push({ key, finish, fail })),
     memory,
     isInPlace: async () => true,
-    glance: () => false,
+    revalidateSync: () => false,
     window,
     kept: () => {},
   };
-  const ask = createLookups(eyes, (exchange, error, found) => concluded.push({ exchange, error, found }));
+  const ask = createLookups(context, (exchange, error, found) => concluded.push({ exchange, error, found }));
   return { memory, loads, concluded, ask: (key: string) => ask(exchangeFor(memory, key)) };
 }
 
@@ -130,15 +130,15 @@ describe('looks', () => {
     const rethrown: (() => void)[] = [];
     // For real, what is thrown there ends the process, as it should.
     const later = jest.spyOn(globalThis, 'queueMicrotask').mockImplementation((run) => rethrown.push(run));
-    const eyes: Eyes = {
+    const context: LookupContext = {
       load: async () => entryOf(1),
       memory,
       isInPlace: async () => true,
-      glance: () => false,
+      revalidateSync: () => false,
       window: 0,
       kept: () => {},
     };
-    const ask = createLookups(eyes, (exchange) => {
+    const ask = createLookups(context, (exchange) => {
       concluded.push(exchange.restarts);
       if (exchange.restarts === 0) throw new Error('from a handler');
     });

@@ -1,10 +1,10 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { createGlance } from '../../src/static/glance.ts';
 import { type Found, isInPlace, load } from '../../src/static/load.ts';
 import { localDeviceOf } from '../../src/static/local-device.ts';
-import { type Eyes, examine, recognise } from '../../src/static/look.ts';
 import { createMemory, type Slot } from '../../src/static/memory.ts';
+import { freshEntry, type LookupContext, revalidate } from '../../src/static/revalidate.ts';
+import { createRevalidateSync } from '../../src/static/revalidate-sync.ts';
 import { settleStatic } from '../../src/static/settings.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
@@ -35,20 +35,22 @@ describe('the way to a remembered file', () => {
   async function remember(folder: string) {
     const root = `${folder}/www`;
     const settings = settleStatic({ precompressed: ['br'] });
-    const eyes: Eyes = {
+    const context: LookupContext = {
       load: (key) => load(root, key, settings),
       isInPlace: (entry) => isInPlace(root, entry, settings),
       memory: createMemory(settings.cache),
-      glance: createGlance(localDeviceOf(root)),
+      revalidateSync: createRevalidateSync(localDeviceOf(root)),
       window: 0,
       kept: () => {},
     };
-    const slot = eyes.memory.slotOf('/dir/a.js');
+    const slot = context.memory.slotOf('/dir/a.js');
     const look = (): Promise<Found | undefined> =>
-      new Promise((done, fail) => examine(eyes, slot, (error, found) => (error ? fail(error) : done(found))));
+      new Promise((done, fail) =>
+        revalidate(context, slot, (error, found) => (error ? fail(error) : done(found))),
+      );
     do await look();
     while (slot.entry?.young !== false);
-    return { eyes, slot, look };
+    return { context, slot, look };
   }
 
   /** As if the time for which it counts as resolved had passed. */
@@ -57,11 +59,11 @@ describe('the way to a remembered file', () => {
   };
 
   it('is resolved again from time to time, by a thread, and is the same', async () => {
-    const { eyes, slot, look } = await remember(makeFolder(site));
+    const { context, slot, look } = await remember(makeFolder(site));
     const { entry } = slot;
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
     expire(slot);
-    expect(recognise(eyes, slot, performance.now())).toBeUndefined();
+    expect(freshEntry(context, slot, performance.now())).toBeUndefined();
     expect(await look()).toBe(entry);
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
   });

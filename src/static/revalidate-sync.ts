@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs';
 import { sameVersion } from './identity.ts';
-import type { Witness } from './locate.ts';
+import type { Dependency } from './locate.ts';
 
 /** Whether everything that led to an entry surely is as it was. False: unknown, to be looked at off the event loop. */
-export type Glance = (witnesses: readonly Witness[]) => boolean;
+export type RevalidateSync = (dependencies: readonly Dependency[]) => boolean;
 
 const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
 
@@ -13,24 +13,24 @@ const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
  *
  * @param device - the one whose files may be looked at so; undefined: none
  */
-export function createGlance(device: bigint | undefined): Glance {
+export function createRevalidateSync(device: bigint | undefined): RevalidateSync {
   const breaker = createBreaker(() => process.resourceUsage().fsRead);
-  return (witnesses) => {
+  return (dependencies) => {
     if (device === undefined) return false;
-    for (const { identity } of witnesses) {
+    for (const { identity } of dependencies) {
       if (identity !== undefined && identity.dev !== device) return false;
     }
     const began = performance.now();
     if (!breaker.allows(began)) return false;
-    const unchanged = areUnchanged(witnesses);
+    const unchanged = areUnchanged(dependencies);
     breaker.record(began, performance.now());
     return unchanged;
   };
 }
 
-function areUnchanged(witnesses: readonly Witness[]): boolean {
+function areUnchanged(dependencies: readonly Dependency[]): boolean {
   try {
-    for (const { path, identity } of witnesses) {
+    for (const { path, identity } of dependencies) {
       const now = statSync(path, OPTIONS);
       if (now === undefined || identity === undefined) {
         if (now !== identity) return false;

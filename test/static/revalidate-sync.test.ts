@@ -11,15 +11,15 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createBreaker, createGlance } from '../../src/static/glance.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/local-device.ts';
-import type { Witness } from '../../src/static/locate.ts';
+import type { Dependency } from '../../src/static/locate.ts';
+import { createBreaker, createRevalidateSync } from '../../src/static/revalidate-sync.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;
 const folder = makeFolder({ 'a.txt': 'a', 'b.txt': 'b' });
 const { dev } = statSync(folder, { bigint: true });
-const witnessOf = (path: string): Witness => ({
+const dependencyOf = (path: string): Dependency => ({
   path,
   identity: statSync(path, { bigint: true, throwIfNoEntry: false }),
 });
@@ -55,39 +55,43 @@ describe('file systems', () => {
 });
 
 describe('a look on the loop', () => {
-  const changed = (name: string): Witness => {
-    const witness = witnessOf(`${folder}/${name}`);
-    appendFileSync(witness.path, 'more');
-    return witness;
+  const changed = (name: string): Dependency => {
+    const dependency = dependencyOf(`${folder}/${name}`);
+    appendFileSync(dependency.path, 'more');
+    return dependency;
   };
-  const gone = (): Witness => {
+  const gone = (): Dependency => {
     writeFileSync(`${folder}/gone.txt`, '');
-    const witness = witnessOf(`${folder}/gone.txt`);
-    rmSync(witness.path);
-    return witness;
+    const dependency = dependencyOf(`${folder}/gone.txt`);
+    rmSync(dependency.path);
+    return dependency;
   };
-  const come = (): Witness => {
-    const witness = witnessOf(`${folder}/come.txt`);
-    writeFileSync(witness.path, '');
-    return witness;
+  const come = (): Dependency => {
+    const dependency = dependencyOf(`${folder}/come.txt`);
+    writeFileSync(dependency.path, '');
+    return dependency;
   };
 
   it.each([
-    ['a file that is as it was', () => [witnessOf(`${folder}/a.txt`)], true],
-    ['a name that is still free', () => [witnessOf(`${folder}/a.txt`), witnessOf(`${folder}/none`)], true],
+    ['a file that is as it was', () => [dependencyOf(`${folder}/a.txt`)], true],
+    [
+      'a name that is still free',
+      () => [dependencyOf(`${folder}/a.txt`), dependencyOf(`${folder}/none`)],
+      true,
+    ],
     ['a file that changed', () => [changed('b.txt')], false],
     ['a file that went', () => [gone()], false],
-    ['a file that came', () => [witnessOf(`${folder}/a.txt`), come()], false],
-    ['a path that cannot be looked at', () => [witnessOf(`${folder}/a.txt`), tooLong()], false],
-  ])('recognises %s', (_name, witnesses, recognised) => {
-    expect(createGlance(dev)(witnesses())).toBe(recognised);
+    ['a file that came', () => [dependencyOf(`${folder}/a.txt`), come()], false],
+    ['a path that cannot be looked at', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
+  ])('tells %s', (_name, dependencies, fresh) => {
+    expect(createRevalidateSync(dev)(dependencies())).toBe(fresh);
   });
-  const tooLong = (): Witness => ({ path: `${folder}/${'x'.repeat(300)}`, identity: undefined });
+  const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, identity: undefined });
 
-  it('recognises nothing on another device, or where none is known', () => {
-    const witnesses = [witnessOf(`${folder}/a.txt`)];
-    expect(createGlance(dev + 1n)(witnesses)).toBe(false);
-    expect(createGlance(undefined)(witnesses)).toBe(false);
+  it('trusts nothing on another device, or where none is known', () => {
+    const dependencies = [dependencyOf(`${folder}/a.txt`)];
+    expect(createRevalidateSync(dev + 1n)(dependencies)).toBe(false);
+    expect(createRevalidateSync(undefined)(dependencies)).toBe(false);
   });
 });
 

@@ -1,22 +1,22 @@
 import { stat } from 'node:fs';
 import type { Entry } from './entry.ts';
 import { meansAbsent } from './file-errors.ts';
-import type { Glance } from './glance.ts';
 import { sameVersion } from './identity.ts';
 import type { Found } from './load.ts';
-import type { Witness } from './locate.ts';
+import type { Dependency } from './locate.ts';
 import type { Memory, Slot } from './memory.ts';
+import type { RevalidateSync } from './revalidate-sync.ts';
 
 /** Reads what a key leads to, anew. */
 export type Load = (key: string) => Promise<Found>;
 
 /** What a look needs. */
-export interface Eyes {
+export interface LookupContext {
   readonly load: Load;
   /** Whether the links on the way to an entry lead to the same place, inside the root, as when it was loaded. */
   readonly isInPlace: (entry: Entry) => Promise<boolean>;
   readonly memory: Memory;
-  readonly glance: Glance;
+  readonly revalidateSync: RevalidateSync;
   /** Milliseconds for which what was seen may be trusted. */
   readonly window: number;
   /** Told of each entry that is remembered. */
@@ -30,36 +30,41 @@ export type Done = (error: unknown, found: Found | undefined) => void;
 const RESOLVED_FOR = 60_000;
 
 /** What is remembered of a slot, if a look on the event loop says that it is so still. */
-export function recognise(eyes: Eyes, slot: Slot, now: number): Entry | undefined {
+export function freshEntry(context: LookupContext, slot: Slot, now: number): Entry | undefined {
   const { entry } = slot;
   if (entry === undefined || entry.young || now >= slot.resolvedUntil) return undefined;
-  if (!eyes.glance(entry.witnesses)) return undefined;
-  slot.trustedUntil = trustUntil(entry, eyes.window);
+  if (!context.revalidateSync(entry.dependencies)) return undefined;
+  slot.trustedUntil = trustUntil(entry, context.window);
   return entry;
 }
 
 /** Looks off the loop at what is remembered of a slot, or anew; what is found is remembered. */
-export function examine(eyes: Eyes, slot: Slot, done: Done): void {
+export function revalidate(context: LookupContext, slot: Slot, done: Done): void {
   const { entry } = slot;
   if (entry === undefined || entry.young) {
-    reload(eyes, slot, done);
+    reload(context, slot, done);
     return;
   }
   const accept = (): void => {
-    slot.trustedUntil = trustUntil(entry, eyes.window);
+    slot.trustedUntil = trustUntil(entry, context.window);
     done(undefined, entry);
   };
-  areUnchanged(entry.witnesses, (error, unchanged) => {
+  areUnchanged(entry.dependencies, (error, unchanged) => {
     if (error !== undefined) done(error, undefined);
-    else if (!unchanged) reload(eyes, slot, done);
+    else if (!unchanged) reload(context, slot, done);
     else if (performance.now() < slot.resolvedUntil) accept();
-    else resolveAgain(eyes, slot, entry, (inPlace) => (inPlace ? accept() : reload(eyes, slot, done)));
+    else resolveAgain(context, slot, entry, (inPlace) => (inPlace ? accept() : reload(context, slot, done)));
   });
 }
 
-function resolveAgain(eyes: Eyes, slot: Slot, entry: Entry, done: (inPlace: boolean) => void): void {
+function resolveAgain(
+  context: LookupContext,
+  slot: Slot,
+  entry: Entry,
+  done: (inPlace: boolean) => void,
+): void {
   const until = performance.now() + RESOLVED_FOR;
-  eyes.isInPlace(entry).then(
+  context.isInPlace(entry).then(
     (inPlace) => {
       slot.resolvedUntil = inPlace ? until : 0;
       done(inPlace);
@@ -69,16 +74,16 @@ function resolveAgain(eyes: Eyes, slot: Slot, entry: Entry, done: (inPlace: bool
   );
 }
 
-function reload(eyes: Eyes, slot: Slot, done: Done): void {
-  eyes.memory.forget(slot);
+function reload(context: LookupContext, slot: Slot, done: Done): void {
+  context.memory.forget(slot);
   const until = performance.now() + RESOLVED_FOR;
-  eyes.load(slot.key).then(
+  context.load(slot.key).then(
     (found) => {
       if (found.kind === 'entry') {
-        eyes.memory.keep(slot, found);
-        eyes.kept(slot, found);
+        context.memory.keep(slot, found);
+        context.kept(slot, found);
         slot.resolvedUntil = until;
-        slot.trustedUntil = trustUntil(found, eyes.window);
+        slot.trustedUntil = trustUntil(found, context.window);
       }
       done(undefined, found);
     },
@@ -94,13 +99,13 @@ function trustUntil(entry: Entry, window: number): number {
 
 /** Looks again, off the event loop, at everything that led to an entry. */
 function areUnchanged(
-  witnesses: readonly Witness[],
+  dependencies: readonly Dependency[],
   done: (error: unknown, unchanged: boolean) => void,
 ): void {
-  let pending = witnesses.length;
+  let pending = dependencies.length;
   let unchanged = true;
   let failure: unknown;
-  for (const { path, identity } of witnesses) {
+  for (const { path, identity } of dependencies) {
     stat(path, { bigint: true }, (error, now) => {
       if (error === null) unchanged &&= identity !== undefined && sameVersion(identity, now);
       else if (meansAbsent(error)) unchanged &&= identity === undefined;
