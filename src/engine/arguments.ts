@@ -14,7 +14,7 @@ import { V17 } from './version.ts';
 export type Arguments = Record<string, unknown>;
 
 /** By identity: a scalar of one's own may be called String. */
-export const BUILT_IN: ReadonlySet<unknown> = new Set(specifiedScalarTypes);
+const BUILT_IN: ReadonlySet<unknown> = new Set(specifiedScalarTypes);
 
 /** graphql 16 gives resolvers plain objects, 17 objects without a prototype. */
 export const emptyArguments: () => Arguments = V17 ? () => Object.create(null) : () => ({});

@@ -32,7 +32,7 @@ function checked(formatted: GraphQLFormattedError): GraphQLFormattedError {
  * What clients see of an error: a `GraphQLError` made on purpose with its message, anything else without its text.
  * `extensions.http` is for us, not for clients.
  */
-export function maskError(error: GraphQLError): GraphQLFormattedError {
+function maskError(error: GraphQLError): GraphQLFormattedError {
   const { extensions, ...formatted } = error.toJSON();
   const message = isOwn(error) ? clip(formatted.message) : MASKED;
   const { http: _, ...shown } = extensions ?? {};

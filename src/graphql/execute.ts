@@ -21,7 +21,7 @@ export const graphqlJs: Engine = executing(executeInOnePiece);
 const TAKES_SIGNAL = versionInfo.major >= 17;
 
 /** The arguments graphql-js takes, for one operation and one request. */
-export function executionArgs(
+function executionArgs(
   operation: Omit<PreparedOperation, 'run'>,
   settings: EngineSettings,
   inputs: ExecutionInputs,

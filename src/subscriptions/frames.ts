@@ -131,7 +131,7 @@ function writeFrames(socket: Writable, frames: Frames): void {
 }
 
 /** The bytes of one message, head not counted. */
-export function messageLength(envelope: Envelope | undefined, body: Buffer): number {
+function messageLength(envelope: Envelope | undefined, body: Buffer): number {
   return envelope === undefined ? body.length : envelope.prefix.length + body.length + 1;
 }
 
