@@ -4,13 +4,21 @@ import { median } from './median.mjs';
 export function tables(result) {
   const parts = [];
   if (result.title !== undefined) parts.push(`## ${result.title}`, result.about ?? '', conditions(result));
-  for (const load of result.loads) parts.push(`### ${load.name}`, table(load));
+  for (const load of result.loads) parts.push(`### ${load.name}`, lengthOf(load, result), table(load));
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
+/** The rounds of a load that was measured for longer, or shorter, than the topic's others. */
+function lengthOf(load, { loads }) {
+  const rounds = roundsOf(load);
+  return rounds === roundsOf(loads[0]) ? '' : `${rounds} rounds.`;
+}
+
+const roundsOf = (load) => load?.rows[0]?.rounds.length;
+
 function conditions({ date, machine, node, packages, loads }) {
   const versions = Object.entries(packages).map(([name, version]) => `${name} ${version}`);
-  const rounds = loads[0]?.rows[0]?.rounds.length;
+  const rounds = roundsOf(loads[0]);
   const length = rounds === undefined ? '' : ` ${rounds} rounds.`;
   return `${date}.${length} Node ${node}; ${machine.cpu}, ${machine.memory}, ${machine.system}. ${versions.join(', ')}.`;
 }
