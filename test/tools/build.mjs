@@ -1,6 +1,6 @@
 // Builds dist/: the ES and the CommonJS pass of tsc, then the IDE's assets when their sources changed.
 import { spawnSync } from 'node:child_process';
-import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -11,8 +11,7 @@ for (const part of ['esm', 'cjs']) rmSync(`${root}dist/${part}`, { recursive: tr
 run('node_modules/typescript/bin/tsc', []);
 run('node_modules/typescript/bin/tsc', asCommonJs.split(' '));
 writeFileSync(`${root}dist/cjs/package.json`, '{ "type": "commonjs" }\n');
-const ide = 'src/graphiql/app/build.mjs';
-if (existsSync(root + ide)) run(ide, []);
+run('test/tools/build-ide.mjs', []);
 
 function run(script, args) {
   const { status } = spawnSync(process.execPath, [root + script, ...args], { cwd: root, stdio: 'inherit' });

@@ -6,8 +6,8 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 
-const here = import.meta.dirname;
-const root = join(here, '../../..');
+const root = join(import.meta.dirname, '../..');
+const app = join(root, 'src/graphiql/app');
 const target = join(root, 'dist/graphiql');
 const compress = promisify(brotliCompress);
 
@@ -38,9 +38,9 @@ if (isCurrent()) {
 }
 
 function hashSources() {
-  const hash = createHash('sha256');
-  for (const name of readdirSync(here).sort()) {
-    if (/\.(tsx?|css|mjs|json)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(here, name)));
+  const hash = createHash('sha256').update(readFileSync(import.meta.filename));
+  for (const name of readdirSync(app).sort()) {
+    if (/\.(tsx?|css|mjs|json)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(app, name)));
   }
   return hash.digest('hex');
 }
@@ -69,7 +69,7 @@ async function bundle() {
     },
   });
   const config = {
-    configFile: join(here, 'vite.config.mjs'),
+    configFile: join(app, 'vite.config.mjs'),
     plugins: [collect()],
     worker: { plugins: () => [collect()] },
   };
