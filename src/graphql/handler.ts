@@ -97,17 +97,13 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
     if (error === GONE || res.headersSent || isAbort(error, res)) return;
     if (error instanceof HttpError) {
       refusals.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
-      guarded(exchange, () => send(exchange, answers.ofError(error, exchange.accepted.type), true));
+      try {
+        send(exchange, answers.ofError(error, exchange.accepted.type), true);
+      } catch (bug) {
+        // Functions of the application are called here too, and nobody is behind us to catch what they throw.
+        failOnBug(exchange, bug);
+      }
     } else failOnBug(exchange, error);
-  }
-
-  /** The last steps call functions of the application too, and nobody is behind us to catch what those throw. */
-  function guarded(exchange: Exchange, lastStep: () => void): void {
-    try {
-      lastStep();
-    } catch (error) {
-      failOnBug(exchange, error);
-    }
   }
 
   function failOnBug(exchange: Exchange, error: unknown): void {
