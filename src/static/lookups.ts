@@ -44,9 +44,8 @@ export function createLookups(context: LookupContext, conclude: Conclude): (exch
     if (asked.length > 0) schedule();
     // First all the looks, then all the answers: the code of each is warm.
     const fresh: [Exchange[], Entry][] = [];
-    const now = performance.now();
     for (const slot of batch) {
-      const entry = freshEntry(context, slot, now);
+      const entry = freshEntry(context, slot);
       if (entry === undefined) deferred.push(slot);
       else {
         slot.state = 'idle';

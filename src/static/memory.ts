@@ -1,5 +1,6 @@
 import type { Entry } from './entry.ts';
 import type { Exchange } from './exchange.ts';
+import type { Recheck } from './recheck.ts';
 
 /** Bounds of a memory. */
 export interface Bounds {
@@ -13,6 +14,8 @@ export interface Slot {
   /** Whether the key is spelled in a URL as it stands here, so that a request may be looked up by its raw path. */
   readonly literal: boolean;
   entry: Entry | undefined;
+  /** The look on the event loop that tells whether the entry is as it was; undefined: threads have to look. */
+  recheck: Recheck | undefined;
   /** Until when the entry may be answered unseen, on the monotonic clock. */
   trustedUntil: number;
   /** Until when the links on the way to the file count as they were found, on the monotonic clock. */
@@ -51,6 +54,7 @@ export function createMemory(bounds: Bounds): Memory {
     bytes -= slot.entry.bytes;
     entries--;
     slot.entry = undefined;
+    slot.recheck = undefined;
     slot.trustedUntil = 0;
   }
 
@@ -75,6 +79,7 @@ export function createMemory(bounds: Bounds): Memory {
         key,
         literal: LITERAL.test(key),
         entry: undefined,
+        recheck: undefined,
         trustedUntil: 0,
         resolvedUntil: 0,
         used: false,

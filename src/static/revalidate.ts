@@ -1,11 +1,12 @@
 import { stat } from 'node:fs';
+import type { Breaker } from './breaker.ts';
 import type { Entry } from './entry.ts';
 import { meansAbsent } from './file-errors.ts';
 import { sameVersion } from './identity.ts';
 import type { Found } from './load.ts';
 import type { Dependency } from './locate.ts';
 import type { Memory, Slot } from './memory.ts';
-import type { RevalidateSync } from './revalidate-sync.ts';
+import { recheckOf } from './recheck.ts';
 
 /** Reads what a key leads to, anew. */
 export type Load = (key: string) => Promise<Found>;
@@ -16,7 +17,10 @@ export interface LookupContext {
   /** Whether the links on the way to an entry lead to the same place, inside the root, as when it was loaded. */
   readonly isInPlace: (entry: Entry) => Promise<boolean>;
   readonly memory: Memory;
-  readonly revalidateSync: RevalidateSync;
+  /** The device whose files may be looked at on the event loop; undefined: none. */
+  readonly device: bigint | undefined;
+  /** Whether looks on the event loop are fast enough. */
+  readonly breaker: Breaker;
   /** Milliseconds for which what was seen may be trusted. */
   readonly window: number;
   /** Told of each entry that is remembered. */
@@ -30,10 +34,14 @@ export type Done = (error: unknown, found: Found | undefined) => void;
 const RESOLVED_FOR = 60_000;
 
 /** What is remembered of a slot, if a look on the event loop says that it is so still. */
-export function freshEntry(context: LookupContext, slot: Slot, now: number): Entry | undefined {
-  const { entry } = slot;
-  if (entry === undefined || entry.young || now >= slot.resolvedUntil) return undefined;
-  if (!context.revalidateSync(entry.dependencies)) return undefined;
+export function freshEntry(context: LookupContext, slot: Slot): Entry | undefined {
+  const { entry, recheck } = slot;
+  if (entry === undefined || recheck === undefined) return undefined;
+  const began = performance.now();
+  if (began >= slot.resolvedUntil || !context.breaker.allows(began)) return undefined;
+  const unchanged = recheck();
+  context.breaker.record(began, performance.now());
+  if (!unchanged) return undefined;
   slot.trustedUntil = trustUntil(entry, context.window);
   return entry;
 }
@@ -82,6 +90,7 @@ function reload(context: LookupContext, slot: Slot, done: Done): void {
       if (found.kind === 'entry') {
         context.memory.keep(slot, found);
         context.kept(slot, found);
+        slot.recheck = found.young ? undefined : recheckOf(found.dependencies, context.device);
         slot.resolvedUntil = until;
         slot.trustedUntil = trustUntil(found, context.window);
       }

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { createBreaker } from './breaker.ts';
 import { createChunks } from './chunks.ts';
 import { answerGuarded, concludeWith, miss } from './conclude.ts';
 import type { Exchange, Means } from './exchange.ts';
@@ -9,7 +10,6 @@ import { createMemory, type Slot } from './memory.ts';
 import { mountWithoutSlash, redirectToSlash } from './redirect.ts';
 import { refuse } from './refuse.ts';
 import type { Load, LookupContext } from './revalidate.ts';
-import { createRevalidateSync } from './revalidate-sync.ts';
 import type { Settings } from './settings.ts';
 import { createTagger } from './tagger.ts';
 import { hasDotSegment, parseTarget } from './target.ts';
@@ -24,8 +24,7 @@ const TRANSFER_MEMORY = 32 << 20;
 export interface Origin {
   readonly load: Load;
   readonly isInPlace: LookupContext['isInPlace'];
-  /** The device whose files may be looked at on the event loop; undefined: none. */
-  readonly device: bigint | undefined;
+  readonly device: LookupContext['device'];
   /** What stands before the path in the keys, when the answer depends on more than the path; undefined: 406. */
   readonly prefixOf?: (req: ConnectRequest) => string | undefined;
 }
@@ -37,7 +36,8 @@ export function createSite(settings: Settings, origin: Origin): Site {
     load: origin.load,
     isInPlace: origin.isInPlace,
     memory,
-    revalidateSync: createRevalidateSync(origin.device),
+    device: origin.device,
+    breaker: createBreaker(() => process.resourceUsage().fsRead),
     window: settings.cache.revalidateAfter,
     kept: createTagger(settings),
   };
@@ -55,7 +55,8 @@ export function createSite(settings: Settings, origin: Origin): Site {
     slot.used = true;
     const exchange: Exchange = { req, res, next, slot, restarts: 0, scope: new AsyncResource('espalier') };
     const { entry } = slot;
-    if (entry !== undefined && slot.trustedUntil > performance.now()) answerGuarded(exchange, entry, means);
+    const trusted = slot.trustedUntil > 0 && slot.trustedUntil > performance.now();
+    if (entry !== undefined && trusted) answerGuarded(exchange, entry, means);
     else ask(exchange);
   }
 

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import { IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { createBreaker } from '../../src/static/breaker.ts';
 import type { Entry } from '../../src/static/entry.ts';
 import type { Exchange } from '../../src/static/exchange.ts';
 import type { Found } from '../../src/static/load.ts';
@@ -61,7 +62,8 @@ function controlled(window = 0) {
     load: (key) => new Promise((finish, fail) => loads.push({ key, finish, fail })),
     memory,
     isInPlace: async () => true,
-    revalidateSync: () => false,
+    device: undefined,
+    breaker: createBreaker(() => 0),
     window,
     kept: () => {},
   };
@@ -134,7 +136,8 @@ describe('looks', () => {
       load: async () => entryOf(1),
       memory,
       isInPlace: async () => true,
-      revalidateSync: () => false,
+      device: undefined,
+      breaker: createBreaker(() => 0),
       window: 0,
       kept: () => {},
     };

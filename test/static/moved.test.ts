@@ -1,10 +1,10 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
+import { createBreaker } from '../../src/static/breaker.ts';
 import { type Found, isInPlace, load } from '../../src/static/load.ts';
 import { localDeviceOf } from '../../src/static/local-device.ts';
 import { createMemory, type Slot } from '../../src/static/memory.ts';
 import { freshEntry, type LookupContext, revalidate } from '../../src/static/revalidate.ts';
-import { createRevalidateSync } from '../../src/static/revalidate-sync.ts';
 import { settleStatic } from '../../src/static/settings.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
@@ -39,7 +39,8 @@ describe('the way to a remembered file', () => {
       load: (key) => load(root, key, settings),
       isInPlace: (entry) => isInPlace(root, entry, settings),
       memory: createMemory(settings.cache),
-      revalidateSync: createRevalidateSync(localDeviceOf(root)),
+      device: localDeviceOf(root),
+      breaker: createBreaker(() => 0),
       window: 0,
       kept: () => {},
     };
@@ -63,7 +64,7 @@ describe('the way to a remembered file', () => {
     const { entry } = slot;
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
     expire(slot);
-    expect(freshEntry(context, slot, performance.now())).toBeUndefined();
+    expect(freshEntry(context, slot)).toBeUndefined();
     expect(await look()).toBe(entry);
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
   });

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import {
   appendFileSync,
   existsSync,
@@ -11,9 +12,11 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
+import { createBreaker } from '../../src/static/breaker.ts';
+import type { Identity } from '../../src/static/identity.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/local-device.ts';
 import type { Dependency } from '../../src/static/locate.ts';
-import { createBreaker, createRevalidateSync } from '../../src/static/revalidate-sync.ts';
+import { recheckOf } from '../../src/static/recheck.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;
@@ -84,14 +87,31 @@ describe('a look on the loop', () => {
     ['a file that came', () => [dependencyOf(`${folder}/a.txt`), come()], false],
     ['a path that cannot be looked at', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
   ])('tells %s', (_name, dependencies, fresh) => {
-    expect(createRevalidateSync(dev)(dependencies())).toBe(fresh);
+    expect(recheckOf(dependencies(), dev)?.()).toBe(fresh);
   });
   const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, identity: undefined });
 
+  it.each([
+    '2001-02-03 04:05:06.123456789Z',
+    '2026-11-21 20:33:02.999999999Z',
+    '2038-01-19 03:14:08.000000001Z',
+    '1969-12-31 23:59:59.000000001Z',
+    '1960-05-06 07:08:09.987654321Z',
+  ])('knows a file of %s again, and the same a nanosecond later not', (time) => {
+    const path = `${folder}/dated.txt`;
+    writeFileSync(path, '');
+    execFileSync('touch', ['-d', time, path]);
+    const dependency = dependencyOf(path);
+    expect(recheckOf([dependency], dev)?.()).toBe(true);
+    const identity = dependency.identity as Identity;
+    const later = { ...identity, mtimeNs: identity.mtimeNs + 1n };
+    expect(recheckOf([{ path, identity: later }], dev)?.()).toBe(false);
+  });
+
   it('trusts nothing on another device, or where none is known', () => {
     const dependencies = [dependencyOf(`${folder}/a.txt`)];
-    expect(createRevalidateSync(dev + 1n)(dependencies)).toBe(false);
-    expect(createRevalidateSync(undefined)(dependencies)).toBe(false);
+    expect(recheckOf(dependencies, dev + 1n)).toBeUndefined();
+    expect(recheckOf(dependencies, undefined)).toBeUndefined();
   });
 });
 
