@@ -5,6 +5,14 @@ const FIXED = new RegExp(`^[A-Z][a-z]{2}, (\\d\\d) ([A-Z][a-z]{2}) (\\d{4}) ${TI
 const RFC_850 = new RegExp(`^[A-Z][a-z]{5,8}, (\\d\\d)-([A-Z][a-z]{2})-(\\d\\d) ${TIME} GMT$`);
 const ASCTIME = new RegExp(`^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \\d]\\d) ${TIME} (\\d{4})$`);
 
+let last = { time: Number.NaN, text: '' };
+
+/** The fixed form of a time in milliseconds. What is asked for again, as by files that were deployed together, shares one string. */
+export function formatHttpDate(time: number): string {
+  if (time !== last.time) last = { time, text: new Date(time).toUTCString() };
+  return last.text;
+}
+
 /** Milliseconds of an HTTP date, or undefined when it is none. */
 export function parseHttpDate(text: string): number | undefined {
   let match = FIXED.exec(text);

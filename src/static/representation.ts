@@ -1,3 +1,4 @@
+import { formatHttpDate } from '../http/date.ts';
 import type { Validators } from '../http/preconditions.ts';
 import type { Identity } from './identity.ts';
 
@@ -42,7 +43,7 @@ export function represent(
   if (facts.cacheControl !== undefined) shared.push('Cache-Control', facts.cacheControl);
   if (validators.tag !== undefined) shared.push('ETag', validators.tag);
   if (validators.modified !== undefined) {
-    shared.push('Last-Modified', new Date(validators.modified).toUTCString());
+    shared.push('Last-Modified', formatHttpDate(validators.modified));
   }
   if (facts.vary !== undefined) shared.push('Vary', facts.vary);
   if (facts.acceptRanges) shared.push('Accept-Ranges', 'bytes');

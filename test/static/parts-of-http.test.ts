@@ -1,5 +1,5 @@
 import { parseAcceptEncoding } from '../../src/http/accept-encoding.ts';
-import { parseHttpDate } from '../../src/http/date.ts';
+import { formatHttpDate, parseHttpDate } from '../../src/http/date.ts';
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/entity-tags.ts';
 import { parseRanges } from '../../src/http/ranges.ts';
 import { createChunks } from '../../src/static/chunks.ts';
@@ -41,6 +41,17 @@ describe('dates', () => {
     ['now', undefined],
     ['', undefined],
   ])('%s', (text, time) => expect(parseHttpDate(text)).toBe(time));
+
+  it('are written in the fixed form, each as it is', () => {
+    const texts = [784111777000, 784111777000, -1000, 784111777000, 0].map(formatHttpDate);
+    expect(texts).toEqual([
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Wed, 31 Dec 1969 23:59:59 GMT',
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Thu, 01 Jan 1970 00:00:00 GMT',
+    ]);
+  });
 });
 
 describe('ranges', () => {
