@@ -1,4 +1,3 @@
-import type { Entry } from './entry.ts';
 import type { Exchange } from './exchange.ts';
 import type { Found } from './load.ts';
 import type { Slot } from './memory.ts';
@@ -43,17 +42,16 @@ export function createLookups(context: LookupContext, conclude: Conclude): (exch
     asked = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (asked.length > 0) schedule();
     // First all the looks, then all the answers: the code of each is warm.
-    const fresh: [Exchange[], Entry][] = [];
+    const fresh: Exchange[] = [];
     for (const slot of batch) {
-      const entry = freshEntry(context, slot);
-      if (entry === undefined) deferred.push(slot);
+      if (freshEntry(context, slot) === undefined) deferred.push(slot);
       else {
         slot.state = 'idle';
-        fresh.push([begin(slot), entry]);
+        for (const exchange of begin(slot)) fresh.push(exchange);
       }
     }
     lookAtDeferred();
-    for (const [served, entry] of fresh) concludeAll(served, undefined, entry);
+    for (const exchange of fresh) concludeApart(exchange, undefined, exchange.slot.entry);
   }
 
   function lookAtDeferred(): void {
