@@ -1,10 +1,11 @@
 /** A circuit breaker for looks on the loop; times are milliseconds of the monotonic clock. */
 export interface Breaker {
   allows(now: number): boolean;
+  /** Told how long a few looks took. */
   record(began: number, ended: number): void;
 }
 
-// From the kernel's memory a look takes a few microseconds; one that takes a millisecond waited for something.
+// From the kernel's memory a look takes a few microseconds; a few that take a millisecond waited for something.
 const SLOW = 1;
 // Until looks on the loop are tried again.
 const PAUSE = 10_000;

@@ -1,7 +1,7 @@
 import type { Exchange } from './exchange.ts';
 import type { Found } from './load.ts';
 import type { Slot } from './memory.ts';
-import { freshEntry, type LookupContext, revalidate } from './revalidate.ts';
+import { isFresh, type LookupContext, revalidate } from './revalidate.ts';
 
 /** Ends an exchange with what its path led to. */
 export type Conclude = (exchange: Exchange, error: unknown, found: Found | undefined) => void;
@@ -10,6 +10,8 @@ export type Conclude = (exchange: Exchange, error: unknown, found: Found | undef
 const MAX_LOOKING = 16;
 // Looks in one turn of the event loop, which on the loop take about a millisecond. The rest have the next turn.
 const MAX_PER_TURN = 256;
+// Looks on the loop from one reading of the clock to the next: a reading costs a tenth of a look.
+const PER_READING = 8;
 
 /**
  * Group commit: whoever asks within one turn of the event loop shares one look, which starts after the last of them
@@ -43,15 +45,24 @@ export function createLookups(context: LookupContext, conclude: Conclude): (exch
     if (asked.length > 0) schedule();
     // First all the looks, then all the answers: the code of each is warm.
     const fresh: Exchange[] = [];
-    for (const slot of batch) {
-      if (freshEntry(context, slot) === undefined) deferred.push(slot);
-      else {
-        slot.state = 'idle';
-        for (const exchange of begin(slot)) fresh.push(exchange);
-      }
-    }
+    for (let i = 0; i < batch.length; i += PER_READING) lookAtSome(batch.slice(i, i + PER_READING), fresh);
     lookAtDeferred();
     for (const exchange of fresh) concludeApart(exchange, undefined, exchange.slot.entry);
+  }
+
+  /** Looks on the loop, adds those whom a look served to `fresh`, and leaves the rest to threads. */
+  function lookAtSome(slots: readonly Slot[], fresh: Exchange[]): void {
+    const began = performance.now();
+    let looked = false;
+    for (const slot of slots) {
+      const mayLook = slot.recheck !== undefined && context.breaker.allows(began);
+      looked ||= mayLook;
+      if (mayLook && isFresh(context, slot, began)) {
+        slot.state = 'idle';
+        for (const exchange of begin(slot)) fresh.push(exchange);
+      } else deferred.push(slot);
+    }
+    if (looked) context.breaker.record(began, performance.now());
   }
 
   function lookAtDeferred(): void {

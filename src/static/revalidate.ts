@@ -33,17 +33,12 @@ export type Done = (error: unknown, found: Found | undefined) => void;
 // Milliseconds after which the way to a remembered file is resolved again.
 const RESOLVED_FOR = 60_000;
 
-/** What is remembered of a slot, if a look on the event loop says that it is so still. */
-export function freshEntry(context: LookupContext, slot: Slot): Entry | undefined {
+/** Whether a look on the event loop says that what is remembered of a slot is so still. */
+export function isFresh(context: LookupContext, slot: Slot, now: number): boolean {
   const { entry, recheck } = slot;
-  if (entry === undefined || recheck === undefined) return undefined;
-  const began = performance.now();
-  if (began >= slot.resolvedUntil || !context.breaker.allows(began)) return undefined;
-  const unchanged = recheck();
-  context.breaker.record(began, performance.now());
-  if (!unchanged) return undefined;
+  if (entry === undefined || recheck === undefined || now >= slot.resolvedUntil || !recheck()) return false;
   slot.trustedUntil = trustUntil(entry, context.window);
-  return entry;
+  return true;
 }
 
 /** Looks off the loop at what is remembered of a slot, or anew; what is found is remembered. */

@@ -4,7 +4,7 @@ import { createBreaker } from '../../src/static/breaker.ts';
 import { type Found, isInPlace, load } from '../../src/static/load.ts';
 import { localDeviceOf } from '../../src/static/local-device.ts';
 import { createMemory, type Slot } from '../../src/static/memory.ts';
-import { freshEntry, type LookupContext, revalidate } from '../../src/static/revalidate.ts';
+import { isFresh, type LookupContext, revalidate } from '../../src/static/revalidate.ts';
 import { settleStatic } from '../../src/static/settings.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
@@ -64,7 +64,7 @@ describe('the way to a remembered file', () => {
     const { entry } = slot;
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
     expire(slot);
-    expect(freshEntry(context, slot)).toBeUndefined();
+    expect(isFresh(context, slot, performance.now())).toBe(false);
     expect(await look()).toBe(entry);
     expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
   });
