@@ -79,7 +79,7 @@ export function createLookups(context: LookupContext, conclude: Conclude): (exch
       if (slot.waiting !== undefined) enqueue(slot);
       else context.memory.release(slot);
       lookAtDeferred();
-      concludeAll(served, error, found);
+      for (const exchange of served) concludeApart(exchange, error, found);
     });
   }
 
@@ -88,10 +88,6 @@ export function createLookups(context: LookupContext, conclude: Conclude): (exch
     const served = slot.waiting ?? [];
     slot.waiting = undefined;
     return served;
-  }
-
-  function concludeAll(served: Exchange[], error: unknown, found: Found | undefined): void {
-    for (const exchange of served) concludeApart(exchange, error, found);
   }
 
   /** What one request's handlers throw must not leave the others waiting. */
