@@ -112,6 +112,11 @@ async function onExpress(handler) {
   return express().use('/static', handler(express));
 }
 
+async function oursOnExpress() {
+  const { staticFiles } = await import('espalier/static');
+  return onExpress(() => staticFiles(root));
+}
+
 async function underNginx() {
   const folder = mkdtempSync(join(tmpdir(), 'espalier-bench-nginx-'));
   const port = await freePort();
@@ -214,22 +219,15 @@ export const topic = {
     },
     nginx: underNginx,
     'Express: fixed Buffer': () => onExpress(() => fixed('')),
-    'Express: espalier': async () => {
-      const { staticFiles } = await import('espalier/static');
-      return onExpress(() => staticFiles(root));
-    },
+    'Express: espalier': oursOnExpress,
     'Express: express.static': () => onExpress((express) => express.static(root)),
     'fixed Buffer, one file': oneFile(async () => fixed('/static')),
     'espalier, one file': oneFile(() => onNode()),
     'Express: fixed Buffer, one file': oneFile(() => onExpress(() => fixed(''))),
-    'Express: espalier, one file': oneFile(async () => {
-      const { staticFiles } = await import('espalier/static');
-      return onExpress(() => staticFiles(root));
-    }),
+    'Express: espalier, one file': oneFile(oursOnExpress),
     'createServer: espalier': async () => {
       const { createServer: create } = await import('espalier/server');
-      const { staticFiles } = await import('espalier/static');
-      return create(await onExpress(() => staticFiles(root)));
+      return create(await oursOnExpress());
     },
   },
   loads: [
