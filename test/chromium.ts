@@ -41,7 +41,11 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   const problems: string[] = [];
   page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => problems.push(`error: ${error.stack}`));
-  page.on('requestfailed', (request) => problems.push(`failed: ${request.url()}`));
+  page.on('requestfailed', (request) => {
+    // A reload cancels what the page before it was still fetching, such as the script of a worker.
+    const reason = request.failure()?.errorText;
+    if (reason !== 'net::ERR_ABORTED') problems.push(`failed: ${request.url()}: ${reason}`);
+  });
   const finished: string[] = [];
   page.on('requestfinished', (request) => finished.push(`${request.method()} ${request.url()}`));
   page.on('response', (response) => {
