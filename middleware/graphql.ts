@@ -1,9 +1,9 @@
-import { CORE, createCore } from '../src/graphql/core.ts';
+import { CORE, createCore } from '../src/core/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
-import { settleHttp } from '../src/graphql/http-settings.ts';
-import { createMount } from '../src/graphql/mount.ts';
-import { createOpenApi } from '../src/graphql/openapi.ts';
-import { OWNER } from '../src/graphql/owner.ts';
+import { createMount } from '../src/graphql/middleware.ts';
+import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
+import { resolveHttpOptions } from '../src/graphql/options.ts';
+import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
 import type { ConnectRequest } from '../types/connect.ts';
 import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';
@@ -33,8 +33,8 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
   schema: SchemaSource<Req>,
   options?: GraphQLOptions<Req>,
 ): GraphQLHandler {
-  const settings = settleHttp(options);
-  const core = createCore(OWNER, schema, settings);
+  const settings = resolveHttpOptions(options);
+  const core = createCore(GRAPHQL_OPTIONS, schema, settings);
   const graphqlMiddleware = createMount(settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {

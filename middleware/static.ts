@@ -1,7 +1,7 @@
 import { isInPlace, load } from '../src/static/load.ts';
 import { localDeviceOf } from '../src/static/local-device.ts';
-import { settleRoot } from '../src/static/root.ts';
-import { settleStatic } from '../src/static/settings.ts';
+import { resolveRoot } from '../src/static/root.ts';
+import { resolveStaticOptions } from '../src/static/settings.ts';
 import { createSite } from '../src/static/site.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
@@ -20,8 +20,8 @@ export type * from '../types/static.ts';
  * app.use(staticFiles('site', true));
  */
 export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
-  const root = settleRoot(dir);
-  const settings = settleStatic(options);
+  const root = resolveRoot(dir);
+  const settings = resolveStaticOptions(options);
   const site = createSite(settings, {
     load: (key) => load(root, key, settings),
     isInPlace: (entry) => isInPlace(root, entry, settings),

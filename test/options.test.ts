@@ -1,5 +1,5 @@
+import { type OptionScope, resolveOptions } from '../src/options/resolve-options.ts';
 import { count, flag, oneOf, optionalFunction, positive, rule } from '../src/options/rules.ts';
-import { type Owner, settle } from '../src/options/settle.ts';
 
 const rules = {
   html: flag(false),
@@ -8,9 +8,9 @@ const rules = {
   maxFiles: positive(1),
   accept: optionalFunction(),
 };
-const owner: Owner = { name: 'staticFiles', page: 'static-files' };
+const owner: OptionScope = { name: 'staticFiles', page: 'static-files' };
 const settled = (given: unknown, within?: string) => () =>
-  settle(within === undefined ? owner : { ...owner, within }, given, rules);
+  resolveOptions(within === undefined ? owner : { ...owner, within }, given, rules);
 
 describe('options', () => {
   it('are filled in with their defaults, for undefined too', () => {
@@ -60,7 +60,7 @@ describe('options', () => {
     round['self'] = round;
     const shown = (value: unknown): string => {
       try {
-        settle(owner, { only: value }, { only: rule(0, () => false, 'nothing') });
+        resolveOptions(owner, { only: value }, { only: rule(0, () => false, 'nothing') });
         return '';
       } catch (error) {
         return (error as Error).message.replace(/^.* is (.*); accepted.*$/s, '$1');

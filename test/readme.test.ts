@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { settleHttp } from '../src/graphql/http-settings.ts';
-import { settleStatic } from '../src/static/settings.ts';
+import { resolveHttpOptions } from '../src/graphql/options.ts';
+import { resolveStaticOptions } from '../src/static/settings.ts';
 import { connectionRules, upgradeRules } from '../src/subscriptions/settings.ts';
-import { settleUploads } from '../src/uploads/settings.ts';
+import { resolveUploadOptions } from '../src/uploads/settings.ts';
 
 const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
@@ -45,9 +45,9 @@ function optionsOf(module: string): Option[] {
 const subscriptionRules = Object.entries({ ...connectionRules, ...upgradeRules });
 /** What the code takes for what is not given, by module in types/. */
 const DEFAULTS: Record<string, object> = {
-  static: { ...settleStatic(undefined), ...settleStatic(undefined).cache },
-  graphql: { ...settleHttp(undefined), ...settleHttp(undefined).limits },
-  uploads: { ...settleUploads(undefined, 1), tempDir: undefined },
+  static: { ...resolveStaticOptions(undefined), ...resolveStaticOptions(undefined).cache },
+  graphql: { ...resolveHttpOptions(undefined), ...resolveHttpOptions(undefined).limits },
+  uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };
 

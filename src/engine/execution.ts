@@ -1,5 +1,5 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { ExecutionInputs, Outcome } from '../graphql/contract.ts';
+import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
 import type { Fault } from './errors.ts';
 import type { ResponsePath } from './plan.ts';
 import { type BufferPool, OPENING, type Page } from './pool.ts';
@@ -32,7 +32,7 @@ export class Execution implements Sink {
   /** The value of the slot being written has no JSON text: the length of the key to be left out with it. */
   omitted = 0;
   /** What an asynchronous execution calls when it is done. */
-  answer: ((outcome: Outcome) => void) | undefined = undefined;
+  answer: ((outcome: ExecutionOutcome) => void) | undefined = undefined;
   fail: ((reason: unknown) => void) | undefined = undefined;
   /** Stops listening for the client's leaving. */
   deaf: (() => void) | undefined = undefined;

@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import * as graphql from 'graphql';
-import type { Outcome } from '../graphql/contract.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
 import { type Fault, toGraphQLErrors } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { gather, gatheredSize } from './gather.ts';
@@ -14,7 +14,7 @@ const DATA_NULL = 'null';
 const NONE: readonly never[] = Object.freeze([]);
 
 /** The answer of an execution, in bytes of its own; the working buffer goes back to the pool, now or with the answer's. */
-export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
+export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean): ExecutionOutcome {
   ex.finished = true;
   ex.busy = false;
   ex.abortResolvers?.();
@@ -25,7 +25,7 @@ export function conclude(ex: Execution, root: Slot | undefined, isNull: boolean)
   }
 }
 
-function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
+function dataOnly(ex: Execution, root: Slot | undefined): ExecutionOutcome {
   if (root !== undefined) return gathered(ex, root);
   writeByte(ex, CLOSE);
   const { buf, page, pos } = ex;
@@ -34,7 +34,7 @@ function dataOnly(ex: Execution, root: Slot | undefined): Outcome {
   return long(ex, page, pos);
 }
 
-function gathered(ex: Execution, root: Slot): Outcome {
+function gathered(ex: Execution, root: Slot): ExecutionOutcome {
   const { pool } = ex;
   const size = gatheredSize(root, OPENING);
   if (size < LONG_ANSWER) {
@@ -51,14 +51,14 @@ function gathered(ex: Execution, root: Slot): Outcome {
 /** Half of the buffer would be kept for nothing. */
 const isWasteful = ({ buf }: Page, length: number): boolean => length * 2 < buf.length;
 
-function short(buf: Buffer, length: number): Outcome {
+function short(buf: Buffer, length: number): ExecutionOutcome {
   const body = Buffer.allocUnsafe(length);
   buf.copy(body, 0, 0, length);
   return { kind: 'data', body, errors: NONE };
 }
 
 /** An answer that takes its buffer along. */
-function long({ pool }: Execution, page: Page, length: number): Outcome {
+function long({ pool }: Execution, page: Page, length: number): ExecutionOutcome {
   const release = once(() => pool.give(page));
   return { kind: 'data', body: page.buf.subarray(0, length), errors: NONE, release };
 }
@@ -72,7 +72,7 @@ function once(run: () => void): () => void {
   };
 }
 
-function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcome {
+function partial(ex: Execution, root: Slot | undefined, isNull: boolean): ExecutionOutcome {
   const faults = ex.faults ?? [];
   const { maskedMessage, formatErrors } = ex.program.settings;
   if (maskedMessage !== undefined && faults.every(isMasked)) {
@@ -87,7 +87,7 @@ function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Outcom
 }
 
 /** An outcome whose errors are told without having been made. */
-class MaskedOutcome implements Outcome {
+class MaskedOutcome implements ExecutionOutcome {
   readonly kind = 'partial';
   readonly body: Buffer;
   readonly isBare = true;

@@ -8,7 +8,7 @@ import type {
   SelectionSetNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { EngineSettings, ExecutionInputs, Outcome } from '../graphql/contract.ts';
+import type { EngineSettings, ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
 import type { BufferPool } from './pool.ts';
 import type { CoerceVariables } from './variables.ts';
 
@@ -33,4 +33,4 @@ export type ProgramRun = (
   inputs: ExecutionInputs,
   variables: Record<string, unknown>,
   values: Record<string, unknown>,
-) => MaybePromise<Outcome>;
+) => MaybePromise<ExecutionOutcome>;

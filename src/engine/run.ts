@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Outcome } from '../graphql/contract.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
 import { Fault, record } from './errors.ts';
 import { Execution } from './execution.ts';
 import { compileRoot, runFields } from './objects.ts';
@@ -35,13 +35,13 @@ export function compileRun(program: Program): ProgramRun {
 }
 
 /** `data: null` before anything was waited for. */
-function failedAtOnce(ex: Execution, caught: unknown): Outcome {
+function failedAtOnce(ex: Execution, caught: unknown): ExecutionOutcome {
   const fault = caught instanceof Fault ? caught : new Fault(caught, undefined, undefined);
   record(ex, fault, undefined);
   return conclude(ex, undefined, true);
 }
 
-function joined(ex: Execution): MaybePromise<Outcome> {
+function joined(ex: Execution): MaybePromise<ExecutionOutcome> {
   const root = new Slot(ex, ROOT, undefined);
   const children = ex.parts;
   ex.parts = [];
@@ -50,7 +50,7 @@ function joined(ex: Execution): MaybePromise<Outcome> {
 }
 
 /** The outcome of an execution that has begun to wait. */
-export function promised(ex: Execution, root: Slot): Promise<Outcome> {
+export function promised(ex: Execution, root: Slot): Promise<ExecutionOutcome> {
   root.proceed = () => finish(ex, root);
   return new Promise((resolve, reject) => {
     ex.answer = resolve;

@@ -14,7 +14,7 @@ import {
   typeFromAST,
   type VariableDefinitionNode,
 } from 'graphql';
-import type { EngineSettings } from '../graphql/contract.ts';
+import type { EngineSettings } from '../execution/types.ts';
 import { V17 } from './version.ts';
 
 type Values = Record<string, unknown>;

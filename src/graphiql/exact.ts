@@ -1,4 +1,4 @@
-import type { Reply } from '../http/reply.ts';
+import type { Reply } from '../http/reply/write-reply.ts';
 import { escapeHtml } from './escape.ts';
 import { FILES } from './page.ts';
 

@@ -2,18 +2,18 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import { takesBelow } from '../graphql/route.ts';
-import { createNegotiator } from '../http/accept.ts';
-import type { Headers } from '../http/error.ts';
-import { pathOf } from '../http/path.ts';
-import { type Reply, writeReply } from '../http/reply.ts';
-import { addVary } from '../http/vary.ts';
-import { optionError } from '../options/settle.ts';
-import { show } from '../options/show.ts';
+import { createNegotiator } from '../http/negotiation/accept.ts';
+import { addVary } from '../http/negotiation/vary.ts';
+import type { Headers } from '../http/reply/http-error.ts';
+import { type Reply, writeReply } from '../http/reply/write-reply.ts';
+import { takesBelow } from '../http/routing/express-route.ts';
+import { pathOf } from '../http/routing/url-path.ts';
+import { formatValue } from '../options/format-value.ts';
+import { optionError } from '../options/resolve-options.ts';
+import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { type IdeFiles, loadFiles } from './assets.ts';
 import { exactRouteReply } from './exact.ts';
-import { type IdeSettings, settleGraphiQL } from './options.ts';
-import { OWNER } from './owner.ts';
+import { type IdeSettings, resolveGraphiQLOptions } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
 
 /** The IDE of one endpoint. */
@@ -98,15 +98,18 @@ export function createIde(option: GraphiQLOption): Ide | undefined {
 /** Options are settled when the middleware is made; those that a gate returns, for each page. */
 function createGate(option: Exclude<GraphiQLOption, false>): Gate {
   if (typeof option !== 'function') {
-    const settings = settleGraphiQL(option === true ? {} : option);
+    const settings = resolveGraphiQLOptions(option === true ? {} : option);
     return () => settings;
   }
-  const defaults = settleGraphiQL({});
+  const defaults = resolveGraphiQLOptions({});
   return async (req, res) => {
     const decision: unknown = await option(req, res);
     if (typeof decision === 'boolean') return decision ? defaults : undefined;
-    if (typeof decision === 'object' && decision !== null) return settleGraphiQL(decision);
-    throw optionError(OWNER, `option "graphiql" returned ${show(decision)}; accepted: a boolean, or options`);
+    if (typeof decision === 'object' && decision !== null) return resolveGraphiQLOptions(decision);
+    throw optionError(
+      GRAPHIQL_OPTIONS,
+      `option "graphiql" returned ${formatValue(decision)}; accepted: a boolean, or options`,
+    );
   };
 }
 

@@ -1,4 +1,6 @@
 import type { GraphiQLOptions } from '../../types/graphiql.ts';
+import { formatValue } from '../options/format-value.ts';
+import { optionError, resolveOptions } from '../options/resolve-options.ts';
 import {
   type Accepts,
   flag,
@@ -11,10 +13,8 @@ import {
   type Rules,
   rule,
 } from '../options/rules.ts';
-import { optionError, settle } from '../options/settle.ts';
-import { show } from '../options/show.ts';
+import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { jsonForScript } from './escape.ts';
-import { OWNER } from './owner.ts';
 import { checkSources, type ExtraSources, strictPolicy } from './policy.ts';
 
 /** What a page needs to know, settled. */
@@ -61,8 +61,8 @@ const ALIASES: Record<string, keyof GraphiQLOptions> = {
 };
 
 /** Settles the page's options once: defaults, aliases, checks. */
-export function settleGraphiQL(given: GraphiQLOptions): IdeSettings {
-  const { title, csp, ...config } = settle(OWNER, canonical(given), RULES);
+export function resolveGraphiQLOptions(given: GraphiQLOptions): IdeSettings {
+  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, canonical(given), RULES);
   const { defaultHeaders } = config;
   const headers =
     typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;
@@ -98,8 +98,8 @@ function canonical(given: GraphiQLOptions): Record<string, unknown> {
     delete options[old];
     if (value === undefined) continue;
     if (options[name] !== undefined) {
-      const both = `"${old}" (${show(value)}) is express-graphql's name of "${name}" (${show(options[name])})`;
-      throw optionError(OWNER, `option ${both}; accepted: one of them`);
+      const both = `"${old}" (${formatValue(value)}) is express-graphql's name of "${name}" (${formatValue(options[name])})`;
+      throw optionError(GRAPHIQL_OPTIONS, `option ${both}; accepted: one of them`);
     }
     options[name] = value;
   }

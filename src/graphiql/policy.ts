@@ -1,5 +1,5 @@
-import { wrongOption } from '../options/settle.ts';
-import { OWNER } from './owner.ts';
+import { wrongOption } from '../options/resolve-options.ts';
+import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 
 /** Extra sources by directive, as the option `csp` gives them. */
 export type ExtraSources = Readonly<Record<string, string | readonly string[]>>;
@@ -38,7 +38,7 @@ export function checkSources(extra: ExtraSources): void {
     const values: readonly unknown[] = [sources].flat();
     if (/^[a-z-]+$/.test(name) && values.every(isSource)) continue;
     const accepted = 'directives as in the header, each with one source or a list of sources';
-    throw wrongOption(OWNER, 'csp', { [name]: sources }, accepted);
+    throw wrongOption(GRAPHIQL_OPTIONS, 'csp', { [name]: sources }, accepted);
   }
 }
 

@@ -1,9 +1,9 @@
-import { type Headers, HttpError } from '../http/error.ts';
-import type { Answer, Answers } from './answer.ts';
-import type { GraphQLParams } from './contract.ts';
-import type { HttpSettings } from './http-settings.ts';
-import type { Result } from './operate.ts';
-import { paramsOfBody } from './params.ts';
+import type { GraphQLParams } from '../execution/types.ts';
+import { type Headers, HttpError } from '../http/reply/http-error.ts';
+import type { HttpSettings } from './options.ts';
+import { paramsOfBody } from './request/params.ts';
+import type { Answer, Answers } from './response/response.ts';
+import type { Result } from './run-operation.ts';
 
 /** What the operations of one batch have asked for together: they share the limits of one operation. */
 export interface Spent {

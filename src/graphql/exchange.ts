@@ -1,9 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import type { Negotiated } from '../http/accept.ts';
+import type { Negotiated } from '../http/negotiation/accept.ts';
 import type { Spent } from './batch.ts';
-import { JSON_TYPE } from './media.ts';
-import type { Phases } from './timing.ts';
+import { JSON_TYPE } from './request/media-types.ts';
+import type { Phases } from './response/server-timing.ts';
 
 /** One request and its answer, as the steps of the pipeline hand it on. */
 export interface Exchange {

@@ -1,32 +1,32 @@
 import type { ServerResponse } from 'node:http';
 import { nextTick } from 'node:process';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
-import { refusals } from '../debug.ts';
-import { createNegotiator } from '../http/accept.ts';
-import { GONE, isComing, readEnd } from '../http/body.ts';
-import { drainRequest } from '../http/drain.ts';
-import { HttpError } from '../http/error.ts';
-import { type Reply, writeReply } from '../http/reply.ts';
-import { thrown } from '../http/thrown.ts';
-import { createAdmit } from './admit.ts';
-import { createAnswers } from './answer.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { events } from '../core/diagnostics.ts';
+import { MASKED } from '../core/errors.ts';
+import { requireFew } from '../core/limits/depth.ts';
+import { createTurns } from '../core/yield-to-event-loop.ts';
+import { isThenable } from '../execution/graphql-js.ts';
+import type { GraphQLParams } from '../execution/types.ts';
+import { drainRequest } from '../http/body/drain.ts';
+import { CLIENT_ABORTED, isComing, readEnd } from '../http/body/read-body.ts';
+import { createNegotiator } from '../http/negotiation/accept.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { toError } from '../http/reply/to-error.ts';
+import { type Reply, writeReply } from '../http/reply/write-reply.ts';
+import { debug } from '../logging/debug.ts';
 import { joinResults, paramsOfBatch } from './batch.ts';
-import type { GraphQLParams } from './contract.ts';
-import type { GraphQLCore } from './core.ts';
-import { MASKED } from './errors.ts';
-import { events } from './events.ts';
+import { createGuard } from './csrf.ts';
 import { type Exchange, typeOf } from './exchange.ts';
-import { isThenable } from './execute.ts';
-import { createGuard } from './guard.ts';
-import type { HttpSettings } from './http-settings.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from './media.ts';
-import { requireFew } from './nesting.ts';
-import { createOperate, LONG_QUERY, type Result } from './operate.ts';
-import { createTurns } from './own-turn.ts';
-import { paramsOfBody, paramsOfUrl } from './params.ts';
-import { createReceive } from './receive.ts';
-import { createSend } from './send.ts';
-import { startPhases } from './timing.ts';
+import type { HttpSettings } from './options.ts';
+import { createAdmit } from './request/check-request.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from './request/media-types.ts';
+import { paramsOfBody, paramsOfUrl } from './request/params.ts';
+import { createReceive } from './request/read-request.ts';
+import { createAnswers } from './response/response.ts';
+import { createSend } from './response/send.ts';
+import { startPhases } from './response/server-timing.ts';
+import { createOperate, LONG_QUERY, type Result } from './run-operation.ts';
 
 /** A request handler that also works without a `next`, under a bare server. */
 export type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
@@ -94,9 +94,9 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   /** A client's mistake is answered, a bug goes to the error handlers, and a client that has left hears nothing. */
   function fail(exchange: Exchange, error: unknown): void {
     const { req, res } = exchange;
-    if (error === GONE || res.headersSent || isAbort(error, res)) return;
+    if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
     if (error instanceof HttpError) {
-      refusals.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
+      debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
       try {
         send(exchange, answers.ofError(error, exchange.accepted.type), true);
       } catch (bug) {
@@ -109,7 +109,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   function failOnBug(exchange: Exchange, error: unknown): void {
     const { req, res, next } = exchange;
     if (next !== undefined) {
-      next(thrown(error));
+      next(toError(error));
       return;
     }
     try {

@@ -1,6 +1,6 @@
-import { choice } from './show.ts';
+import { formatChoices } from './format-value.ts';
 
-/** One option: its default, whether a value will do, and what is accepted, in words. */
+/** One option: its default, a test of its value, and a description of the accepted values for error messages. */
 export interface Rule<T> {
   readonly fallback: T;
   readonly accepts: Accepts;
@@ -8,12 +8,12 @@ export interface Rule<T> {
 }
 
 /** The rules of a set of options, by name. */
-export type Rules<Settled> = { readonly [K in keyof Settled]-?: Rule<Settled[K]> };
+export type Rules<Resolved> = { readonly [K in keyof Resolved]-?: Rule<Resolved[K]> };
 
 /** A set of options with every default filled in. */
-export type Filled<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> };
+export type WithDefaults<Options> = { [K in keyof Options]-?: Exclude<Options[K], undefined> };
 
-/** Whether a value will do. */
+/** Returns true for an accepted value. */
 export type Accepts = (value: unknown) => boolean;
 
 /** Describes one option. */
@@ -26,22 +26,22 @@ export const flag = (fallback: boolean): Rule<boolean> => rule(fallback, isBoole
 
 /** An option that is one of a few values; the first is the default. */
 export const oneOf = <const T extends readonly unknown[]>(...values: T): Rule<T[number]> =>
-  rule<T[number]>(values[0], isOneOf(...values), choice(values));
+  rule<T[number]>(values[0], isOneOf(...values), formatChoices(values));
 
-/** An option that counts something, which may be nothing. */
+/** A whole number from 0. */
 export const count = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isCount, wholeNumber(0, unit));
 
-/** An option that counts something, at least one. */
+/** A whole number from 1. */
 export const positive = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isPositive, wholeNumber(1, unit));
 
-/** A function that may be given. */
+/** An optional function. */
 export const optionalFunction = <T>(): Rule<T | undefined> =>
   rule<T | undefined>(undefined, isFunction, 'a function');
 
 /** An option that takes any value. */
-export const anything: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
+export const unchecked: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
 
 const wholeNumber = (from: number, unit: string | undefined): string =>
   `${unit === undefined ? '' : `${unit}, `}a whole number from ${from}`;
@@ -67,7 +67,7 @@ export const isOneOf =
   (value) =>
     values.includes(value);
 
-/** What one of several tests accepts. */
+/** Accepts a value that passes one of several tests. */
 export const isEither =
   (...tests: readonly Accepts[]): Accepts =>
   (value) =>

@@ -1,6 +1,7 @@
 import type { PubSub, PubSubOptions, RedisClient } from '../../types/pubsub.ts';
+import { resolveOptions } from '../options/resolve-options.ts';
 import { isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
-import { settle } from '../options/settle.ts';
+import { PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { createQueue, type Queue } from './queue.ts';
 import { connectRedis, FOREIGN, type Transport } from './redis.ts';
 
@@ -11,8 +12,6 @@ interface Settled {
   onGap: () => void;
   onError: (error: Error) => void;
 }
-
-const OWNER = { name: 'createPubSub', page: 'scaling' };
 
 const isRedis = (value: unknown): boolean =>
   isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
@@ -34,7 +33,7 @@ const RULES: Rules<Settled> = {
 export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
-  const { redis, prefix, bufferSize, onGap, onError } = settle(OWNER, options, RULES);
+  const { redis, prefix, bufferSize, onGap, onError } = resolveOptions(PUBSUB_OPTIONS, options, RULES);
   const queues = new Set<Queue<unknown>>();
   // Refuses those who wait for Redis: what is queued between two attempts to connect is never settled by ioredis.
   const waiting = new Set<(error: Error) => void>();

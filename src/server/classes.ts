@@ -1,8 +1,8 @@
 import { IncomingMessage, ServerResponse } from 'node:http';
-import { optionError } from '../options/settle.ts';
+import { optionError } from '../options/resolve-options.ts';
+import { SERVER_OPTIONS } from '../options/scopes.ts';
 import type { ExpressApp } from './express.ts';
 import { membersBelow } from './members.ts';
-import { OWNER } from './owner.ts';
 
 /** The classes that a server is told to make its requests and responses from. */
 export interface Classes {
@@ -23,7 +23,7 @@ export function classesOf(app: ExpressApp, base: Classes): Classes {
   for (const name of ['IncomingMessage', 'ServerResponse'] as const) {
     // An app has one prototype for its requests, hence one class.
     if (base[name] !== known.base[name] && base[name] !== NODE_CLASSES[name]) {
-      throw optionError(OWNER, `option "${name}" must be given to the first server of an app`);
+      throw optionError(SERVER_OPTIONS, `option "${name}" must be given to the first server of an app`);
     }
   }
   return known.classes;

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { holdContinue } from '../http/expect.ts';
+import { deferContinue } from '../http/body/expect-continue.ts';
 
 /** The part of a server that is needed here. */
 interface ContinueServer {
@@ -15,7 +15,7 @@ interface ContinueServer {
 export function answerContinue(server: ContinueServer): void {
   server.on('checkContinue', (req, res) => {
     if (server.listenerCount('checkContinue') > 1) return;
-    if (req.httpVersionMajor < 2) holdContinue(req, res);
+    if (req.httpVersionMajor < 2) deferContinue(req, res);
     else res.writeContinue();
     server.emit('request', req, res);
   });

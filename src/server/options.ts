@@ -1,9 +1,9 @@
+import { wrongArgument, wrongOption } from '../options/resolve-options.ts';
 import { isBoolean, isFunction, isObject } from '../options/rules.ts';
-import { wrongArgument, wrongOption } from '../options/settle.ts';
+import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { NODE_CLASSES } from './classes.ts';
 import { NODE_HTTP2_CLASSES } from './http2.ts';
 import { inherits } from './members.ts';
-import { OWNER } from './owner.ts';
 
 /** Options that name a class, and Node's class that it must extend. */
 const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
@@ -16,15 +16,15 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
 
 /** Refuses what Node would only trip over at the first request. All other options are Node's to judge. */
 export function checkArguments(app: unknown, options: unknown): void {
-  if (!isFunction(app)) throw wrongArgument(OWNER, 'app', app, 'a function (req, res)');
-  if (!isObject(options)) throw wrongArgument(OWNER, 'options', options, 'an object');
+  if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, 'a function (req, res)');
+  if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     if ((name === 'http2' || name === 'allowHTTP1') && !isBoolean(value))
-      throw wrongOption(OWNER, name, value, 'a boolean');
+      throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
     if (node !== undefined && !extendsClass(value, node)) {
-      throw wrongOption(OWNER, name, value, `a class that extends Node's ${node.name}`);
+      throw wrongOption(SERVER_OPTIONS, name, value, `a class that extends Node's ${node.name}`);
     }
   }
 }

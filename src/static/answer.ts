@@ -1,7 +1,7 @@
-import { parseAcceptEncoding } from '../http/accept-encoding.ts';
-import { parseHttpDate } from '../http/date.ts';
-import { checkPreconditions, rangeIsCurrent, type Validators } from '../http/preconditions.ts';
-import { type ByteRange, parseRanges } from '../http/ranges.ts';
+import { parseHttpDate } from '../http/conditions/date.ts';
+import { checkPreconditions, rangeIsCurrent, type Validators } from '../http/conditions/preconditions.ts';
+import { type ByteRange, parseRanges } from '../http/conditions/ranges.ts';
+import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
 import { sendRanges, sendWhole } from './body.ts';
 import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';

@@ -1,15 +1,15 @@
 import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { parseAcceptEncoding } from '../http/accept-encoding.ts';
+import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
 import { tagOf } from './content.ts';
 import { type Found, isInPlace } from './load.ts';
 import { localDeviceOf } from './local-device.ts';
 import { locate } from './locate.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { codedTag, represent } from './representation.ts';
-import { settleRoot } from './root.ts';
-import { type Settings, settleStatic } from './settings.ts';
+import { resolveRoot } from './root.ts';
+import { resolveStaticOptions, type Settings } from './settings.ts';
 import { createSite, type Site } from './site.ts';
 import { takeSnapshot } from './snapshot.ts';
 
@@ -24,8 +24,8 @@ const MIB = 1 << 20;
  * lies there, or decoded (and packed again with gzip) for clients that want that, once, and kept like any body.
  */
 export function createAssets(dir: string, options: StaticFilesOptions = {}): Site {
-  const root = settleRoot(dir);
-  const settings = settleStatic({
+  const root = resolveRoot(dir);
+  const settings = resolveStaticOptions({
     immutable: true,
     ...options,
     cache: { maxFileBytes: 16 * MIB, ...(options.cache || {}) },

@@ -1,4 +1,4 @@
-import type { ByteRange } from '../http/ranges.ts';
+import type { ByteRange } from '../http/conditions/ranges.ts';
 import type { Exchange, Means } from './exchange.ts';
 import { type Preset, presetOf, writeHead } from './head.ts';
 import { joinParts, layOutParts } from './parts.ts';

@@ -1,6 +1,6 @@
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { atOnce } from '../options/at-once.ts';
-import { OWNER } from './owner.ts';
+import { assertSync } from '../options/assert-sync.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
 
 /** The `Cache-Control` value of a path below the mount; undefined: none is sent. */
 export type CacheControl = (path: string) => string | undefined;
@@ -55,7 +55,7 @@ export function cacheControlFor(
   const hashed = `public, max-age=${seconds(YEAR)}, immutable`;
   const test =
     typeof immutable === 'function'
-      ? (path: string) => atOnce(immutable(path), OWNER, 'immutable')
+      ? (path: string) => assertSync(immutable(path), STATIC_OPTIONS, 'immutable')
       : matcher(immutable);
   return (path) => (test(path) ? hashed : ordinary);
 }

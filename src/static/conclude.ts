@@ -1,6 +1,6 @@
-import { refusals } from '../debug.ts';
-import { thrown } from '../http/thrown.ts';
-import { addVary } from '../http/vary.ts';
+import { addVary } from '../http/negotiation/vary.ts';
+import { toError } from '../http/reply/to-error.ts';
+import { debug } from '../logging/debug.ts';
 import { answerFile } from './answer.ts';
 import type { Entry } from './entry.ts';
 import type { Exchange, Means } from './exchange.ts';
@@ -30,7 +30,7 @@ export function concludeWith(
 
 function concludeFailed(exchange: Exchange, error: unknown): void {
   if (meansBusy(error)) refuseBusy(exchange);
-  else exchange.next(thrown(error));
+  else exchange.next(toError(error));
 }
 
 function concludeMissing(exchange: Exchange, why: string, means: Means): void {
@@ -51,7 +51,7 @@ export function answerGuarded(exchange: Exchange, entry: Entry, means: Means): v
   try {
     answerFile(exchange, entry, means);
   } catch (error) {
-    exchange.next(thrown(error));
+    exchange.next(toError(error));
   }
 }
 
@@ -61,7 +61,7 @@ export function miss(
   why: string,
   settings: Settings,
 ): void {
-  refusals.static('%s %j: %s', exchange.req.method, exchange.req.url, why);
+  debug.static('%s %j: %s', exchange.req.method, exchange.req.url, why);
   if (settings.fallthrough) exchange.next();
   else refuse(exchange, 404);
 }

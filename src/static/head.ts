@@ -1,5 +1,5 @@
 import { ServerResponse } from 'node:http';
-import { addVary } from '../http/vary.ts';
+import { addVary } from '../http/negotiation/vary.ts';
 import type { HeaderList } from './representation.ts';
 
 /** Whether the answer was begun elsewhere, or nobody waits for it any more. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { ByteRange } from '../http/ranges.ts';
+import type { ByteRange } from '../http/conditions/ranges.ts';
 
 /** A stretch of a file with what is written before it. */
 export interface Section extends ByteRange {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
-import type { Headers } from '../http/error.ts';
-import { writeReply } from '../http/reply.ts';
+import type { Headers } from '../http/reply/http-error.ts';
+import { writeReply } from '../http/reply/write-reply.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Answers with a status and its name, nothing of the request in it. */

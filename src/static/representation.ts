@@ -1,5 +1,5 @@
-import { formatHttpDate } from '../http/date.ts';
-import type { Validators } from '../http/preconditions.ts';
+import { formatHttpDate } from '../http/conditions/date.ts';
+import type { Validators } from '../http/conditions/preconditions.ts';
 import type { Identity } from './identity.ts';
 
 /** Header names and values in turn, as `writeHead` takes them. */

@@ -1,8 +1,8 @@
 import { types } from 'node:util';
 import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../../types/static.ts';
+import { resolveOptions } from '../options/resolve-options.ts';
 import {
   count,
-  type Filled,
   flag,
   isBoolean,
   isEither,
@@ -15,10 +15,10 @@ import {
   optionalFunction,
   type Rules,
   rule,
+  type WithDefaults,
 } from '../options/rules.ts';
-import { settle } from '../options/settle.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { type CacheControl, cacheControlFor, parseMaxAge } from './cache-control.ts';
-import { OWNER } from './owner.ts';
 
 /** What `staticFiles` decided from its options, once. */
 export interface Settings {
@@ -36,7 +36,7 @@ export interface Settings {
   readonly cacheControl: CacheControl;
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
-  readonly cache: Readonly<Filled<StaticCacheOptions>>;
+  readonly cache: Readonly<WithDefaults<StaticCacheOptions>>;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether names that Windows reads differently are refused. */
   readonly windows: boolean;
@@ -46,7 +46,7 @@ export interface Settings {
 
 /** What has no default of its own. */
 type Open = 'fallback' | 'maxAge' | 'cache' | 'setHeaders';
-type Given = Filled<Omit<StaticFilesOptions, Open>> & Required<Pick<StaticFilesOptions, Open>>;
+type Given = WithDefaults<Omit<StaticFilesOptions, Open>> & Required<Pick<StaticFilesOptions, Open>>;
 
 const MIB = 1 << 20;
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
@@ -81,7 +81,7 @@ const RULES: Rules<Given> = {
   setHeaders: optionalFunction(),
 };
 
-const CACHE_RULES: Rules<Filled<StaticCacheOptions>> = {
+const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
   maxBytes: count(64 * MIB, 'bytes'),
   maxFileBytes: count(MIB / 4, 'bytes'),
   maxEntries: count(4096),
@@ -89,8 +89,8 @@ const CACHE_RULES: Rules<Filled<StaticCacheOptions>> = {
 };
 
 /** Settles the options of `staticFiles`; a bare boolean is `{ html }`. */
-export function settleStatic(given: boolean | StaticFilesOptions | undefined): Settings {
-  const options = settle(OWNER, isBoolean(given) ? { html: given } : given, RULES);
+export function resolveStaticOptions(given: boolean | StaticFilesOptions | undefined): Settings {
+  const options = resolveOptions(STATIC_OPTIONS, isBoolean(given) ? { html: given } : given, RULES);
   const { html, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   return {
     html,
@@ -114,5 +114,9 @@ export function settleStatic(given: boolean | StaticFilesOptions | undefined): S
 }
 
 function settleCache(given: false | StaticCacheOptions | undefined): Settings['cache'] {
-  return settle({ ...OWNER, within: 'cache' }, given === false ? { maxBytes: 0 } : given, CACHE_RULES);
+  return resolveOptions(
+    { ...STATIC_OPTIONS, within: 'cache' },
+    given === false ? { maxBytes: 0 } : given,
+    CACHE_RULES,
+  );
 }

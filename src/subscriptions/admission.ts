@@ -3,8 +3,8 @@ import type { Server } from 'node:net';
 import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../types/connect.ts';
-import { refusals } from '../debug.ts';
-import { thrown } from '../http/thrown.ts';
+import { toError } from '../http/reply/to-error.ts';
+import { debug } from '../logging/debug.ts';
 import { finish, responseOn } from './refuse.ts';
 
 /** Express's prototypes of requests and responses, from the app that listens on the server. */
@@ -59,7 +59,7 @@ export function admit(
   let index = 0;
   function next(error?: unknown): void {
     if (error !== undefined && error !== null && error !== 'route' && error !== 'router') {
-      refusals.subscriptions('middleware failed: %O', error);
+      debug.subscriptions('middleware failed: %O', error);
       settle(statusOf(error));
       return;
     }
@@ -72,9 +72,9 @@ export function admit(
     try {
       const result: unknown = middleware(req, res, once(next));
       // Express 5's middlewares may be async.
-      if (result instanceof Promise) result.catch((error) => next(thrown(error)));
+      if (result instanceof Promise) result.catch((error) => next(toError(error)));
     } catch (error) {
-      next(thrown(error));
+      next(toError(error));
     }
   }
   next();

@@ -1,33 +1,39 @@
 import { Server } from 'node:net';
 import { isSchema } from 'graphql';
 import type { Subscriptions } from '../../types/subscriptions.ts';
-import { coreOf, createCore, type GraphQLCore } from '../graphql/core.ts';
-import { settleCore } from '../graphql/settings.ts';
+import { coreOf, createCore, type GraphQLCore } from '../core/core.ts';
+import { resolveCoreOptions } from '../core/options.ts';
+import { resolveOptions, wrongArgument } from '../options/resolve-options.ts';
 import { count, isCount, isFunction } from '../options/rules.ts';
-import { settle, wrongArgument } from '../options/settle.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { claim } from './gate.ts';
 import { createHub, type Hub } from './hub.ts';
-import { connectionRules, OWNER, upgradeRules } from './settings.ts';
+import { connectionRules, upgradeRules } from './settings.ts';
 import { createUpgrades, type Upgrades } from './upgrade.ts';
 
 // Methods of what is returned.
-const CLOSE = { ...OWNER, name: 'close' };
-const DISCONNECT = { ...OWNER, name: 'disconnect' };
+const CLOSE = { ...SUBSCRIPTION_OPTIONS, name: 'close' };
+const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
 
 /** Serves a schema's operations on the sockets of one path of a server. */
 export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
   if (!(server instanceof Server)) {
-    throw wrongArgument(OWNER, 'server', server, 'an http.Server, such as app.listen() returns');
+    throw wrongArgument(
+      SUBSCRIPTION_OPTIONS,
+      'server',
+      server,
+      'an http.Server, such as app.listen() returns',
+    );
   }
   const core = coreFor(target);
-  const settings = settle(OWNER, options, { ...connectionRules, ...upgradeRules });
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, { ...connectionRules, ...upgradeRules });
   const hub = createHub(core, settings);
   const upgrades = createUpgrades(server, hub, settings);
   const release = claim(server, settings.path, upgrades.route);
   let closing: Promise<void> | undefined;
   return {
     close(given) {
-      const { drain } = settle(CLOSE, given, { drain: count(0, 'milliseconds') });
+      const { drain } = resolveOptions(CLOSE, given, { drain: count(0, 'milliseconds') });
       closing ??= close(hub, upgrades, drain).finally(release);
       return closing;
     },
@@ -45,9 +51,18 @@ function coreFor(target: unknown): GraphQLCore {
   const core = coreOf(target);
   if (core !== undefined) return core;
   if (!isSchema(target)) {
-    throw wrongArgument(OWNER, 'target', target, 'a GraphQLSchema, or the handler that graphqlHTTP made');
+    throw wrongArgument(
+      SUBSCRIPTION_OPTIONS,
+      'target',
+      target,
+      'a GraphQLSchema, or the handler that graphqlHTTP made',
+    );
   }
-  return createCore(OWNER, target, settleCore(OWNER, undefined, { rules: {}, limits: {} }));
+  return createCore(
+    SUBSCRIPTION_OPTIONS,
+    target,
+    resolveCoreOptions(SUBSCRIPTION_OPTIONS, undefined, { rules: {}, limits: {} }),
+  );
 }
 
 /** What a close frame may carry (RFC 6455 §7.4). */

@@ -3,8 +3,8 @@ import type { Duplex } from 'node:stream';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import type { Context } from 'graphql-ws';
 import type { SubscriptionConnection, WebSocketLike } from '../../types/subscriptions.ts';
-import { refusals } from '../debug.ts';
-import { isGraphQLError, refusalError } from '../graphql/errors.ts';
+import { isGraphQLError, refusalError } from '../core/errors.ts';
+import { debug } from '../logging/debug.ts';
 import type { Dialect, Message } from './dialect.ts';
 import { toldErrors } from './failure.ts';
 import type { Hub } from './hub.ts';
@@ -119,7 +119,7 @@ export class Connection {
   /** Closes the socket after what is queued; operations end now. */
   shut(code: number, reason: string, isSlow = false): void {
     if (this.#closing) return;
-    refusals.subscriptions('closed with %d %j', code, reason);
+    debug.subscriptions('closed with %d %j', code, reason);
     this.#closing = true;
     this.#stopAll();
     this.outlet.finish();
@@ -133,7 +133,7 @@ export class Connection {
     this.outlet.discard();
     this.#stopAll();
     this.letGo();
-    this.leave?.(code, reason).catch((error) => refusals.subscriptions('close failed: %O', error));
+    this.leave?.(code, reason).catch((error) => debug.subscriptions('close failed: %O', error));
   }
 
   /** A message of our own. */
@@ -178,7 +178,7 @@ export class Connection {
   }
 
   #fail(error: unknown): void {
-    refusals.subscriptions('connection failed: %O', error);
+    debug.subscriptions('connection failed: %O', error);
     // A GraphQLError from the hook or the context is a refusal in words meant for the client.
     const declared = error instanceof GraphQLError || isGraphQLError(error);
     if (declared) this.dialect.close(this, 4403, error.message || 'Forbidden');

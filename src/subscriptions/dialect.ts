@@ -1,4 +1,4 @@
-import { requireParsableText } from '../http/json.ts';
+import { assertJsonTextWithinLimits } from '../http/body/json-limits.ts';
 import type { Connection } from './connection.ts';
 
 /** A message of the modern protocol, as far as anybody looks at it. */
@@ -35,7 +35,7 @@ const MOST_VALUES = 1000;
 /** A JSON value, or undefined for text that is none, or that holds more than any operation may. */
 export function parseJson({ hub }: Connection, text: string): unknown {
   try {
-    requireParsableText(text, hub.core.mostVariables + MOST_VALUES);
+    assertJsonTextWithinLimits(text, hub.core.mostVariables + MOST_VALUES);
     return JSON.parse(text);
   } catch {
     return undefined;

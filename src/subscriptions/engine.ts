@@ -1,10 +1,10 @@
 import { makeServer, type Server } from 'graphql-ws';
 import type { ConnectAnswer } from '../../types/subscriptions.ts';
-import { wrongAnswer } from '../options/settle.ts';
+import { wrongReturnValue } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { Connection } from './connection.ts';
 import { connectionContext } from './context.ts';
 import type { Operation } from './operation.ts';
-import { OWNER } from './settings.ts';
 import { start } from './start.ts';
 
 /** graphql-ws as the state machine of both subprotocols; results go past it, in frames of our own. */
@@ -56,6 +56,11 @@ function epochOf(moment: Date | number): number {
   const value = Number(moment);
   // It would never come.
   if (Number.isNaN(value))
-    throw wrongAnswer(OWNER, 'onConnect', { expiresAt: moment }, 'a Date or a number as expiresAt');
+    throw wrongReturnValue(
+      SUBSCRIPTION_OPTIONS,
+      'onConnect',
+      { expiresAt: moment },
+      'a Date or a number as expiresAt',
+    );
   return value < 1e11 ? value * 1000 : value;
 }

@@ -1,7 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
-import { refusals } from '../debug.ts';
-import type { GraphQLCore } from '../graphql/core.ts';
-import { MASKED } from '../graphql/errors.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { MASKED } from '../core/errors.ts';
+import { debug } from '../logging/debug.ts';
 
 /**
  * Errors as a client of a socket is told them. A `formatError` that fails ends neither the process nor the socket: nobody
@@ -14,7 +14,7 @@ export function toldErrors(
   try {
     return core.formatErrors(errors);
   } catch (error) {
-    refusals.subscriptions('formatError failed: %O', error);
+    debug.subscriptions('formatError failed: %O', error);
     return [{ message: MASKED }];
   }
 }

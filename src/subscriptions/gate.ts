@@ -1,12 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { refusals } from '../debug.ts';
-import { pathOf } from '../http/path.ts';
-import { optionError } from '../options/settle.ts';
+import { pathOf } from '../http/routing/url-path.ts';
+import { debug } from '../logging/debug.ts';
+import { optionError } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { answerPlainly, keepPlainRequests } from './plain.ts';
 import { refuse } from './refuse.ts';
-import { OWNER } from './settings.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
 /** Takes an upgrade whose path is its own. */
@@ -36,7 +36,7 @@ const gates = new WeakMap<Server, Gate>();
 export function claim(server: Server, path: string, route: Route, grace: number = GRACE): () => void {
   const gate = gates.get(server) ?? openGate(server, grace);
   if (gate.routes.has(path)) {
-    throw optionError(OWNER, `the path "${path}" of this server is attached already`);
+    throw optionError(SUBSCRIPTION_OPTIONS, `the path "${path}" of this server is attached already`);
   }
   gate.routes.set(path, route);
   return () => {
@@ -61,7 +61,7 @@ function openGate(server: Server, grace: number): Gate {
     strangers.delete(stranger);
     const { socket, written } = stranger;
     if (socket.destroyed || socket.bytesWritten > written) return;
-    refusals.subscriptions('404, nobody took the upgrade');
+    debug.subscriptions('404, nobody took the upgrade');
     refuse(socket, 404);
   }
 
@@ -72,7 +72,7 @@ function openGate(server: Server, grace: number): Gate {
     const route = routes.get(pathOf(req.url));
     if (route !== undefined) return route(req, socket, head);
     if (server.listenerCount('upgrade') === 1) {
-      refusals.subscriptions('404 for an upgrade of %s: no subscriptions on this path', req.url);
+      debug.subscriptions('404 for an upgrade of %s: no subscriptions on this path', req.url);
       return refuse(socket, 404);
     }
     const stranger = socket as Socket;

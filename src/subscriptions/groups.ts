@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
-import type { PreparedOperation } from '../graphql/contract.ts';
+import type { PreparedOperation } from '../execution/types.ts';
 import type { Operation } from './operation.ts';
 import type { Outbox } from './outbox.ts';
 import { type Counters, follow } from './reader.ts';

@@ -1,8 +1,8 @@
-import type { Outcome } from '../graphql/contract.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
 import type { Operation } from './operation.ts';
 
 /** Sends the results that are executed for one subscription alone. */
-export type Deliver = (operation: Operation, outcome: Outcome) => void;
+export type Deliver = (operation: Operation, outcome: ExecutionOutcome) => void;
 
 /** From so many bytes on a result is worth a look at what others hold. */
 const LONG = 16 * 1024;

@@ -6,9 +6,10 @@ import type {
   SubscriptionStats,
   WebSocketLike,
 } from '../../types/subscriptions.ts';
-import type { GraphQLCore } from '../graphql/core.ts';
-import { createTurns, type OwnTurn } from '../graphql/own-turn.ts';
-import { atOnce } from '../options/at-once.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { createTurns, type OwnTurn } from '../core/yield-to-event-loop.ts';
+import { assertSync } from '../options/assert-sync.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { Connection } from './connection.ts';
 import type { Dialect } from './dialect.ts';
 import { createEngine } from './engine.ts';
@@ -18,7 +19,7 @@ import { legacy } from './legacy.ts';
 import { modern } from './modern.ts';
 import { createOutbox, type Outbox } from './outbox.ts';
 import type { Counters } from './reader.ts';
-import { type ConnectionSettings, isOpen, OWNER } from './settings.ts';
+import { type ConnectionSettings, isOpen } from './settings.ts';
 import { createSweep, type Sweep } from './sweep.ts';
 
 /** What the connections of one endpoint have in common. */
@@ -114,7 +115,11 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
       const picked = [...connections].filter(
         (connection) =>
           !connection.closing &&
-          atOnce(predicate(connection.view()), { ...OWNER, name: 'disconnect' }, 'predicate'),
+          assertSync(
+            predicate(connection.view()),
+            { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' },
+            'predicate',
+          ),
       );
       for (const connection of picked) connection.shut(code, reason);
       return picked.length;

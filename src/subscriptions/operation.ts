@@ -1,6 +1,6 @@
 import type { DocumentNode, GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import { parse } from 'graphql';
-import type { ExecutionInputs, GraphQLParams } from '../graphql/contract.ts';
+import type { ExecutionInputs, GraphQLParams } from '../execution/types.ts';
 import type { Connection } from './connection.ts';
 import { toldErrors } from './failure.ts';
 import type { Envelope } from './frames.ts';

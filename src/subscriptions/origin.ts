@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import { atOnce } from '../options/at-once.ts';
-import { OWNER, type UpgradeSettings } from './settings.ts';
+import { assertSync } from '../options/assert-sync.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import type { UpgradeSettings } from './settings.ts';
 
 /**
  * Browsers send cookies with a socket that any page opens (cross-site WebSocket hijacking), and name the page's origin.
@@ -10,7 +11,8 @@ export function isOriginAllowed(req: IncomingMessage, allowed: UpgradeSettings['
   const origin = req.headers.origin ?? req.headers['sec-websocket-origin'];
   if (origin === undefined || allowed === '*') return true;
   if (typeof origin !== 'string') return false;
-  if (typeof allowed === 'function') return atOnce(allowed(origin, req), OWNER, 'allowedOrigins');
+  if (typeof allowed === 'function')
+    return assertSync(allowed(origin, req), SUBSCRIPTION_OPTIONS, 'allowedOrigins');
   return allowed.includes(origin) || isOwnHost(origin, req.headers.host);
 }
 

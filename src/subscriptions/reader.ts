@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
-import type { ExecutionInputs, Outcome, PreparedOperation } from '../graphql/contract.ts';
-import { isThenable } from '../graphql/execute.ts';
+import { isThenable } from '../execution/graphql-js.ts';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import { asGraphQLError, isStream, type Opened, openSource } from './source.ts';
 
 /** Counts of sources, for `stats()`. */
@@ -17,7 +17,7 @@ export interface Reader {
   /** False once nobody reads any more. */
   wanted(): boolean;
   /** The result of one event. */
-  result(outcome: Outcome): void;
+  result(outcome: ExecutionOutcome): void;
   /** Asked before each execution, again and again: a promise holds the source up. */
   room(): Promise<void> | undefined;
   ended(): void;

@@ -1,6 +1,6 @@
 import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { Headers } from '../http/error.ts';
+import type { Headers } from '../http/reply/http-error.ts';
 
 /** Answers an upgrade request with a plain HTTP status and ends the socket. */
 export function refuse(socket: Duplex, status: number, headers: Headers = {}): void {

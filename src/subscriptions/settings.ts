@@ -9,7 +9,6 @@ import type {
 } from '../../types/subscriptions.ts';
 import {
   type Accepts,
-  anything,
   count,
   flag,
   isEither,
@@ -23,8 +22,8 @@ import {
   type Rule,
   type Rules,
   rule,
+  unchecked,
 } from '../options/rules.ts';
-import type { Owner } from '../options/settle.ts';
 
 /** The settled options of a connection, however it was opened. */
 export interface ConnectionSettings {
@@ -51,9 +50,6 @@ export interface UpgradeSettings {
   readonly perMessageDeflate: boolean;
 }
 
-/** Whose options they are, for messages. */
-export const OWNER: Owner = { name: 'attachSubscriptions', page: 'subscriptions' };
-
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
 const KINDS = ['query', 'mutation', 'subscription'] as const;
 const MIB = 1024 * 1024;
@@ -69,7 +65,7 @@ export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonl
 );
 
 export const connectionRules: Rules<ConnectionSettings> = {
-  context: anything,
+  context: unchecked,
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
   operations: rule<readonly string[]>(

@@ -1,7 +1,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { ExecutionInputs, PreparedOperation } from '../graphql/contract.ts';
+import type { ExecutionInputs, PreparedOperation } from '../execution/types.ts';
 
 /** The stream of events a subscription's field gave, or the errors it gave instead. */
 export type Opened = AsyncIterable<unknown> | ExecutionResult;

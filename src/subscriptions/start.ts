@@ -1,14 +1,14 @@
-import type { Outcome, PreparedOperation, Refusal } from '../graphql/contract.ts';
-import { refusalError } from '../graphql/errors.ts';
-import { isThenable } from '../graphql/execute.ts';
-import { requireFew } from '../graphql/nesting.ts';
-import { LONG_QUERY } from '../graphql/operate.ts';
-import { HttpError } from '../http/error.ts';
-import { atOnce } from '../options/at-once.ts';
-import { wrongAnswer } from '../options/settle.ts';
+import { refusalError } from '../core/errors.ts';
+import { requireFew } from '../core/limits/depth.ts';
+import { isThenable } from '../execution/graphql-js.ts';
+import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
+import { LONG_QUERY } from '../graphql/run-operation.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { assertSync } from '../options/assert-sync.ts';
+import { wrongReturnValue } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { Operation } from './operation.ts';
 import { follow, type Reader } from './reader.ts';
-import { OWNER } from './settings.ts';
 import { asGraphQLError } from './source.ts';
 
 /**
@@ -57,11 +57,11 @@ function attempt<T>(operation: Operation, step: () => T): T | undefined {
   }
 }
 
-function prepare({ connection, schema, params }: Operation): PreparedOperation | Refusal {
+function prepare({ connection, schema, params }: Operation): PreparedOperation | RequestError {
   return connection.hub.core.prepare(schema, params, connection.websocket);
 }
 
-function run(operation: Operation, prepared: PreparedOperation | Refusal): void {
+function run(operation: Operation, prepared: PreparedOperation | RequestError): void {
   if ('errors' in prepared) {
     operation.fail(prepared.errors);
     return;
@@ -76,7 +76,7 @@ function run(operation: Operation, prepared: PreparedOperation | Refusal): void 
 }
 
 function single(operation: Operation, prepared: PreparedOperation): void {
-  const answer = (outcome: Outcome): void => {
+  const answer = (outcome: ExecutionOutcome): void => {
     if (outcome.kind === 'refused') {
       operation.fail(outcome.errors);
       return;
@@ -99,9 +99,9 @@ function subscribe(operation: Operation, prepared: PreparedOperation): void {
     subscribePrivately(operation, prepared);
     return;
   }
-  atOnce(key, OWNER, 'share');
+  assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
   if (typeof key !== 'string' && typeof key !== 'number') {
-    throw wrongAnswer(OWNER, 'share', key, 'a string, a number, undefined or null');
+    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a number, undefined or null');
   }
   hub.groups.join(operation, prepared, key);
 }

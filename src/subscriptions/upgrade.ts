@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { WebSocketServer } from 'ws';
-import { refusals } from '../debug.ts';
+import { debug } from '../logging/debug.ts';
 import { admit } from './admission.ts';
 import type { Route } from './gate.ts';
 import type { Hub } from './hub.ts';
@@ -67,7 +67,7 @@ export function createUpgrades(server: Server, hub: Hub, settings: UpgradeSettin
       sockets.handleUpgrade(req, socket, head, (websocket) => hub.open(websocket, req, socket));
     } catch (error) {
       // Another listener has taken this very socket.
-      refusals.subscriptions('upgrade of %s failed: %O', req.url, error);
+      debug.subscriptions('upgrade of %s failed: %O', req.url, error);
     }
   }
 
@@ -84,7 +84,7 @@ function statusOfOrigin(req: IncomingMessage, { allowedOrigins }: UpgradeSetting
   try {
     return isOriginAllowed(req, allowedOrigins) ? 101 : 403;
   } catch (error) {
-    refusals.subscriptions('allowedOrigins failed: %O', error);
+    debug.subscriptions('allowedOrigins failed: %O', error);
     return 500;
   }
 }
@@ -93,7 +93,7 @@ const CLOSING = 'subscriptions are being closed';
 const FAILED = 'allowedOrigins failed';
 
 function reject(req: IncomingMessage, socket: Duplex, status: number, why: string): void {
-  refusals.subscriptions('%d for an upgrade of %s: %s', status, req.url, why);
+  debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, why);
   refuse(socket, status, status === 503 ? { 'Retry-After': '5' } : {});
 }
 

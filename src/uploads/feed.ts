@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { HttpError } from '../http/error.ts';
+import { HttpError } from '../http/reply/http-error.ts';
 
 /** Writes a request's body to the parser until told to stop. */
 export interface Feed {

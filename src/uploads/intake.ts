@@ -1,7 +1,8 @@
 import type { Readable } from 'node:stream';
 import type { UploadedFileInfo } from '../../types/uploads.ts';
-import { thrown } from '../http/thrown.ts';
-import { atOnce } from '../options/at-once.ts';
+import { toError } from '../http/reply/to-error.ts';
+import { assertSync } from '../options/assert-sync.ts';
+import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import { createUploadedFile } from './file.ts';
 import { cleanFilename } from './filename.ts';
 import type { FilePart, FormHandlers } from './form.ts';
@@ -18,7 +19,7 @@ import {
   storageError,
   withoutFilename,
 } from './refusal.ts';
-import { OWNER, type UploadSettings } from './settings.ts';
+import type { UploadSettings } from './settings.ts';
 import { Spool } from './spool.ts';
 
 /** How an intake comes to its end: with operations to run, or a refusal. */
@@ -79,7 +80,7 @@ export class Intake implements FormHandlers {
         return;
       }
       const info = describe(part);
-      if (!atOnce(this.#settings.accept(info), OWNER, 'accept')) throw notAccepted(info);
+      if (!assertSync(this.#settings.accept(info), UPLOAD_OPTIONS, 'accept')) throw notAccepted(info);
       const spool = new Spool(this.#settings);
       this.#spools.set(part.fieldname, spool);
       const file = createUploadedFile(info, spool);
@@ -124,7 +125,7 @@ export class Intake implements FormHandlers {
     try {
       step();
     } catch (error) {
-      this.#outcome.refuse(thrown(error));
+      this.#outcome.refuse(toError(error));
     }
   }
 

@@ -1,5 +1,5 @@
-import { HttpError } from '../http/error.ts';
-import { show } from '../options/show.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { formatValue } from '../options/format-value.ts';
 
 /** A place in the operations where a file belongs. */
 export interface Slot {
@@ -48,7 +48,7 @@ function has(node: unknown, step: string): boolean {
 }
 
 function badPath(path: string, fault: string): HttpError {
-  return new HttpError(400, `Multipart field "map": the path ${show(path)} ${fault}`, {
+  return new HttpError(400, `Multipart field "map": the path ${formatValue(path)} ${fault}`, {
     code: 'BAD_MAP_PATH',
   });
 }

@@ -1,5 +1,5 @@
-import { HttpError } from '../http/error.ts';
-import { requireParsableText } from '../http/json.ts';
+import { assertJsonTextWithinLimits } from '../http/body/json-limits.ts';
+import { HttpError } from '../http/reply/http-error.ts';
 import { isListOf, isObject, isString } from '../options/rules.ts';
 import { type Slot, takeSlot } from './place.ts';
 
@@ -18,7 +18,7 @@ const PATHS_PER_FILE = 5;
 
 /** The text of `operations` as JSON: one request, or a list of them. */
 export function readOperations(text: string, maxValues: number): unknown {
-  requireParsableText(text, maxValues);
+  assertJsonTextWithinLimits(text, maxValues);
   const operations = parse(text, 'operations', 'BAD_OPERATIONS');
   if (typeof operations === 'object' && operations !== null) return operations;
   throw new HttpError(400, 'Multipart field "operations" must be a JSON object', { code: 'BAD_OPERATIONS' });
@@ -26,7 +26,7 @@ export function readOperations(text: string, maxValues: number): unknown {
 
 /** The text of `map` as JSON: part names, each with a list of paths. Counts are checked before anything is built. */
 export function readMap(text: string, maxFiles: number): Record<string, string[]> {
-  requireParsableText(text, 10_000 + maxFiles * (PATHS_PER_FILE + 1));
+  assertJsonTextWithinLimits(text, 10_000 + maxFiles * (PATHS_PER_FILE + 1));
   const map = parse(text, 'map', 'BAD_MAP');
   if (!isObject(map)) throw badMap('must be a JSON object');
   const lists = Object.values(map as Record<string, unknown>);

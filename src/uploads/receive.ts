@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import { refusals } from '../debug.ts';
-import { drainRequest } from '../http/drain.ts';
-import { HttpError } from '../http/error.ts';
+import { drainRequest } from '../http/body/drain.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { debug } from '../logging/debug.ts';
 import { bodyTooLarge, clientGone, createFeed, keptBody } from './feed.ts';
 import { Intake } from './intake.ts';
 import type { CheckOperations } from './plan.ts';
@@ -36,7 +36,7 @@ export function receiveUploads(
     function refuse(error: Error): void {
       if (refused) return;
       refused = true;
-      refusals.uploads('%s', error.message);
+      debug.uploads('%s', error.message);
       intake.stop(error);
       stop();
       reject(error);

@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { UploadedFileInfo } from '../../types/uploads.ts';
-import { HttpError } from '../http/error.ts';
-import { show } from '../options/show.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { formatValue } from '../options/format-value.ts';
 import { tooManyFiles } from './plan.ts';
 
 const BAD_MULTIPART = { code: 'BAD_MULTIPART' };
@@ -21,9 +21,13 @@ export function refusalOf(error: unknown, { maxFieldSize, maxFiles }: Limits): H
     case 'LIMIT_FIELD_COUNT':
       return new HttpError(413, 'Too many text parts', { code: 'TOO_MANY_FIELDS' });
     case 'LIMIT_FIELD_VALUE':
-      return new HttpError(413, `Multipart field ${show(field)} is larger than ${maxFieldSize} bytes`, {
-        code: 'FIELD_TOO_LARGE',
-      });
+      return new HttpError(
+        413,
+        `Multipart field ${formatValue(field)} is larger than ${maxFieldSize} bytes`,
+        {
+          code: 'FIELD_TOO_LARGE',
+        },
+      );
     case 'LIMIT_FIELD_KEY':
       return badMultipart('The name of a part is too long');
     case 'MISSING_FIELD_NAME':
@@ -40,10 +44,10 @@ export function refusalOf(error: unknown, { maxFieldSize, maxFiles }: Limits): H
 const badMultipart = (message: string): HttpError => new HttpError(400, message, BAD_MULTIPART);
 
 export const duplicateField = (name: string): HttpError =>
-  badMultipart(`Multipart field ${show(name)} is given twice`);
+  badMultipart(`Multipart field ${formatValue(name)} is given twice`);
 
 export const missingField = (name: string): HttpError =>
-  badMultipart(`Multipart field ${show(name)} is missing`);
+  badMultipart(`Multipart field ${formatValue(name)} is missing`);
 
 /** Parts made from a Blob have a filename, and so are files. */
 export const earlyFile = (name: string): HttpError =>
@@ -52,16 +56,18 @@ export const earlyFile = (name: string): HttpError =>
     : badMultipart('Files must come after the fields "operations" and "map"');
 
 export const withoutFilename = (name: string): HttpError =>
-  badMultipart(`The part ${show(name)} has no filename`);
+  badMultipart(`The part ${formatValue(name)} has no filename`);
 
 export const fileMissing = (name: string): HttpError =>
-  new HttpError(400, `The file ${show(name)} of the "map" is missing`, { code: 'FILE_MISSING' });
+  new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, { code: 'FILE_MISSING' });
 
 export const fileTooLarge = ({ fieldName }: UploadedFileInfo, limit: number): HttpError =>
-  new HttpError(413, `The file ${show(fieldName)} is larger than ${limit} bytes`, { code: 'FILE_TOO_LARGE' });
+  new HttpError(413, `The file ${formatValue(fieldName)} is larger than ${limit} bytes`, {
+    code: 'FILE_TOO_LARGE',
+  });
 
 export const notAccepted = ({ fieldName }: UploadedFileInfo): HttpError =>
-  new HttpError(415, `The file ${show(fieldName)} is of a type that is not accepted`, {
+  new HttpError(415, `The file ${formatValue(fieldName)} is of a type that is not accepted`, {
     code: 'FILE_NOT_ACCEPTED',
   });
 

@@ -1,6 +1,6 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile } from '../../types/uploads.ts';
-import { show } from '../options/show.ts';
+import { formatValue } from '../options/format-value.ts';
 import { isUploadedFile } from './file.ts';
 
 const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-spec';
@@ -19,7 +19,7 @@ export const Upload: GraphQLScalarType<UploadedFile, never> = new GraphQLScalarT
   parseValue(value) {
     if (isUploadedFile(value)) return value;
     throw new GraphQLError(
-      `Upload must be a file part of a multipart request, mapped to a variable (${SPECIFICATION}); got ${show(value)}`,
+      `Upload must be a file part of a multipart request, mapped to a variable (${SPECIFICATION}); got ${formatValue(value)}`,
     );
   },
   parseLiteral(node: ValueNode) {

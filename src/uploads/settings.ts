@@ -1,13 +1,14 @@
 import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
-import { count, type Filled, flag, isFunction, isString, rule } from '../options/rules.ts';
-import { type Owner, settle, wrongOption } from '../options/settle.ts';
+import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
+import { count, flag, isFunction, isString, rule, type WithDefaults } from '../options/rules.ts';
+import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import { type Budget, createBudget } from './budget.ts';
 import { createFormParser, type ParseForm } from './form.ts';
 
 /** The `uploads` option, settled, with what all requests of one handler share. */
-export interface UploadSettings extends Filled<UploadOptions> {
+export interface UploadSettings extends WithDefaults<UploadOptions> {
   /** Values in the JSON of `operations`, and of `map`. */
   readonly maxValues: number;
   readonly budget: Budget;
@@ -15,12 +16,10 @@ export interface UploadSettings extends Filled<UploadOptions> {
 }
 
 const MIB = 1024 * 1024;
-/** Whose options they are, for messages. */
-export const OWNER: Owner = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 
 /** Settles the `uploads` option, once per handler. */
-export function settleUploads(options: unknown, maxValues: number): UploadSettings {
-  const settled = settle<Filled<UploadOptions>>(OWNER, options, {
+export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
+  const settled = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
     maxFileSize: count(25 * MIB, 'bytes'),
     maxFiles: count(20),
     maxRequestSize: count(0, 'bytes'),
@@ -49,6 +48,6 @@ function checkDirectory(path: string): void {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
   } catch {
-    throw wrongOption(OWNER, 'tempDir', path, 'a directory that may be written');
+    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a directory that may be written');
   }
 }

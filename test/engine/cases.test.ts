@@ -1,5 +1,5 @@
 import type { GraphQLSchema } from 'graphql';
-import type { Outcome } from '../../src/graphql/contract.ts';
+import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { abstract } from './cases/abstract.ts';
 import type { Case, Group } from './cases/case.ts';
 import { directives } from './cases/directives.ts';
@@ -32,7 +32,7 @@ async function answer(
   engine: (typeof engines)['compiled'],
   schema: GraphQLSchema,
   { query, variables, root, context, operationName, settings }: Case,
-): Promise<Outcome> {
+): Promise<ExecutionOutcome> {
   const run = prepare(engine, schema, query, settingsOf(settings), operationName);
   const rootValue = typeof root === 'function' ? root() : root;
   return run({ rootValue, variableValues: variables, contextValue: context });
@@ -52,7 +52,7 @@ it('has cases of one title once in each group', () => {
 });
 
 /** An answer as cases write it down. */
-function shown({ body, errors }: Outcome): { data: unknown; errors: string[] } {
+function shown({ body, errors }: ExecutionOutcome): { data: unknown; errors: string[] } {
   const { data } = JSON.parse(body.toString());
   const lines = errors.map(({ message, path, locations }) =>
     [message, path?.join('.'), locations?.map(({ line, column }) => `${line}:${column}`).join() ?? ''].join(

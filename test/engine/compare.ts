@@ -1,7 +1,7 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
-import { compiled } from '../../src/engine/engine.ts';
-import type { Engine, EngineSettings, ExecutionInputs, Outcome } from '../../src/graphql/contract.ts';
-import { graphqlJs } from '../../src/graphql/execute.ts';
+import { compiled } from '../../src/engine/index.ts';
+import { graphqlJs } from '../../src/execution/graphql-js.ts';
+import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
 
 export const engines = { compiled, graphqlJs };
 
@@ -32,7 +32,7 @@ export function prepare(
 }
 
 /** Everything that can be seen of an outcome: the text, and the errors before masking. */
-export function seen(outcome: Outcome): string {
+export function seen(outcome: ExecutionOutcome): string {
   const errors = outcome.errors.map((error) => [
     error.name,
     error.message,
@@ -54,7 +54,7 @@ export function seen(outcome: Outcome): string {
 }
 
 /** An outcome, or what was thrown instead of it. */
-export async function outcomeOf(run: () => Outcome | Promise<Outcome>): Promise<string> {
+export async function outcomeOf(run: () => ExecutionOutcome | Promise<ExecutionOutcome>): Promise<string> {
   try {
     return seen(await run());
   } catch (error) {

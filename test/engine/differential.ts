@@ -1,6 +1,6 @@
 import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
-import type { EngineSettings } from '../../src/graphql/contract.ts';
-import { createErrorFormatter, MASKED } from '../../src/graphql/errors.ts';
+import { createErrorFormatter, MASKED } from '../../src/core/errors.ts';
+import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
 import { type RandomQuery, randomQuery } from './query.ts';

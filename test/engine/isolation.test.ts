@@ -1,5 +1,5 @@
 import { buildSchema, versionInfo } from 'graphql';
-import type { Outcome } from '../../src/graphql/contract.ts';
+import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { engines, prepare, settingsOf } from './compare.ts';
 import { hash } from './tape.ts';
 
@@ -37,7 +37,8 @@ function root(request: number, ticks: number) {
   };
 }
 
-const text = async (outcome: Outcome | Promise<Outcome>): Promise<string> => (await outcome).body.toString();
+const text = async (outcome: ExecutionOutcome | Promise<ExecutionOutcome>): Promise<string> =>
+  (await outcome).body.toString();
 
 describe('answers that are in the making at the same time', () => {
   it('hold no byte of each other', async () => {
@@ -59,7 +60,7 @@ describe('answers that are in the making at the same time', () => {
     const sizes = [0, 9, 4_000, 16_300, 16_384, 16_500, 70_000, 300_000, 1_200_000];
     const made = [...sizes, ...sizes.toReversed(), ...sizes].map((size, index) => {
       const rootValue = { text: String(index).repeat(size), nested: `${index}` };
-      return { rootValue, outcome: own({ rootValue }) as Outcome };
+      return { rootValue, outcome: own({ rootValue }) as ExecutionOutcome };
     });
     for (const { rootValue, outcome } of made) {
       expect(outcome.body.toString()).toBe(JSON.stringify({ data: rootValue }));
@@ -71,11 +72,12 @@ describe('answers that are in the making at the same time', () => {
     const operation = prepare(engines.compiled, own, '{ texts }', settings);
     const textsOf = (name: string): string[] =>
       Array.from({ length: 500 }, (_, id) => `${name} ${id} `.padEnd(200, name));
-    const make = (name: string): Outcome => operation({ rootValue: { texts: textsOf(name) } }) as Outcome;
+    const make = (name: string): ExecutionOutcome =>
+      operation({ rootValue: { texts: textsOf(name) } }) as ExecutionOutcome;
     make('first').release?.();
     const second = make('second');
     const kept = make('kept');
-    const place = ({ body }: Outcome): unknown => (body as Buffer).buffer;
+    const place = ({ body }: ExecutionOutcome): unknown => (body as Buffer).buffer;
     for (let time = 0; time < 3; time++) second.release?.();
     const [third, fourth] = [make('third'), make('fourth')];
     expect(place(third) === place(second)).toBe(true);
@@ -91,7 +93,7 @@ describe('answers that are in the making at the same time', () => {
 
   it('keep their bytes until they give them back, also those that were waited for', async () => {
     const own = prepare(engines.compiled, schema, '{ text nested }', settings);
-    const kept: [Outcome, string][] = [];
+    const kept: [ExecutionOutcome, string][] = [];
     for (let index = 0; index < 60; index++) {
       const mark = `answer ${index} `;
       const nested = index % 2 === 0 ? async (): Promise<string> => mark : mark;
@@ -108,7 +110,7 @@ describe('answers that are in the making at the same time', () => {
     const inner = prepare(engines.compiled, schema, '{ text }', settings);
     const outer = prepare(engines.compiled, schema, '{ a: text nested b: text }', settings);
     const nested = (): string => {
-      const outcome = inner({ rootValue: { text: 'inner '.repeat(3000) } }) as Outcome;
+      const outcome = inner({ rootValue: { text: 'inner '.repeat(3000) } }) as ExecutionOutcome;
       return outcome.body.toString().slice(0, 20);
     };
     const outcome = await outer({ rootValue: { text: 'outer', nested } });

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { escapeHtml, jsonForScript } from '../../src/graphiql/escape.ts';
-import { settleGraphiQL } from '../../src/graphiql/options.ts';
+import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
 import { filesBase, pageRenderer } from '../../src/graphiql/page.ts';
 
 const HOSTILE = [
@@ -40,10 +40,10 @@ describe('what options may hold', () => {
   });
 
   it('adds no tag to the page, whatever it is', () => {
-    const plain = tagsOf(pageRenderer(settleGraphiQL({}), files)('./graphql/__graphiql/', 'n0nce'));
+    const plain = tagsOf(pageRenderer(resolveGraphiQLOptions({}), files)('./graphql/__graphiql/', 'n0nce'));
     fc.assert(
       fc.property(text, text, text, (title, query, headers) => {
-        const settings = settleGraphiQL({ title, defaultQuery: query, defaultHeaders: headers });
+        const settings = resolveGraphiQLOptions({ title, defaultQuery: query, defaultHeaders: headers });
         expect(tagsOf(pageRenderer(settings, files)('./graphql/__graphiql/', 'n0nce'))).toEqual(plain);
       }),
     );
@@ -53,11 +53,11 @@ describe('what options may hold', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.webPath()), (path) => {
         const base = filesBase(`/${path}`);
-        const page = pageRenderer(settleGraphiQL({}), files)(base, 'n0nce');
+        const page = pageRenderer(resolveGraphiQLOptions({}), files)(base, 'n0nce');
         expect(base).toMatch(/^\.\/(?:[!#-;=?-[\]_a-z~]*\/)?__graphiql\/$/);
         expect(new URL(base, 'http://localhost/a/b').host).toBe('localhost');
         expect(tagsOf(page)).toHaveLength(
-          tagsOf(pageRenderer(settleGraphiQL({}), files)('./', 'n0nce')).length,
+          tagsOf(pageRenderer(resolveGraphiQLOptions({}), files)('./', 'n0nce')).length,
         );
       }),
     );

@@ -1,13 +1,13 @@
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { settleGraphiQL } from '../../src/graphiql/options.ts';
+import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
 
 const schema = buildSchema('type Query { hello: String }');
-const configOf = (options: object) => JSON.parse(settleGraphiQL(options).config);
+const configOf = (options: object) => JSON.parse(resolveGraphiQLOptions(options).config);
 
 describe('the options of GraphiQL', () => {
   it('has defaults for all of them', () => {
-    const { title, config, policy } = settleGraphiQL({});
+    const { title, config, policy } = resolveGraphiQLOptions({});
     expect(title).toBe('GraphiQL');
     expect(JSON.parse(config)).toEqual({
       headersEditor: true,

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { holdContinue } from '../../src/http/expect.ts';
+import { deferContinue } from '../../src/http/body/expect-continue.ts';
 import { post, type Running, run, type Wire, wire } from './server.ts';
 
 const schema = buildSchema('type Query { hello(name: String): String }');
@@ -209,7 +209,7 @@ describe('a client that waits for 100 Continue', () => {
   it('gets it when the body is read, and not for a request that is refused by its head', async () => {
     const server = createServer(answer);
     server.on('checkContinue', (req, res) => {
-      holdContinue(req, res);
+      deferContinue(req, res);
       answer(req, res);
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');

@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { createCache } from '../../src/graphql/cache.ts';
+import { createCache } from '../../src/core/documents/cache.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
-import { requireParsable } from '../../src/http/json.ts';
+import { assertJsonWithinLimits } from '../../src/http/body/json-limits.ts';
 
 /** Texts that are short are not looked at. */
 const long = (text: string): Buffer => Buffer.from(text + ' '.repeat(16 * 1024));
 const passes = (text: string | Buffer, most: number): boolean => {
   try {
-    requireParsable(typeof text === 'string' ? long(text) : text, most);
+    assertJsonWithinLimits(typeof text === 'string' ? long(text) : text, most);
     return true;
   } catch (error) {
     expect(error).toMatchObject({ status: 400, code: 'LIMIT_JSON' });

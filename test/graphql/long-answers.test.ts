@@ -6,8 +6,8 @@ import * as https from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { ExecuteEvent } from '../../src/graphql/events.ts';
-import { writeFresh } from '../../src/http/reply.ts';
+import type { ExecuteEvent } from '../../src/core/diagnostics.ts';
+import { writeOwnedReply } from '../../src/http/reply/write-reply.ts';
 import { askHttp1, askHttps, askSecureHttp2, serving, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { post, run, wire } from './server.ts';
@@ -170,7 +170,7 @@ function lending(body: Buffer = LONG) {
     const reply = { res, released: 0 };
     replies.push(reply);
     const release = (): void => void reply.released++;
-    writeFresh(res, { status: 200, headers: {}, body, release }, req.method === 'HEAD');
+    writeOwnedReply(res, { status: 200, headers: {}, body, release }, req.method === 'HEAD');
   };
   return { replies, listener, released: () => replies.map((reply) => reply.released) };
 }

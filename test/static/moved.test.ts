@@ -5,7 +5,7 @@ import { type Found, isInPlace, load } from '../../src/static/load.ts';
 import { localDeviceOf } from '../../src/static/local-device.ts';
 import { createMemory, type Slot } from '../../src/static/memory.ts';
 import { isFresh, type LookupContext, revalidate } from '../../src/static/revalidate.ts';
-import { settleStatic } from '../../src/static/settings.ts';
+import { resolveStaticOptions } from '../../src/static/settings.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 describe.each([
@@ -34,7 +34,7 @@ describe('the way to a remembered file', () => {
   /** Looks at one path below `www`, remembered until it is old enough to be compared with what was seen. */
   async function remember(folder: string) {
     const root = `${folder}/www`;
-    const settings = settleStatic({ precompressed: ['br'] });
+    const settings = resolveStaticOptions({ precompressed: ['br'] });
     const context: LookupContext = {
       load: (key) => load(root, key, settings),
       isInPlace: (entry) => isInPlace(root, entry, settings),

@@ -1,7 +1,7 @@
-import { parseAcceptEncoding } from '../../src/http/accept-encoding.ts';
-import { formatHttpDate, parseHttpDate } from '../../src/http/date.ts';
-import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/entity-tags.ts';
-import { parseRanges } from '../../src/http/ranges.ts';
+import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts';
+import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
+import { parseRanges } from '../../src/http/conditions/ranges.ts';
+import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
 import { createChunks } from '../../src/static/chunks.ts';
 import { isYoung, sameBytes } from '../../src/static/identity.ts';
 import { parseTarget } from '../../src/static/target.ts';

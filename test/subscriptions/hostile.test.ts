@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
 import { deflateRawSync } from 'node:zlib';
-import { refusals } from '../../src/debug.ts';
+import { debug } from '../../src/logging/debug.ts';
 import { connect, handshake, MODERN, ready } from './client.ts';
 import { type Served, serve, stopAll, until } from './serve.ts';
 import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';
@@ -210,14 +210,14 @@ describe('variables from a hostile client', () => {
 });
 
 describe('the debug log', () => {
-  const { log, enabled } = refusals.subscriptions;
+  const { log, enabled } = debug.subscriptions;
   let lines: string[];
   beforeEach(() => {
     lines = [];
     const keep = (...all: unknown[]) => lines.push(format(...all));
-    Object.assign(refusals.subscriptions, { enabled: true, log: keep });
+    Object.assign(debug.subscriptions, { enabled: true, log: keep });
   });
-  afterEach(() => Object.assign(refusals.subscriptions, { log, enabled }));
+  afterEach(() => Object.assign(debug.subscriptions, { log, enabled }));
 
   it('says why an upgrade was refused', async () => {
     const { port, url } = await serve({ maxConnections: 1 });

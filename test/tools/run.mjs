@@ -56,7 +56,7 @@ function mapperFor(graphql, engine) {
     ...(graphql === 17 ? { '^graphql$': 'graphql17' } : {}),
     ...(engine === 'compiled'
       ? {}
-      : { '/engine/default\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
+      : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/(static|graphql|subscriptions|server|pubsub)$': '<rootDir>/middleware/$1.ts',
   };

@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import type * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
-import { drainRequest } from '../../src/http/drain.ts';
-import { holdContinue } from '../../src/http/expect.ts';
+import { drainRequest } from '../../src/http/body/drain.ts';
+import { deferContinue } from '../../src/http/body/expect-continue.ts';
 import { startServer } from './server.ts';
 
 /** Answers 413 to every body at once; `GET` answers `ok`. */
@@ -141,7 +141,7 @@ describe('an answer that does not wait for the body', () => {
 describe('Expect: 100-continue, held back', () => {
   const onContinue = (server: http.Server): void => {
     server.on('checkContinue', (req, res) => {
-      holdContinue(req, res);
+      deferContinue(req, res);
       server.emit('request', req, res);
     });
   };

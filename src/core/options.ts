@@ -1,0 +1,94 @@
+import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
+import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
+import {
+  isBoolean,
+  isEither,
+  isFunction,
+  isListOf,
+  isObject,
+  isOneOf,
+  isPositive,
+  optionalFunction,
+  type Rule,
+  type Rules,
+  rule,
+  unchecked,
+  type WithDefaults,
+} from '../options/rules.ts';
+import { DEFAULT_ENGINE } from './default-engine.ts';
+
+/** What one document may ask for. */
+export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
+
+/** The settled options that HTTP and sockets share. */
+export interface CoreSettings {
+  readonly context: unknown;
+  readonly rootValue: unknown;
+  readonly fieldResolver: unknown;
+  readonly typeResolver: unknown;
+  readonly validationRules: readonly ValidationRule[];
+  readonly formatError:
+    | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
+    | undefined;
+  readonly introspection: boolean | ((source: unknown) => boolean);
+  readonly suggestions: boolean | undefined;
+  readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
+  readonly limits: DocumentLimitSettings;
+}
+
+const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
+
+/** A rule for a limit. */
+export const limit = (fallback: number): Rule<number> =>
+  rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
+
+/** Rules of the limits that HTTP and sockets share. */
+const documentLimitRules: Rules<DocumentLimitSettings> = {
+  tokens: limit(5000),
+  depth: limit(50),
+  fields: limit(10_000),
+  rootFields: limit(100),
+  aliases: limit(1000),
+  directives: limit(200),
+  fragments: limit(500),
+  merges: limit(20_000),
+  errors: limit(10),
+  characters: limit(100_000),
+  variables: limit(20_000),
+};
+
+/** Rules of the options that HTTP and sockets share; `limits` are settled apart. */
+const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
+  context: unchecked,
+  rootValue: unchecked,
+  fieldResolver: optionalFunction(),
+  typeResolver: optionalFunction(),
+  validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
+  formatError: optionalFunction(),
+  introspection: rule<CoreSettings['introspection']>(
+    true,
+    isEither(isBoolean, isFunction),
+    'a boolean, or a function of the request',
+  ),
+  suggestions: rule<boolean | undefined>(undefined, isBoolean, 'a boolean'),
+  engine: rule<CoreSettings['engine']>(
+    DEFAULT_ENGINE,
+    isEither(isOneOf('compiled', 'graphql-js'), isFunction),
+    "'compiled', 'graphql-js', or a function that takes execute's arguments",
+  ),
+};
+
+/** Settles a user's options: the shared ones together with those of one transport. */
+export function resolveCoreOptions<Own, OwnLimits>(
+  owner: OptionScope,
+  given: unknown,
+  own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
+): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
+  const limits = rule<unknown>(undefined, isObject, 'an object of limits');
+  const settled = resolveOptions(owner, given, { ...coreRules, ...own.rules, limits } as Rules<
+    CoreSettings & Own
+  >);
+  const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
+  return { ...settled, limits: resolveOptions({ ...owner, within: 'limits' }, settled.limits, limitRules) };
+}

@@ -1,0 +1,112 @@
+import type { OpenApiFragment } from '../../../types/graphql.ts';
+import { wrongArgument } from '../../options/resolve-options.ts';
+import { isString } from '../../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
+import type { HttpSettings } from '../options.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../request/media-types.ts';
+import { PARAMETERS, SCHEMAS } from './schemas.ts';
+
+const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };
+const BATCH = { type: 'array', minItems: 1, items: REQUEST };
+const RESPONSE = { $ref: '#/components/schemas/GraphQLResponse' };
+
+/** Describes the endpoint at a path by OpenAPI 3.1, as its options make it. */
+export function createOpenApi(settings: HttpSettings): (path: string) => OpenApiFragment {
+  const operations: Record<string, object> = {};
+  if (settings.methods.includes('GET')) operations['get'] = get(settings);
+  if (settings.methods.includes('POST')) operations['post'] = post(settings);
+  if (settings.methods.includes('HEAD')) operations['head'] = head(settings);
+  return (path) => {
+    if (!isString(path) || !path.startsWith('/')) {
+      throw wrongArgument(
+        { ...GRAPHQL_OPTIONS, name: 'openapi' },
+        'path',
+        path,
+        "the path of the mount, such as '/graphql'",
+      );
+    }
+    return { paths: { [path]: operations }, components: { schemas: SCHEMAS } };
+  };
+}
+
+function get(settings: HttpSettings): object {
+  const mutations =
+    settings.getMutations === false ? 'Queries only.' : 'Queries, and mutations within limits.';
+  return {
+    operationId: 'graphqlGet',
+    summary: 'Run a GraphQL operation given in the URL',
+    description: settings.graphiql === false ? mutations : `${mutations} Where HTML is preferred, the IDE.`,
+    tags: ['GraphQL'],
+    parameters: PARAMETERS,
+    responses: responses(settings, ['400', '403', '405', '406', '415'], settings.graphiql !== false),
+  };
+}
+
+function head(settings: HttpSettings): object {
+  const described = responses(settings, ['400', '403', '405', '406', '415'], false);
+  return {
+    operationId: 'graphqlHead',
+    summary: 'The headers of the same GET; never runs a mutation',
+    tags: ['GraphQL'],
+    parameters: PARAMETERS,
+    responses: Object.fromEntries(
+      Object.entries(described).map(([status, { description }]) => [status, { description }]),
+    ),
+  };
+}
+
+function post(settings: HttpSettings): object {
+  const { batching, limits, multipartUploadsEnabled } = settings;
+  const schema = batching ? { oneOf: [REQUEST, { ...BATCH, ...atMost(limits.batch) }] } : REQUEST;
+  const content: Record<string, object> = { [JSON_TYPE]: { schema } };
+  if (multipartUploadsEnabled) {
+    const encoding = { operations: { contentType: JSON_TYPE }, map: { contentType: JSON_TYPE } };
+    content['multipart/form-data'] = { schema: { $ref: '#/components/schemas/GraphQLUpload' }, encoding };
+  }
+  return {
+    operationId: 'graphqlPost',
+    summary: 'Run a GraphQL operation',
+    description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
+    tags: ['GraphQL'],
+    requestBody: { required: true, content },
+    responses: responses(settings, ['400', '403', '405', '406', '408', '413', '415'], false),
+  };
+}
+
+const atMost = (items: number): object => (Number.isFinite(items) ? { maxItems: items } : {});
+
+const WORDS: Record<string, string> = {
+  '400': 'The request is malformed, the document is over a limit or cannot be parsed',
+  '403': 'The request may come from a page of another site',
+  '405': 'The method is not allowed for this operation; see `Allow`',
+  '406': 'None of the media types is acceptable',
+  '408': 'The body took too long to arrive',
+  '413': 'The body, a file or the batch is too large',
+  '415': 'The media type, charset or coding of the body is not supported',
+  '422': 'The request is well-formed JSON but not valid: parameters, validation, variables',
+};
+
+interface Described {
+  description: string;
+  content: object;
+  headers?: object;
+}
+
+function responses(
+  { statusCodes, batching }: HttpSettings,
+  errors: readonly string[],
+  html: boolean,
+): Record<string, Described> {
+  const schema = batching ? { oneOf: [RESPONSE, { type: 'array', items: RESPONSE }] } : RESPONSE;
+  const content = { [GRAPHQL_TYPE]: { schema }, [JSON_TYPE]: { schema } };
+  const page = html ? { 'text/html': { schema: { type: 'string' } } } : {};
+  const draft = statusCodes === 'draft';
+  const described: Record<string, Described> = {};
+  described['200'] = { description: 'The result', content: { ...content, ...page } };
+  if (draft) described['294'] = { description: 'Data together with errors', content };
+  for (const status of draft ? [...errors, '422'] : errors) {
+    described[status] = { description: WORDS[status] as string, content };
+    if (status === '405') described[status].headers = { Allow: { schema: { type: 'string' } } };
+  }
+  return described;
+}

@@ -1,0 +1,97 @@
+import type { GraphiQLOption } from '../../types/graphiql.ts';
+import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
+import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import { type CoreSettings, type DocumentLimitSettings, limit, resolveCoreOptions } from '../core/options.ts';
+import {
+  type Accepts,
+  flag,
+  isBoolean,
+  isEither,
+  isFunction,
+  isListOf,
+  isObject,
+  isOneOf,
+  isString,
+  oneOf,
+  type Rules,
+  rule,
+  type WithDefaults,
+} from '../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { protocolsRule } from '../subscriptions/settings.ts';
+
+type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
+
+interface OwnSettings {
+  readonly methods: readonly MethodName[];
+  readonly getMutations: 'guarded' | boolean;
+  readonly trustedOrigins: readonly string[];
+  readonly crossSiteReads: boolean;
+  readonly allowedHosts: readonly string[] | undefined;
+  readonly multipartUploadsEnabled: boolean;
+  readonly uploads: unknown;
+  readonly graphiql: GraphiQLOption;
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+  readonly batching: boolean;
+  readonly statusCodes: 'legacy' | 'draft';
+  readonly inflate: boolean;
+  readonly pretty: boolean | ((req: unknown) => boolean);
+  readonly serverTiming: boolean;
+}
+
+/** The settled options of `graphqlHTTP`. */
+export type HttpSettings = Omit<CoreSettings, 'limits'> &
+  OwnSettings & { readonly limits: DocumentLimitSettings & OwnLimits };
+
+const limits: Rules<OwnLimits> = {
+  bodyBytes: limit(1024 * 1024),
+  bodyTimeout: limit(30_000),
+  batch: limit(10),
+};
+
+const isMethod = isOneOf('GET', 'POST', 'HEAD');
+const oneOrMore =
+  (item: Accepts): Accepts =>
+  (value) =>
+    isListOf(item)(value) && value.length > 0;
+const isOrigin = (value: unknown): boolean =>
+  isString(value) && URL.canParse(value) && new URL(value).origin === value;
+const isSwitch = isEither(isBoolean, isFunction);
+
+const rules: Rules<OwnSettings> = {
+  methods: rule<readonly MethodName[]>(
+    ['GET', 'POST', 'HEAD'],
+    oneOrMore(isMethod),
+    'a list of Method.GET, Method.POST and Method.HEAD',
+  ),
+  getMutations: oneOf('guarded', true, false),
+  trustedOrigins: rule<readonly string[]>(
+    [],
+    isListOf(isOrigin),
+    "a list of origins such as 'https://app.example.com'",
+  ),
+  crossSiteReads: flag(false),
+  allowedHosts: rule<readonly string[] | undefined>(
+    undefined,
+    oneOrMore(isString),
+    "a list of hosts such as 'api.example.com' or 'localhost:3000'",
+  ),
+  multipartUploadsEnabled: flag(true),
+  uploads: rule<unknown>(undefined, isObject, 'an object of upload limits'),
+  graphiql: rule<GraphiQLOption>(
+    true,
+    isEither(isSwitch, isObject),
+    'a boolean, an object of options, or a function of the request',
+  ),
+  subscriptionProtocols: protocolsRule,
+  batching: flag(false),
+  statusCodes: oneOf('legacy', 'draft'),
+  inflate: flag(false),
+  pretty: rule<OwnSettings['pretty']>(false, isSwitch, 'a boolean, or a function of the request'),
+  serverTiming: flag(false),
+};
+
+/** Settles the options of `graphqlHTTP`. */
+export function resolveHttpOptions(given: unknown): HttpSettings {
+  return resolveCoreOptions(GRAPHQL_OPTIONS, given, { rules, limits });
+}

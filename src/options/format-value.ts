@@ -1,0 +1,21 @@
+/** Formats a value for an error message: one line of at most 80 characters. */
+export function formatValue(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  if (value instanceof Promise) return 'a promise';
+  if (value === undefined || /^(?:number|bigint|symbol)$/.test(typeof value)) return String(value);
+  let text: string | undefined;
+  try {
+    text = JSON.stringify(value);
+  } catch {
+    text = undefined;
+  }
+  text ??= Object.prototype.toString.call(value);
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/** Formats a list of accepted values: `'a', 'b' or true`. */
+export function formatChoices(values: readonly unknown[]): string {
+  const texts = values.map((value) => (typeof value === 'string' ? `'${value}'` : formatValue(value)));
+  const last = texts.pop() ?? '';
+  return texts.length === 0 ? last : `${texts.join(', ')} or ${last}`;
+}

@@ -1,0 +1,81 @@
+import { didYouMean } from './did-you-mean.ts';
+import { formatValue } from './format-value.ts';
+import { isObject, type Rules } from './rules.ts';
+
+/** Which options are meant, for error messages. */
+export interface OptionScope {
+  /** The public function. */
+  readonly name: string;
+  /** Its page in docs/. */
+  readonly page: string;
+  /** The option that contains them, for nested options. */
+  readonly within?: string;
+}
+
+const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
+
+/**
+ * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong values throw.
+ *
+ * @throws TypeError (code `ERR_OPTION`) that names the option, the value and what is accepted.
+ */
+export function resolveOptions<Resolved>(
+  scope: OptionScope,
+  given: unknown,
+  rules: Rules<Resolved>,
+): Resolved {
+  const options = given ?? {};
+  if (given === null || !isObject(options)) throw wrongArgument(scope, 'options', given, 'an object');
+  const known = Object.keys(rules) as (keyof Resolved & string)[];
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known);
+  }
+  const resolved: Partial<Resolved> = {};
+  for (const name of known) {
+    const { fallback, accepts, accepted } = rules[name];
+    const value = options[name];
+    if (value !== undefined && !accepts(value)) throw wrongOption(scope, name, value, accepted);
+    resolved[name] = value === undefined ? fallback : (value as Resolved[typeof name]);
+  }
+  return resolved as Resolved;
+}
+
+/** The TypeError for an option that has a wrong value. */
+export function wrongOption(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(scope, `option ${quoted(scope, name)} is ${formatValue(value)}; accepted: ${accepted}`);
+}
+
+/** The TypeError for an option whose function returned something else. */
+export function wrongReturnValue(
+  scope: OptionScope,
+  name: string,
+  value: unknown,
+  accepted: string,
+): TypeError {
+  return optionError(
+    scope,
+    `option ${quoted(scope, name)} returned ${formatValue(value)}; accepted: ${accepted}`,
+  );
+}
+
+/** The TypeError for an argument that is wrong as a whole. */
+export function wrongArgument(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(scope, `argument "${name}" is ${formatValue(value)}; accepted: ${accepted}`);
+}
+
+/** The TypeError for anything else, with a link to the page. */
+export function optionError({ name, page }: OptionScope, message: string): TypeError {
+  const error = new TypeError(`${name}: ${message} (see ${DOCS}/${page}.md)`);
+  return Object.assign(error, { code: 'ERR_OPTION' });
+}
+
+function unknownOption(scope: OptionScope, name: string, known: readonly string[]): TypeError {
+  const meant = didYouMean(name, known);
+  const hint =
+    meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`;
+  return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
+}
+
+function quoted({ within }: OptionScope, name: string): string {
+  return within === undefined ? `"${name}"` : `"${within}.${name}"`;
+}

@@ -1,0 +1,11 @@
+import type { OptionScope } from './resolve-options.ts';
+
+// The scope of each group of options, for error messages and the link to its page in docs/.
+
+export const STATIC_OPTIONS: OptionScope = { name: 'staticFiles', page: 'static-files' };
+export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
+export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
+export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
+export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', page: 'subscriptions' };
+export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server' };
+export const PUBSUB_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling' };

@@ -1,4 +1,0 @@
-import type { Owner } from '../options/settle.ts';
-
-/** Whose options they are, for messages. */
-export const OWNER: Owner = { name: 'createServer', page: 'server' };
