@@ -1,8 +1,8 @@
-import { isInPlace, load } from '../src/static/load.ts';
-import { localDeviceOf } from '../src/static/local-device.ts';
+import { localDeviceOf } from '../src/static/cache/local-device.ts';
+import { isInPlace, load } from '../src/static/file/load.ts';
+import { createSite } from '../src/static/handler.ts';
+import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveRoot } from '../src/static/root.ts';
-import { resolveStaticOptions } from '../src/static/settings.ts';
-import { createSite } from '../src/static/site.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 

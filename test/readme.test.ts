@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
-import { resolveStaticOptions } from '../src/static/settings.ts';
+import { resolveStaticOptions } from '../src/static/options.ts';
 import { connectionRules, upgradeRules } from '../src/subscriptions/settings.ts';
 import { resolveUploadOptions } from '../src/uploads/settings.ts';
 

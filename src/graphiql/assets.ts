@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { createAssets } from '../static/assets.ts';
-import type { Site } from '../static/site.ts';
+import { createAssets } from '../static/brotli-assets.ts';
+import type { Site } from '../static/handler.ts';
 import type { PageFiles } from './page.ts';
 
 /** The IDE's files. */

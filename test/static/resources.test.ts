@@ -95,7 +95,13 @@ it('37 what this process may not read is a miss', async () => {
   // Root may read everything unless it gives that up.
   const unprivileged = ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'];
   const command = process.getuid?.() === 0 ? unprivileged : [];
-  const [program, ...rest] = [...command, process.execPath, '--import', 'tsx', 'test/static/starved.ts'];
+  const [program, ...rest] = [
+    ...command,
+    process.execPath,
+    '--import',
+    'tsx',
+    'test/static/out-of-descriptors.ts',
+  ];
   const child = spawn(program as string, [...rest, `${locked}/www`], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });
@@ -115,7 +121,7 @@ it('37 what this process may not read is a miss', async () => {
 
 describe('54 out of descriptors', () => {
   it('is answered 503 with Retry-After, and recovered from', async () => {
-    const main = `exec "${process.execPath}" --import tsx test/static/starved.ts "${folder}"`;
+    const main = `exec "${process.execPath}" --import tsx test/static/out-of-descriptors.ts "${folder}"`;
     const child = spawn('sh', ['-c', `ulimit -n 128; ${main}`], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = await once(child.stdout, 'data');

@@ -1,0 +1,186 @@
+import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts';
+import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
+import { parseRanges } from '../../src/http/conditions/ranges.ts';
+import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
+import { isYoung, sameBytes } from '../../src/static/file/file-version.ts';
+import { parseTarget } from '../../src/static/request/request-path.ts';
+import { createChunks } from '../../src/static/respond/buffer-pool.ts';
+
+describe('entity tags', () => {
+  it.each([
+    ['"a"', '"a"', true, true],
+    ['W/"a"', '"a"', false, true],
+    ['"a"', 'W/"a"', false, true],
+    ['"b", "a"', '"a"', true, true],
+    ['"b","a"', '"a"', true, true],
+    ['"x,"a""', '"a"', false, false],
+    ['"a,b"', '"a,b"', true, true],
+    ['"a,b"', '"a"', false, false],
+    ['a', '"a"', false, false],
+    ['', '"a"', false, false],
+    ['W/', '"a"', false, false],
+    ['"a', '"a"', false, false],
+  ])('%s and %s', (list, tag, strongly, weakly) => {
+    expect(listMatchesStrongly(list, tag)).toBe(strongly);
+    expect(listMatchesWeakly(list, tag)).toBe(weakly);
+  });
+});
+
+describe('dates', () => {
+  it.each([
+    ['Sun, 06 Nov 1994 08:49:37 GMT', 784111777000],
+    ['Sunday, 06-Nov-94 08:49:37 GMT', 784111777000],
+    ['Sun Nov  6 08:49:37 1994', 784111777000],
+    ['Sun Nov 16 08:49:37 1994', 784975777000],
+    ['Sun, 06 Nov 1994 08:49:37', undefined],
+    ['Sun, 06 Nov 1994 25:49:37 GMT', undefined],
+    ['Sun, 32 Nov 1994 08:49:37 GMT', undefined],
+    ['Sun, 06 Nox 1994 08:49:37 GMT', undefined],
+    ['Sun, 06 ovD 1994 08:49:37 GMT', undefined],
+    ['784111777000', undefined],
+    ['now', undefined],
+    ['', undefined],
+  ])('%s', (text, time) => expect(parseHttpDate(text)).toBe(time));
+
+  it('are written in the fixed form, each as it is', () => {
+    const texts = [784111777000, 784111777000, -1000, 784111777000, 0].map(formatHttpDate);
+    expect(texts).toEqual([
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Wed, 31 Dec 1969 23:59:59 GMT',
+      'Sun, 06 Nov 1994 08:49:37 GMT',
+      'Thu, 01 Jan 1970 00:00:00 GMT',
+    ]);
+  });
+});
+
+describe('ranges', () => {
+  it('keep the order asked for where they do not touch', () => {
+    expect(parseRanges('bytes=8-9,0-1,4-5', 10)).toEqual([
+      { start: 8, end: 9 },
+      { start: 0, end: 1 },
+      { start: 4, end: 5 },
+    ]);
+  });
+
+  it('are merged through and through', () => {
+    expect(parseRanges('bytes=0-1,4-5,8-9,2-7', 10)).toEqual([{ start: 0, end: 9 }]);
+  });
+
+  it('never overlap, and cover exactly what was asked for', () => {
+    let seed = 7;
+    const random = (below: number): number => {
+      seed = (seed * 48271) % 2147483647;
+      return seed % below;
+    };
+    for (let round = 0; round < 300; round++) {
+      const asked = Array.from({ length: 1 + random(16) }, () => {
+        const start = random(50);
+        return [start, start + random(10)] as const;
+      });
+      const ranges = parseRanges(`bytes=${asked.map(([a, b]) => `${a}-${b}`).join(', ')}`, 40) ?? [];
+      const covered = ranges.flatMap(({ start, end }) =>
+        Array.from({ length: end - start + 1 }, (_, i) => start + i),
+      );
+      const wanted = new Set(asked.flatMap(([a, b]) => Array.from({ length: b - a + 1 }, (_, i) => a + i)));
+      expect(covered).toHaveLength(new Set(covered).size);
+      expect(new Set(covered)).toEqual(new Set([...wanted].filter((byte) => byte < 40)));
+    }
+  });
+});
+
+describe('Accept-Encoding', () => {
+  it.each([
+    [undefined, { br: 0, identity: 1 }],
+    ['', { br: 0, identity: 0.0001 }],
+    ['br', { br: 1, gzip: 0, identity: 0.0001 }],
+    ['BR;Q=0.5', { br: 0.5 }],
+    ['br ; q=0.5', { br: 0.5 }],
+    ['br;q=0.5555', { br: 0 }],
+    ['br;q=2', { br: 0 }],
+    ['*;q=0', { br: 0, identity: 0 }],
+    ['*;q=0.3, gzip', { br: 0.3, gzip: 1, identity: 0.3 }],
+    ['identity;q=0', { identity: 0, br: 0 }],
+    [',, ,', { identity: 0.0001 }],
+  ] as [string | undefined, Record<string, number>][])('%s', (header, weights) => {
+    const preference = parseAcceptEncoding(header);
+    for (const [coding, weight] of Object.entries(weights)) expect(preference(coding)).toBe(weight);
+  });
+});
+
+describe('43 names that Windows reads differently', () => {
+  it.each([
+    '/con',
+    '/CON',
+    '/nul.txt',
+    '/aux',
+    '/dir/prn.html',
+    '/com1',
+    '/lpt\u00b9.txt'.replace('\u00b9', '%C2%B9'),
+    '/a.txt.',
+    '/a.txt%20',
+    '/a.txt::$DATA',
+    '/PROGRA~1',
+    '/c:/x',
+    '/a%3Ab',
+    '/what%3F',
+    '/conin$',
+  ])('%s is refused there', (target) => {
+    expect(parseTarget(target, true)).toHaveProperty('refusal');
+    expect(parseTarget(target, false)).toHaveProperty('path');
+  });
+
+  it.each(['/console', '/auxiliary.js', '/com.html', '/a~b', '/a.b.c', '/nulls/x'])('%s is not', (target) => {
+    expect(parseTarget(target, true)).toEqual({ path: target });
+  });
+});
+
+describe('young files', () => {
+  it('are those whose times another write could still share', () => {
+    const at = (ms: number) => ({
+      dev: 1n,
+      ino: 1n,
+      size: 1n,
+      mtimeNs: 1n,
+      ctimeNs: BigInt(ms) * 1_000_000n + 1n,
+    });
+    expect(isYoung(at(1000), 1010)).toBe(true);
+    expect(isYoung(at(1000), 1100)).toBe(false);
+    // A clock ahead of ours, as on a network drive.
+    expect(isYoung(at(5000), 1000)).toBe(false);
+    // A file system that stamps whole seconds.
+    expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 2500)).toBe(true);
+    expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 3500)).toBe(false);
+  });
+});
+
+describe('an open file', () => {
+  const then = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n, nlink: 1n };
+
+  it.each([
+    ['nothing', {}, {}, true],
+    ['its size', {}, { size: 2n }, false],
+    ['its time', {}, { mtimeNs: 2n, ctimeNs: 2n }, false],
+    ['its time, set back', {}, { ctimeNs: 2n }, false],
+    ['its name, which was taken away', {}, { ctimeNs: 2n, nlink: 0n }, true],
+    ['its name, which had just been taken away', { nlink: 0n }, { ctimeNs: 2n, nlink: 0n }, true],
+    ['its bytes, after its name', { nlink: 0n }, { mtimeNs: 2n, ctimeNs: 2n, nlink: 0n }, false],
+  ])('that changed %s', (_what, before, after, same) => {
+    expect(sameBytes({ ...then, ...before }, { ...then, ...after })).toBe(same);
+  });
+});
+
+describe('read buffers', () => {
+  it('are lent within a bound, small beyond it, and used again', () => {
+    const capacity = 8 << 20;
+    const chunks = createChunks(capacity);
+    const lent = Array.from({ length: 100 }, () => chunks.take());
+    const small = lent.filter(({ length }) => length === 64 * 1024);
+    expect(lent.reduce((sum, { length }) => sum + length, 0) - small.length * 64 * 1024).toBeLessThanOrEqual(
+      capacity,
+    );
+    expect(small.length).toBeGreaterThan(0);
+    for (const chunk of lent) chunks.give(chunk);
+    expect(lent).toContain(chunks.take());
+  });
+});
