@@ -1,0 +1,70 @@
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+
+const script = resolve(__dirname, '../scripts/check-words.mjs');
+let folder: string;
+
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), 'words-'));
+});
+
+afterEach(() => {
+  rmSync(folder, { recursive: true });
+});
+
+function check(name: string, text: string): { status: number | null; output: string } {
+  const file = join(folder, name);
+  writeFileSync(file, text);
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, file], { encoding: 'utf8' });
+  return { status, output: (stdout + stderr).replaceAll(`${file}:`, '') };
+}
+
+describe('scripts/check-words.mjs', () => {
+  it('accepts a file in plain words', () => {
+    const text = '// The handler closes the file.\nexport const message = "The file is not readable";\n';
+    expect(check('good.ts', text)).toEqual({ status: 0, output: '' });
+  });
+
+  it('rejects words of the list in comments, strings and templates, with their line and other words', () => {
+    const { status, output } = check(
+      'bad.ts',
+      [
+        '/** Closed by whoever opened it. */',
+        'export const a = "nobody reads this";',
+        'it(`goes on after an answer`, () => {});',
+      ].join('\n'),
+    );
+    expect(status).toBe(1);
+    expect(output).toContain('1 "whoever": name the component');
+    expect(output).toContain('2 "nobody": name the component');
+    expect(output).toContain('3 "goes on": continues');
+    expect(output).toContain('3 "answer": response');
+    expect(output).toContain('4 problems');
+  });
+
+  it('rejects words that a line break and the marks of a comment separate', () => {
+    const { status, output } = check('bad.ts', '/**\n * The client is\n * told the reason.\n */\n');
+    expect(status).toBe(1);
+    expect(output).toContain('2 "is told": is reported');
+  });
+
+  it('does not read names and module specifiers', () => {
+    const text = "import { look } from './born.js';\nexport const answer = look.nobody;\n";
+    expect(check('names.ts', text)).toEqual({ status: 0, output: '' });
+  });
+
+  it('rejects words of the list in Markdown, but not in the address of a link', () => {
+    const { status, output } = check('bad.md', 'See [the file](../born.md).\n\nThe headers are born here.\n');
+    expect(status).toBe(1);
+    expect(output).toMatch(/^3 "born": created\n\n1 problems/);
+  });
+
+  it('rejects lines over 110 columns in Markdown outside tables and code blocks', () => {
+    const long = 'word '.repeat(23).trim();
+    const { status, output } = check('bad.md', `| ${long} |\n\n\`\`\`\n${long}\n\`\`\`\n\n${long}\n`);
+    expect(status).toBe(1);
+    expect(output).toMatch(/^7 114 columns: wrap at 110\n\n1 problems/);
+  });
+});
