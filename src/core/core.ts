@@ -6,13 +6,13 @@ import {
   isSchema,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { EngineSettings, GraphQLParams, PreparedOperation, RequestError } from '../execution/types.ts';
+import type { EngineSettings } from '../execution/types.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createDocuments } from './documents/documents.ts';
 import { createErrorFormatter, MASKED } from './errors.ts';
 import type { CoreSettings } from './options.ts';
+import { createPrepare, type Prepare } from './prepare.ts';
 import { engineOf } from './select-engine.ts';
 
 /**
@@ -22,17 +22,10 @@ import { engineOf } from './select-engine.ts';
 export interface GraphQLCore {
   /** The schema for this request or socket. */
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
-  /**
-   * Parses, limits, validates and compiles, or finds it done. Never throws for a client's mistake.
-   * `source` is the request or socket, for an `introspection` option that asks it.
-   */
-  prepare(schema: GraphQLSchema, params: GraphQLParams, source?: unknown): PreparedOperation | RequestError;
-  /** The first half of `prepare` for a document that is new; false for a known one. `prepare` has to follow. */
-  readAhead(schema: GraphQLSchema, query: string): boolean;
-  /** False for a document that is new. */
-  knows(schema: GraphQLSchema, query: string): boolean;
-  /** How many values the variables of one operation may hold. */
-  readonly mostVariables: number;
+  /** Turns a document text into a prepared operation. */
+  readonly prepare: Prepare;
+  /** The limit of values in the variables of one operation. */
+  readonly maxVariables: number;
   /** The context value for a request (HTTP) or a WebSocket (sockets): a static one as given, a callable's answer. */
   contextFor(source: unknown): MaybePromise<unknown>;
   /** The root value for a request. */
@@ -68,14 +61,11 @@ export function createCore(owner: OptionScope, schema: unknown, settings: CoreSe
     maskedMessage: settings.formatError === undefined ? MASKED : undefined,
     formatErrors,
   };
-  const documents = createDocuments(engineOf(settings.engine), engineSettings, settings);
   const { context, rootValue } = settings;
   return {
     schemaFor: schemaSource(owner, schema),
-    prepare: documents.prepare,
-    readAhead: documents.readAhead,
-    knows: documents.knows,
-    mostVariables: settings.limits.variables,
+    prepare: createPrepare(engineOf(settings.engine), engineSettings, settings),
+    maxVariables: settings.limits.variables,
     contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
     rootValueFor:
       typeof rootValue === 'function'

@@ -1,17 +1,16 @@
-/** Resolves when a turn of the event loop is one's own. */
-export type OwnTurn = () => Promise<void>;
+const waiting: (() => void)[] = [];
 
-/** Hands out turns of the event loop, one to each who waits: what would hold others up takes place in between them. */
-export function createTurns(): OwnTurn {
-  const waiting: (() => void)[] = [];
+/**
+ * Resolves in a later turn of the event loop. Each turn resolves one caller, so that timers, sockets and other requests
+ * get their share between two long steps, however many callers wait.
+ */
+export function yieldToEventLoop(): Promise<void> {
+  return new Promise((resolve) => {
+    if (waiting.push(resolve) === 1) setImmediate(resolveNext);
+  });
+}
 
-  function next(): void {
-    waiting.shift()?.();
-    if (waiting.length > 0) setImmediate(next);
-  }
-
-  return () =>
-    new Promise((resolve) => {
-      if (waiting.push(resolve) === 1) setImmediate(next);
-    });
+function resolveNext(): void {
+  waiting.shift()?.();
+  if (waiting.length > 0) setImmediate(resolveNext);
 }

@@ -5,7 +5,8 @@ import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { MASKED } from '../core/errors.ts';
 import { requireFew } from '../core/limits/depth.ts';
-import { createTurns } from '../core/yield-to-event-loop.ts';
+import { isLongDocument } from '../core/prepare.ts';
+import { yieldToEventLoop } from '../core/yield-to-event-loop.ts';
 import { isThenable } from '../execution/graphql-js.ts';
 import type { GraphQLParams } from '../execution/types.ts';
 import { drainRequest } from '../http/body/drain.ts';
@@ -26,7 +27,7 @@ import { createReceive } from './request/read-request.ts';
 import { createAnswers } from './response/response.ts';
 import { createSend } from './response/send.ts';
 import { startPhases } from './response/server-timing.ts';
-import { createOperate, LONG_QUERY, type Result } from './run-operation.ts';
+import { createOperate, type Result } from './run-operation.ts';
 
 /** A request handler that also works without a `next`, under a bare server. */
 export type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
@@ -37,8 +38,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
   const guard = createGuard(settings);
   const admit = createAdmit(settings, guard);
   const receive = createReceive(settings, guard);
-  const ownTurn = createTurns();
-  const operate = createOperate(core, guard, settings.limits, ownTurn);
+  const operate = createOperate(core, guard, settings.limits);
   const answers = createAnswers(core, settings.statusCodes);
   const send = createSend(settings);
 
@@ -81,8 +81,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
       // Looked at below; until then a failure is nobody's.
       if (isThenable(result)) result.catch(() => undefined);
       results.push(result);
-      // Others get a turn between documents that may take their time.
-      if (params.query.length > LONG_QUERY) await ownTurn();
+      if (isLongDocument(params.query)) await yieldToEventLoop();
     }
     send(exchange, joinResults(await Promise.all(results), answers, typeOf(exchange)));
   }

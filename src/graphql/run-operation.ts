@@ -6,7 +6,6 @@ import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
 import { exceed } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
-import type { OwnTurn } from '../core/yield-to-event-loop.ts';
 import { isThenable } from '../execution/graphql-js.ts';
 import type {
   ExecutionInputs,
@@ -19,9 +18,6 @@ import { HttpError } from '../http/reply/http-error.ts';
 import type { Guard } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Characters of a query that takes long enough, when it is new, to be worked on in several turns of the event loop. */
-export const LONG_QUERY = 2000;
-
 /** What an operation came to. */
 export type Result = ExecutionOutcome | RequestError;
 
@@ -29,43 +25,24 @@ export type Result = ExecutionOutcome | RequestError;
 export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromise<Result>;
 
 /** The runner of one handler; synchronous where schema, context and resolvers are. */
-export function createOperate(
-  core: GraphQLCore,
-  guard: Guard,
-  limits: DocumentLimitSettings,
-  ownTurn: OwnTurn,
-): Operate {
+export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentLimitSettings): Operate {
   function start(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
-    if (params.query.length > LONG_QUERY && core.readAhead(schema, params.query)) {
-      return startInTurns(exchange, schema, params);
-    }
-    const prepared = prepare(exchange, schema, params);
-    return 'errors' in prepared ? prepared : withContext(exchange, prepared, params);
-  }
-
-  async function startInTurns(
-    exchange: Exchange,
-    schema: GraphQLSchema,
-    params: GraphQLParams,
-  ): Promise<Result> {
-    await ownTurn();
-    const prepared = prepare(exchange, schema, params);
-    if ('errors' in prepared) return prepared;
-    await ownTurn();
-    return withContext(exchange, prepared, params);
-  }
-
-  function prepare(
-    exchange: Exchange,
-    schema: GraphQLSchema,
-    params: GraphQLParams,
-  ): PreparedOperation | RequestError {
     const prepared = core.prepare(schema, params, exchange.req);
+    return prepared instanceof Promise
+      ? prepared.then((settled) => startPrepared(exchange, settled, params))
+      : startPrepared(exchange, prepared, params);
+  }
+
+  function startPrepared(
+    exchange: Exchange,
+    prepared: PreparedOperation | RequestError,
+    params: GraphQLParams,
+  ): MaybePromise<Result> {
     exchange.phases?.end('prepare');
     if ('errors' in prepared) return prepared;
     admit(exchange, prepared);
     spend(exchange, prepared, limits);
-    return prepared;
+    return withContext(exchange, prepared, params);
   }
 
   function withContext(

@@ -35,7 +35,7 @@ const MOST_VALUES = 1000;
 /** A JSON value, or undefined for text that is none, or that holds more than any operation may. */
 export function parseJson({ hub }: Connection, text: string): unknown {
   try {
-    assertJsonTextWithinLimits(text, hub.core.mostVariables + MOST_VALUES);
+    assertJsonTextWithinLimits(text, hub.core.maxVariables + MOST_VALUES);
     return JSON.parse(text);
   } catch {
     return undefined;

@@ -7,7 +7,6 @@ import type {
   WebSocketLike,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { createTurns, type OwnTurn } from '../core/yield-to-event-loop.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { Connection } from './connection.ts';
@@ -30,7 +29,6 @@ export interface Hub {
   readonly sweep: Sweep;
   readonly groups: Groups;
   readonly deliver: Deliver;
-  readonly ownTurn: OwnTurn;
   readonly counters: Counters;
   readonly connections: ReadonlySet<Connection>;
   /** The context of a connection, before its parameters are put into it. */
@@ -107,7 +105,6 @@ export function createHub(core: GraphQLCore, settings: ConnectionSettings): Hub 
     sweep,
     groups,
     deliver: createDeliver(),
-    ownTurn: createTurns(),
     counters,
     contextFor: contextSource(settings.context, core),
     open,

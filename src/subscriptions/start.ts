@@ -1,8 +1,8 @@
+import type { MaybePromise } from '../../types/connect.ts';
 import { refusalError } from '../core/errors.ts';
 import { requireFew } from '../core/limits/depth.ts';
 import { isThenable } from '../execution/graphql-js.ts';
 import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
-import { LONG_QUERY } from '../graphql/run-operation.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { wrongReturnValue } from '../options/resolve-options.ts';
@@ -12,53 +12,57 @@ import { follow, type Reader } from './reader.ts';
 import { asGraphQLError } from './source.ts';
 
 /**
- * Runs an operation the engine has accepted: a single result, a stream of its own, or a place in a shared one. A long
- * document that is new takes several turns of the event loop; what comes behind it on the same socket waits.
+ * Runs an operation: a single result, a private stream, or a subscription to a shared one. A long new document is
+ * prepared asynchronously; later operations of the same connection wait for it, so that they start in order.
  */
 export function start(operation: Operation): void {
-  const { connection, params } = operation;
-  const { core } = connection.hub;
+  const { connection } = operation;
   if (connection.behind !== undefined) {
     connection.behind.push(operation);
     return;
   }
   attempt(operation, () => {
-    requireFew([params.variables], core.mostVariables);
-    if (params.query.length > LONG_QUERY && !core.knows(operation.schema, params.query)) {
-      connection.behind = [];
-      void startInTurns(operation);
-    } else run(operation, prepare(operation));
+    const prepared = prepare(operation);
+    if (prepared instanceof Promise) void runWhenPrepared(operation, prepared);
+    else run(operation, prepared);
   });
 }
 
-async function startInTurns(operation: Operation): Promise<void> {
-  const { connection, schema, params } = operation;
-  const { core, ownTurn } = connection.hub;
-  await ownTurn();
-  attempt(operation, () => core.readAhead(schema, params.query));
-  await ownTurn();
-  // Also where nobody waits for it any more: what was read ahead is not kept.
-  const prepared = attempt(operation, () => prepare(operation));
-  await ownTurn();
-  if (prepared !== undefined && operation.live) attempt(operation, () => run(operation, prepared));
-  const behind = connection.behind ?? [];
+async function runWhenPrepared(
+  operation: Operation,
+  preparing: Promise<PreparedOperation | RequestError>,
+): Promise<void> {
+  const { connection } = operation;
+  connection.behind = [];
+  try {
+    const prepared = await preparing;
+    if (operation.live) attempt(operation, () => run(operation, prepared));
+  } catch (error) {
+    fail(operation, error);
+  }
+  const { behind } = connection;
   connection.behind = undefined;
   for (const next of behind) if (next.live) start(next);
 }
 
-/** What fails in here fails that operation alone. */
-function attempt<T>(operation: Operation, step: () => T): T | undefined {
+/** An error that `step` throws fails this operation only. */
+function attempt(operation: Operation, step: () => void): void {
   try {
-    return step();
+    step();
   } catch (error) {
-    const isMistake = error instanceof HttpError && error.code !== undefined;
-    operation.fail([isMistake ? refusalError(error.message, error.code) : asGraphQLError(error)]);
-    return undefined;
+    fail(operation, error);
   }
 }
 
-function prepare({ connection, schema, params }: Operation): PreparedOperation | RequestError {
-  return connection.hub.core.prepare(schema, params, connection.websocket);
+function fail(operation: Operation, error: unknown): void {
+  const isMistake = error instanceof HttpError && error.code !== undefined;
+  operation.fail([isMistake ? refusalError(error.message, error.code) : asGraphQLError(error)]);
+}
+
+function prepare({ connection, schema, params }: Operation): MaybePromise<PreparedOperation | RequestError> {
+  const { core } = connection.hub;
+  requireFew([params.variables], core.maxVariables);
+  return core.prepare(schema, params, connection.websocket);
 }
 
 function run(operation: Operation, prepared: PreparedOperation | RequestError): void {

@@ -18,82 +18,80 @@ import type { CoreSettings } from '../options.ts';
 
 const NESTING = 'LIMIT_NESTING';
 
-/** A document within the limits. */
-export interface Read {
+/** A parsed document within the limits. */
+export interface Parsed {
   readonly document: DocumentNode;
   readonly cost: Cost;
 }
 
 /** A document that may be executed. */
-export interface Checked extends Read {
-  /** It asks for `__schema` or `__type`. */
+export interface Validated extends Parsed {
+  /** The document selects `__schema` or `__type`. */
   readonly introspects: boolean;
 }
 
-/** Turns source text into a checked document or says why not, in two steps that each may take milliseconds. */
-export interface Checker {
-  /** Length, syntax and limits, in this order. */
-  read(source: string): Read | RequestError;
-  /** Validation. */
-  validate(schema: GraphQLSchema, read: Read): Checked | RequestError;
+/** Validates document texts in two steps, each of which may take milliseconds. */
+export interface Validator {
+  /** Checks length, syntax and limits, in this order. */
+  parse(source: string): Parsed | RequestError;
+  /** Applies the validation rules. */
+  validate(schema: GraphQLSchema, parsed: Parsed): Validated | RequestError;
 }
 
-/** The checker of one core. */
-export function createChecker(
+/** Creates the validator of one core. */
+export function createValidator(
   { limits, validationRules }: CoreSettings,
   { maxErrors, hideSuggestions }: EngineSettings,
-): Checker {
+): Validator {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
-  // graphql before 16.13 knows the first name only.
+  // graphql before 16.13 knows only the first name.
   const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
 
-  // Each error's location is found by counting lines from the top.
-  const mostLines = Math.floor(limits.characters / 20);
+  // graphql-js finds the location of each error by counting lines from the start.
+  const maxLines = Math.floor(limits.characters / 20);
 
-  function validated(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
+  function applyRules(schema: GraphQLSchema, document: DocumentNode): readonly GraphQLError[] {
     const started = performance.now();
     const errors = validate(schema, document, rules, { maxErrors, hideSuggestions })
       .slice(0, maxErrors)
-      .map(withFewPlaces);
+      .map(limitLocations);
     if (events.validate.hasSubscribers) {
       events.validate.publish({ document, errors, duration: performance.now() - started });
     }
     return errors;
   }
 
-  function read(source: string): Read | RequestError {
-    if (source.length > limits.characters) {
-      return overLimit(
-        refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
-      );
-    }
-    if (source.length > mostLines && countLines(source) > mostLines) {
-      return overLimit(refusalError(`The document has more than ${mostLines} lines`, 'LIMIT_CHARACTERS'));
-    }
-    const document = parsed(source, parseOptions);
-    if (document instanceof GraphQLError) {
-      if (document.extensions['code'] === NESTING) return overLimit(document);
-      return isOverTokens(source, limits.tokens, document)
-        ? overLimit(refusalError(`The document has more than ${limits.tokens} tokens`, 'LIMIT_TOKENS'))
-        : { ...refused([document]), unparsable: true };
-    }
-    const cost = caught(() => measure(document, limits));
-    return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
-  }
-
   return {
-    read,
+    parse(source) {
+      if (source.length > limits.characters) {
+        return overLimit(
+          refusalError(`The document is longer than ${limits.characters} characters`, 'LIMIT_CHARACTERS'),
+        );
+      }
+      if (source.length > maxLines && countLines(source) > maxLines) {
+        return overLimit(refusalError(`The document has more than ${maxLines} lines`, 'LIMIT_CHARACTERS'));
+      }
+      const document = parseDocument(source, parseOptions);
+      if (document instanceof GraphQLError) {
+        if (document.extensions['code'] === NESTING) return overLimit(document);
+        return isOverTokens(source, limits.tokens, document)
+          ? overLimit(refusalError(`The document has more than ${limits.tokens} tokens`, 'LIMIT_TOKENS'))
+          : { ...refused([document]), unparsable: true };
+      }
+      const cost = catchGraphQLError(() => measure(document, limits));
+      return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
+    },
     validate(schema, { document, cost }) {
-      const errors = caught(() => validated(schema, document));
+      const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) return overLimit(errors);
       return errors.length > 0 ? refused(errors) : { document, cost, introspects: cost.introspection > 0 };
     },
   };
 }
 
-function parsed(source: string, options: { maxTokens: number }): DocumentNode | GraphQLError {
+function parseDocument(source: string, options: { maxTokens: number }): DocumentNode | GraphQLError {
   const started = performance.now();
-  const result = caught(() => parse(source, options));
+  const result = catchGraphQLError(() => parse(source, options));
   if (events.parse.hasSubscribers) {
     const failed = result instanceof GraphQLError;
     events.parse.publish({
@@ -106,8 +104,8 @@ function parsed(source: string, options: { maxTokens: number }): DocumentNode | 
   return result;
 }
 
-/** The step's value, or the error a document may cause: a GraphQLError, or a stack that ran out in a recursive walk. */
-function caught<T>(step: () => T): T | GraphQLError {
+/** Returns what `step` returns, or the error that a document can cause: a GraphQLError, or a stack overflow in a recursive walk. */
+function catchGraphQLError<T>(step: () => T): T | GraphQLError {
   try {
     return step();
   } catch (error) {
@@ -124,11 +122,14 @@ function countLines(source: string): number {
   return lines;
 }
 
-/** graphql-js has only words for its token limit; its error stands at the first token too many, and none of others can. */
-function isOverTokens(source: string, most: number, { positions }: GraphQLError): boolean {
+/**
+ * The error of graphql-js for its token limit has no code. It is recognised by its position: no other syntax error can
+ * stand at the first token above the limit.
+ */
+function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLError): boolean {
   const lexer = new Lexer(new Source(source));
   try {
-    for (let count = 0; count <= most; count += 1) {
+    for (let count = 0; count <= maxTokens; count += 1) {
       if (lexer.advance().kind === TokenKind.EOF) return false;
     }
   } catch {
@@ -137,15 +138,15 @@ function isOverTokens(source: string, most: number, { positions }: GraphQLError)
   return positions?.[0] === lexer.token.start;
 }
 
-/** Places that one error names at most: one conflict of two fields has hundreds, of all that lies below them. */
-const MOST_PLACES = 10;
+/** Locations per error. One conflict of two fields has hundreds: those of all fields below them. */
+const MAX_LOCATIONS = 10;
 
-/** Keeps places of both ends, which are the two sides of a conflict. */
-function withFewPlaces(error: GraphQLError): GraphQLError {
+/** Keeps the first and the last locations, which are the two sides of a conflict. */
+function limitLocations(error: GraphQLError): GraphQLError {
   const { nodes, message, originalError, extensions } = error;
-  if (nodes === undefined || nodes.length <= MOST_PLACES) return error;
-  const few = [...nodes.slice(0, MOST_PLACES / 2), ...nodes.slice(-MOST_PLACES / 2)];
-  return new GraphQLError(message, { nodes: few, originalError, extensions });
+  if (nodes === undefined || nodes.length <= MAX_LOCATIONS) return error;
+  const kept = [...nodes.slice(0, MAX_LOCATIONS / 2), ...nodes.slice(-MAX_LOCATIONS / 2)];
+  return new GraphQLError(message, { nodes: kept, originalError, extensions });
 }
 
 const refused = (errors: readonly GraphQLError[]): RequestError => ({ errors, status: 400 });
