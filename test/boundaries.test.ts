@@ -1,95 +1,246 @@
-import { readdirSync, readFileSync } from 'node:fs';
-import { join, relative, resolve } from 'node:path';
-import { parseSync } from '@swc/core';
+import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
 
-const root = resolve(__dirname, '..');
-const FUNCTION =
-  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|MethodProperty)$/;
-const RANK: Record<string, number> = { types: 0, src: 1, middleware: 2 };
+const script = resolve(__dirname, '../scripts/check-layout.mjs');
+const folders: string[] = [];
 
-function sources(folder: string): string[] {
-  return readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
-    .map((name) => join(folder, name))
-    .filter((name) => /\.ts$/.test(name) && !name.startsWith(join('src', 'graphiql', 'app')));
+/** Runs the checker on the repository, or on a tree of files; returns its exit code and the lines that it prints. */
+function check(tree?: Record<string, string>): { status: number | null; lines: string[] } {
+  const roots = tree === undefined ? [] : [write(tree)];
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...roots], { encoding: 'utf8' });
+  return { status, lines: `${stdout}${stderr}`.trim().split('\n') };
 }
 
-function importsOf(file: string): { specifier: string; typeOnly: boolean }[] {
-  const text = readFileSync(join(root, file), 'utf8');
-  const statements = text.matchAll(
-    /^(?:import|export)\s+(type\s)?[^;'"]*?from\s+'([^']+)'|^import\s+'([^']+)'/gm,
-  );
-  return [...statements].map((match) => ({
-    specifier: (match[2] ?? match[3]) as string,
-    typeOnly: match[1] !== undefined,
-  }));
+function write(tree: Record<string, string>): string {
+  const folder = mkdtempSync(join(tmpdir(), 'espalier-layout-'));
+  folders.push(folder);
+  for (const [name, text] of Object.entries(tree)) {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  }
+  return folder;
 }
 
-/** How many lines each function has to itself, without those of the functions inside it. */
-function functionLengths(file: string): number[] {
-  const bytes = readFileSync(join(root, file));
-  const module = parseSync(bytes.toString(), { syntax: 'typescript', target: 'es2023' });
-  const lengths: number[] = [];
-  /** The lines of the outermost functions at or below a node. */
-  const visit = (node: unknown): number => {
-    if (typeof node !== 'object' || node === null) return 0;
-    const inside = Object.values(node).reduce<number>((sum, child) => sum + visit(child), 0);
-    const { type, span } = node as { type?: string; span?: { start: number; end: number } };
-    if (span === undefined || !FUNCTION.test(type ?? '')) return inside;
-    // Offsets are in bytes and go on from one parsed file to the next; the distance is what counts.
-    const start = span.start - module.span.start;
-    const text = bytes.subarray(start, start + span.end - span.start).toString();
-    const lines = text.split('\n').length - 1;
-    lengths.push(lines + 1 - inside);
-    return lines;
-  };
-  visit(module.body);
-  return lengths;
-}
+const repeat = (count: number, line: string): string => `${line}\n`.repeat(count);
 
-function median(values: number[]): number {
-  return values.toSorted((a, b) => a - b)[values.length >> 1] as number;
-}
+afterAll(() => {
+  for (const folder of folders) rmSync(folder, { recursive: true });
+});
 
-const files = Object.keys(RANK).flatMap(sources);
-const linesOf = (file: string): number => readFileSync(join(root, file), 'utf8').split('\n').length - 1;
-
-describe('the layout', () => {
-  it('has sources to check', () => {
-    expect(files.length).toBeGreaterThan(10);
+describe('the layout of the sources', () => {
+  it('check-layout finds no violation of the layout in this repository', () => {
+    expect(check()).toEqual({
+      status: 0,
+      lines: [expect.stringMatching(/^Layout: \d{3} modules, no violation$/)],
+    });
   });
 
-  it.each(files)('%s imports only what lies below it', (file) => {
-    const own = RANK[file.split('/')[0] as string] as number;
-    for (const { specifier, typeOnly } of importsOf(file)) {
-      expect(specifier).not.toMatch(/^express/);
-      if (!specifier.startsWith('.')) {
-        if (own === 0) expect(typeOnly).toBe(true);
-        continue;
-      }
-      const target = relative(root, resolve(root, file, '..', specifier)).split('/')[0] as string;
-      expect(RANK[target]).toBeDefined();
-      expect(RANK[target]).toBeLessThanOrEqual(own);
-    }
+  it('check-layout accepts imports that go down, beside packages of Node and npm', () => {
+    const tree = {
+      'middleware/static.ts': "export { serve } from '../src/static/handler.ts';\n",
+      'src/static/handler.ts':
+        "import { stat } from 'node:fs';\nimport type { Options } from '../../types/static.ts';\nimport { head } from './head.ts';\nexport const serve = (options: Options) => stat(head(options));\n",
+      'src/static/head.ts': "import { vary } from '../http/vary.ts';\nexport const head = vary;\n",
+      'src/http/vary.ts': 'export const vary = String;\n',
+      'types/static.ts': "import type { Stats } from 'node:fs';\nexport type Options = Stats;\n",
+    };
+    expect(check(tree)).toEqual({ status: 0, lines: ['Layout: 5 modules, no violation'] });
   });
 
-  it.each(files)('%s fits a few screens, and each of its functions one', (file) => {
-    expect(linesOf(file)).toBeLessThanOrEqual(200);
-    expect(Math.max(0, ...functionLengths(file))).toBeLessThanOrEqual(45);
+  const core = { 'src/core/prepare.ts': 'export type Prepared = string;\nexport const prepare = String;\n' };
+  const imports = "import { prepare } from '../core/prepare.ts';\nexport const x = prepare;\n";
+
+  it.each([
+    [
+      'an upward import',
+      { 'src/http/body.ts': imports, ...core },
+      'direction: src/http/body.ts: imports src/core/prepare.ts: src/http has rank 2, src/core has rank 5',
+    ],
+    [
+      'an upward import of a type',
+      {
+        'src/http/body.ts':
+          "import type { Prepared } from '../core/prepare.ts';\nexport type X = Prepared;\n",
+        ...core,
+      },
+      'direction: src/http/body.ts: imports src/core/prepare.ts',
+    ],
+    [
+      'an upward export',
+      { 'src/http/body.ts': "export * from '../core/prepare.ts';\n", ...core },
+      'direction: src/http/body.ts: imports src/core/prepare.ts',
+    ],
+    [
+      'an upward import at run time',
+      { 'src/http/body.ts': "export const x = () => import('../core/prepare.ts');\n", ...core },
+      'direction: src/http/body.ts: imports src/core/prepare.ts',
+    ],
+    [
+      'an upward type in an expression',
+      { 'src/http/body.ts': "export type X = import('../core/prepare.ts').Prepared;\n", ...core },
+      'direction: src/http/body.ts: imports src/core/prepare.ts',
+    ],
+    [
+      'an import of a folder with the same rank',
+      { 'src/static/a.ts': "export * from '../pubsub/b.ts';\n", 'src/pubsub/b.ts': 'export const b = 1;\n' },
+      'direction: src/static/a.ts: imports src/pubsub/b.ts: src/static has rank 3, src/pubsub has rank 3',
+    ],
+    [
+      'a file in the folder of another part',
+      { 'src/static/handler.ts': imports, ...core },
+      'direction: src/static/handler.ts: imports src/core/prepare.ts: src/static has rank 3',
+    ],
+    [
+      'a file in a folder without a rank',
+      { 'src/helpers/a.ts': 'export const a = 1;\n' },
+      'direction: src/helpers/a.ts: src/helpers has no rank',
+    ],
+    [
+      'a file outside the folders of src',
+      { 'src/a.ts': 'export const a = 1;\n' },
+      'direction: src/a.ts: src/a.ts has no rank',
+    ],
+    [
+      'an import of the tests',
+      { 'src/http/a.ts': "export * from '../../test/b.ts';\n" },
+      'direction: src/http/a.ts: imports test/b.ts: test has no rank',
+    ],
+    [
+      'an import of Express',
+      { 'src/http/a.ts': "export * from 'express';\n" },
+      'direction: src/http/a.ts: imports express: the middlewares work without Express',
+    ],
+    [
+      'an import at run time in types',
+      { 'types/a.ts': "export { GraphQLError } from 'graphql';\n" },
+      'direction: types/a.ts: imports graphql at run time',
+    ],
+  ])('check-layout fails on %s', (_name, tree, line) => {
+    const { status, lines } = check(tree);
+    expect(lines).toEqual([expect.stringContaining(line)]);
+    expect(status).toBe(1);
   });
 
-  it('is made of small pieces', () => {
-    expect(median(files.map(linesOf))).toBeLessThanOrEqual(100);
-    expect(median(files.flatMap(functionLengths).filter((length) => length > 1))).toBeLessThanOrEqual(14);
+  it.each([
+    [
+      'two files',
+      {
+        'src/http/a.ts': "export * from './b.ts';\n",
+        'src/http/b.ts': "import type { A } from './a.ts';\nexport type B = A;\n",
+      },
+      'cycle: src/http: a.ts, b.ts (src/http/a.ts imports src/http/b.ts; src/http/b.ts imports src/http/a.ts)',
+    ],
+    [
+      'three files',
+      {
+        'src/http/a.ts': "export * from './b.ts';\n",
+        'src/http/b.ts': "export * from './c.ts';\n",
+        'src/http/c.ts': "export * from './a.ts';\n",
+      },
+      'cycle: src/http: a.ts, b.ts, c.ts (',
+    ],
+    [
+      'two sub-folders without a cycle of files',
+      {
+        'src/http/body/a.ts': "export * from '../reply/b.ts';\n",
+        'src/http/reply/b.ts': 'export const b = 1;\n',
+        'src/http/reply/c.ts': "export * from '../body/d.ts';\n",
+        'src/http/body/d.ts': 'export const d = 1;\n',
+      },
+      'cycle: src/http: body, reply (src/http/body/a.ts imports src/http/reply/b.ts; src/http/reply/c.ts imports src/http/body/d.ts)',
+    ],
+    [
+      'a file and the sub-folder that it uses',
+      {
+        'src/http/a.ts': "export * from './body/b.ts';\n",
+        'src/http/body/b.ts': 'export const b = 1;\n',
+        'src/http/body/c.ts': "export * from '../a.ts';\n",
+      },
+      'cycle: src/http: a.ts, body (',
+    ],
+    [
+      'files of types',
+      {
+        'types/a.ts': "import type { B } from './b.ts';\nexport type A = B;\n",
+        'types/b.ts': "import type { A } from './a.ts';\nexport type B = A;\n",
+      },
+      'cycle: types: a.ts, b.ts (',
+    ],
+  ])('check-layout fails on a cycle of %s', (_name, tree, line) => {
+    const { status, lines } = check(tree);
+    expect(lines).toEqual([expect.stringContaining(line)]);
+    expect(status).toBe(1);
   });
 
-  it('escapes neither the type system nor the linter', () => {
-    for (const file of files) {
-      expect([
-        file,
-        /as any\b|: any\b|as unknown as|@ts-|biome-ignore|TODO|FIXME|console\./.exec(
-          readFileSync(join(root, file), 'utf8'),
-        )?.[0],
-      ]).toEqual([file, undefined]);
-    }
+  it('check-layout accepts 12 files in a folder and fails on the 13th', () => {
+    const names = Array.from({ length: 13 }, (_, i) => [`src/http/body/${i}.ts`, 'export const a = 1;\n']);
+    expect(check(Object.fromEntries(names.slice(1))).status).toBe(0);
+    expect(check(Object.fromEntries(names))).toEqual({
+      status: 1,
+      lines: [expect.stringContaining('folder-size: src/http/body: 13 files, at most 12')],
+    });
+  });
+
+  it('check-layout counts the files of the GraphiQL page, whatever their kind', () => {
+    const names = Array.from({ length: 13 }, (_, i) => [`src/graphiql/app/${i}.css`, '']);
+    expect(check(Object.fromEntries(names)).lines).toEqual([
+      expect.stringContaining('folder-size: src/graphiql/app: 13 files'),
+    ]);
+  });
+
+  const body = (lines: number) => `function f() {\n${repeat(lines - 2, '  g();')}}\n`;
+
+  it.each([
+    [
+      'a file with 201 lines',
+      repeat(201, 'g();'),
+      ['file-size: src/http/a.ts: 201 lines, at most 200', 'median: files'],
+    ],
+    [
+      'a function with 46 lines',
+      `${body(46)}${body(2)}${body(2)}`,
+      ['function-size: src/http/a.ts:1: 46 lines without inner functions, at most 45'],
+    ],
+    [
+      'a function with 81 lines and long inner functions',
+      `g();\nfunction outer() {\n${body(40)}${body(39)}}\n`,
+      ['function-size: src/http/a.ts:2: 81 lines, inner functions included, at most 80', 'median: functions'],
+    ],
+  ])('check-layout fails on %s', (_name, text, expected) => {
+    const { status, lines } = check({
+      'src/http/a.ts': text,
+      'src/http/b.ts': 'b();\n',
+      'src/http/c.ts': 'c();\n',
+    });
+    expect(lines.filter((line) => !line.startsWith('median'))).toEqual([
+      expect.stringContaining(expected[0] as string),
+    ]);
+    expect(status).toBe(1);
+  });
+
+  it.each([
+    ['as never', 'export const x = f(1 as never);'],
+    ['as unknown as', 'export const x = f as unknown as string;'],
+    ['any', 'export const x: string = f as any;'],
+    ['any', 'export const x: Map<string, any> = f;'],
+    ['@ts-', '// @ts-expect-error'],
+    ['biome-ignore', '// biome-ignore lint: reason'],
+    ['TODO', '// TODO: this'],
+    ['FIXME', '// FIXME: this'],
+    ['console.', "console.log('x');"],
+  ])('check-layout fails on "%s" in `%s`', (match, line) => {
+    const { status, lines } = check({ 'src/http/a.ts': `g();\n${line}\n` });
+    expect(lines).toEqual([`escape: src/http/a.ts:2: "${match}" is not allowed`]);
+    expect(status).toBe(1);
+  });
+
+  it('check-layout lets src/logging write to the console', () => {
+    expect(check({ 'src/logging/report.ts': 'console.error(1);\n' }).status).toBe(0);
+  });
+
+  it('check-layout accepts the word any in a comment', () => {
+    expect(check({ 'src/http/a.ts': '// Lengths: any number is valid.\ng();\n' }).status).toBe(0);
   });
 });

@@ -1,0 +1,79 @@
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix, relative, sep } from 'node:path';
+import { parseSync } from '@swc/core';
+
+const FUNCTION =
+  /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|PrivateMethod|Constructor|MethodProperty|GetterProperty|SetterProperty)$/;
+
+/** Reads the sources below a root: the paths of all files, and each TypeScript file with its imports and functions. */
+export function readSources(root) {
+  const files = ['types', 'src', 'middleware'].flatMap((folder) => listFiles(root, folder));
+  const modules = new Map();
+  for (const file of files) {
+    if (/\.tsx?$/.test(file)) modules.set(file, parse(file, readFileSync(join(root, file))));
+  }
+  for (const [file, module] of modules) module.targets = targetsOf(file, module, modules);
+  return { files, modules };
+}
+
+function listFiles(root, folder) {
+  if (!existsSync(join(root, folder))) return [];
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
+    .filter((file) => !/\/(node_modules|dist)\//.test(file))
+    .sort();
+}
+
+function parse(file, bytes) {
+  const text = bytes.toString();
+  const module = parseSync(text, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2023' });
+  const imports = [];
+  const functions = [];
+  const anyTypes = [];
+  const lineOf = ({ start }) => linesOf(bytes.subarray(0, start - module.span.start));
+  /** Returns the lines of the outermost functions at or below a node. */
+  const visit = (node) => {
+    if (typeof node !== 'object' || node === null) return 0;
+    const specifier = specifierOf(node);
+    if (specifier !== undefined) imports.push({ specifier, typeOnly: node.typeOnly === true });
+    if (node.type === 'TsKeywordType' && node.kind === 'any') anyTypes.push(lineOf(node.span));
+    const inner = Object.values(node).reduce((sum, child) => sum + visit(child), 0);
+    if (!FUNCTION.test(node.type ?? '') || node.span === undefined) return inner;
+    // Offsets are in bytes and continue from one parsed file to the next.
+    const start = node.span.start - module.span.start;
+    const lines = linesOf(bytes.subarray(start, start + node.span.end - node.span.start));
+    functions.push({ lines, ownLines: lines - inner, line: lineOf(node.span) });
+    return lines - 1;
+  };
+  visit(module.body);
+  return { text, lines: text.split('\n').length - 1, imports, functions, anyTypes };
+}
+
+function linesOf(bytes) {
+  return bytes.toString().split('\n').length;
+}
+
+function specifierOf(node) {
+  switch (node.type) {
+    case 'ImportDeclaration':
+    case 'ExportNamedDeclaration':
+    case 'ExportAllDeclaration':
+      return node.source?.value;
+    case 'TsImportType':
+      return node.argument.value;
+    case 'CallExpression':
+      return node.callee.type === 'Import' ? node.arguments[0]?.expression.value : undefined;
+    default:
+      return undefined;
+  }
+}
+
+/** The modules that a file imports by a relative path. */
+function targetsOf(file, { imports }, modules) {
+  return imports
+    .filter(({ specifier }) => specifier.startsWith('.'))
+    .map(({ specifier }) => posix.join(dirname(file), specifier))
+    .map((path) => [path, `${path}.ts`, `${path}.tsx`].find((name) => modules.has(name)))
+    .filter((target) => target !== undefined);
+}
