@@ -3,7 +3,7 @@
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { binaryOf } from '../test/tools/node-lines.mjs';
+import { binaryOf } from '../scripts/node-lines.mjs';
 import { plot } from './lib/plots.mjs';
 import { tables } from './lib/report.mjs';
 

@@ -6,7 +6,7 @@ import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
 
-const root = join(import.meta.dirname, '../..');
+const root = join(import.meta.dirname, '..');
 const app = join(root, 'src/graphiql/app');
 const target = join(root, 'dist/graphiql');
 const compress = promisify(brotliCompress);

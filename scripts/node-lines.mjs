@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const cache = fileURLToPath(new URL('../../node_modules/.cache/', import.meta.url));
+const cache = fileURLToPath(new URL('../node_modules/.cache/', import.meta.url));
 
 /** Where the binary of a Node line is; fetched from npm the first time. */
 export function binaryOf(line) {

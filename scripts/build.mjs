@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { rmSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const asCommonJs =
   '--module commonjs --moduleResolution bundler --verbatimModuleSyntax false --esModuleInterop --outDir dist/cjs';
 
@@ -11,7 +11,7 @@ for (const part of ['esm', 'cjs']) rmSync(`${root}dist/${part}`, { recursive: tr
 run('node_modules/typescript/bin/tsc', []);
 run('node_modules/typescript/bin/tsc', asCommonJs.split(' '));
 writeFileSync(`${root}dist/cjs/package.json`, '{ "type": "commonjs" }\n');
-run('test/tools/build-ide.mjs', []);
+run('scripts/build-ide.mjs', []);
 
 function run(script, args) {
   const { status } = spawnSync(process.execPath, [root + script, ...args], { cwd: root, stdio: 'inherit' });

@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { binaryOf } from './node-lines.mjs';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 const args = process.argv.slice(2).filter((arg) => arg !== '--matrix');
 const matrix = process.argv.includes('--matrix') || process.env.CI === 'true';
 const here = Number(process.versions.node.split('.')[0]);

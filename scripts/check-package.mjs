@@ -2,7 +2,7 @@
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
+const root = fileURLToPath(new URL('..', import.meta.url));
 for (const command of ['publint run --strict', 'attw --pack . --profile node16']) {
   const [name, ...args] = command.split(' ');
   const { status } = spawnSync(`${root}node_modules/.bin/${name}`, args, { cwd: root, stdio: 'inherit' });
