@@ -6,6 +6,7 @@ import type {
   GraphQLParams,
   PreparedOperation,
   RequestError,
+  ValidatedOperation,
 } from '../execution/types.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -82,7 +83,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     if (prepared === undefined) {
       const selected = selectOperation(schema, query, entry, operationName);
       if ('errors' in selected) return selected;
-      prepared = { ...selected, run: engine(selected, settings) };
+      prepared = { ...selected, execute: engine(selected, settings) };
       entry.operations.set(operationName, prepared);
     }
     return prepared;
@@ -154,7 +155,7 @@ function selectOperation(
   source: string,
   { document, cost }: Validated,
   operationName: string | undefined,
-): Omit<PreparedOperation, 'run'> | RequestError {
+): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
   if (operation !== null && operation !== undefined) return { schema, source, document, operation, cost };
   const message =

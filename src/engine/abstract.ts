@@ -6,6 +6,7 @@ import {
   type GraphQLResolveInfo,
   isObjectType,
 } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Execution } from './execution.ts';
 import { makeInfo } from './info.ts';
 import { inspect } from './inspect.ts';
@@ -13,7 +14,6 @@ import { completeObject } from './instances.ts';
 import { type Complete, type FieldPlan, isThenable, type ResponsePath } from './plan.ts';
 import type { Program } from './program.ts';
 import { subscribe } from './settling.ts';
-import { V17 } from './version.ts';
 
 type TypeName = (
   ex: Execution,

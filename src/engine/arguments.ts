@@ -8,8 +8,8 @@ import {
   specifiedScalarTypes,
   type ValueNode,
 } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Execution } from './execution.ts';
-import { V17 } from './version.ts';
 
 export type Arguments = Record<string, unknown>;
 

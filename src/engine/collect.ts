@@ -12,7 +12,7 @@ import {
   type SelectionSetNode,
   typeFromAST,
 } from 'graphql';
-import { V17 } from './version.ts';
+import { V17 } from '../execution/graphql-version.ts';
 
 /** What collecting needs of a program. */
 export interface Selections {

@@ -1,6 +1,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
-import { V17 } from './version.ts';
+import { V17 } from '../execution/graphql-version.ts';
 
 const INCREMENTAL = new Set(['defer', 'stream']);
 const NO_PROPAGATION = 'experimental_disableErrorPropagation';

@@ -1,8 +1,8 @@
 import { GraphQLError, locatedError, type SourceLocation } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Execution } from './execution.ts';
 import { isPlain } from './masked.ts';
 import type { FieldPlan, Position, ResponsePath } from './plan.ts';
-import { V17 } from './version.ts';
 
 /** A failure on its way up, tied to the place where it happened. Cheap: the GraphQLError is made when it is answered. */
 export class Fault {

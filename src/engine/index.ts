@@ -6,14 +6,14 @@ import {
   type GraphQLTypeResolver,
   Kind,
 } from 'graphql';
-import { graphqlJs, toOutcome } from '../execution/graphql-js.ts';
-import type { Engine, EngineSettings, PreparedOperation } from '../execution/types.ts';
+import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
+import { V17 } from '../execution/graphql-version.ts';
+import type { Engine, EngineSettings, ValidatedOperation } from '../execution/types.ts';
 import { isTraced, needsGraphqlJs } from './delegate.ts';
 import { type BufferPool, createPool } from './pool.ts';
 import type { Program } from './program.ts';
 import { compileVariables } from './variables.ts';
 import { compileVariants } from './variants.ts';
-import { V17 } from './version.ts';
 
 /** One pool for all operations of a core. */
 const pools = new WeakMap<EngineSettings, BufferPool>();
@@ -32,12 +32,12 @@ export const compiled: Engine = (operation, settings) => {
     const run = variantOf(inputs.variableValues);
     if (run === undefined) return reference(inputs);
     const coerced = program.coerceVariables(inputs.variableValues);
-    if ('errors' in coerced) return toOutcome(coerced, settings);
+    if ('errors' in coerced) return outcomeFromResult(coerced, settings);
     return run(inputs, coerced.variables, coerced.values);
   };
 };
 
-function programOf(operation: Omit<PreparedOperation, 'run'>, settings: EngineSettings): Program {
+function programOf(operation: ValidatedOperation, settings: EngineSettings): Program {
   const { schema, document } = operation;
   const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
   for (const definition of document.definitions) {

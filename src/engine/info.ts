@@ -1,8 +1,8 @@
 import type { GraphQLResolveInfo } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Execution } from './execution.ts';
 import type { FieldPlan, ResponsePath } from './plan.ts';
 import { isThenable } from './plan.ts';
-import { V17 } from './version.ts';
 
 /** What graphql 17 adds to `info`. */
 interface Facilities {

@@ -6,6 +6,7 @@ import {
   type GraphQLLeafType,
   GraphQLString,
 } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { Execution } from './execution.ts';
 import { FALSE, type Fixed, NULL, TRUE, writeFixed } from './fixed.ts';
 import { inspect } from './inspect.ts';
@@ -21,7 +22,6 @@ import {
 } from './plan.ts';
 import { subscribe } from './settling.ts';
 import { writeStringified } from './stringified.ts';
-import { V17 } from './version.ts';
 import { writeText } from './writer.ts';
 
 /** Strings and IDs. */

@@ -1,8 +1,8 @@
 import { GraphQLError } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import { itemRun } from './items.ts';
 import { type Complete, type FieldPlan, isThenable, type Position } from './plan.ts';
 import { completeStream } from './streams.ts';
-import { V17 } from './version.ts';
 import { writeByte } from './writer.ts';
 
 const OPEN = 91;

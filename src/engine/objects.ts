@@ -1,4 +1,5 @@
 import type { FieldNode, GraphQLObjectType } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import { collectFields, collectSubfields } from './collect.ts';
 import type { Fault } from './errors.ts';
 import type { Execution } from './execution.ts';
@@ -6,7 +7,6 @@ import { compileField } from './fields.ts';
 import type { FieldRun, ObjectRun, ResponsePath } from './plan.ts';
 import type { Program } from './program.ts';
 import { hasPending } from './slots.ts';
-import { V17 } from './version.ts';
 import { writeByte } from './writer.ts';
 
 const OPEN = 123;

@@ -90,7 +90,7 @@ function partial(ex: Execution, root: Slot | undefined, isNull: boolean): Execut
 class MaskedOutcome implements ExecutionOutcome {
   readonly kind = 'partial';
   readonly body: Buffer;
-  readonly isBare = true;
+  readonly noExtensions = true;
   readonly #faults: readonly Fault[];
   #errors: readonly GraphQLError[] | undefined;
 

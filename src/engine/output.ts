@@ -1,5 +1,5 @@
 import type { GraphQLLeafType } from 'graphql';
-import { V17 } from './version.ts';
+import { V17 } from '../execution/graphql-version.ts';
 
 type OutputFunction = (value: unknown) => unknown;
 

@@ -1,4 +1,5 @@
 import type { GraphQLResolveInfo } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import { faultAt, record } from './errors.ts';
 import type { Execution } from './execution.ts';
 import { NULL, writeFixed } from './fixed.ts';
@@ -6,7 +7,6 @@ import { isThenable, type Position, type ResponsePath } from './plan.ts';
 import { subscribe } from './settling.ts';
 import { openSlot, wrapSlots } from './slots.ts';
 import { PROMISE_LAYERS } from './turns.ts';
-import { V17 } from './version.ts';
 
 /** Where a position began, to go back to. */
 export interface Beginning {

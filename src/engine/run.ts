@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
+import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import { Fault, record } from './errors.ts';
 import { Execution } from './execution.ts';
@@ -8,7 +9,6 @@ import type { FieldRun, Position } from './plan.ts';
 import type { Program, ProgramRun } from './program.ts';
 import { runSerially } from './serial.ts';
 import { adopt, Slot } from './slots.ts';
-import { V17 } from './version.ts';
 
 /** The place of `data` itself. */
 const ROOT: Position = { plan: undefined, nullable: true, shape: 'object', complete: () => undefined };

@@ -1,5 +1,5 @@
+import { V17 } from '../execution/graphql-version.ts';
 import type { Slot } from './slots.ts';
-import { V17 } from './version.ts';
 
 /*
  * graphql-js joins promises with Promise.all and `then`, so an error needs a number of microtask turns to climb from

@@ -14,8 +14,8 @@ import {
   typeFromAST,
   type VariableDefinitionNode,
 } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
 import type { EngineSettings } from '../execution/types.ts';
-import { V17 } from './version.ts';
 
 type Values = Record<string, unknown>;
 

@@ -3,40 +3,40 @@ import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 
-/** What graphql 17 has and 16 has not: the two steps of `execute`. */
-interface Steps {
+/** graphql 17 exports the two steps of `execute`; 16 does not. */
+interface ExecuteSteps {
   validateExecutionArgs?: (args: ExecutionArgs) => readonly graphql.GraphQLError[] | object;
-  executeRootSelectionSet?: (checked: object) => MaybePromise<ExecutionResult>;
+  executeRootSelectionSet?: (validated: object) => MaybePromise<ExecutionResult>;
 }
 
-const { validateExecutionArgs, executeRootSelectionSet } = graphql as Steps;
-const INCREMENTAL = ['defer', 'stream'];
+const { validateExecutionArgs, executeRootSelectionSet } = graphql as ExecuteSteps;
+const INCREMENTAL_DIRECTIVES = ['defer', 'stream'];
 
-/** Documents without the directives that ask for an answer in pieces, by those with them. */
-const plain = new WeakMap<DocumentNode, DocumentNode>();
+/** Documents without `@defer` and `@stream`, by the original documents. */
+const withoutDirectives = new WeakMap<DocumentNode, DocumentNode>();
 
 /**
- * graphql-js's `execute`. That of 17 throws for a schema that has `@defer` or `@stream`; servers may answer in one piece all
- * the same, as 16 does.
+ * graphql-js's `execute`. That of 17 throws if the schema defines `@defer` or `@stream`. A server may ignore both
+ * directives and send one response, as 16 does, so they are removed from the document first.
  */
-export const executeInOnePiece: ExecuteFunction = (args) => {
+export const executeNonIncremental: ExecuteFunction = (args) => {
   const { schema, document } = args;
-  if (validateExecutionArgs === undefined || executeRootSelectionSet === undefined) return executed(args);
-  if (!INCREMENTAL.some((name) => schema.getDirective(name) != null)) return executed(args);
-  let whole = plain.get(document);
-  if (whole === undefined) {
-    whole = inOnePiece(document);
-    plain.set(document, whole);
+  if (validateExecutionArgs === undefined || executeRootSelectionSet === undefined) return execute(args);
+  if (!INCREMENTAL_DIRECTIVES.some((name) => schema.getDirective(name) != null)) return execute(args);
+  let stripped = withoutDirectives.get(document);
+  if (stripped === undefined) {
+    stripped = removeIncrementalDirectives(document);
+    withoutDirectives.set(document, stripped);
   }
-  const checked = validateExecutionArgs({ ...args, document: whole });
-  return Array.isArray(checked) ? { errors: checked } : executeRootSelectionSet(checked);
+  const validated = validateExecutionArgs({ ...args, document: stripped });
+  return Array.isArray(validated) ? { errors: validated } : executeRootSelectionSet(validated);
 };
 
-const executed = (args: ExecutionArgs): MaybePromise<ExecutionResult> =>
+const execute = (args: ExecutionArgs): MaybePromise<ExecutionResult> =>
   graphql.execute(args) as MaybePromise<ExecutionResult>;
 
-function inOnePiece(document: DocumentNode): DocumentNode {
+function removeIncrementalDirectives(document: DocumentNode): DocumentNode {
   return graphql.visit(document, {
-    Directive: ({ name }) => (INCREMENTAL.includes(name.value) ? null : undefined),
+    Directive: ({ name }) => (INCREMENTAL_DIRECTIVES.includes(name.value) ? null : undefined),
   });
 }

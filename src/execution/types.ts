@@ -1,4 +1,4 @@
-// What the HTTP pipeline, the sockets and the engines have in common: plain values, no framework.
+// The types that HTTP, WebSockets and the engines share: plain values that know no transport.
 import type {
   DocumentNode,
   GraphQLError,
@@ -16,69 +16,75 @@ export interface GraphQLParams {
   extensions: Record<string, unknown> | undefined;
 }
 
-/** One operation of a document that passed parsing, limits and validation. Lives in the document cache. */
-export interface PreparedOperation {
+/** One operation of a document that passed parsing, limits and validation. */
+export interface ValidatedOperation {
   readonly schema: GraphQLSchema;
-  /** The source text the document was parsed from. */
+  /** The source text that the document was parsed from. */
   readonly source: string;
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
-  /** Executes it; the engine in force chose how, once, when the operation was prepared. */
-  readonly run: Run;
-  /** What the operation comes to, measured before validation; operations of one batch share the limits. */
+  /** Counted before validation; the operations of one batch share the limits. */
   readonly cost?: { readonly fields: number; readonly rootFields: number };
 }
 
-/** Why a request cannot be executed: parsing, a limit, validation, or no such operation. */
+/** A validated operation with the function that executes it. The document cache stores it. */
+export interface PreparedOperation extends ValidatedOperation {
+  readonly execute: ExecuteOperation;
+}
+
+/** Why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown operation name. */
 export interface RequestError {
   readonly errors: readonly GraphQLError[];
-  /** Status for strict media types; 400 unless the limit says otherwise (413). */
+  /** HTTP status for strict media types: 400, or 413 for some limits. */
   readonly status: number;
-  /** The text is no GraphQL document at all; the newest draft tells that from what is merely not valid. */
+  /** The text has a syntax error. The current draft of GraphQL over HTTP distinguishes that from an invalid document. */
   readonly unparsable?: boolean;
-  /** A limit of this server: its status holds for every media type. */
+  /** The document exceeds a limit of this server; the status applies to every media type. */
   readonly limit?: boolean;
 }
 
-/** What one execution is given. Variables are as received, not coerced. */
+/** What one execution receives. Variables are as received, not coerced. */
 export interface ExecutionInputs {
   rootValue: unknown;
   contextValue: unknown;
   variableValues: Record<string, unknown> | undefined;
-  /** Fires when the client has gone. */
+  /** Aborts when the client disconnects. */
   signal?: AbortSignal | undefined;
 }
 
-/** What an execution came to, as the JSON text of the GraphQL response. */
+/** The result of one execution, with the JSON text of the GraphQL response. */
 export interface ExecutionOutcome {
-  /** `data`: no errors. `partial`: errors beside a `data` member (null included). `refused`: a request error, no `data` member. */
+  /** `data`: no errors. `partial`: `errors` and a `data` member, which may be null. `refused`: a request error, no `data` member. */
   readonly kind: 'data' | 'partial' | 'refused';
-  /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that nobody else will touch before `release` is called. */
+  /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that stay unchanged until `release` is called. */
   readonly body: string | Buffer;
-  /** Gives the bytes of a long answer back to be written over. Nobody has to call it; who does was their only reader, and calls once. */
+  /** Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it. */
   readonly release?: (() => void) | undefined;
-  /** The errors before masking; empty when there were none. Made when they are first read, where nothing asked for them. */
+  /** The errors before masking; empty if there are none. Created when first read, unless formatting needed them. */
   readonly errors: readonly GraphQLError[];
-  /** No error has extensions: none asks for a status or for headers, and `errors` need not be read for them. */
-  readonly isBare?: boolean;
+  /** True if no error has extensions, so that `errors` need not be read for a status or headers. */
+  readonly noExtensions?: boolean;
 }
 
-/** Executes one prepared operation; synchronous when every resolver was. Field errors are in the outcome; it never throws for them. */
-export type Run = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
+/**
+ * Executes one prepared operation. Returns a promise only if a resolver did. Field errors are part of the outcome; they
+ * are not thrown.
+ */
+export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
 
-/** How a prepared operation gets its `run`: graphql-js, the compiled engine, or a user's function. */
-export type Engine = (operation: Omit<PreparedOperation, 'run'>, settings: EngineSettings) => Run;
+/** Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's function. */
+export type Engine = (operation: ValidatedOperation, settings: EngineSettings) => ExecuteOperation;
 
-/** What of the options an engine needs. */
+/** The settings that engines need. */
 export interface EngineSettings {
   fieldResolver: unknown;
   typeResolver: unknown;
-  /** Errors after which the coercion of variables stops. */
+  /** The coercion of variables stops after this many errors. */
   maxErrors: number;
-  /** Leaves "Did you mean …?" out of messages. */
+  /** Omits "Did you mean …?" from messages. */
   hideSuggestions: boolean;
-  /** What is told of errors that were not written for clients; undefined when `formatErrors` has to see each one. */
+  /** Replaces the messages of unexpected errors. Undefined if `formatErrors` has to see every error. */
   maskedMessage?: string | undefined;
-  /** Masks, clips and formats the errors of one response, in order. */
+  /** Masks, truncates and formats the errors of one response, in order. */
   formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
 }

@@ -7,7 +7,7 @@ import { MASKED } from '../core/errors.ts';
 import { requireFew } from '../core/limits/depth.ts';
 import { isLongDocument } from '../core/prepare.ts';
 import { yieldToEventLoop } from '../core/yield-to-event-loop.ts';
-import { isThenable } from '../execution/graphql-js.ts';
+import { isThenable } from '../execution/promises.ts';
 import type { GraphQLParams } from '../execution/types.ts';
 import { drainRequest } from '../http/body/drain.ts';
 import { CLIENT_ABORTED, isComing, readEnd } from '../http/body/read-body.ts';

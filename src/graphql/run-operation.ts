@@ -6,7 +6,7 @@ import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
 import { exceed } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
-import { isThenable } from '../execution/graphql-js.ts';
+import { isThenable } from '../execution/promises.ts';
 import type {
   ExecutionInputs,
   ExecutionOutcome,
@@ -74,7 +74,7 @@ export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentL
     const rootValue = core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(rootValue, context, params.variables, exchange.res);
     const started = events.execute.hasSubscribers ? performance.now() : 0;
-    const outcome = prepared.run(inputs);
+    const outcome = prepared.execute(inputs);
     return isThenable(outcome)
       ? outcome.then((settled) => executed(exchange, prepared, settled, started))
       : executed(exchange, prepared, outcome, started);

@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import { isThenable } from '../execution/graphql-js.ts';
+import { isThenable } from '../execution/promises.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import { asGraphQLError, isStream, type Opened, openSource } from './source.ts';
 
@@ -52,7 +52,7 @@ export function follow(prepared: PreparedOperation, reader: Reader): () => void 
         await room;
         if (released) return;
       }
-      const running = prepared.run({ rootValue: value, contextValue, variableValues });
+      const running = prepared.execute({ rootValue: value, contextValue, variableValues });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       reader.result(outcome);

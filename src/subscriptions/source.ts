@@ -1,6 +1,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { executionArgs } from '../execution/execution-args.ts';
 import type { ExecutionInputs, PreparedOperation } from '../execution/types.ts';
 
 /** The stream of events a subscription's field gave, or the errors it gave instead. */
@@ -11,19 +12,10 @@ type ValidateSubscriptionArgs = (args: ExecutionArgs) => readonly graphql.GraphQ
 const validateSubscriptionArgs = (graphql as { validateSubscriptionArgs?: ValidateSubscriptionArgs })
   .validateSubscriptionArgs;
 
-/** Asks the subscription's field for its events; each is executed by `operation.run` with the event as root value. */
+/** Creates the source stream; `operation.execute` runs for each event, with the event as root value. */
 export function openSource(operation: PreparedOperation, inputs: ExecutionInputs): MaybePromise<Opened> {
-  const args: ExecutionArgs & { abortSignal?: AbortSignal | undefined } = {
-    schema: operation.schema,
-    document: operation.document,
-    operationName: operation.operation.name?.value,
-    rootValue: inputs.rootValue,
-    contextValue: inputs.contextValue,
-    variableValues: inputs.variableValues,
-  };
+  const args = executionArgs(operation, inputs);
   if (validateSubscriptionArgs === undefined) return graphql.createSourceEventStream(args);
-  // 17 hands the signal to `info`, 16 has no place for it.
-  args.abortSignal = inputs.signal;
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)
     ? { errors: checked }

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { refusalError } from '../core/errors.ts';
 import { requireFew } from '../core/limits/depth.ts';
-import { isThenable } from '../execution/graphql-js.ts';
+import { isThenable } from '../execution/promises.ts';
 import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
@@ -88,7 +88,7 @@ function single(operation: Operation, prepared: PreparedOperation): void {
     operation.emit(outcome.body, true);
     operation.end();
   };
-  const outcome = prepared.run(operation);
+  const outcome = prepared.execute(operation);
   if (isThenable(outcome)) {
     outcome.then(answer).catch((error) => operation.fail([asGraphQLError(error)]));
   } else answer(outcome);

@@ -44,9 +44,9 @@ export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'
     body: string | Buffer,
     status: number,
     type: string,
-    cause: Pick<ExecutionOutcome, 'errors' | 'isBare'>,
+    cause: Pick<ExecutionOutcome, 'errors' | 'noExtensions'>,
   ): Answer {
-    const wishes = cause.isBare === true ? NO_WISHES : wishesOf(cause.errors);
+    const wishes = cause.noExtensions === true ? NO_WISHES : wishesOf(cause.errors);
     const final = wishes.status ?? status;
     // By the draft only a 2xx answer may be plain application/json: anything else might be an intermediary's.
     return {
