@@ -52,7 +52,12 @@ export const RULES = [
   },
   { pattern: "(?:is|are) (?:nobody|somebody)[’']s", use: 'name the owner' },
   { pattern: 'it is its own', use: 'say what it is' },
-  { pattern: 'of (?:its|their|our|his|your) own', use: '"its own …", or leave it out' },
+  {
+    // "of its own resolvers" is fine; "a resolver of its own" is not.
+    pattern:
+      'of (?:its|their|our|his|your) own(?!\\s+(?!(?:and|or|on|in|for|to|that|which|with|when|as|at|by|is|are|was|were|has|have|can|may|must|whose|who|under|each|if|so|but|from|before|after|until|of|than|per|over|then)\\b)\\w)',
+    use: '"its own …", or leave it out',
+  },
   { pattern: 'of ours', use: '"our …"' },
   { pattern: 'to be had', use: 'available' },
   { pattern: 'an own', use: 'its own' },
