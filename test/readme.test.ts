@@ -4,7 +4,7 @@ import { join, resolve } from 'node:path';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { connectionRules, upgradeRules } from '../src/subscriptions/settings.ts';
-import { resolveUploadOptions } from '../src/uploads/settings.ts';
+import { resolveUploadOptions } from '../src/uploads/options.ts';
 
 const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');

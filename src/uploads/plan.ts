@@ -1,66 +1,111 @@
 import { assertJsonTextWithinLimits } from '../http/body/json-limits.ts';
 import { HttpError } from '../http/reply/http-error.ts';
+import { formatValue } from '../options/format-value.ts';
 import { isListOf, isObject, isString } from '../options/rules.ts';
-import { type Slot, takeSlot } from './place.ts';
+import { malformedForm, tooManyFiles } from './form/errors.ts';
+import type { Form, Part, TextPart } from './form/form.ts';
+import { type MapTarget, reservePath } from './map-path.ts';
 
-/** Looks at the parsed operations before any file is received; throws HttpError. */
-export type CheckOperations = (operations: unknown) => void;
-
-/** The operations with a place for each expected file. */
-export interface Plan {
-  readonly operations: unknown;
-  /** By name of the file's part. */
-  readonly files: ReadonlyMap<string, readonly Slot[]>;
+/** What the parts `operations` and `map` say. */
+export interface UploadPlan<Params> {
+  /** What the caller's `parse` returned for the operations. */
+  readonly params: Params;
+  /** Where each expected file goes, by the name of its part. */
+  readonly targets: ReadonlyMap<string, readonly MapTarget[]>;
 }
 
-/** A client may name one file at several paths: this many per allowed file. */
+interface PlanLimits {
+  readonly maxFiles: number;
+  readonly maxValues: number;
+}
+
+type UploadMap = Record<string, string[]>;
+
+/** A client may list one file at several paths: this many per allowed file. */
 const PATHS_PER_FILE = 5;
 
-/** The text of `operations` as JSON: one request, or a list of them. */
-export function readOperations(text: string, maxValues: number): unknown {
+/**
+ * Takes parts until both `operations` and `map` are there. Every mistake in them is refused before a file is received.
+ *
+ * @throws HttpError 400 and 413, and what `parse` throws.
+ */
+export async function readPlan<Params>(
+  form: Form,
+  limits: PlanLimits,
+  parse: (operations: unknown) => Params,
+): Promise<UploadPlan<Params>> {
+  let read: { operations: unknown; params: Params } | undefined;
+  let map: UploadMap | undefined;
+  for (;;) {
+    const part = await form.next();
+    if (part === undefined)
+      throw malformedForm(`Multipart field "${read ? 'map' : 'operations'}" is missing`);
+    if (part.kind !== 'text') throw fileBeforePlan(part);
+    if (part.name === 'operations') {
+      if (read !== undefined) throw duplicateField(part);
+      const operations = readOperations(part.value, limits.maxValues);
+      read = { operations, params: parse(operations) };
+    } else if (part.name === 'map') {
+      if (map !== undefined) throw duplicateField(part);
+      map = readMap(part.value, limits.maxFiles);
+    }
+    if (read === undefined || map === undefined) continue;
+    return { params: read.params, targets: reserveTargets(read.operations, map) };
+  }
+}
+
+export const duplicateField = ({ name }: TextPart): HttpError =>
+  malformedForm(`Multipart field ${formatValue(name)} is given twice`);
+
+export const missingFilename = ({ name }: Part): HttpError =>
+  malformedForm(`The part ${formatValue(name)} has no filename`);
+
+/** A part that was made from a Blob has a filename, and so is a file. */
+function fileBeforePlan(part: Part): HttpError {
+  if (part.kind === 'unnamed-file') return missingFilename(part);
+  return part.name === 'operations' || part.name === 'map'
+    ? malformedForm(`Multipart field "${part.name}" must be a text part, without a filename`)
+    : malformedForm('Files must come after the fields "operations" and "map"');
+}
+
+function readOperations(text: string, maxValues: number): object {
   assertJsonTextWithinLimits(text, maxValues);
-  const operations = parse(text, 'operations', 'BAD_OPERATIONS');
+  const operations = parseJson(text, 'operations', 'BAD_OPERATIONS');
   if (typeof operations === 'object' && operations !== null) return operations;
   throw new HttpError(400, 'Multipart field "operations" must be a JSON object', { code: 'BAD_OPERATIONS' });
 }
 
-/** The text of `map` as JSON: part names, each with a list of paths. Counts are checked before anything is built. */
-export function readMap(text: string, maxFiles: number): Record<string, string[]> {
+/** Counts are checked before anything is built. */
+function readMap(text: string, maxFiles: number): UploadMap {
   assertJsonTextWithinLimits(text, 10_000 + maxFiles * (PATHS_PER_FILE + 1));
-  const map = parse(text, 'map', 'BAD_MAP');
+  const map = parseJson(text, 'map', 'BAD_MAP');
   if (!isObject(map)) throw badMap('must be a JSON object');
   const lists = Object.values(map as Record<string, unknown>);
-  if (!lists.every(isListOf(isString))) throw badMap('must give a list of paths for each file');
+  if (!lists.every(isListOf(isString))) throw badMap('must have a list of paths for each file');
   if (lists.length > maxFiles) throw tooManyFiles(maxFiles);
   const paths = (lists as string[][]).reduce((sum, list) => sum + list.length, 0);
   if (paths > maxFiles * PATHS_PER_FILE) {
-    throw new HttpError(413, `Multipart field "map" may name at most ${maxFiles * PATHS_PER_FILE} paths`, {
+    throw new HttpError(413, `Multipart field "map" may list at most ${maxFiles * PATHS_PER_FILE} paths`, {
       code: 'TOO_MANY_PATHS',
     });
   }
-  return map as Record<string, string[]>;
+  return map as UploadMap;
 }
 
-/** Takes the places of all files; any path that is wrong refuses the whole request. */
-export function makePlan(operations: unknown, map: Record<string, string[]>): Plan {
-  const files = new Map<string, readonly Slot[]>();
-  for (const name of Object.keys(map)) {
-    const paths = map[name] as string[];
-    if (paths.length > 0)
-      files.set(
-        name,
-        paths.map((path) => takeSlot(operations, path)),
-      );
+/** Any wrong path refuses the whole request. */
+function reserveTargets(operations: unknown, map: UploadMap): ReadonlyMap<string, readonly MapTarget[]> {
+  const targets = new Map<string, readonly MapTarget[]>();
+  for (const [name, paths] of Object.entries(map)) {
+    if (paths.length === 0) continue;
+    targets.set(
+      name,
+      paths.map((path) => reservePath(operations, path)),
+    );
   }
-  return { operations, files };
+  return targets;
 }
 
-/** The refusal of one file too many. */
-export function tooManyFiles(maxFiles: number): HttpError {
-  return new HttpError(413, `A request may have at most ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
-}
-
-function parse(text: string, field: string, code: string): unknown {
+function parseJson(text: string, field: string, code: string): unknown {
   try {
     return JSON.parse(text);
   } catch {

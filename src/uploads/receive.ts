@@ -1,101 +1,92 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/body/drain.ts';
 import { HttpError } from '../http/reply/http-error.ts';
+import { toError } from '../http/reply/to-error.ts';
 import { debug } from '../logging/debug.ts';
-import { bodyTooLarge, clientGone, createFeed, keptBody } from './feed.ts';
-import { Intake } from './intake.ts';
-import type { CheckOperations } from './plan.ts';
-import type { UploadSettings } from './settings.ts';
-
-/** What a multipart request came to. */
-export interface ReceivedUploads {
-  /** The parsed `operations`, with an uploaded file in each mapped place. */
-  operations: unknown;
-}
+import { formatValue } from '../options/format-value.ts';
+import { clientAborted } from './form/errors.ts';
+import { Form, type Part } from './form/form.ts';
+import { openForm } from './form/open-form.ts';
+import type { UploadSettings } from './options.ts';
+import { duplicateField, missingFilename, readPlan, type UploadPlan } from './plan.ts';
+import { StoredFiles } from './storage/stored-files.ts';
 
 /**
- * Receives a request of the GraphQL multipart request specification. Rejects with an HttpError for every fault of the
- * client, at once even while the client is still sending (the rest is then drained), and with a plain error for a fault
- * of the server. `check` sees the operations before the files come. Files are given up when the response closes.
+ * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON value of `operations`,
+ * before any file is received; files are then assigned to its variables. Resolves with what `parse` returned: when every file
+ * is stored or, with the option `streaming`, when the header of every file has arrived.
+ *
+ * A mistake of the client rejects with an HttpError as soon as it is known, even while the client is sending; the rest of the
+ * body is drained. All files are released when the response closes.
  */
-export function receiveUploads(
+export async function receiveUploads<Params>(
   req: IncomingMessage,
   res: ServerResponse,
   settings: UploadSettings,
-  check: CheckOperations,
-): Promise<ReceivedUploads> {
-  return new Promise((resolve, reject) => {
-    const feed = createFeed(req, settings.maxRequestSize, refuse);
-    let abort = (): void => {};
-    let refused = false;
-    const intake = new Intake(settings, check, {
-      run: (operations) => resolve({ operations }),
-      refuse,
-    });
+  parse: (operations: unknown) => Params,
+): Promise<Params> {
+  const form = new Form();
+  const files = new StoredFiles(settings, (error) => form.fail(error));
 
-    function refuse(error: Error): void {
-      if (refused) return;
-      refused = true;
-      debug.uploads('%s', error.message);
-      intake.stop(error);
-      stop();
-      reject(error);
-    }
+  function stop(reason: unknown): Error {
+    const error = form.fail(toError(reason));
+    debug.uploads('%s', error.message);
+    files.fail(error);
+    drainRequest(req, res);
+    return error;
+  }
 
-    function stop(): void {
-      feed.stop();
-      abort();
-      drainRequest(req, res);
-    }
-
-    res.once('close', () => {
-      intake.release();
-      if (!refused) stop();
-    });
-    try {
-      const contentType = checkHead(req, settings);
-      const body = bodyOf(req);
-      if (res.destroyed || (body === undefined && req.destroyed)) throw clientGone();
-      const form = settings.parseForm(contentType, intake, (parser) => {
-        if (body === undefined) feed.start(parser);
-        else parser.end(body);
-      });
-      abort = form.abort;
-      if (refused) abort();
-    } catch (error) {
-      refuse(error as Error);
-    }
+  res.once('close', () => {
+    form.fail(clientAborted());
+    files.release();
   });
+  try {
+    openForm(form, req, res, settings);
+    const plan = await readPlan(form, settings, parse);
+    await takeMappedFiles(form, plan, files);
+    const stored = takeRest(form, plan, files);
+    if (settings.streaming) stored.catch(stop);
+    else await stored;
+    return plan.params;
+  } catch (error) {
+    throw stop(error);
+  }
 }
 
-/** RFC 2046 §5.1.1 allows 70 characters in a boundary; clients use more, but no one needs as many as fit in a header. */
-const MAX_CONTENT_TYPE = 512;
-const EMPTY_BOUNDARY = /;\s*boundary=(?:"")?\s*(?:;|$)/i;
-
-/** What can be refused with nothing read. */
-function checkHead(req: IncomingMessage, settings: UploadSettings): string {
-  const { 'content-type': type = '', 'content-encoding': encoding, 'content-length': length } = req.headers;
-  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
-    const headers = { 'accept-encoding': 'identity' };
-    throw new HttpError(415, 'A multipart body must not be compressed', {
-      code: 'UNSUPPORTED_ENCODING',
-      headers,
-    });
+/** Resolves when every mapped file has begun to arrive. */
+async function takeMappedFiles(form: Form, plan: UploadPlan<unknown>, files: StoredFiles): Promise<void> {
+  while (files.count < plan.targets.size) {
+    const part = await form.next();
+    if (part === undefined) throw missingFile(plan, files);
+    takePart(part, plan, files);
   }
-  if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
-    throw new HttpError(400, 'The boundary in the Content-Type is malformed', { code: 'BAD_MULTIPART' });
-  }
-  if (Number(length) > settings.maxRequestSize) throw bodyTooLarge(settings.maxRequestSize);
-  return type;
 }
 
-/** A body that something in front has read, if it kept it; undefined for a body still to come. */
-function bodyOf(req: IncomingMessage): Buffer | undefined {
-  const kept = keptBody(req);
-  if (kept === undefined && req.readableDidRead) {
-    throw new Error(
-      'The multipart body was read before graphqlHTTP got it: mount graphqlHTTP before multer and other parsers of forms',
-    );
+/** Resolves when the form has ended and every file is stored. */
+async function takeRest(form: Form, plan: UploadPlan<unknown>, files: StoredFiles): Promise<void> {
+  for (let part = await form.next(); part !== undefined; part = await form.next()) {
+    takePart(part, plan, files);
   }
-  return kept;
+  await files.stored();
+}
+
+function takePart(part: Part, { targets }: UploadPlan<unknown>, files: StoredFiles): void {
+  const mapped = targets.get(part.name);
+  if (part.kind === 'file') {
+    // A file that is not in the map, or repeats one, is received and discarded.
+    if (mapped === undefined || files.has(part.name)) part.stream.resume();
+    else {
+      const file = files.store(part);
+      for (const { holder, key } of mapped) holder[key] = file;
+    }
+  } else if (mapped !== undefined) throw missingFilename(part);
+  else if (part.kind === 'text' && (part.name === 'operations' || part.name === 'map'))
+    throw duplicateField(part);
+}
+
+function missingFile({ targets }: UploadPlan<unknown>, files: StoredFiles): HttpError {
+  const name = [...targets.keys()].find((expected) => !files.has(expected));
+  return new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, {
+    code: 'FILE_MISSING',
+  });
 }

@@ -1,16 +1,16 @@
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile } from '../../types/uploads.ts';
 import { formatValue } from '../options/format-value.ts';
-import { isUploadedFile } from './file.ts';
+import { isUploadedFile } from './storage/uploaded-file.ts';
 
 const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-spec';
 
-/** An uploaded file as resolvers get it. */
+/** An uploaded file, as resolvers receive it. */
 export type Upload = UploadedFile;
 
 /**
- * The scalar of file arguments. Its values come only from file parts of a multipart request: no JSON value and no literal
- * can pose as one. It has no output.
+ * The scalar type of file arguments. Its values come only from file parts of a multipart request, never from JSON values or
+ * literals. It cannot be an output type.
  */
 export const Upload: GraphQLScalarType<UploadedFile, never> = new GraphQLScalarType<UploadedFile, never>({
   name: 'Upload',
@@ -23,12 +23,14 @@ export const Upload: GraphQLScalarType<UploadedFile, never> = new GraphQLScalarT
     );
   },
   parseLiteral(node: ValueNode) {
-    throw new GraphQLError(`Upload must be given by a variable, not by a literal (${kindName(node)})`, {
+    throw new GraphQLError(`Upload must be given as a variable, not as a literal (${kindName(node)})`, {
       nodes: node,
     });
   },
   serialize() {
-    throw new GraphQLError('Upload has no output: return a URL or fields of your own');
+    throw new GraphQLError(
+      'Upload is an input type and cannot be returned; return a URL or an object type instead',
+    );
   },
 });
 

@@ -102,7 +102,7 @@ describe('the photo wall’s server', () => {
     const before = kept();
     const { status, errors } = await add(wall, 'huge.png', Buffer.concat([picture, Buffer.alloc(100 << 20)]));
     expect(status).toBe(413);
-    expect(errors?.[0]?.message).toMatch(/may have at most \d+ bytes/);
+    expect(errors?.[0]?.message).toMatch(/is larger than \d+ bytes/);
     expect([kept(), leftovers()]).toEqual([before, []]);
     expect(await titles(wall)).toHaveLength(before[0] as number);
   });

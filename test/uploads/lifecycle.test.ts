@@ -217,7 +217,7 @@ describe('streaming', () => {
     await until(() => seen.length === 1);
     const content = seen[0]?.text();
     req.destroy();
-    await expect(content).rejects.toThrow(/client went away|until the response ends/);
+    await expect(content).rejects.toThrow(/client closed the connection|until the response ends/);
     await until(() => nameless() === 0);
   });
 

@@ -124,24 +124,24 @@ const cases: Case[] = [
     (path): Case => [`the path ${JSON.stringify(path.slice(0, 40))}`, mapped(path), 400, /"map": the path/],
   ),
   ['100 000 steps', mapped('a.'.repeat(20_000)), 400, /"map": the path/],
-  ['a place that is no object', mapped('variables.file', null), 400, /leads nowhere/],
+  ['a place that is no object', mapped('variables.file', null), 400, /does not exist in "operations"/],
   [
     'an own __proto__ in operations',
     mapped('variables.__proto__.x', JSON.parse('{"__proto__":{"x":null}}')),
     400,
-    /leads nowhere/,
+    /does not exist in "operations"/,
   ],
   [
     'one path for two files',
     [operations(many(1)), map({ 0: ['variables.files.0'], 1: ['variables.files.0'] }), file('0'), file('1')],
     400,
-    /given twice/,
+    /listed twice/,
   ],
   [
     'a path below a file',
     [operations(many(1)), map({ 0: ['variables.files.0', 'variables.files.0.x'] }), file('0')],
     400,
-    /leads nowhere/,
+    /does not exist in "operations"/,
   ],
   [
     'too many paths',

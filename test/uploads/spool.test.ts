@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { graphqlHTTP } from '../../middleware/index.ts';
-import { createBudget } from '../../src/uploads/budget.ts';
-import { readAll, readSpool } from '../../src/uploads/reader.ts';
-import { Spool, type SpoolSettings } from '../../src/uploads/spool.ts';
-import { openNameless, openUnlinked } from '../../src/uploads/temp.ts';
+import { createMemoryBudget } from '../../src/uploads/storage/memory-budget.ts';
+import { Spool, type SpoolSettings } from '../../src/uploads/storage/spool.ts';
+import { readAll, readSpool } from '../../src/uploads/storage/spool-reader.ts';
+import { openThenUnlink, openUnlinkedTempFile } from '../../src/uploads/storage/temp-file.ts';
 import { createSchema, ONE } from './api.ts';
 import { BOUNDARY, encode, file, map, operations } from './form.ts';
 import { startServer } from './server.ts';
@@ -25,7 +25,7 @@ afterAll(() => {
 
 const settings = (more: Partial<SpoolSettings> = {}): SpoolSettings => ({
   memoryPerFile: 1000,
-  budget: createBudget(100_000),
+  budget: createMemoryBudget(100_000),
   tempDir: folder,
   ...more,
 });
@@ -67,7 +67,7 @@ describe('a spool', () => {
   it('asks the sender to wait while the disk is behind, and tells when there is room', async () => {
     const spool = new Spool(settings());
     const room = new Promise<void>((resolve) => {
-      spool.onRoom = resolve;
+      spool.onDrain = resolve;
     });
     let more = true;
     while (more) more = spool.write(randomBytes(65_536));
@@ -78,21 +78,21 @@ describe('a spool', () => {
   });
 
   it('gives its memory back to the budget', async () => {
-    const budget = createBudget(1000);
+    const budget = createMemoryBudget(1000);
     const first = new Spool(settings({ budget }));
     first.write(Buffer.alloc(900));
-    expect(budget.take(200)).toBe(false);
+    expect(budget.reserve(200)).toBe(false);
     first.write(Buffer.alloc(900));
     await new Promise<void>((resolve) => first.end(resolve));
-    expect(budget.take(1000)).toBe(true);
-    budget.give(1000);
+    expect(budget.reserve(1000)).toBe(true);
+    budget.release(1000);
     const second = new Spool(settings({ budget }));
     second.write(Buffer.alloc(900));
     second.release();
     second.release();
     first.release();
-    expect(budget.take(1000)).toBe(true);
-    expect(budget.take(1)).toBe(false);
+    expect(budget.reserve(1000)).toBe(true);
+    expect(budget.reserve(1)).toBe(false);
   });
 
   it('released while its file is being opened closes it', async () => {
@@ -108,8 +108,8 @@ describe('a spool', () => {
 
 describe('a temporary file', () => {
   it.each([
-    ['of this platform', openNameless],
-    ['where there is no better way', openUnlinked],
+    ['of this platform', openUnlinkedTempFile],
+    ['where there is no better way', openThenUnlink],
   ])('has no name and belongs to its owner only: %s', async (_, open) => {
     const fd = await new Promise<number>((resolve, reject) =>
       open(folder, (error, opened) => (error === null ? resolve(opened) : reject(error))),
@@ -125,7 +125,7 @@ describe('a temporary file', () => {
   });
 
   it('fails with the fault of the directory', async () => {
-    const error = await new Promise((resolve) => openNameless(join(folder, 'nowhere'), resolve));
+    const error = await new Promise((resolve) => openUnlinkedTempFile(join(folder, 'nowhere'), resolve));
     expect(error).toMatchObject({ code: 'ENOENT' });
   });
 });

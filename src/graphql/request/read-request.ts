@@ -3,8 +3,8 @@ import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
 import { assertJsonWithinLimits } from '../../http/body/json-limits.ts';
 import { createBodyReader, tooLarge } from '../../http/body/read-body.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
+import { resolveUploadOptions } from '../../uploads/options.ts';
 import { receiveUploads } from '../../uploads/receive.ts';
-import { resolveUploadOptions } from '../../uploads/settings.ts';
 import { paramsIn } from '../batch.ts';
 import type { Guard } from '../csrf.ts';
 import type { HttpSettings } from '../options.ts';
@@ -40,11 +40,12 @@ export function createReceive(settings: HttpSettings, guard: Guard): Receive {
     return parseJson(text);
   }
 
-  async function receiveForm(req: ConnectRequest, res: ServerResponse): Promise<unknown> {
+  function receiveForm(req: ConnectRequest, res: ServerResponse): Promise<unknown> {
     guard.multipart(req);
-    // Everything of `operations` that needs no file is refused before the files come.
-    const { operations } = await receiveUploads(req, res, uploads, (given) => void paramsIn(given, settings));
-    return operations;
+    return receiveUploads(req, res, uploads, (operations) => {
+      paramsIn(operations, settings);
+      return operations;
+    });
   }
 
   return (req, res) => {

@@ -1,11 +1,11 @@
-// Controls, lone surrogates, line and paragraph separators, and the bidirectional controls that show `gnp.exe` as `exe.png`.
+// Control characters, lone surrogates, line and paragraph separators, and bidirectional controls, which show `gnp.exe` as `exe.png`.
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu;
 const MAX_BYTES = 255;
 const MAX_EXTENSION = 32;
 
 /**
- * The name of a file as it may be shown, stored or put into a header: the client chose it. multer has turned `%0D%0A` of
- * browsers into real line breaks by now, which would be header injection in a Content-Disposition.
+ * Makes a filename from the client safe to show, to store and to put into a header. multer has decoded the `%0D%0A` of browsers
+ * to line breaks, which would be header injection in a Content-Disposition.
  */
 export function cleanFilename(raw: string): string {
   const text = raw.replace(UNSAFE, '');
@@ -14,7 +14,7 @@ export function cleanFilename(raw: string): string {
   return Buffer.byteLength(base) <= MAX_BYTES ? base : shorten(base);
 }
 
-/** Cuts to 255 bytes of UTF-8, between characters, keeping a short extension. */
+/** Cuts to 255 bytes of UTF-8, between characters, and keeps a short extension. */
 function shorten(name: string): string {
   const dot = name.lastIndexOf('.');
   const extension = dot > 0 && name.length - dot <= MAX_EXTENSION ? name.slice(dot) : '';

@@ -4,22 +4,22 @@ import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
 import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
 import { count, flag, isFunction, isString, rule, type WithDefaults } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
-import { type Budget, createBudget } from './budget.ts';
-import { createFormParser, type ParseForm } from './form.ts';
+import { type CreateParser, createMulterParser } from './form/multer.ts';
+import { createMemoryBudget, type MemoryBudget } from './storage/memory-budget.ts';
 
-/** The `uploads` option, settled, with what all requests of one handler share. */
+/** The checked `uploads` option, with what all requests of one handler share. */
 export interface UploadSettings extends WithDefaults<UploadOptions> {
-  /** Values in the JSON of `operations`, and of `map`. */
+  /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
-  readonly budget: Budget;
-  readonly parseForm: ParseForm;
+  readonly budget: MemoryBudget;
+  readonly createParser: CreateParser;
 }
 
 const MIB = 1024 * 1024;
 
-/** Settles the `uploads` option, once per handler. */
+/** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
-  const settled = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
+  const settings = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
     maxFileSize: count(25 * MIB, 'bytes'),
     maxFiles: count(20),
     maxRequestSize: count(0, 'bytes'),
@@ -32,14 +32,14 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   });
   const given: UploadOptions = options ?? {};
   if (given.maxRequestSize === undefined) {
-    settled.maxRequestSize = Math.max(100 * MIB, settled.maxFileSize + 2 * MIB);
+    settings.maxRequestSize = Math.max(100 * MIB, settings.maxFileSize + 2 * MIB);
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
   return {
-    ...settled,
+    ...settings,
     maxValues,
-    budget: createBudget(settled.memoryTotal),
-    parseForm: createFormParser(settled),
+    budget: createMemoryBudget(settings.memoryTotal),
+    createParser: createMulterParser(settings),
   };
 }
 
@@ -48,6 +48,6 @@ function checkDirectory(path: string): void {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
   } catch {
-    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a directory that may be written');
+    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a directory that can be written to');
   }
 }

@@ -2,19 +2,19 @@ import { File } from 'node:buffer';
 import { open, unlink } from 'node:fs/promises';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import type { UploadedFile, UploadedFileInfo } from '../../types/uploads.ts';
-import { readAll, readSpool } from './reader.ts';
+import type { UploadedFile, UploadedFileInfo } from '../../../types/uploads.ts';
 import type { Spool } from './spool.ts';
+import { readAll, readSpool } from './spool-reader.ts';
 
 /**
- * What tells a file that came with a request from any other value. JSON has no symbols, so no client can write one;
- * registered, so that the CommonJS and the ES build agree.
+ * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered symbol, so that files
+ * of the CommonJS build are recognised by the ES build.
  */
-const UPLOADED: unique symbol = Symbol.for('espalier.uploaded') as never;
+const UPLOADED = Symbol.for('espalier.uploaded');
 
 /**
- * The value resolvers get. A plain object of closures rather than an instance: `const { createReadStream } = await file`
- * works, and it is no promise, so `file.filename` does too.
+ * Creates the value for resolvers. Its members are closures, so that `const { createReadStream } = await file` works. It is not
+ * a promise, so that `file.filename` works too.
  */
 export function createUploadedFile(info: UploadedFileInfo, spool: Spool): UploadedFile {
   const bytes = (): Promise<Buffer<ArrayBuffer>> => handled(readAll(spool));
@@ -38,12 +38,12 @@ export function createUploadedFile(info: UploadedFileInfo, spool: Spool): Upload
   return Object.defineProperty(file, UPLOADED, { value: true });
 }
 
-/** Whether a value is a file that came with a request. */
+/** Whether a value is a file of a request. */
 export function isUploadedFile(value: unknown): value is UploadedFile {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, UPLOADED);
 }
 
-/** A client that goes away must not turn a promise nobody awaits yet into an unhandled rejection. */
+/** An aborted request must not turn a promise that is not yet awaited into an unhandled rejection. */
 function handled<T>(promise: Promise<T>): Promise<T> {
   promise.catch(() => {});
   return promise;

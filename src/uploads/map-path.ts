@@ -1,8 +1,8 @@
 import { HttpError } from '../http/reply/http-error.ts';
 import { formatValue } from '../options/format-value.ts';
 
-/** A place in the operations where a file belongs. */
-export interface Slot {
+/** A member of the operations that a file is assigned to. */
+export interface MapTarget {
   readonly holder: Record<string, unknown>;
   readonly key: string;
 }
@@ -11,14 +11,16 @@ const MAX_LENGTH = 512;
 const MAX_STEPS = 32;
 const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 
-/** What stands in a slot until its file comes: not null, so that no second file goes there, and nothing lies below it. */
-const TAKEN: object = Object.freeze({});
+/** The value of a reserved target until its file arrives. It is not null, so no second path can lead to it or below it. */
+const RESERVED: object = Object.freeze({});
 
 /**
- * Finds the place a path of the `map` names and takes it. Nothing is ever created on the way: own members and existing
- * items only, and null at the end (attacks: `__proto__`, an index of 4294967294, 100 000 steps, `query` overwritten).
+ * Resolves a path of the `map` and reserves its target. Nothing is created on the way: only own members and existing items,
+ * and null at the end (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
+ *
+ * @throws HttpError 400.
  */
-export function takeSlot(operations: unknown, path: string): Slot {
+export function reservePath(operations: unknown, path: string): MapTarget {
   const steps = path.length > MAX_LENGTH ? [] : path.split('.');
   // In a batch an index leads to the operation; files belong into its variables.
   const below = steps.indexOf('variables');
@@ -31,15 +33,15 @@ export function takeSlot(operations: unknown, path: string): Slot {
   let node = operations;
   let holder: unknown;
   for (const step of steps) {
-    if (!has(node, step)) throw badPath(path, 'leads nowhere in "operations"');
+    if (!has(node, step)) throw badPath(path, 'does not exist in "operations"');
     holder = node;
     node = (node as Record<string, unknown>)[step];
   }
-  const slot = { holder: holder as Record<string, unknown>, key: steps.at(-1) as string };
-  if (node === TAKEN) throw badPath(path, 'is given twice');
-  if (node !== null) throw badPath(path, 'must lead to null');
-  slot.holder[slot.key] = TAKEN;
-  return slot;
+  const target = { holder: holder as Record<string, unknown>, key: steps.at(-1) as string };
+  if (node === RESERVED) throw badPath(path, 'is listed twice');
+  if (node !== null) throw badPath(path, 'must lead to null in "operations"');
+  target.holder[target.key] = RESERVED;
+  return target;
 }
 
 function has(node: unknown, step: string): boolean {

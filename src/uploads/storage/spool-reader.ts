@@ -1,13 +1,13 @@
 import { Readable } from 'node:stream';
-import type { UploadReadOptions } from '../../types/uploads.ts';
+import type { UploadReadOptions } from '../../../types/uploads.ts';
 import type { Spool } from './spool.ts';
 
 const CHUNK = 64 * 1024;
 
-/** A stream over a spool from its first byte, independent of any other, following the writer when that is behind. */
+/** A stream of a spool from its first byte. Streams are independent of each other and wait for bytes that have not arrived. */
 export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readable {
   let position = 0;
-  const give = (reader: Readable, chunk: Buffer): void => {
+  const deliver = (reader: Readable, chunk: Buffer): void => {
     position += chunk.length;
     reader.push(chunk);
   };
@@ -24,13 +24,13 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
     }
     const piece = spool.peek(position);
     if (piece !== undefined) {
-      give(reader, piece);
+      deliver(reader, piece);
       return;
     }
     const into = Buffer.allocUnsafeSlow(Math.min(Math.max(size, CHUNK), spool.size - position));
     spool.readAt(position, into, (error, bytes) => {
       if (error !== null) reader.destroy(error);
-      else if (!reader.destroyed) give(reader, bytes === into.length ? into : into.subarray(0, bytes));
+      else if (!reader.destroyed) deliver(reader, bytes === into.length ? into : into.subarray(0, bytes));
     });
   };
   const reader = new Readable({
@@ -40,12 +40,12 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
       advance(this, size);
     },
   });
-  // A resolver may drop a stream it has opened; its failure at the end of the response must not end the process.
+  // A resolver may drop a stream without listening; its error at the end of the response must not end the process.
   reader.on('error', () => {});
   return reader;
 }
 
-/** The whole content as one Buffer of its own. */
+/** The whole content in a new Buffer. */
 export async function readAll(spool: Spool): Promise<Buffer<ArrayBuffer>> {
   while (!spool.complete && spool.error === undefined) {
     await new Promise<void>((resolve) => spool.wait(resolve));

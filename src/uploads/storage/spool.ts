@@ -1,0 +1,200 @@
+import { close, read, writev } from 'node:fs';
+import type { MemoryBudget } from './memory-budget.ts';
+import { openUnlinkedTempFile } from './temp-file.ts';
+
+/** Where a spool stores its bytes. */
+export interface SpoolSettings {
+  readonly memoryPerFile: number;
+  readonly budget: MemoryBudget;
+  readonly tempDir: string;
+}
+
+/** With more unwritten bytes than this, `write` asks the sender to wait. */
+const HIGH_WATER = 512 * 1024;
+/** Chunks kept in memory: a body that arrives byte by byte costs more for its Buffers than for its bytes. */
+const MAX_CHUNKS = 256;
+
+type State = 'memory' | 'opening' | 'disk';
+
+/**
+ * The bytes of one file: in memory up to a limit, then in an unlinked temporary file. Any number of readers can read at any
+ * position while the file is still being written.
+ */
+export class Spool {
+  /** Bytes received. */
+  size = 0;
+  /** Whether the whole file has been received and stored. */
+  complete = false;
+  /** Why reading fails. */
+  error: Error | undefined;
+  /** Called when the sender can go on after `write` returned false. */
+  onDrain: () => void = () => {};
+
+  readonly #settings: SpoolSettings;
+  /** Chunks that are not on disk, in order; the first begins at position `#flushed`. */
+  #chunks: Buffer[] = [];
+  #flushed = 0;
+  #reserved = 0;
+  #state: State = 'memory';
+  #fd = -1;
+  /** Running system calls on the descriptor. Closing it earlier could redirect them to another file with the same number. */
+  #busy = 0;
+  #writing = false;
+  #finish: (() => void) | undefined;
+  #released = false;
+  #waiting: (() => void)[] = [];
+
+  constructor(settings: SpoolSettings) {
+    this.#settings = settings;
+  }
+
+  /** Appends a chunk, which must not change afterwards. Returns false when the sender should wait for `onDrain`. */
+  write(chunk: Buffer): boolean {
+    if (this.error !== undefined) return true;
+    this.size += chunk.length;
+    this.#chunks.push(chunk);
+    if (this.#state === 'memory' && !this.#fitsInMemory(chunk.length)) this.#spill();
+    else if (this.#state === 'disk') this.#flush();
+    this.#notifyReaders();
+    return this.#state === 'memory' || this.size - this.#flushed < HIGH_WATER;
+  }
+
+  /** Marks the end of the file; `finished` is called when everything is stored, or has failed. */
+  end(finished: () => void): void {
+    this.#finish = finished;
+    this.#finishIfStored();
+  }
+
+  /** Discards the content; readers fail with the error. */
+  fail(error: Error): void {
+    if (this.error !== undefined) return;
+    this.error = error;
+    this.#chunks = [];
+    this.#notifyReaders();
+    this.onDrain();
+    this.#finishIfStored();
+  }
+
+  /** Frees memory and descriptor; readers fail. */
+  release(): void {
+    if (this.#released) return;
+    this.#released = true;
+    this.fail(new Error('The upload can only be read until the response ends'));
+    this.#settings.budget.release(this.#reserved);
+    this.#reserved = 0;
+    this.#closeWhenIdle();
+  }
+
+  /** The bytes in memory from a position to the end of their chunk; undefined when they are on disk. */
+  peek(position: number): Buffer | undefined {
+    let start = this.#flushed;
+    for (const chunk of this.#chunks) {
+      const end = start + chunk.length;
+      if (position >= start && position < end)
+        return position === start ? chunk : chunk.subarray(position - start);
+      start = end;
+    }
+    return undefined;
+  }
+
+  /** Reads bytes on disk at a position. */
+  readAt(position: number, into: Buffer, done: (error: Error | null, bytes: number) => void): void {
+    this.#busy++;
+    const length = Math.min(into.length, this.#flushed - position);
+    read(this.#fd, into, 0, length, position, (error, bytes) => {
+      this.#busy--;
+      this.#closeWhenIdle();
+      done(
+        error ??
+          (bytes === 0 ? new Error('The temporary file is shorter than what was written to it') : null),
+        bytes,
+      );
+    });
+  }
+
+  /** Calls back at the next change: more bytes, the end, or a failure. */
+  wait(changed: () => void): void {
+    this.#waiting.push(changed);
+  }
+
+  #fitsInMemory(bytes: number): boolean {
+    const { memoryPerFile, budget } = this.#settings;
+    if (this.size > memoryPerFile || this.#chunks.length > MAX_CHUNKS || !budget.reserve(bytes)) return false;
+    this.#reserved += bytes;
+    return true;
+  }
+
+  #spill(): void {
+    this.#state = 'opening';
+    this.#busy++;
+    openUnlinkedTempFile(this.#settings.tempDir, (error, fd) => {
+      this.#busy--;
+      if (error === null) {
+        this.#fd = fd;
+        this.#state = 'disk';
+        this.#flush();
+      } else this.fail(error);
+      this.#closeWhenIdle();
+    });
+  }
+
+  #flush(): void {
+    if (this.#writing || this.#chunks.length === 0 || this.error !== undefined) return;
+    this.#writing = true;
+    this.#busy++;
+    writev(this.#fd, this.#chunks.slice(), this.#flushed, (error, bytes) => {
+      this.#writing = false;
+      this.#busy--;
+      if (error !== null) this.fail(error);
+      else this.#written(bytes);
+      this.#closeWhenIdle();
+    });
+  }
+
+  #written(bytes: number): void {
+    this.#flushed += bytes;
+    if (this.error !== undefined) return;
+    this.#settings.budget.release(this.#reserved);
+    this.#reserved = 0;
+    dropBytes(this.#chunks, bytes);
+    this.#flush();
+    this.onDrain();
+    this.#finishIfStored();
+  }
+
+  #finishIfStored(): void {
+    if (this.#finish === undefined) return;
+    if (this.error === undefined && this.#state !== 'memory' && this.#flushed < this.size) return;
+    const finish = this.#finish;
+    this.#finish = undefined;
+    this.complete = this.error === undefined;
+    this.#notifyReaders();
+    finish();
+  }
+
+  #notifyReaders(): void {
+    if (this.#waiting.length === 0) return;
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    for (const changed of waiting) changed();
+  }
+
+  #closeWhenIdle(): void {
+    if (!this.#released || this.#busy > 0 || this.#fd === -1) return;
+    const fd = this.#fd;
+    this.#fd = -1;
+    close(fd, () => {});
+  }
+}
+
+/** Removes bytes from the start of a list of chunks; a write may end inside a chunk. */
+function dropBytes(chunks: Buffer[], bytes: number): void {
+  let left = bytes;
+  let whole = 0;
+  while (whole < chunks.length && left >= (chunks[whole] as Buffer).length) {
+    left -= (chunks[whole] as Buffer).length;
+    whole++;
+  }
+  chunks.splice(0, whole);
+  if (left > 0) chunks[0] = (chunks[0] as Buffer).subarray(left);
+}

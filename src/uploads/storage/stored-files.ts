@@ -1,0 +1,118 @@
+import { GraphQLError } from 'graphql';
+import type { UploadedFile, UploadedFileInfo } from '../../../types/uploads.ts';
+import { HttpError } from '../../http/reply/http-error.ts';
+import { assertSync } from '../../options/assert-sync.ts';
+import { formatValue } from '../../options/format-value.ts';
+import { UPLOAD_OPTIONS } from '../../options/scopes.ts';
+import type { FilePart } from '../form/form.ts';
+import { cleanFilename } from './filename.ts';
+import { Spool, type SpoolSettings } from './spool.ts';
+import { createUploadedFile } from './uploaded-file.ts';
+
+interface StorageSettings extends SpoolSettings {
+  readonly maxFileSize: number;
+  readonly accept: (file: UploadedFileInfo) => boolean;
+}
+
+/** The files of one request, from their part headers to the end of the response. */
+export class StoredFiles {
+  readonly #settings: StorageSettings;
+  readonly #failed: (error: Error) => void;
+  readonly #spools = new Map<string, Spool>();
+  readonly #stored: Promise<void>[] = [];
+
+  /** `failed` is called as soon as a file cannot be stored or is too large. */
+  constructor(settings: StorageSettings, failed: (error: Error) => void) {
+    this.#settings = settings;
+    this.#failed = failed;
+  }
+
+  get count(): number {
+    return this.#spools.size;
+  }
+
+  has(name: string): boolean {
+    return this.#spools.has(name);
+  }
+
+  /**
+   * Begins to store a file and returns the value for resolvers.
+   *
+   * @throws HttpError 415 when the option `accept` refuses the file.
+   */
+  store(part: FilePart): UploadedFile {
+    const info = infoOf(part);
+    if (!assertSync(this.#settings.accept(info), UPLOAD_OPTIONS, 'accept')) throw notAccepted(info);
+    const spool = new Spool(this.#settings);
+    this.#spools.set(part.name, spool);
+    const stored = fillSpool(spool, part, this.#settings.maxFileSize);
+    stored.catch(this.#failed);
+    this.#stored.push(stored);
+    return createUploadedFile(info, spool);
+  }
+
+  /** Resolves when every file is stored. */
+  async stored(): Promise<void> {
+    await Promise.all(this.#stored);
+  }
+
+  /** Fails files that are not complete, and so the resolvers that read them. */
+  fail(error: Error): void {
+    const reason = readerError(error);
+    for (const spool of this.#spools.values()) {
+      if (!spool.complete) spool.fail(reason);
+    }
+  }
+
+  /** Frees memory and descriptors. */
+  release(): void {
+    for (const spool of this.#spools.values()) spool.release();
+  }
+}
+
+/** Resolves when the whole content of a part is in the spool. */
+function fillSpool(spool: Spool, { name, stream }: FilePart, maxFileSize: number): Promise<void> {
+  return new Promise((resolve, reject) => {
+    spool.onDrain = () => void stream.resume();
+    stream.on('data', (chunk: Buffer) => {
+      if (spool.error !== undefined) reject(storageError(spool.error));
+      else if (spool.size + chunk.length > maxFileSize) reject(fileTooLarge(name, maxFileSize));
+      else if (!spool.write(chunk)) stream.pause();
+    });
+    stream.on('end', () => {
+      spool.end(() => {
+        if (spool.error === undefined) resolve();
+        else reject(storageError(spool.error));
+      });
+    });
+  });
+}
+
+function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileInfo {
+  return { filename: cleanFilename(filename), mimetype, encoding, fieldName: name };
+}
+
+const notAccepted = ({ fieldName }: UploadedFileInfo): HttpError =>
+  new HttpError(415, `The file ${formatValue(fieldName)} has a type that is not accepted`, {
+    code: 'FILE_NOT_ACCEPTED',
+  });
+
+const fileTooLarge = (name: string, maxFileSize: number): HttpError =>
+  new HttpError(413, `The file ${formatValue(name)} is larger than ${maxFileSize} bytes`, {
+    code: 'FILE_TOO_LARGE',
+  });
+
+const NO_SPACE: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
+
+/** A full disk has a status code; any other failure is unexpected. */
+function storageError(error: Error): Error {
+  if (!NO_SPACE.includes((error as NodeJS.ErrnoException).code)) return error;
+  return new HttpError(507, 'There is no space for the upload', { code: 'NO_SPACE' });
+}
+
+/** With the option `streaming`, a refusal can come when resolvers are already reading. */
+function readerError(error: Error): Error {
+  if (!(error instanceof HttpError)) return error;
+  const extensions = { code: error.code, http: { status: error.status } };
+  return new GraphQLError(error.message, { extensions });
+}
