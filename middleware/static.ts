@@ -1,6 +1,6 @@
 import { localDeviceOf } from '../src/static/cache/local-device.ts';
-import { isInPlace, load } from '../src/static/file/load.ts';
-import { createSite } from '../src/static/handler.ts';
+import { loadFile, stillResolves } from '../src/static/file/load.ts';
+import { createStaticHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveRoot } from '../src/static/root.ts';
 import type { Middleware } from '../types/connect.ts';
@@ -9,11 +9,11 @@ import type { StaticFilesOptions } from '../types/static.ts';
 export type * from '../types/static.ts';
 
 /**
- * Serves the files of a directory: strong tags from their content, 304s and hot files from memory, never
- * staler than the request.
+ * Serves the files of a directory with strong ETags from their content. Hot files and 304 responses come from memory, and
+ * by default no response is older than its request.
  *
- * @param dir - a path or `file:` URL; it must exist, else an error with code `ERR_STATIC_ROOT` is thrown here
- * @param options - a bare boolean is `{ html }`
+ * @param dir - a path or a `file:` URL. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
+ * @param options - a boolean is short for `{ html }`
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example
  * app.use('/static', staticFiles('public'));
@@ -22,12 +22,12 @@ export type * from '../types/static.ts';
 export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
   const root = resolveRoot(dir);
   const settings = resolveStaticOptions(options);
-  const site = createSite(settings, {
-    load: (key) => load(root, key, settings),
-    isInPlace: (entry) => isInPlace(root, entry, settings),
-    device: localDeviceOf(root),
+  const handler = createStaticHandler(settings, {
+    load: (urlPath) => loadFile(root, urlPath, settings),
+    stillResolves: (file) => stillResolves(root, file, settings),
+    localDevice: localDeviceOf(root),
   });
   return function staticFilesMiddleware(req, res, next) {
-    site(req, res, next);
+    handler(req, res, next);
   };
 }

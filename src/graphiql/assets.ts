@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
-import { createAssets } from '../static/brotli-assets.ts';
-import type { Site } from '../static/handler.ts';
+import { createBrotliAssets } from '../static/brotli-assets.ts';
+import type { StaticHandler } from '../static/handler.ts';
 import type { PageFiles } from './page.ts';
 
 /** The IDE's files. */
@@ -10,7 +10,7 @@ export interface IdeFiles {
   /** What a page begins with. */
   readonly page: PageFiles;
   /** Serves them: brotli as it lies on disk, or decoded once for clients without it. */
-  readonly site: Site;
+  readonly site: StaticHandler;
 }
 
 /** Finds the built files; `scope` says whether a shared cache may keep them. */
@@ -23,7 +23,7 @@ export async function loadFiles(scope: 'public' | 'private'): Promise<IdeFiles> 
     res.setHeader('Cross-Origin-Resource-Policy', 'same-origin');
     res.setHeader('Cache-Control', `${scope}, max-age=31536000, immutable`);
   };
-  return { page, site: createAssets(folder, { fallthrough: false, setHeaders }) };
+  return { page, site: createBrotliAssets(folder, { fallthrough: false, setHeaders }) };
 }
 
 const POLICY = "default-src 'none'; script-src 'self'; connect-src 'self'; frame-ancestors 'none'";

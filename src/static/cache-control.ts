@@ -2,8 +2,8 @@ import type { StaticFilesOptions } from '../../types/static.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 
-/** The `Cache-Control` value of a path below the mount; undefined: none is sent. */
-export type CacheControl = (path: string) => string | undefined;
+/** Returns the `Cache-Control` value for a path below the mount; undefined sends no header. */
+export type CacheControl = (urlPath: string) => string | undefined;
 
 const YEAR = 365.25 * 24 * 60 * 60 * 1000;
 const UNITS: Readonly<Record<string, number>> = {
@@ -17,17 +17,17 @@ const UNITS: Readonly<Record<string, number>> = {
 };
 const DURATION = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w|y)$/i;
 
-/** Milliseconds of a `maxAge`, at most a year; undefined when it is none. */
+/** Converts a `maxAge` option to milliseconds, at most a year; undefined for an invalid value. */
 export function parseMaxAge(value: unknown): number | undefined {
   if (typeof value === 'number') return value >= 0 ? Math.min(value, YEAR) : undefined;
   if (typeof value !== 'string') return undefined;
-  const match = DURATION.exec(longNames(value.trim()));
+  const match = DURATION.exec(abbreviateUnit(value.trim()));
   const unit = UNITS[match?.[2]?.toLowerCase() ?? ''];
   return unit === undefined ? undefined : Math.min(Number(match?.[1]) * unit, YEAR);
 }
 
-/** `2 days` and `30 min` as well as `2d` and `30m`; a bare number is milliseconds. */
-function longNames(text: string): string {
+/** Turns `2 days` and `30 min` into `2 d` and `30 m`; a number without a unit is in milliseconds. */
+function abbreviateUnit(text: string): string {
   if (/^\d+(\.\d+)?$/.test(text)) return `${text}ms`;
   return text
     .replace(/milliseconds?$|msecs?$/i, 'ms')
@@ -39,34 +39,34 @@ function longNames(text: string): string {
     .replace(/years?$|yrs?$/i, 'y');
 }
 
-/** Chooses the header's value once per kind of file. */
+/** Builds the possible header values once, so that a request only selects one of them. */
 export function cacheControlFor(
   enabled: boolean,
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
 ): CacheControl {
   if (!enabled) return () => undefined;
-  const ordinary = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
-  if (immutable === false) return () => ordinary;
+  const mutableValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
+  if (immutable === false) return () => mutableValue;
   if (immutable === true) {
-    const all = `public, max-age=${seconds(parseMaxAge(maxAge) ?? YEAR)}, immutable`;
-    return () => all;
+    const value = `public, max-age=${seconds(parseMaxAge(maxAge) ?? YEAR)}, immutable`;
+    return () => value;
   }
-  const hashed = `public, max-age=${seconds(YEAR)}, immutable`;
-  const test =
+  const immutableValue = `public, max-age=${seconds(YEAR)}, immutable`;
+  const isImmutable =
     typeof immutable === 'function'
-      ? (path: string) => assertSync(immutable(path), STATIC_OPTIONS, 'immutable')
-      : matcher(immutable);
-  return (path) => (test(path) ? hashed : ordinary);
+      ? (urlPath: string) => assertSync(immutable(urlPath), STATIC_OPTIONS, 'immutable')
+      : statelessMatcher(immutable);
+  return (urlPath) => (isImmutable(urlPath) ? immutableValue : mutableValue);
 }
 
-/** Without the flags that make a RegExp remember where it stopped. */
-function matcher(pattern: RegExp): (path: string) => boolean {
+/** Drops the flags `g` and `y`, with which `test` would continue where the last match ended. */
+function statelessMatcher(pattern: RegExp): (urlPath: string) => boolean {
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
-  return (path) => stateless.test(path);
+  return (urlPath) => stateless.test(urlPath);
 }
 
 function seconds(milliseconds: number): number {
-  // A year of 365 days is what "for ever" is written as.
+  // By convention a year in Cache-Control has 365 days.
   return Math.min(Math.floor(milliseconds / 1000), 31_536_000);
 }

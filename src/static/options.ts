@@ -20,47 +20,50 @@ import {
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { type CacheControl, cacheControlFor, parseMaxAge } from './cache-control.ts';
 
-/** What `staticFiles` decided from its options, once. */
-export interface Settings {
+/** The options of `staticFiles` after checks, with defaults filled in. */
+export interface StaticSettings {
   readonly html: boolean;
-  /** Names for `dir/`; empty when directories are not pages. */
+  /** File names to try for `dir/`; empty when `html` is false. */
   readonly index: readonly string[];
   readonly redirect: boolean;
+  /** URL path of the fallback page, with a leading slash. */
   readonly fallback: string | undefined;
   readonly fallthrough: boolean;
   readonly dotfiles: 'ignore' | 'deny' | 'allow';
-  readonly follow: boolean;
+  readonly followSymlinks: boolean;
   readonly etag: 'content' | 'stat' | 'none';
   readonly lastModified: boolean;
   readonly acceptRanges: boolean;
   readonly cacheControl: CacheControl;
+  /** With a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly cache: Readonly<WithDefaults<StaticCacheOptions>>;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
-  /** Whether names that Windows reads differently are refused. */
-  readonly windows: boolean;
-  /** Largest file whose bytes are hashed before its first answer; above it, in the background. */
-  readonly hashAtOnce: number;
+  /** Whether to refuse names that Windows maps to another file or to a device. */
+  readonly rejectWindowsNames: boolean;
+  /** Files up to this size are hashed before the first response, larger ones in the background. */
+  readonly maxEagerHashBytes: number;
 }
 
-/** What has no default of its own. */
-type Open = 'fallback' | 'maxAge' | 'cache' | 'setHeaders';
-type Given = WithDefaults<Omit<StaticFilesOptions, Open>> & Required<Pick<StaticFilesOptions, Open>>;
+/** Options whose default is not a value. */
+type WithoutDefault = 'fallback' | 'maxAge' | 'cache' | 'setHeaders';
+type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
+  Required<Pick<StaticFilesOptions, WithoutDefault>>;
 
 const MIB = 1 << 20;
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 
-const isName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
-const isNames = isListOf(isName);
-const isBelow = (value: unknown): boolean =>
+const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
+const isFileNames = isListOf(isFileName);
+const isRelativePath = (value: unknown): boolean =>
   isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
-const isCodings = isListOf(isOneOf(...CODINGS));
+const isCodingList = isListOf(isOneOf(...CODINGS));
 
-const RULES: Rules<Given> = {
+const RULES: Rules<ResolvedOptions> = {
   html: flag(false),
-  index: rule('index.html', isEither(isName, isNames), 'a file name, or a list of file names'),
-  fallback: rule(undefined, isBelow, 'the path of a file below the root'),
+  index: rule('index.html', isEither(isFileName, isFileNames), 'a file name, or a list of file names'),
+  fallback: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   symlinks: oneOf('inside', 'follow'),
@@ -74,9 +77,13 @@ const RULES: Rules<Given> = {
     isEither(isBoolean, isFunction, types.isRegExp),
     'a boolean, a RegExp or a function',
   ),
-  extensions: rule(false, isEither(isOneOf(false), isNames), "false, or a list such as ['html']"),
+  extensions: rule(false, isEither(isOneOf(false), isFileNames), "false, or a list such as ['html']"),
   redirect: flag(true),
-  precompressed: rule(false, isEither(isBoolean, isCodings), "a boolean, or a list of 'br', 'zstd', 'gzip'"),
+  precompressed: rule(
+    false,
+    isEither(isBoolean, isCodingList),
+    "a boolean, or a list of 'br', 'zstd', 'gzip'",
+  ),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };
@@ -88,8 +95,8 @@ const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
   revalidateAfter: count(0, 'milliseconds'),
 };
 
-/** Settles the options of `staticFiles`; a bare boolean is `{ html }`. */
-export function resolveStaticOptions(given: boolean | StaticFilesOptions | undefined): Settings {
+/** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
+export function resolveStaticOptions(given: boolean | StaticFilesOptions | undefined): StaticSettings {
   const options = resolveOptions(STATIC_OPTIONS, isBoolean(given) ? { html: given } : given, RULES);
   const { html, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   return {
@@ -99,21 +106,21 @@ export function resolveStaticOptions(given: boolean | StaticFilesOptions | undef
     fallback: options.fallback === undefined ? undefined : `/${options.fallback.replace(/^\.?\/+/, '')}`,
     fallthrough,
     dotfiles,
-    follow: options.symlinks === 'follow',
+    followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     lastModified,
     acceptRanges,
     cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
     extensions: (options.extensions || []).map((extension) => `.${extension.replace(/^\./, '')}`),
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    cache: settleCache(options.cache),
+    cache: resolveCacheOptions(options.cache),
     setHeaders,
-    windows: process.platform === 'win32',
-    hashAtOnce: 8 * MIB,
+    rejectWindowsNames: process.platform === 'win32',
+    maxEagerHashBytes: 8 * MIB,
   };
 }
 
-function settleCache(given: false | StaticCacheOptions | undefined): Settings['cache'] {
+function resolveCacheOptions(given: false | StaticCacheOptions | undefined): StaticSettings['cache'] {
   return resolveOptions(
     { ...STATIC_OPTIONS, within: 'cache' },
     given === false ? { maxBytes: 0 } : given,

@@ -1,5 +1,5 @@
 import { brotliCompressSync, gunzipSync } from 'node:zlib';
-import { createAssets } from '../../src/static/brotli-assets.ts';
+import { createBrotliAssets } from '../../src/static/brotli-assets.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const source = 'console.log("hello");\n'.repeat(500);
@@ -8,11 +8,11 @@ const folder = makeFolder({ 'assets/app-3f2a91.js.br': packed, 'assets/bad.js.br
 let port: number;
 
 beforeAll(async () => {
-  port = await listen(bare(createAssets(`${folder}/assets`)));
+  port = await listen(bare(createBrotliAssets(`${folder}/assets`)));
 });
 
-describe('assets that exist only in brotli', () => {
-  it('are answered as they lie there to clients that accept it', async () => {
+describe('createBrotliAssets', () => {
+  it('createBrotliAssets sends the bytes on disk to clients that accept brotli', async () => {
     const answer = await get(port, '/app-3f2a91.js', { 'Accept-Encoding': 'gzip, deflate, br' });
     expect(answer.headers).toMatchObject({
       'content-encoding': 'br',
@@ -29,7 +29,7 @@ describe('assets that exist only in brotli', () => {
     ['gzip', 'gzip'],
     ['br;q=0, gzip', 'gzip'],
     ['br;q=0, *;q=0.5', 'gzip'],
-  ])('are decoded for Accept-Encoding %s', async (accepted, coding) => {
+  ])('createBrotliAssets sends another coding for Accept-Encoding %s: %s', async (accepted, coding) => {
     const answer = await get(
       port,
       '/app-3f2a91.js',
@@ -40,7 +40,7 @@ describe('assets that exist only in brotli', () => {
     expect((coding === 'gzip' ? gunzipSync(answer.body) : answer.body).toString()).toBe(source);
   });
 
-  it('have a tag of their own in each coding', async () => {
+  it('createBrotliAssets sends a different ETag for each coding', async () => {
     const tags = new Set<unknown>();
     for (const accepted of ['br', 'gzip', 'identity']) {
       const { headers } = await get(port, '/app-3f2a91.js', { 'Accept-Encoding': accepted });
@@ -55,11 +55,11 @@ describe('assets that exist only in brotli', () => {
     expect(tags.size).toBe(3);
   });
 
-  it('are refused to a client that refuses every coding', async () => {
+  it('createBrotliAssets sends 406 to a client that refuses every coding', async () => {
     expect((await get(port, '/app-3f2a91.js', { 'Accept-Encoding': '*;q=0' })).status).toBe(406);
   });
 
-  it('are misses when there are none, and errors when they are broken', async () => {
+  it('createBrotliAssets calls next for unknown files and reports corrupt ones as errors', async () => {
     expect((await get(port, '/none.js')).text).toBe('passed on');
     expect((await get(port, '/app-3f2a91.js.br')).text).toBe('passed on');
     expect((await get(port, '/bad.js')).status).toBe(500);

@@ -1,20 +1,18 @@
 import { AsyncResource } from 'node:async_hooks';
-import { IncomingMessage, ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
-import { createBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { createLookups } from '../../src/static/cache/coalesce.ts';
-import { createMemory, type Memory } from '../../src/static/cache/file-cache.ts';
-import type { LookupContext } from '../../src/static/cache/revalidate.ts';
-import type { Found } from '../../src/static/file/load.ts';
-import type { Entry } from '../../src/static/file/loaded-file.ts';
-import { represent } from '../../src/static/file/representation.ts';
-import type { Exchange } from '../../src/static/respond/request-context.ts';
+import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
+import { Coalescer } from '../../src/static/cache/coalesce.ts';
+import { type CacheEntry, FileCache, type Waiter } from '../../src/static/cache/file-cache.ts';
+import type { CheckContext } from '../../src/static/cache/revalidate.ts';
+import type { LoadedFile, LoadResult } from '../../src/static/file/loaded-file.ts';
+import { createRepresentation } from '../../src/static/file/representation.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
-function entryOf(bytes: number, more: Partial<Entry> = {}): Entry {
-  const identity = { dev: 1n, ino: 1n, size: BigInt(bytes), mtimeNs: 1n, ctimeNs: 1n };
-  const facts = {
+const NOT_FOUND: LoadResult = { kind: 'not-found', reason: 'no such file' };
+
+function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
+  const version = { dev: 1n, ino: 1n, size: BigInt(bytes), mtimeNs: 1n, ctimeNs: 1n };
+  const metadata = {
     coding: undefined,
     type: 'text/plain',
     size: bytes,
@@ -22,185 +20,182 @@ function entryOf(bytes: number, more: Partial<Entry> = {}): Entry {
     vary: undefined,
     acceptRanges: true,
   };
-  const plain = represent(
-    facts,
-    { path: '/', realPath: '/', identity, body: Buffer.alloc(bytes) },
+  const uncompressed = createRepresentation(
+    metadata,
+    { path: '/', realPath: '/', version, body: Buffer.alloc(bytes) },
     { tag: '"x"', modified: 0 },
   );
   return {
-    kind: 'entry',
+    kind: 'file',
     dependencies: [],
-    plain,
-    coded: [],
-    stat: undefined,
-    bytes,
-    young: false,
+    uncompressed,
+    precompressed: [],
+    stats: undefined,
+    bodyBytes: bytes,
+    isRacilyClean: false,
     changedAt: 0,
     ...more,
   };
 }
 
-function exchangeFor(memory: Memory, key: string): Exchange {
-  const req = new IncomingMessage(new Socket());
-  const res = new ServerResponse(req);
+function waiterFor(entry: CacheEntry, onChecked: Waiter['onChecked']): Waiter {
+  return { entry, asyncScope: new AsyncResource('test'), onChecked };
+}
+
+function checkContext(cache: FileCache, load: CheckContext['load'], revalidateAfter = 0): CheckContext {
   return {
-    req,
-    res,
-    next: () => {},
-    scope: new AsyncResource('test'),
-    slot: memory.slotOf(key),
-    restarts: 0,
+    cache,
+    load,
+    stillResolves: async () => true,
+    localDevice: undefined,
+    breaker: createCircuitBreaker(() => 0),
+    revalidateAfter,
+    onCached: () => {},
   };
 }
 
-/** Lookups whose loads are counted and end when the test says so. */
-function controlled(window = 0) {
-  const memory = createMemory({ maxBytes: 1000, maxEntries: 10 });
-  const loads: { key: string; finish: (found: Found) => void; fail: (error: unknown) => void }[] = [];
-  const concluded: { exchange: Exchange; error: unknown; found: Found | undefined }[] = [];
-  const context: LookupContext = {
-    load: (key) => new Promise((finish, fail) => loads.push({ key, finish, fail })),
-    memory,
-    isInPlace: async () => true,
-    device: undefined,
-    breaker: createBreaker(() => 0),
-    window,
-    kept: () => {},
-  };
-  const ask = createLookups(context, (exchange, error, found) => concluded.push({ exchange, error, found }));
-  return { memory, loads, concluded, ask: (key: string) => ask(exchangeFor(memory, key)) };
+/** A coalescer whose loads are counted and finish when the test says so. */
+function createControlled(revalidateAfter = 0) {
+  const cache = new FileCache({ maxBytes: 1000, maxEntries: 10 });
+  const loads: {
+    urlPath: string;
+    finish: (result: LoadResult) => void;
+    fail: (error: unknown) => void;
+  }[] = [];
+  const checked: { error: unknown; result: LoadResult | undefined }[] = [];
+  const load: CheckContext['load'] = (urlPath) =>
+    new Promise((finish, fail) => loads.push({ urlPath, finish, fail }));
+  const coalescer = new Coalescer(checkContext(cache, load, revalidateAfter));
+  const check = (urlPath: string): void =>
+    coalescer.check(
+      waiterFor(cache.getOrCreate(urlPath), (error, result) => checked.push({ error, result })),
+    );
+  return { cache, loads, checked, check };
 }
 
-describe('looks', () => {
-  it('are shared by all who ask in one turn', async () => {
-    const { ask, loads, concluded } = controlled();
-    for (let i = 0; i < 1000; i++) ask('/a');
+describe('Coalescer', () => {
+  it('Coalescer loads a file once for all requests of one turn', async () => {
+    const { check, loads, checked } = createControlled();
+    for (let i = 0; i < 1000; i++) check('/a');
     expect(loads).toHaveLength(0);
     await turn();
     expect(loads).toHaveLength(1);
-    loads[0]?.finish(entryOf(1));
+    loads[0]?.finish(loadedFile(1));
     await turn();
-    expect(concluded).toHaveLength(1000);
+    expect(checked).toHaveLength(1000);
   });
 
-  it('begin after everybody whom they serve has asked; who comes later shares the next', async () => {
-    const { ask, loads, concluded } = controlled();
-    ask('/a');
+  it('Coalescer starts another check for requests that arrive during a check', async () => {
+    const { check, loads, checked } = createControlled();
+    check('/a');
     await turn();
-    for (let i = 0; i < 10; i++) ask('/a');
+    for (let i = 0; i < 10; i++) check('/a');
     await turn();
     expect(loads).toHaveLength(1);
-    loads[0]?.finish({ kind: 'missing', why: 'none' });
+    loads[0]?.finish(NOT_FOUND);
     await turn();
-    expect(concluded).toHaveLength(1);
+    expect(checked).toHaveLength(1);
     await turn();
     expect(loads).toHaveLength(2);
-    loads[1]?.finish({ kind: 'missing', why: 'none' });
+    loads[1]?.finish(NOT_FOUND);
     await turn();
-    expect(concluded).toHaveLength(11);
+    expect(checked).toHaveLength(11);
   });
 
-  it('are bounded in number, and the rest have their turn', async () => {
-    const { ask, loads, concluded } = controlled();
-    for (let i = 0; i < 100; i++) ask(`/${i}`);
+  it('Coalescer limits simultaneous checks in the thread pool and runs the others later', async () => {
+    const { check, loads, checked } = createControlled();
+    for (let i = 0; i < 100; i++) check(`/${i}`);
     await turn();
-    const underWay = loads.length;
-    expect(underWay).toBeLessThanOrEqual(16);
+    expect(loads.length).toBeLessThanOrEqual(16);
     for (let done = 0; done < 100; done++) {
       while (loads.length <= done) await turn();
-      loads[done]?.finish({ kind: 'missing', why: 'none' });
+      loads[done]?.finish(NOT_FOUND);
     }
-    while (concluded.length < 100) await turn();
-    expect(new Set(loads.map(({ key }) => key)).size).toBe(100);
+    while (checked.length < 100) await turn();
+    expect(new Set(loads.map(({ urlPath }) => urlPath)).size).toBe(100);
   });
 
-  it('that fail tell everybody, and are not remembered', async () => {
-    const { ask, loads, concluded, memory } = controlled();
+  it('Coalescer reports a failed check to all waiting requests and caches nothing', async () => {
+    const { check, loads, checked, cache } = createControlled();
     const error = Object.assign(new Error('out of descriptors'), { code: 'EMFILE' });
-    ask('/a');
-    ask('/a');
+    check('/a');
+    check('/a');
     await turn();
     loads[0]?.fail(error);
     await turn();
-    expect(concluded.map((one) => one.error)).toEqual([error, error]);
-    expect(memory.peek('/a')).toBeUndefined();
+    expect(checked.map((one) => one.error)).toEqual([error, error]);
+    expect(cache.get('/a')).toBeUndefined();
   });
 
-  it('that end in a throwing handler still end for the others', async () => {
-    const memory = createMemory({ maxBytes: 1000, maxEntries: 10 });
-    const concluded: number[] = [];
+  it('Coalescer continues the other requests when the handler of one request throws', async () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 10 });
+    const continued: number[] = [];
     const rethrown: (() => void)[] = [];
-    // For real, what is thrown there ends the process, as it should.
+    // In an application the exception ends the process, as an uncaught exception should.
     const later = jest.spyOn(globalThis, 'queueMicrotask').mockImplementation((run) => rethrown.push(run));
-    const context: LookupContext = {
-      load: async () => entryOf(1),
-      memory,
-      isInPlace: async () => true,
-      device: undefined,
-      breaker: createBreaker(() => 0),
-      window: 0,
-      kept: () => {},
-    };
-    const ask = createLookups(context, (exchange) => {
-      concluded.push(exchange.restarts);
-      if (exchange.restarts === 0) throw new Error('from a handler');
-    });
-    for (let restarts = 0; restarts < 3; restarts++) ask({ ...exchangeFor(memory, '/a'), restarts });
+    const coalescer = new Coalescer(checkContext(cache, async () => loadedFile(1)));
+    for (let index = 0; index < 3; index++) {
+      const onChecked = (): void => {
+        continued.push(index);
+        if (index === 0) throw new Error('from a handler');
+      };
+      coalescer.check(waiterFor(cache.getOrCreate('/a'), onChecked));
+    }
     await turn();
     await turn();
     later.mockRestore();
-    expect(concluded).toEqual([0, 1, 2]);
+    expect(continued).toEqual([0, 1, 2]);
     expect(rethrown).toHaveLength(1);
     expect(rethrown[0]).toThrow('from a handler');
   });
 
-  it('trust what was seen for the window, unless it has just changed or is young', async () => {
-    for (const [more, trusted] of [
+  it('Coalescer marks a file as fresh for revalidateAfter, except if it has just changed', async () => {
+    for (const [more, isFresh] of [
       [{}, true],
       [{ changedAt: Date.now() }, false],
-      [{ young: true }, false],
+      [{ isRacilyClean: true }, false],
     ] as const) {
-      const { ask, loads, memory } = controlled(10_000);
-      ask('/a');
+      const { check, loads, cache } = createControlled(10_000);
+      check('/a');
       await turn();
-      loads[0]?.finish(entryOf(1, more));
+      loads[0]?.finish(loadedFile(1, more));
       await turn();
-      expect((memory.peek('/a')?.trustedUntil ?? 0) > performance.now()).toBe(trusted);
+      expect((cache.get('/a')?.freshUntil ?? 0) > performance.now()).toBe(isFresh);
     }
   });
 });
 
-describe('memory', () => {
-  it('is bounded by bytes: what was used longer ago goes first', () => {
-    const memory = createMemory({ maxBytes: 1000, maxEntries: 100 });
-    for (let i = 0; i < 10; i++) memory.keep(memory.slotOf(`/${i}`), entryOf(100));
-    for (const key of ['/0', '/1']) Object.assign(memory.slotOf(key), { used: true });
-    memory.keep(memory.slotOf('/new'), entryOf(300));
+describe('FileCache', () => {
+  it('FileCache evicts the files that were used longest ago when the bodies exceed maxBytes', () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
+    for (let i = 0; i < 10; i++) cache.set(cache.getOrCreate(`/${i}`), loadedFile(100));
+    for (const urlPath of ['/0', '/1']) cache.getOrCreate(urlPath).isRecentlyUsed = true;
+    cache.set(cache.getOrCreate('/new'), loadedFile(300));
     const left = Array.from({ length: 10 }, (_, i) => `/${i}`).filter(
-      (key) => memory.peek(key) !== undefined,
+      (urlPath) => cache.get(urlPath) !== undefined,
     );
     expect(left).toEqual(['/0', '/1', '/5', '/6', '/7', '/8', '/9']);
-    expect(memory.peek('/new')?.entry).toBeDefined();
+    expect(cache.get('/new')?.file).toBeDefined();
   });
 
-  it('is bounded by entries', () => {
-    const memory = createMemory({ maxBytes: 1000, maxEntries: 3 });
-    for (let i = 0; i < 10; i++) memory.keep(memory.slotOf(`/${i}`), entryOf(0));
-    expect(Array.from({ length: 10 }, (_, i) => memory.peek(`/${i}`)).filter(Boolean)).toHaveLength(3);
+  it('FileCache stores at most maxEntries files', () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 3 });
+    for (let i = 0; i < 10; i++) cache.set(cache.getOrCreate(`/${i}`), loadedFile(0));
+    expect(Array.from({ length: 10 }, (_, i) => cache.get(`/${i}`)).filter(Boolean)).toHaveLength(3);
   });
 
-  it('holds nothing of paths that led nowhere', async () => {
-    const { ask, loads, memory } = controlled();
-    const hot = memory.slotOf('/hot');
-    memory.keep(hot, entryOf(1000));
-    for (let i = 0; i < 200; i++) ask(`/junk${i}`);
+  it('FileCache stores nothing for paths that lead to no file', async () => {
+    const { check, loads, cache } = createControlled();
+    const hot = cache.getOrCreate('/hot');
+    cache.set(hot, loadedFile(1000));
+    for (let i = 0; i < 200; i++) check(`/junk${i}`);
     for (let done = 0; done < 200; done++) {
       while (loads.length <= done) await turn();
-      loads[done]?.finish({ kind: 'missing', why: 'none' });
+      loads[done]?.finish(NOT_FOUND);
     }
     await turn();
-    for (let i = 0; i < 200; i++) expect(memory.peek(`/junk${i}`)).toBeUndefined();
-    expect(memory.peek('/hot')).toBe(hot);
-    expect(hot.entry).toBeDefined();
+    for (let i = 0; i < 200; i++) expect(cache.get(`/junk${i}`)).toBeUndefined();
+    expect(cache.get('/hot')).toBe(hot);
+    expect(hot.file).toBeDefined();
   });
 });

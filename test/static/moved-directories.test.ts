@@ -1,99 +1,103 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { createBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { createMemory, type Slot } from '../../src/static/cache/file-cache.ts';
+import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
+import { type CacheEntry, FileCache } from '../../src/static/cache/file-cache.ts';
 import { localDeviceOf } from '../../src/static/cache/local-device.ts';
-import { isFresh, type LookupContext, revalidate } from '../../src/static/cache/revalidate.ts';
-import { type Found, isInPlace, load } from '../../src/static/file/load.ts';
+import { type CheckContext, isUnchangedSync, revalidate } from '../../src/static/cache/revalidate.ts';
+import { loadFile, stillResolves } from '../../src/static/file/load.ts';
+import type { LoadResult } from '../../src/static/file/loaded-file.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 describe.each([
   ['in memory', 1000],
   ['streamed', 400_000],
-])('a directory behind a link may be moved, files %s', (_how, size) => {
+])('a moved directory that is served through a symbolic link, with files %s', (_how, size) => {
   it.each([
     ['below the root', 'www', '/link/a.bin'],
-    ['as the root', 'www/link', '/a.bin'],
-  ])('%s', async (_where, root, path) => {
-    const folder = makeFolder({ 'www/one/a.bin': Buffer.alloc(size, 'x') });
-    symlinkSync('one', `${folder}/www/link`);
-    const port = await listen(bare(staticFiles(`${folder}/${root}`)));
-    expect((await get(port, path)).status).toBe(200);
-    // The link is switched to the same files, which no look at them tells.
-    renameSync(`${folder}/www/one`, `${folder}/www/two`);
-    rmSync(`${folder}/www/link`);
-    symlinkSync('two', `${folder}/www/link`);
-    for (let i = 0; i < 3; i++) expect((await get(port, path)).status).toBe(200);
-  });
+    ['that is the root', 'www/link', '/a.bin'],
+  ])(
+    'staticFiles serves files through a link %s after its target was renamed',
+    async (_where, root, path) => {
+      const folder = makeFolder({ 'www/one/a.bin': Buffer.alloc(size, 'x') });
+      symlinkSync('one', `${folder}/www/link`);
+      const port = await listen(bare(staticFiles(`${folder}/${root}`)));
+      expect((await get(port, path)).status).toBe(200);
+      // The link leads to the same files again: a stat of the files shows no difference.
+      renameSync(`${folder}/www/one`, `${folder}/www/two`);
+      rmSync(`${folder}/www/link`);
+      symlinkSync('two', `${folder}/www/link`);
+      for (let i = 0; i < 3; i++) expect((await get(port, path)).status).toBe(200);
+    },
+  );
 });
 
-describe('the way to a remembered file', () => {
+describe('the path of a cached file', () => {
   const site = { 'www/dir/a.js': 'a', 'www/dir/a.js.br': 'b', 'www/other/a.js.br': 'b' };
 
-  /** Looks at one path below `www`, remembered until it is old enough to be compared with what was seen. */
-  async function remember(folder: string) {
+  /** Loads one path below `www` until the cached file is no longer racily clean. */
+  async function cacheFile(folder: string) {
     const root = `${folder}/www`;
     const settings = resolveStaticOptions({ precompressed: ['br'] });
-    const context: LookupContext = {
-      load: (key) => load(root, key, settings),
-      isInPlace: (entry) => isInPlace(root, entry, settings),
-      memory: createMemory(settings.cache),
-      device: localDeviceOf(root),
-      breaker: createBreaker(() => 0),
-      window: 0,
-      kept: () => {},
+    const context: CheckContext = {
+      cache: new FileCache(settings.cache),
+      load: (urlPath) => loadFile(root, urlPath, settings),
+      stillResolves: (file) => stillResolves(root, file, settings),
+      localDevice: localDeviceOf(root),
+      breaker: createCircuitBreaker(() => 0),
+      revalidateAfter: 0,
+      onCached: () => {},
     };
-    const slot = context.memory.slotOf('/dir/a.js');
-    const look = (): Promise<Found | undefined> =>
+    const entry = context.cache.getOrCreate('/dir/a.js');
+    const check = (): Promise<LoadResult | undefined> =>
       new Promise((done, fail) =>
-        revalidate(context, slot, (error, found) => (error ? fail(error) : done(found))),
+        revalidate(context, entry, (error, result) => (error ? fail(error) : done(result))),
       );
-    do await look();
-    while (slot.entry?.young !== false);
-    return { context, slot, look };
+    do await check();
+    while (entry.file?.isRacilyClean !== false);
+    return { context, entry, check };
   }
 
-  /** As if the time for which it counts as resolved had passed. */
-  const expire = (slot: Slot): void => {
-    slot.resolvedUntil = 0;
+  /** Acts as if the time for which the path counts as verified had passed. */
+  const expire = (entry: CacheEntry): void => {
+    entry.pathVerifiedUntil = 0;
   };
 
-  it('is resolved again from time to time, by a thread, and is the same', async () => {
-    const { context, slot, look } = await remember(makeFolder(site));
-    const { entry } = slot;
-    expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
-    expire(slot);
-    expect(isFresh(context, slot, performance.now())).toBe(false);
-    expect(await look()).toBe(entry);
-    expect(slot.resolvedUntil).toBeGreaterThan(performance.now());
+  it('the path of an unchanged file is resolved again in the thread pool when its verification has expired', async () => {
+    const { context, entry, check } = await cacheFile(makeFolder(site));
+    const { file } = entry;
+    expect(entry.pathVerifiedUntil).toBeGreaterThan(performance.now());
+    expire(entry);
+    expect(isUnchangedSync(context, entry, performance.now())).toBe(false);
+    expect(await check()).toBe(file);
+    expect(entry.pathVerifiedUntil).toBeGreaterThan(performance.now());
   });
 
   it.each([
-    ['its directory is moved out of the root', 'www/dir', 'out', 'missing'],
-    ['its directory is moved inside the root', 'www/dir', 'www/moved', 'entry'],
-    ['the root is moved', 'www', 'moved', 'entry'],
-  ])('is found anew when %s and linked back', async (_what, from, to, kind) => {
+    ['its directory is moved out of the root', 'www/dir', 'out', 'not-found'],
+    ['its directory is moved inside the root', 'www/dir', 'www/moved', 'file'],
+    ['the root is moved', 'www', 'moved', 'file'],
+  ])('a cached file is loaded again when %s and a link takes its place', async (_what, from, to, kind) => {
     const folder = makeFolder(site);
-    const { slot, look } = await remember(folder);
-    const { entry } = slot;
+    const { entry, check } = await cacheFile(folder);
+    const { file } = entry;
     renameSync(`${folder}/${from}`, `${folder}/${to}`);
     symlinkSync(`${folder}/${to}`, `${folder}/${from}`);
-    expire(slot);
-    const found = await look();
-    expect(found?.kind).toBe(kind);
-    expect(found).not.toBe(entry);
+    expire(entry);
+    const result = await check();
+    expect(result?.kind).toBe(kind);
+    expect(result).not.toBe(file);
   });
 
-  it('counts for its siblings too', async () => {
+  it('a precompressed copy is dropped when its path leads outside the root', async () => {
     const folder = makeFolder(site);
     rmSync(`${folder}/www/dir/a.js.br`);
     symlinkSync('../other/a.js.br', `${folder}/www/dir/a.js.br`);
-    const { slot, look } = await remember(folder);
-    expect(slot.entry?.coded).toHaveLength(1);
+    const { entry, check } = await cacheFile(folder);
+    expect(entry.file?.precompressed).toHaveLength(1);
     renameSync(`${folder}/www/other`, `${folder}/out`);
     symlinkSync(`${folder}/out`, `${folder}/www/other`);
-    expire(slot);
-    expect(await look()).toMatchObject({ kind: 'entry', coded: [] });
+    expire(entry);
+    expect(await check()).toMatchObject({ kind: 'file', precompressed: [] });
   });
 });

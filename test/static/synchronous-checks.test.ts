@@ -12,10 +12,10 @@ import {
 import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { recheckOf } from '../../src/static/cache/is-unchanged-sync.ts';
+import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
+import { prepareUnchangedCheck } from '../../src/static/cache/is-unchanged-sync.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/cache/local-device.ts';
-import type { Identity } from '../../src/static/file/file-version.ts';
+import type { FileVersion } from '../../src/static/file/file-version.ts';
 import type { Dependency } from '../../src/static/file/resolve-file.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
@@ -24,10 +24,10 @@ const folder = makeFolder({ 'a.txt': 'a', 'b.txt': 'b' });
 const { dev } = statSync(folder, { bigint: true });
 const dependencyOf = (path: string): Dependency => ({
   path,
-  identity: statSync(path, { bigint: true, throwIfNoEntry: false }),
+  version: statSync(path, { bigint: true, throwIfNoEntry: false }),
 });
 
-describe('file systems', () => {
+describe('kernel-cached file systems', () => {
   it.each([
     ['ext4', 0xef53, true],
     ['xfs', 0x58465342, true],
@@ -40,16 +40,16 @@ describe('file systems', () => {
     ['9p', 0x01021997, false],
     ['Ceph', 0x00c36400, false],
     ['proc', 0x9fa0, false],
-    ['something unknown', 0x12345678, false],
-  ])('%s', (_name, type, cached) => {
+    ['an unknown type', 0x12345678, false],
+  ])('isKernelCached knows %s', (_name, type, cached) => {
     expect(isKernelCached(type, 'linux')).toBe(cached);
-    // Elsewhere the numbers mean something else.
+    // On other platforms the numbers have other meanings.
     for (const platform of ['darwin', 'win32', 'freebsd'] as const) {
       expect(isKernelCached(type, platform)).toBe(false);
     }
   });
 
-  it('are asked for the device of a root', () => {
+  it('localDeviceOf returns the device of a directory on a kernel-cached file system only', () => {
     const cached = isKernelCached(statfsSync(folder).type, process.platform);
     expect(localDeviceOf(folder)).toBe(cached ? dev : undefined);
     expect(localDeviceOf('/proc')).toBeUndefined();
@@ -57,39 +57,39 @@ describe('file systems', () => {
   });
 });
 
-describe('a look on the loop', () => {
+describe('synchronous checks', () => {
   const changed = (name: string): Dependency => {
     const dependency = dependencyOf(`${folder}/${name}`);
     appendFileSync(dependency.path, 'more');
     return dependency;
   };
-  const gone = (): Dependency => {
-    writeFileSync(`${folder}/gone.txt`, '');
-    const dependency = dependencyOf(`${folder}/gone.txt`);
+  const deleted = (): Dependency => {
+    writeFileSync(`${folder}/deleted.txt`, '');
+    const dependency = dependencyOf(`${folder}/deleted.txt`);
     rmSync(dependency.path);
     return dependency;
   };
-  const come = (): Dependency => {
-    const dependency = dependencyOf(`${folder}/come.txt`);
+  const created = (): Dependency => {
+    const dependency = dependencyOf(`${folder}/created.txt`);
     writeFileSync(dependency.path, '');
     return dependency;
   };
 
   it.each([
-    ['a file that is as it was', () => [dependencyOf(`${folder}/a.txt`)], true],
+    ['an unchanged file', () => [dependencyOf(`${folder}/a.txt`)], true],
     [
-      'a name that is still free',
+      'a name that still does not exist',
       () => [dependencyOf(`${folder}/a.txt`), dependencyOf(`${folder}/none`)],
       true,
     ],
-    ['a file that changed', () => [changed('b.txt')], false],
-    ['a file that went', () => [gone()], false],
-    ['a file that came', () => [dependencyOf(`${folder}/a.txt`), come()], false],
-    ['a path that cannot be looked at', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
-  ])('tells %s', (_name, dependencies, fresh) => {
-    expect(recheckOf(dependencies(), dev)?.()).toBe(fresh);
+    ['a changed file', () => [changed('b.txt')], false],
+    ['a deleted file', () => [deleted()], false],
+    ['a created file', () => [dependencyOf(`${folder}/a.txt`), created()], false],
+    ['a path whose stat fails', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
+  ])('the synchronous check detects %s', (_name, dependencies, isUnchanged) => {
+    expect(prepareUnchangedCheck(dependencies(), dev)?.()).toBe(isUnchanged);
   });
-  const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, identity: undefined });
+  const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, version: undefined });
 
   it.each([
     '2001-02-03 04:05:06.123456789Z',
@@ -97,76 +97,76 @@ describe('a look on the loop', () => {
     '2038-01-19 03:14:08.000000001Z',
     '1969-12-31 23:59:59.000000001Z',
     '1960-05-06 07:08:09.987654321Z',
-  ])('knows a file of %s again, and the same a nanosecond later not', (time) => {
+  ])('the synchronous check compares the mtime %s to the nanosecond', (time) => {
     const path = `${folder}/dated.txt`;
     writeFileSync(path, '');
     execFileSync('touch', ['-d', time, path]);
     const dependency = dependencyOf(path);
-    expect(recheckOf([dependency], dev)?.()).toBe(true);
-    const identity = dependency.identity as Identity;
-    const later = { ...identity, mtimeNs: identity.mtimeNs + 1n };
-    expect(recheckOf([{ path, identity: later }], dev)?.()).toBe(false);
+    expect(prepareUnchangedCheck([dependency], dev)?.()).toBe(true);
+    const version = dependency.version as FileVersion;
+    const later = { ...version, mtimeNs: version.mtimeNs + 1n };
+    expect(prepareUnchangedCheck([{ path, version: later }], dev)?.()).toBe(false);
   });
 
-  it('trusts nothing on another device, or where none is known', () => {
+  it('files on another device, or on an unknown one, have no synchronous check', () => {
     const dependencies = [dependencyOf(`${folder}/a.txt`)];
-    expect(recheckOf(dependencies, dev + 1n)).toBeUndefined();
-    expect(recheckOf(dependencies, undefined)).toBeUndefined();
+    expect(prepareUnchangedCheck(dependencies, dev + 1n)).toBeUndefined();
+    expect(prepareUnchangedCheck(dependencies, undefined)).toBeUndefined();
   });
 });
 
-describe('the circuit breaker', () => {
-  it('leaves looks to threads for ten seconds when a slow one read from a disk', () => {
+describe('createCircuitBreaker', () => {
+  it('the circuit breaker stops synchronous checks for ten seconds after a slow one that read from a disk', () => {
     let blocks = 100;
-    const { allows, record } = createBreaker(() => blocks);
-    const look = (began: number, took: number, read: number): boolean => {
-      const allowed = allows(began);
-      blocks += read;
-      if (allowed) record(began, began + took);
-      return allowed;
+    const { allows, record } = createCircuitBreaker(() => blocks);
+    const check = (startedAt: number, duration: number, blocksRead: number): boolean => {
+      const isAllowed = allows(startedAt);
+      blocks += blocksRead;
+      if (isAllowed) record(startedAt, startedAt + duration);
+      return isAllowed;
     };
-    expect(look(0, 0.005, 0)).toBe(true);
-    // Slow, but nothing was read: the process had to wait for its turn.
-    expect(look(10, 5, 0)).toBe(true);
-    // What was read while nobody looked is not counted.
+    expect(check(0, 0.005, 0)).toBe(true);
+    // Slow, but no block was read: the process was preempted.
+    expect(check(10, 5, 0)).toBe(true);
+    // Blocks that were read between two checks are not counted.
     blocks += 8;
-    expect(look(500, 5, 0)).toBe(true);
-    expect(look(1000, 5, 8)).toBe(true);
-    expect(look(1006, 0.005, 0)).toBe(false);
-    expect(look(11_004, 0.005, 0)).toBe(false);
-    expect(look(11_005, 0.005, 8)).toBe(true);
-    expect(look(11_006, 0.005, 0)).toBe(true);
+    expect(check(500, 5, 0)).toBe(true);
+    expect(check(1000, 5, 8)).toBe(true);
+    expect(check(1006, 0.005, 0)).toBe(false);
+    expect(check(11_004, 0.005, 0)).toBe(false);
+    expect(check(11_005, 0.005, 8)).toBe(true);
+    expect(check(11_006, 0.005, 0)).toBe(true);
   });
 });
 
-/** All of the pipelined answers to GETs of `paths`, in their order. */
+/** Sends pipelined GET requests and returns the bodies in their order. */
 function pipeline(port: number, paths: readonly string[]): Promise<string[]> {
-  const asked = paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
+  const requests = paths.map((path) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`);
   const last = 'GET /none HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
-  return raw(port, asked.join('') + last).then((text) =>
+  return raw(port, requests.join('') + last).then((text) =>
     [...text.matchAll(/\r\n\r\n(version \d+)/g)].map((match) => match[1] as string),
   );
 }
 
-describe('remembered files', () => {
+describe('cached files', () => {
   const COUNT = 600;
   const root = makeFolder(
     Object.fromEntries(Array.from({ length: COUNT }, (_, index) => [`${index}.txt`, `version ${index}`])),
   );
   const paths = Array.from({ length: COUNT }, (_, index) => `/${index}.txt`);
 
-  it('are all answered, however many are asked for in one turn', async () => {
+  it('staticFiles responds to 600 pipelined requests for different cached files', async () => {
     const port = await listen(bare(staticFiles(root)));
     const expected = paths.map((_, index) => `version ${index}`);
     for (let round = 0; round < 3; round++) expect(await pipeline(port, paths)).toEqual(expected);
   });
 
-  it('are looked at after all who asked in that turn', async () => {
+  it('staticFiles checks a cached file after the last request of the turn has arrived', async () => {
     const serve = bare(staticFiles(root));
     let change: string | undefined;
     const port = await listen((req: never, res: never) => {
       const { url } = req as IncomingMessage;
-      // The second request for a file arrives when it has just changed.
+      // The file changes before its second request arrives.
       if (url === change) writeFileSync(root + url, 'version 1000');
       else change = url;
       serve(req, res);
@@ -180,7 +180,7 @@ describe('remembered files', () => {
   });
 });
 
-it('files on two devices below one root are all answered as they are', async () => {
+it('staticFiles serves the current content of files on two devices below one root', async () => {
   const elsewhere = makeFolder({ 'there.txt': '' }, existsSync('/dev/shm') ? '/dev/shm' : tmpdir());
   const root = makeFolder({ 'here.txt': '' });
   symlinkSync(elsewhere, `${root}/mounted`);

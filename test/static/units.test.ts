@@ -2,11 +2,11 @@ import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
 import { parseRanges } from '../../src/http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
-import { isYoung, sameBytes } from '../../src/static/file/file-version.ts';
-import { parseTarget } from '../../src/static/request/request-path.ts';
-import { createChunks } from '../../src/static/respond/buffer-pool.ts';
+import { isRacilyClean, sameContent } from '../../src/static/file/file-version.ts';
+import { parseRequestPath } from '../../src/static/request/request-path.ts';
+import { BufferPool } from '../../src/static/respond/buffer-pool.ts';
 
-describe('entity tags', () => {
+describe('entity tag lists', () => {
   it.each([
     ['"a"', '"a"', true, true],
     ['W/"a"', '"a"', false, true],
@@ -20,7 +20,7 @@ describe('entity tags', () => {
     ['', '"a"', false, false],
     ['W/', '"a"', false, false],
     ['"a', '"a"', false, false],
-  ])('%s and %s', (list, tag, strongly, weakly) => {
+  ])('the list %s is compared with the tag %s', (list, tag, strongly, weakly) => {
     expect(listMatchesStrongly(list, tag)).toBe(strongly);
     expect(listMatchesWeakly(list, tag)).toBe(weakly);
   });
@@ -40,9 +40,9 @@ describe('dates', () => {
     ['784111777000', undefined],
     ['now', undefined],
     ['', undefined],
-  ])('%s', (text, time) => expect(parseHttpDate(text)).toBe(time));
+  ])('parseHttpDate parses %j as %p', (text, time) => expect(parseHttpDate(text)).toBe(time));
 
-  it('are written in the fixed form, each as it is', () => {
+  it('formatHttpDate writes dates in the preferred format, also before 1970', () => {
     const texts = [784111777000, 784111777000, -1000, 784111777000, 0].map(formatHttpDate);
     expect(texts).toEqual([
       'Sun, 06 Nov 1994 08:49:37 GMT',
@@ -55,7 +55,7 @@ describe('dates', () => {
 });
 
 describe('ranges', () => {
-  it('keep the order asked for where they do not touch', () => {
+  it('parseRanges keeps the requested order of ranges that do not touch', () => {
     expect(parseRanges('bytes=8-9,0-1,4-5', 10)).toEqual([
       { start: 8, end: 9 },
       { start: 0, end: 1 },
@@ -63,11 +63,11 @@ describe('ranges', () => {
     ]);
   });
 
-  it('are merged through and through', () => {
+  it('parseRanges merges adjacent and overlapping ranges', () => {
     expect(parseRanges('bytes=0-1,4-5,8-9,2-7', 10)).toEqual([{ start: 0, end: 9 }]);
   });
 
-  it('never overlap, and cover exactly what was asked for', () => {
+  it('parseRanges returns ranges without overlap that cover exactly the requested bytes', () => {
     let seed = 7;
     const random = (below: number): number => {
       seed = (seed * 48271) % 2147483647;
@@ -102,13 +102,16 @@ describe('Accept-Encoding', () => {
     ['*;q=0.3, gzip', { br: 0.3, gzip: 1, identity: 0.3 }],
     ['identity;q=0', { identity: 0, br: 0 }],
     [',, ,', { identity: 0.0001 }],
-  ] as [string | undefined, Record<string, number>][])('%s', (header, weights) => {
-    const preference = parseAcceptEncoding(header);
-    for (const [coding, weight] of Object.entries(weights)) expect(preference(coding)).toBe(weight);
-  });
+  ] as [string | undefined, Record<string, number>][])(
+    'parseAcceptEncoding reads the weights of %j',
+    (header, weights) => {
+      const preference = parseAcceptEncoding(header);
+      for (const [coding, weight] of Object.entries(weights)) expect(preference(coding)).toBe(weight);
+    },
+  );
 });
 
-describe('43 names that Windows reads differently', () => {
+describe('names that Windows maps to other files', () => {
   it.each([
     '/con',
     '/CON',
@@ -125,18 +128,21 @@ describe('43 names that Windows reads differently', () => {
     '/a%3Ab',
     '/what%3F',
     '/conin$',
-  ])('%s is refused there', (target) => {
-    expect(parseTarget(target, true)).toHaveProperty('refusal');
-    expect(parseTarget(target, false)).toHaveProperty('path');
+  ])('parseRequestPath refuses %s when rejectWindowsNames is true', (target) => {
+    expect(parseRequestPath(target, { rejectWindowsNames: true })).toHaveProperty('refusal');
+    expect(parseRequestPath(target, { rejectWindowsNames: false })).toHaveProperty('path');
   });
 
-  it.each(['/console', '/auxiliary.js', '/com.html', '/a~b', '/a.b.c', '/nulls/x'])('%s is not', (target) => {
-    expect(parseTarget(target, true)).toEqual({ path: target });
-  });
+  it.each(['/console', '/auxiliary.js', '/com.html', '/a~b', '/a.b.c', '/nulls/x'])(
+    'parseRequestPath accepts %s on Windows',
+    (target) => {
+      expect(parseRequestPath(target, { rejectWindowsNames: true })).toEqual({ path: target });
+    },
+  );
 });
 
-describe('young files', () => {
-  it('are those whose times another write could still share', () => {
+describe('racily clean files', () => {
+  it('isRacilyClean is true while another write could leave the timestamps unchanged', () => {
     const at = (ms: number) => ({
       dev: 1n,
       ino: 1n,
@@ -144,43 +150,43 @@ describe('young files', () => {
       mtimeNs: 1n,
       ctimeNs: BigInt(ms) * 1_000_000n + 1n,
     });
-    expect(isYoung(at(1000), 1010)).toBe(true);
-    expect(isYoung(at(1000), 1100)).toBe(false);
-    // A clock ahead of ours, as on a network drive.
-    expect(isYoung(at(5000), 1000)).toBe(false);
-    // A file system that stamps whole seconds.
-    expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 2500)).toBe(true);
-    expect(isYoung({ ...at(1000), ctimeNs: 1_000_000_000n }, 3500)).toBe(false);
+    expect(isRacilyClean(at(1000), 1010)).toBe(true);
+    expect(isRacilyClean(at(1000), 1100)).toBe(false);
+    // The clock of a network drive is ahead.
+    expect(isRacilyClean(at(5000), 1000)).toBe(false);
+    // The file system stores whole seconds.
+    expect(isRacilyClean({ ...at(1000), ctimeNs: 1_000_000_000n }, 2500)).toBe(true);
+    expect(isRacilyClean({ ...at(1000), ctimeNs: 1_000_000_000n }, 3500)).toBe(false);
   });
 });
 
-describe('an open file', () => {
+describe('sameContent', () => {
   const then = { dev: 1n, ino: 1n, size: 1n, mtimeNs: 1n, ctimeNs: 1n, nlink: 1n };
 
   it.each([
-    ['nothing', {}, {}, true],
-    ['its size', {}, { size: 2n }, false],
-    ['its time', {}, { mtimeNs: 2n, ctimeNs: 2n }, false],
-    ['its time, set back', {}, { ctimeNs: 2n }, false],
-    ['its name, which was taken away', {}, { ctimeNs: 2n, nlink: 0n }, true],
-    ['its name, which had just been taken away', { nlink: 0n }, { ctimeNs: 2n, nlink: 0n }, true],
-    ['its bytes, after its name', { nlink: 0n }, { mtimeNs: 2n, ctimeNs: 2n, nlink: 0n }, false],
-  ])('that changed %s', (_what, before, after, same) => {
-    expect(sameBytes({ ...then, ...before }, { ...then, ...after })).toBe(same);
+    ['unchanged stat fields', {}, {}, true],
+    ['another size', {}, { size: 2n }, false],
+    ['another mtime', {}, { mtimeNs: 2n, ctimeNs: 2n }, false],
+    ['another ctime and a restored mtime', {}, { ctimeNs: 2n }, false],
+    ['a removed name', {}, { ctimeNs: 2n, nlink: 0n }, true],
+    ['a name removed just before', { nlink: 0n }, { ctimeNs: 2n, nlink: 0n }, true],
+    ['a write after the name was removed', { nlink: 0n }, { mtimeNs: 2n, ctimeNs: 2n, nlink: 0n }, false],
+  ])('sameContent compares files with %s', (_what, before, after, same) => {
+    expect(sameContent({ ...then, ...before }, { ...then, ...after })).toBe(same);
   });
 });
 
-describe('read buffers', () => {
-  it('are lent within a bound, small beyond it, and used again', () => {
+describe('BufferPool', () => {
+  it('BufferPool stays within its capacity, then allocates small buffers, and reuses released ones', () => {
     const capacity = 8 << 20;
-    const chunks = createChunks(capacity);
-    const lent = Array.from({ length: 100 }, () => chunks.take());
-    const small = lent.filter(({ length }) => length === 64 * 1024);
-    expect(lent.reduce((sum, { length }) => sum + length, 0) - small.length * 64 * 1024).toBeLessThanOrEqual(
-      capacity,
-    );
+    const buffers = new BufferPool(capacity);
+    const acquired = Array.from({ length: 100 }, () => buffers.acquire());
+    const small = acquired.filter(({ length }) => length === 64 * 1024);
+    expect(
+      acquired.reduce((sum, { length }) => sum + length, 0) - small.length * 64 * 1024,
+    ).toBeLessThanOrEqual(capacity);
     expect(small.length).toBeGreaterThan(0);
-    for (const chunk of lent) chunks.give(chunk);
-    expect(lent).toContain(chunks.take());
+    for (const buffer of acquired) buffers.release(buffer);
+    expect(acquired).toContain(buffers.acquire());
   });
 });

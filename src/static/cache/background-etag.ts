@@ -1,73 +1,77 @@
-import { sameBytes, sameVersion } from '../file/file-version.ts';
-import { tagOfFile } from '../file/hash.ts';
-import type { Entry } from '../file/loaded-file.ts';
-import { openReal, versionOf } from '../file/open-contained.ts';
-import { codedTag, type Representation, represent } from '../file/representation.ts';
-import type { Settings } from '../options.ts';
-import type { Slot } from './file-cache.ts';
+import { sameContent, sameVersion } from '../file/file-version.ts';
+import { etagOfFile } from '../file/hash.ts';
+import type { LoadedFile } from '../file/loaded-file.ts';
+import { openContained, openFileVersion } from '../file/open-contained.ts';
+import { createRepresentation, etagForCoding, type Representation } from '../file/representation.ts';
+import type { StaticSettings } from '../options.ts';
+import type { CacheEntry } from './file-cache.ts';
 
 /**
- * Tags files that are too large to be hashed before their first answer, one at a time and slice by slice. Until then they are
- * answered with Last-Modified alone. A tag is dropped when its file changed, or is no longer remembered.
+ * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice. Until the
+ * ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves the cache.
  */
-export function createTagger(settings: Settings): (slot: Slot, entry: Entry) => void {
-  const queue: [Slot, Entry][] = [];
-  let running = false;
+export function createBackgroundEtags(
+  settings: StaticSettings,
+): (entry: CacheEntry, file: LoadedFile) => void {
+  const queue: [CacheEntry, LoadedFile][] = [];
+  let isRunning = false;
 
   async function run(): Promise<void> {
-    running = true;
+    isRunning = true;
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [slot, entry] = next;
-      const wanted = (): boolean => slot.entry === entry;
-      const tagged = await tagEntry(entry, wanted);
-      if (wanted()) slot.entry = tagged;
+      const [entry, file] = next;
+      const isWanted = (): boolean => entry.file === file;
+      const withEtags = await addEtags(file, isWanted);
+      if (isWanted()) entry.file = withEtags;
     }
-    running = false;
+    isRunning = false;
   }
 
-  return (slot, entry) => {
-    if (settings.etag !== 'content' || entry.young || ![entry.plain, ...entry.coded].some(isUntagged)) return;
-    queue.push([slot, entry]);
-    // Nothing in there rejects: a file that cannot be read is left without a tag.
-    if (!running) run().catch(() => {});
+  return (entry, file) => {
+    if (settings.etag !== 'content' || file.isRacilyClean) return;
+    if (![file.uncompressed, ...file.precompressed].some(hasNoEtag)) return;
+    queue.push([entry, file]);
+    // `run` does not reject: a file that cannot be read stays without an ETag.
+    if (!isRunning) run().catch(() => {});
   };
 }
 
-function isUntagged({ tag }: Representation): boolean {
+function hasNoEtag({ tag }: Representation): boolean {
   return tag === undefined;
 }
 
-async function tagEntry(entry: Entry, wanted: () => boolean): Promise<Entry> {
-  const plain = await tagRepresentation(entry.plain, wanted);
-  const coded: Representation[] = [];
-  for (const representation of entry.coded) coded.push(await tagRepresentation(representation, wanted));
-  return { ...entry, plain, coded };
+async function addEtags(file: LoadedFile, isWanted: () => boolean): Promise<LoadedFile> {
+  const uncompressed = await addEtag(file.uncompressed, isWanted);
+  const precompressed: Representation[] = [];
+  for (const representation of file.precompressed)
+    precompressed.push(await addEtag(representation, isWanted));
+  return { ...file, uncompressed, precompressed };
 }
 
-async function tagRepresentation(
-  representation: Representation,
-  wanted: () => boolean,
-): Promise<Representation> {
-  if (!isUntagged(representation)) return representation;
-  const { facts, modified } = representation;
-  const tag = await hashVersion(representation, wanted).catch(() => undefined);
-  if (tag === undefined) return representation;
-  return represent(facts, representation, { tag: codedTag(tag, facts.coding), modified });
+async function addEtag(representation: Representation, isWanted: () => boolean): Promise<Representation> {
+  if (!hasNoEtag(representation)) return representation;
+  const { metadata, modified } = representation;
+  const etag = await hashVersion(representation, isWanted).catch(() => undefined);
+  if (etag === undefined) return representation;
+  return createRepresentation(metadata, representation, {
+    tag: etagForCoding(etag, metadata.coding),
+    modified,
+  });
 }
 
-/** The tag of exactly the version that is described; undefined when it has changed. */
+/** The ETag of exactly the version that the representation describes; undefined when the file has changed. */
 async function hashVersion(
-  { realPath, identity, facts }: Representation,
-  wanted: () => boolean,
+  { realPath, version, metadata }: Representation,
+  isWanted: () => boolean,
 ): Promise<string | undefined> {
-  const handle = await openReal(realPath);
+  const handle = await openContained(realPath);
   if (handle === undefined) return undefined;
   try {
-    const before = await versionOf(handle);
-    if (before === undefined || !sameVersion(identity, before)) return undefined;
-    const tag = await tagOfFile(handle, facts.size, wanted);
-    const after = await versionOf(handle);
-    return after !== undefined && sameBytes(before, after) ? tag : undefined;
+    const before = await openFileVersion(handle);
+    if (before === undefined || !sameVersion(version, before)) return undefined;
+    const etag = await etagOfFile(handle, metadata.size, isWanted);
+    const after = await openFileVersion(handle);
+    return after !== undefined && sameContent(before, after) ? etag : undefined;
   } finally {
     await handle.close();
   }

@@ -1,22 +1,22 @@
-/** A circuit breaker for looks on the loop; times are milliseconds of the monotonic clock. */
-export interface Breaker {
+/** Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`. */
+export interface CircuitBreaker {
   allows(now: number): boolean;
-  /** Told how long a few looks took. */
-  record(began: number, ended: number): void;
+  /** Records how long a few checks took. */
+  record(startedAt: number, endedAt: number): void;
 }
 
-// From the kernel's memory a look takes a few microseconds; a few that take a millisecond waited for something.
-const SLOW = 1;
-// Until looks on the loop are tried again.
-const PAUSE = 10_000;
-// The count of blocks is at most so old when a look begins: reading it for each would cost as much as the look.
-const SAMPLE = 100;
+// A stat from the kernel's memory takes a few microseconds. A few of them that take a millisecond waited for something.
+const SLOW_MS = 1;
+// How long the thread pool does all checks after a slow one.
+const OPEN_MS = 10_000;
+// Reading the block counter costs as much as a stat, so a value of up to this age is used as the starting point.
+const SAMPLE_MS = 100;
 
 /**
- * Looks that wait for a disk belong to threads, for a while. A process that was merely preempted, or is throttled, is slow
- * as well, but reads no blocks.
+ * Opens when checks were slow and the process read blocks from a disk meanwhile. A process that was preempted or throttled
+ * is slow too, but reads no blocks.
  */
-export function createBreaker(blocksRead: () => number): Breaker {
+export function createCircuitBreaker(blocksRead: () => number): CircuitBreaker {
   let openUntil = 0;
   let sampledAt = Number.NEGATIVE_INFINITY;
   let blocks = 0;
@@ -29,14 +29,14 @@ export function createBreaker(blocksRead: () => number): Breaker {
   return {
     allows(now) {
       if (now < openUntil) return false;
-      if (now - sampledAt >= SAMPLE) sample(now);
+      if (now - sampledAt >= SAMPLE_MS) sample(now);
       return true;
     },
-    record(began, ended) {
-      if (ended - began < SLOW) return;
+    record(startedAt, endedAt) {
+      if (endedAt - startedAt < SLOW_MS) return;
       const before = blocks;
-      sample(ended);
-      if (blocks > before) openUntil = ended + PAUSE;
+      sample(endedAt);
+      if (blocks > before) openUntil = endedAt + OPEN_MS;
     },
   };
 }

@@ -1,110 +1,115 @@
-import type { Found } from '../file/load.ts';
-import type { Exchange } from '../respond/request-context.ts';
-import type { Slot } from './file-cache.ts';
-import { isFresh, type LookupContext, revalidate } from './revalidate.ts';
+import type { LoadResult } from '../file/loaded-file.ts';
+import type { CacheEntry, Waiter } from './file-cache.ts';
+import { type CheckContext, isUnchangedSync, revalidate } from './revalidate.ts';
 
-/** Ends an exchange with what its path led to. */
-export type Conclude = (exchange: Exchange, error: unknown, found: Found | undefined) => void;
-
-// Looks under way at once. More would only queue in libuv's pool, in front of everybody else's DNS and file work.
-const MAX_LOOKING = 16;
-// Looks in one turn of the event loop, which on the loop take about a millisecond. The rest have the next turn.
+// Checks that run in the thread pool simultaneously. More would delay the application's own DNS and file operations.
+const MAX_IN_THREAD_POOL = 16;
+// Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
-// Looks on the loop from one reading of the clock to the next: a reading costs a tenth of a look.
-const PER_READING = 8;
+// Synchronous checks between two reads of the clock: one read costs a tenth of a check.
+const CHUNK = 8;
 
 /**
- * Group commit: whoever asks within one turn of the event loop shares one look, which starts after the last of them
- * arrived; whoever asks while it is under way shares the next one. So an answer is never older than its
- * request, and a path is looked at, read and hashed once, however many ask.
+ * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in the same turn
+ * of the event loop share a check, which starts after the last of them arrived; requests that arrive during a check share
+ * the next one. Therefore no response is older than its request, and a file is checked, read and hashed once for all of them.
  */
-export function createLookups(context: LookupContext, conclude: Conclude): (exchange: Exchange) => void {
-  let asked: Slot[] = [];
-  let scheduled = false;
-  let looking = 0;
-  /** Those that a thread has to look at, when one is free. */
-  const deferred: Slot[] = [];
+export class Coalescer {
+  readonly #context: CheckContext;
+  #queued: CacheEntry[] = [];
+  #isScheduled = false;
+  #threadPoolChecks = 0;
+  /** Entries that wait for the thread pool. */
+  readonly #pendingAsync: CacheEntry[] = [];
 
-  function enqueue(slot: Slot): void {
-    slot.state = 'queued';
-    asked.push(slot);
-    schedule();
+  constructor(context: CheckContext) {
+    this.#context = context;
   }
 
-  function schedule(): void {
-    if (scheduled) return;
-    scheduled = true;
-    // The check phase: every request that this turn's poll phase delivered has been handled by then.
-    setImmediate(lookAtAll);
+  /** Checks the entry of a request, then calls its `onChecked`. */
+  check(waiter: Waiter): void {
+    const { entry } = waiter;
+    if (entry.waiting === undefined) entry.waiting = [waiter];
+    else entry.waiting.push(waiter);
+    if (entry.state === 'idle') this.#enqueue(entry);
   }
 
-  function lookAtAll(): void {
-    scheduled = false;
-    const batch = asked;
-    asked = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
-    if (asked.length > 0) schedule();
-    // First all the looks, then all the answers: the code of each is warm.
-    const fresh: Exchange[] = [];
-    for (let i = 0; i < batch.length; i += PER_READING) lookAtSome(batch.slice(i, i + PER_READING), fresh);
-    lookAtDeferred();
-    for (const exchange of fresh) concludeApart(exchange, undefined, exchange.slot.entry);
+  #enqueue(entry: CacheEntry): void {
+    entry.state = 'queued';
+    this.#queued.push(entry);
+    this.#schedule();
   }
 
-  /** Looks on the loop, adds those whom a look served to `fresh`, and leaves the rest to threads. */
-  function lookAtSome(slots: readonly Slot[], fresh: Exchange[]): void {
-    const began = performance.now();
-    let looked = false;
-    for (const slot of slots) {
-      const mayLook = slot.recheck !== undefined && context.breaker.allows(began);
-      looked ||= mayLook;
-      if (mayLook && isFresh(context, slot, began)) {
-        slot.state = 'idle';
-        for (const exchange of begin(slot)) fresh.push(exchange);
-      } else deferred.push(slot);
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // The check phase follows the poll phase, in which all requests of this turn arrive.
+    setImmediate(this.#checkBatch);
+  }
+
+  readonly #checkBatch = (): void => {
+    this.#isScheduled = false;
+    const batch = this.#queued;
+    this.#queued = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
+    if (this.#queued.length > 0) this.#schedule();
+    // All checks run before all responses, so that the code of each stays in the CPU's caches.
+    const unchanged: Waiter[] = [];
+    for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
+    this.#startAsyncChecks();
+    for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
+  };
+
+  /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
+  #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
+    const { breaker } = this.#context;
+    const startedAt = performance.now();
+    let hasChecked = false;
+    for (const entry of entries) {
+      const isAllowed = entry.isUnchanged !== undefined && breaker.allows(startedAt);
+      hasChecked ||= isAllowed;
+      if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
+        entry.state = 'idle';
+        for (const waiter of takeWaiting(entry)) unchanged.push(waiter);
+      } else this.#pendingAsync.push(entry);
     }
-    if (looked) context.breaker.record(began, performance.now());
+    if (hasChecked) breaker.record(startedAt, performance.now());
   }
 
-  function lookAtDeferred(): void {
-    while (looking < MAX_LOOKING && deferred.length > 0) lookOffLoop(deferred.shift() as Slot);
+  #startAsyncChecks(): void {
+    while (this.#threadPoolChecks < MAX_IN_THREAD_POOL && this.#pendingAsync.length > 0) {
+      this.#checkInThreadPool(this.#pendingAsync.shift() as CacheEntry);
+    }
   }
 
-  function lookOffLoop(slot: Slot): void {
-    const served = begin(slot);
-    slot.state = 'looking';
-    looking++;
-    revalidate(context, slot, (error, found) => {
-      looking--;
-      slot.state = 'idle';
-      if (slot.waiting !== undefined) enqueue(slot);
-      else context.memory.release(slot);
-      lookAtDeferred();
-      for (const exchange of served) concludeApart(exchange, error, found);
+  #checkInThreadPool(entry: CacheEntry): void {
+    const waiters = takeWaiting(entry);
+    entry.state = 'checking';
+    this.#threadPoolChecks++;
+    revalidate(this.#context, entry, (error, result) => {
+      this.#threadPoolChecks--;
+      entry.state = 'idle';
+      if (entry.waiting !== undefined) this.#enqueue(entry);
+      else this.#context.cache.release(entry);
+      this.#startAsyncChecks();
+      for (const waiter of waiters) finishIsolated(waiter, error, result);
     });
   }
+}
 
-  /** Those whom the look that begins now will serve. */
-  function begin(slot: Slot): Exchange[] {
-    const served = slot.waiting ?? [];
-    slot.waiting = undefined;
-    return served;
+/** Removes and returns the requests that the check that starts now serves. */
+function takeWaiting(entry: CacheEntry): Waiter[] {
+  const waiters = entry.waiting ?? [];
+  entry.waiting = undefined;
+  return waiters;
+}
+
+/** Continues one request. An exception of its handlers must not leave the other requests without a response. */
+function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | undefined): void {
+  try {
+    waiter.asyncScope.runInAsyncScope(waiter.onChecked, waiter, error, result);
+  } catch (thrown) {
+    queueMicrotask(() => {
+      throw thrown;
+    });
   }
-
-  /** What one request's handlers throw must not leave the others waiting. */
-  function concludeApart(exchange: Exchange, error: unknown, found: Found | undefined): void {
-    try {
-      exchange.scope.runInAsyncScope(conclude, undefined, exchange, error, found);
-    } catch (thrown) {
-      queueMicrotask(() => {
-        throw thrown;
-      });
-    }
-  }
-
-  return (exchange) => {
-    const { slot } = exchange;
-    if (slot.waiting === undefined) slot.waiting = [exchange];
-    else slot.waiting.push(exchange);
-    if (slot.state === 'idle') enqueue(slot);
-  };
 }

@@ -1,105 +1,111 @@
-import type { Entry } from '../file/loaded-file.ts';
-import type { Exchange } from '../respond/request-context.ts';
-import type { Recheck } from './is-unchanged-sync.ts';
+import type { AsyncResource } from 'node:async_hooks';
+import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
+import type { UnchangedCheck } from './is-unchanged-sync.ts';
 
-/** Bounds of a memory. */
-export interface Bounds {
-  readonly maxBytes: number;
-  readonly maxEntries: number;
+/** A request that waits for the check of a cache entry. */
+export interface Waiter {
+  readonly entry: CacheEntry;
+  /** The request's asynchronous context: requests share a check, but each keeps its own AsyncLocalStorage. */
+  readonly asyncScope: AsyncResource;
+  /** Continues the request after the check, in `asyncScope`. */
+  onChecked(error: unknown, result: LoadResult | undefined): void;
 }
 
-/** A path below the mount, while something is known of it or somebody waits for it. */
-export interface Slot {
-  readonly key: string;
-  /** Whether the key is spelled in a URL as it stands here, so that a request may be looked up by its raw path. */
-  readonly literal: boolean;
-  entry: Entry | undefined;
-  /** The look on the event loop that tells whether the entry is as it was; undefined: threads have to look. */
-  recheck: Recheck | undefined;
-  /** Until when the entry may be answered unseen, on the monotonic clock. */
-  trustedUntil: number;
-  /** Until when the links on the way to the file count as they were found, on the monotonic clock. */
-  resolvedUntil: number;
-  /** Whether it was answered since the last sweep. */
-  used: boolean;
-  /** Those whom the next look will serve. No empty list: thousands of short-lived ones would outlive their generation. */
-  waiting: Exchange[] | undefined;
-  /** Whether a look is queued, or under way, for which it is too late to wait. */
-  state: 'idle' | 'queued' | 'looking';
+/** The state of one URL path while a file is cached for it or requests wait for it. */
+export interface CacheEntry {
+  readonly urlPath: string;
+  /** Whether a URL can contain the path as it is, without percent-encoding: such requests skip parsing. */
+  readonly isLiteral: boolean;
+  file: LoadedFile | undefined;
+  /** Checks the file on the event loop; undefined: the check has to run in the thread pool. */
+  isUnchanged: UnchangedCheck | undefined;
+  /** Until then the file is served without a check (`performance.now()`). */
+  freshUntil: number;
+  /** Until then the symbolic links on the path count as unchanged (`performance.now()`). */
+  pathVerifiedUntil: number;
+  /** Whether the entry was requested since the last eviction scan. */
+  isRecentlyUsed: boolean;
+  /** Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old space. */
+  waiting: Waiter[] | undefined;
+  /** `checking`: requests that arrive now have to wait for another check. */
+  state: 'idle' | 'queued' | 'checking';
 }
 
-/** Entries by path, bounded by bytes and count. Only files that exist get in, so made-up paths cannot push any out. */
-export interface Memory {
-  /** The slot of a path, made when there is none. */
-  slotOf(key: string): Slot;
-  /** The slot of a path that something is known of. */
-  peek(key: string): Slot | undefined;
-  keep(slot: Slot, entry: Entry): void;
-  forget(slot: Slot): void;
-  /** Lets go of a slot that nobody waits for and nothing is known of. */
-  release(slot: Slot): void;
-}
-
-// Not the bare root, which may need a redirect of the mount itself.
+// Excludes the bare root, which may have to redirect to the mount path with a slash.
 const LITERAL = /^\/[\w\-.~!$&'()*+,;=:@/]+$/;
 
-/** Makes an empty memory. */
-export function createMemory(bounds: Bounds): Memory {
-  const slots = new Map<string, Slot>();
-  let bytes = 0;
-  let entries = 0;
+/** Cached files by URL path, bounded by bytes and count. Only files that exist are stored, so unknown paths evict nothing. */
+export class FileCache {
+  readonly #maxBytes: number;
+  readonly #maxEntries: number;
+  readonly #entries = new Map<string, CacheEntry>();
+  #bytes = 0;
+  #fileCount = 0;
 
-  function forget(slot: Slot): void {
-    if (slot.entry === undefined) return;
-    bytes -= slot.entry.bytes;
-    entries--;
-    slot.entry = undefined;
-    slot.recheck = undefined;
-    slot.trustedUntil = 0;
+  constructor(bounds: { readonly maxBytes: number; readonly maxEntries: number }) {
+    this.#maxBytes = bounds.maxBytes;
+    this.#maxEntries = bounds.maxEntries;
   }
 
-  /** Second chance: what was used since the last sweep goes to the end of the line instead of out. */
-  function sweep(): void {
-    for (const slot of slots.values()) {
-      if (bytes <= bounds.maxBytes && entries <= bounds.maxEntries) return;
-      if (slot.state !== 'idle' || slot.entry === undefined) continue;
-      slots.delete(slot.key);
-      if (slot.used) {
-        slot.used = false;
-        slots.set(slot.key, slot);
-      } else forget(slot);
+  get(urlPath: string): CacheEntry | undefined {
+    return this.#entries.get(urlPath);
+  }
+
+  getOrCreate(urlPath: string): CacheEntry {
+    const existing = this.#entries.get(urlPath);
+    if (existing !== undefined) return existing;
+    const entry: CacheEntry = {
+      urlPath,
+      isLiteral: LITERAL.test(urlPath),
+      file: undefined,
+      isUnchanged: undefined,
+      freshUntil: 0,
+      pathVerifiedUntil: 0,
+      isRecentlyUsed: false,
+      waiting: undefined,
+      state: 'idle',
+    };
+    this.#entries.set(urlPath, entry);
+    return entry;
+  }
+
+  set(entry: CacheEntry, file: LoadedFile): void {
+    this.invalidate(entry);
+    entry.file = file;
+    this.#bytes += file.bodyBytes;
+    this.#fileCount++;
+    if (this.#isOverBounds()) this.#evict();
+  }
+
+  /** Drops the file of an entry. */
+  invalidate(entry: CacheEntry): void {
+    if (entry.file === undefined) return;
+    this.#bytes -= entry.file.bodyBytes;
+    this.#fileCount--;
+    entry.file = undefined;
+    entry.isUnchanged = undefined;
+    entry.freshUntil = 0;
+  }
+
+  /** Deletes an entry that has no file and no waiting requests. */
+  release(entry: CacheEntry): void {
+    if (entry.file === undefined && entry.state === 'idle') this.#entries.delete(entry.urlPath);
+  }
+
+  #isOverBounds(): boolean {
+    return this.#bytes > this.#maxBytes || this.#fileCount > this.#maxEntries;
+  }
+
+  /** Second-chance eviction: an entry that was used since the last scan moves to the end instead of being evicted. */
+  #evict(): void {
+    for (const entry of this.#entries.values()) {
+      if (!this.#isOverBounds()) return;
+      if (entry.state !== 'idle' || entry.file === undefined) continue;
+      this.#entries.delete(entry.urlPath);
+      if (entry.isRecentlyUsed) {
+        entry.isRecentlyUsed = false;
+        this.#entries.set(entry.urlPath, entry);
+      } else this.invalidate(entry);
     }
   }
-
-  return {
-    slotOf(key) {
-      const known = slots.get(key);
-      if (known !== undefined) return known;
-      const slot: Slot = {
-        key,
-        literal: LITERAL.test(key),
-        entry: undefined,
-        recheck: undefined,
-        trustedUntil: 0,
-        resolvedUntil: 0,
-        used: false,
-        waiting: undefined,
-        state: 'idle',
-      };
-      slots.set(key, slot);
-      return slot;
-    },
-    peek: (key) => slots.get(key),
-    keep(slot, entry) {
-      forget(slot);
-      slot.entry = entry;
-      bytes += entry.bytes;
-      entries++;
-      if (bytes > bounds.maxBytes || entries > bounds.maxEntries) sweep();
-    },
-    forget,
-    release(slot) {
-      if (slot.entry === undefined && slot.state === 'idle') slots.delete(slot.key);
-    },
-  };
 }

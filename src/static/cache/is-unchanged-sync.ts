@@ -2,38 +2,38 @@ import { statSync } from 'node:fs';
 import { sameVersion } from '../file/file-version.ts';
 import type { Dependency } from '../file/resolve-file.ts';
 
-/** Whether everything that led to an entry surely is as it was. False: unknown, to be looked at off the event loop. */
-export type Recheck = () => boolean;
+/** Returns true when a file surely has not changed, and false when the thread pool has to find out. */
+export type UnchangedCheck = () => boolean;
 
 const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
 
 /**
- * Prepares looks on the event loop: for a file seen before, on a kernel-cached file system, such a look takes less of the
- * loop's time than handing it to a thread and taking the result back.
+ * Prepares a check that runs on the event loop. When the kernel has the inode in memory, a synchronous stat takes less of
+ * the event loop's time than handing it to the thread pool and receiving the result.
  *
- * @param device - the one whose files may be looked at so; undefined: none
- * @returns undefined when something lies elsewhere
+ * @param localDevice - the device whose files may be checked this way; undefined: none
+ * @returns undefined when a dependency is on another device
  */
-export function recheckOf(
+export function prepareUnchangedCheck(
   dependencies: readonly Dependency[],
-  device: bigint | undefined,
-): Recheck | undefined {
-  if (device === undefined) return undefined;
-  const isElsewhere = ({ identity }: Dependency): boolean =>
-    identity !== undefined && identity.dev !== device;
+  localDevice: bigint | undefined,
+): UnchangedCheck | undefined {
+  if (localDevice === undefined) return undefined;
+  const isElsewhere = ({ version }: Dependency): boolean =>
+    version !== undefined && version.dev !== localDevice;
   if (dependencies.some(isElsewhere)) return undefined;
   const checks = dependencies.map(checkOf);
   const [only] = checks;
   return checks.length === 1 ? only : () => checks.every((isUnchanged) => isUnchanged());
 }
 
-function checkOf({ path, identity }: Dependency): Recheck {
+function checkOf({ path, version }: Dependency): UnchangedCheck {
   return () => {
     try {
-      const now = statSync(path, OPTIONS);
-      return now === undefined || identity === undefined ? now === identity : sameVersion(identity, now);
+      const stats = statSync(path, OPTIONS);
+      return stats === undefined || version === undefined ? stats === version : sameVersion(version, stats);
     } catch {
-      // What is wrong with it shows when a thread looks.
+      // The check in the thread pool handles the error.
       return false;
     }
   };

@@ -1,6 +1,6 @@
 import { statfsSync, statSync } from 'node:fs';
 
-// What Linux calls the file systems whose inodes it keeps in its own memory, on a disk of this machine or on none.
+// Linux file systems on a local disk or in memory, whose inodes the kernel caches.
 const KERNEL_CACHED = new Set([
   0xef53, // ext2, ext3, ext4
   0x58465342, // xfs
@@ -15,14 +15,14 @@ const KERNEL_CACHED = new Set([
 ]);
 
 /**
- * Whether a `stat` of a file seen before takes microseconds, as the kernel answers it from memory. Not so on a network
- * (NFS, SMB), in another process (FUSE) or another machine (9p, virtiofs); what is not known counts as not so.
+ * Whether a repeated `stat` takes microseconds because the kernel caches the inode. False for network file systems (NFS,
+ * SMB), FUSE, 9p and virtiofs, and for unknown types.
  */
 export function isKernelCached(type: number, platform: NodeJS.Platform): boolean {
   return platform === 'linux' && KERNEL_CACHED.has(type);
 }
 
-/** The device that a directory is on, when its file system is kernel-cached. */
+/** The device of a directory on a kernel-cached file system; undefined for other file systems. */
 export function localDeviceOf(directory: string): bigint | undefined {
   try {
     if (!isKernelCached(statfsSync(directory).type, process.platform)) return undefined;

@@ -1,107 +1,106 @@
 import { stat } from 'node:fs';
-import { meansAbsent } from '../file/file-errors.ts';
+import { isNotFoundError } from '../file/file-errors.ts';
 import { sameVersion } from '../file/file-version.ts';
-import type { Found } from '../file/load.ts';
-import type { Entry } from '../file/loaded-file.ts';
+import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { Dependency } from '../file/resolve-file.ts';
-import type { Breaker } from './circuit-breaker.ts';
-import type { Memory, Slot } from './file-cache.ts';
-import { recheckOf } from './is-unchanged-sync.ts';
+import type { CircuitBreaker } from './circuit-breaker.ts';
+import type { CacheEntry, FileCache } from './file-cache.ts';
+import { prepareUnchangedCheck } from './is-unchanged-sync.ts';
 
-/** Reads what a key leads to, anew. */
-export type Load = (key: string) => Promise<Found>;
-
-/** What a look needs. */
-export interface LookupContext {
-  readonly load: Load;
-  /** Whether the links on the way to an entry lead to the same place, inside the root, as when it was loaded. */
-  readonly isInPlace: (entry: Entry) => Promise<boolean>;
-  readonly memory: Memory;
-  /** The device whose files may be looked at on the event loop; undefined: none. */
-  readonly device: bigint | undefined;
-  /** Whether looks on the event loop are fast enough. */
-  readonly breaker: Breaker;
-  /** Milliseconds for which what was seen may be trusted. */
-  readonly window: number;
-  /** Told of each entry that is remembered. */
-  readonly kept: (slot: Slot, entry: Entry) => void;
+/** What a check of a cache entry needs. */
+export interface CheckContext {
+  readonly cache: FileCache;
+  readonly load: (urlPath: string) => Promise<LoadResult>;
+  /** Whether the symbolic links on the path still lead to the same place inside the root. */
+  readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
+  /** The device whose files may be checked on the event loop; undefined: none. */
+  readonly localDevice: bigint | undefined;
+  readonly breaker: CircuitBreaker;
+  /** Milliseconds for which a check counts. */
+  readonly revalidateAfter: number;
+  /** Called for each file that is added to the cache. */
+  readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
 }
 
-/** Called once, with an error or with what was found. */
-export type Done = (error: unknown, found: Found | undefined) => void;
+/** Called once, with an error or with a result. */
+export type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
 
-// Milliseconds after which the way to a remembered file is resolved again.
-const RESOLVED_FOR = 60_000;
+// Milliseconds after which the symbolic links on the path of a cached file are resolved again.
+const PATH_VERIFIED_FOR = 60_000;
 
-/** Whether a look on the event loop says that what is remembered of a slot is so still. */
-export function isFresh(context: LookupContext, slot: Slot, now: number): boolean {
-  const { entry, recheck } = slot;
-  if (entry === undefined || recheck === undefined || now >= slot.resolvedUntil || !recheck()) return false;
-  slot.trustedUntil = trustUntil(entry, context.window);
+/** Checks a cache entry on the event loop. False: the thread pool has to check it. */
+export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
+  const { file, isUnchanged } = entry;
+  if (file === undefined || isUnchanged === undefined) return false;
+  if (now >= entry.pathVerifiedUntil || !isUnchanged()) return false;
+  entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
 
-/** Looks off the loop at what is remembered of a slot, or anew; what is found is remembered. */
-export function revalidate(context: LookupContext, slot: Slot, done: Done): void {
-  const { entry } = slot;
-  if (entry === undefined || entry.young) {
-    reload(context, slot, done);
+/** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
+export function revalidate(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+  const { file } = entry;
+  if (file === undefined || file.isRacilyClean) {
+    reload(context, entry, done);
     return;
   }
-  const accept = (): void => {
-    slot.trustedUntil = trustUntil(entry, context.window);
-    done(undefined, entry);
+  const keep = (): void => {
+    entry.freshUntil = freshUntil(file, context.revalidateAfter);
+    done(undefined, file);
   };
-  areUnchanged(entry.dependencies, (error, unchanged) => {
+  areUnchanged(file.dependencies, (error, unchanged) => {
     if (error !== undefined) done(error, undefined);
-    else if (!unchanged) reload(context, slot, done);
-    else if (performance.now() < slot.resolvedUntil) accept();
-    else resolveAgain(context, slot, entry, (inPlace) => (inPlace ? accept() : reload(context, slot, done)));
+    else if (!unchanged) reload(context, entry, done);
+    else if (performance.now() < entry.pathVerifiedUntil) keep();
+    else
+      verifyPath(context, entry, file, (isVerified) => (isVerified ? keep() : reload(context, entry, done)));
   });
 }
 
-function resolveAgain(
-  context: LookupContext,
-  slot: Slot,
-  entry: Entry,
-  done: (inPlace: boolean) => void,
+function verifyPath(
+  context: CheckContext,
+  entry: CacheEntry,
+  file: LoadedFile,
+  done: (isVerified: boolean) => void,
 ): void {
-  const until = performance.now() + RESOLVED_FOR;
-  context.isInPlace(entry).then(
-    (inPlace) => {
-      slot.resolvedUntil = inPlace ? until : 0;
-      done(inPlace);
+  const until = performance.now() + PATH_VERIFIED_FOR;
+  context.stillResolves(file).then(
+    (isVerified) => {
+      entry.pathVerifiedUntil = isVerified ? until : 0;
+      done(isVerified);
     },
-    // What is wrong with it shows when it is loaded.
+    // Loading the file again reports the error.
     () => done(false),
   );
 }
 
-function reload(context: LookupContext, slot: Slot, done: Done): void {
-  context.memory.forget(slot);
-  const until = performance.now() + RESOLVED_FOR;
-  context.load(slot.key).then(
-    (found) => {
-      if (found.kind === 'entry') {
-        context.memory.keep(slot, found);
-        context.kept(slot, found);
-        slot.recheck = found.young ? undefined : recheckOf(found.dependencies, context.device);
-        slot.resolvedUntil = until;
-        slot.trustedUntil = trustUntil(found, context.window);
+function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+  context.cache.invalidate(entry);
+  const until = performance.now() + PATH_VERIFIED_FOR;
+  context.load(entry.urlPath).then(
+    (result) => {
+      if (result.kind === 'file') {
+        context.cache.set(entry, result);
+        context.onCached(entry, result);
+        entry.isUnchanged = result.isRacilyClean
+          ? undefined
+          : prepareUnchangedCheck(result.dependencies, context.localDevice);
+        entry.pathVerifiedUntil = until;
+        entry.freshUntil = freshUntil(result, context.revalidateAfter);
       }
-      done(undefined, found);
+      done(undefined, result);
     },
     (error: unknown) => done(error, undefined),
   );
 }
 
-/** A file that changed within the window just passed is likely to change again: it is looked at each time. */
-function trustUntil(entry: Entry, window: number): number {
-  if (window === 0 || entry.young || Date.now() - entry.changedAt <= window) return 0;
-  return performance.now() + window;
+/** A file that changed within the last `revalidateAfter` is likely to change again: it is checked each time. */
+function freshUntil(file: LoadedFile, revalidateAfter: number): number {
+  if (revalidateAfter === 0 || file.isRacilyClean || Date.now() - file.changedAt <= revalidateAfter) return 0;
+  return performance.now() + revalidateAfter;
 }
 
-/** Looks again, off the event loop, at everything that led to an entry. */
+/** Stats all dependencies of a file in the thread pool. */
 function areUnchanged(
   dependencies: readonly Dependency[],
   done: (error: unknown, unchanged: boolean) => void,
@@ -109,10 +108,10 @@ function areUnchanged(
   let pending = dependencies.length;
   let unchanged = true;
   let failure: unknown;
-  for (const { path, identity } of dependencies) {
-    stat(path, { bigint: true }, (error, now) => {
-      if (error === null) unchanged &&= identity !== undefined && sameVersion(identity, now);
-      else if (meansAbsent(error)) unchanged &&= identity === undefined;
+  for (const { path, version } of dependencies) {
+    stat(path, { bigint: true }, (error, stats) => {
+      if (error === null) unchanged &&= version !== undefined && sameVersion(version, stats);
+      else if (isNotFoundError(error)) unchanged &&= version === undefined;
       else failure = error;
       if (--pending === 0) done(failure, unchanged);
     });

@@ -1,11 +1,11 @@
-/** The code of a system error, if it is one. */
+/** The `code` of a system error; undefined for other values. */
 export function codeOf(error: unknown): string | undefined {
-  const known = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof known === 'string' ? known : undefined;
+  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
+  return typeof code === 'string' ? code : undefined;
 }
 
-// What a path can do wrong; no fault of ours, and telling which would tell too much.
-const ABSENT = new Set([
+// Errors that a request path can cause. The client gets a 404 for all of them, so that it learns nothing about the disk.
+const NOT_FOUND = new Set([
   'ENOENT',
   'ENOTDIR',
   'ENAMETOOLONG',
@@ -16,19 +16,19 @@ const ABSENT = new Set([
   'ENXIO',
   'ENODEV',
 ]);
-const BUSY = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
+const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
 
-/** Whether the error says that there is no such file for us. */
-export function meansAbsent(error: unknown): boolean {
-  return ABSENT.has(codeOf(error) ?? '');
+/** Whether the error means that there is no file to serve at a path. */
+export function isNotFoundError(error: unknown): boolean {
+  return NOT_FOUND.has(codeOf(error) ?? '');
 }
 
-/** Whether the file is there, but not for this process to read. */
-export function meansForbidden(error: unknown): boolean {
+/** Whether the file exists but this process may not read it. */
+export function isPermissionError(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
 }
 
-/** Whether the machine is out of descriptors or memory for the moment: to be tried again, never remembered. */
-export function meansBusy(error: unknown): boolean {
-  return BUSY.has(codeOf(error) ?? '');
+/** Whether the machine has run out of descriptors or memory: the client may retry, and the result is not cached. */
+export function isResourceError(error: unknown): boolean {
+  return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }

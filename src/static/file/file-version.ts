@@ -1,15 +1,15 @@
 import type { BigIntStats } from 'node:fs';
 
-/** What tells one version of a file from another: a write or a replacement changes at least one of these. */
-export type Identity = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
+/** The stat fields that identify one version of a file: a write or a replacement changes at least one of them. */
+export type FileVersion = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
-/** What is worth remembering of a look: the rest would take a kilobyte more for each file. */
-export function identityOf({ dev, ino, size, mtimeNs, ctimeNs }: Identity): Identity {
+/** Copies the fields of a version; a whole `BigIntStats` would take another kilobyte per cached file. */
+export function fileVersionOf({ dev, ino, size, mtimeNs, ctimeNs }: FileVersion): FileVersion {
   return { dev, ino, size, mtimeNs, ctimeNs };
 }
 
-/** Whether two looks saw the same version. ctime cannot be set back, so a restored mtime does not deceive. */
-export function sameVersion(a: Identity, b: Identity): boolean {
+/** Whether two stats show the same version. No program can set ctime back, so a restored mtime does not hide a write. */
+export function sameVersion(a: FileVersion, b: FileVersion): boolean {
   return (
     a.ctimeNs === b.ctimeNs &&
     a.mtimeNs === b.mtimeNs &&
@@ -19,29 +19,31 @@ export function sameVersion(a: Identity, b: Identity): boolean {
   );
 }
 
-/** What an open descriptor tells of its file. */
-export type OpenIdentity = Identity & Pick<BigIntStats, 'nlink'>;
+/** The version of an open file, with its link count. */
+export type OpenFileVersion = FileVersion & Pick<BigIntStats, 'nlink'>;
 
 /**
- * Whether two looks at one descriptor saw the same bytes. A new ctime together with a new link count is no write: the name
- * was taken away, as an atomic replacement does. The kernel may count the link first and set the ctime a moment later.
+ * Whether two `fstat` results of one descriptor show the same bytes. A new ctime together with a new link count is not a
+ * write: an atomic replacement has removed the name. The kernel may update the link count first and ctime a moment later.
  */
-export function sameBytes(then: OpenIdentity, now: OpenIdentity): boolean {
-  if (then.size !== now.size || then.mtimeNs !== now.mtimeNs) return false;
-  return then.ctimeNs === now.ctimeNs || then.nlink !== now.nlink || then.nlink === 0n;
+export function sameContent(before: OpenFileVersion, after: OpenFileVersion): boolean {
+  if (before.size !== after.size || before.mtimeNs !== after.mtimeNs) return false;
+  return before.ctimeNs === after.ctimeNs || before.nlink !== after.nlink || before.nlink === 0n;
 }
 
 const SECOND = 1_000_000_000n;
 
 /**
- * Whether the version is so young that another write could still share its timestamps ("racily clean", as git says):
- * kernels before 6.13 stamp per timer tick, some file systems per second or two.
+ * Whether a version is so recent that another write could leave its timestamps unchanged. Git calls this "racily clean".
+ * Kernels before 6.13 set timestamps per timer tick, some file systems per second or two seconds.
+ *
+ * @param now - milliseconds since the epoch
  */
-export function isYoung(identity: Identity, now: number): boolean {
-  return isRecent(identity.ctimeNs, now) || isRecent(identity.mtimeNs, now);
+export function isRacilyClean(version: FileVersion, now: number): boolean {
+  return isRecent(version.ctimeNs, now) || isRecent(version.mtimeNs, now);
 }
 
 function isRecent(time: bigint, now: number): boolean {
-  const tick = time % SECOND === 0n ? 2000 : 20;
-  return Math.abs(now - Number(time / 1_000_000n)) < tick;
+  const granularity = time % SECOND === 0n ? 2000 : 20;
+  return Math.abs(now - Number(time / 1_000_000n)) < granularity;
 }

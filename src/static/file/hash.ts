@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import type { FileHandle } from 'node:fs/promises';
 import etag from 'etag';
-import type { Identity } from './file-version.ts';
+import type { FileVersion } from './file-version.ts';
 
 const SLICE = 256 * 1024;
 
-/** Exactly `size` bytes from the start of the file, or undefined when it has fewer by now. */
-export async function readWhole(handle: FileHandle, size: number): Promise<Buffer | undefined> {
-  // Not from the shared pool, which a long-lived small body would hold on to.
+/** Reads exactly `size` bytes from the start of the file; undefined when the file has become shorter. */
+export async function readBytes(handle: FileHandle, size: number): Promise<Buffer | undefined> {
+  // Not from Node's shared pool: a small body that stays in the cache would keep a whole pool slab alive.
   const body = Buffer.allocUnsafeSlow(size);
   let filled = 0;
   while (filled < size) {
@@ -18,25 +18,25 @@ export async function readWhole(handle: FileHandle, size: number): Promise<Buffe
   return body;
 }
 
-/** The strong tag of bytes in memory. */
-export function tagOf(body: Buffer): string {
+/** The strong ETag of bytes in memory. */
+export function etagOfBytes(body: Buffer): string {
   return etag(body);
 }
 
 /**
- * The tag that `tagOf` would give, computed slice by slice: the event loop is never held for longer than one slice
- * takes (about 0.2 ms), and is given back in between. Undefined when the file is shorter by now, or `wanted` says stop.
+ * Computes the ETag that `etagOfBytes` would return, slice by slice: hashing blocks the event loop for at most one slice
+ * (about 0.2 ms). Undefined when the file has become shorter, or when `isWanted` returns false.
  */
-export async function tagOfFile(
+export async function etagOfFile(
   handle: FileHandle,
   size: number,
-  wanted: () => boolean = () => true,
+  isWanted: () => boolean = () => true,
 ): Promise<string | undefined> {
   const hash = createHash('sha1');
   const slice = Buffer.allocUnsafeSlow(Math.min(SLICE, size));
   let position = 0;
   while (position < size) {
-    if (!wanted()) return undefined;
+    if (!isWanted()) return undefined;
     const { bytesRead } = await handle.read(slice, 0, Math.min(slice.length, size - position), position);
     if (bytesRead === 0) return undefined;
     hash.update(slice.subarray(0, bytesRead));
@@ -45,10 +45,10 @@ export async function tagOfFile(
   return `"${size.toString(16)}-${hash.digest('base64').slice(0, 27)}"`;
 }
 
-/** A tag from what the file system says. Weak while another write could still share its times. */
-export function tagOfVersion(version: Identity, young: boolean): string {
+/** An ETag from stat fields. Weak while another write could leave the timestamps unchanged. */
+export function etagOfVersion(version: FileVersion, options: { weak: boolean }): string {
   const parts = [version.size, version.mtimeNs, version.ctimeNs, version.ino].map((part) =>
     part.toString(36),
   );
-  return `${young ? 'W/' : ''}"${parts.join('-')}"`;
+  return `${options.weak ? 'W/' : ''}"${parts.join('-')}"`;
 }

@@ -1,21 +1,24 @@
 import type { Stats } from 'node:fs';
 import type { Representation } from './representation.ts';
-import type { Dependency } from './resolve-file.ts';
+import type { Dependency, NotFound } from './resolve-file.ts';
 
-/** All that is remembered of a path below the mount. */
-export interface Entry {
-  readonly kind: 'entry';
+/** A file with everything that responses need, as the cache stores it. */
+export interface LoadedFile {
+  readonly kind: 'file';
+  /** All paths whose stat led to this file. */
   readonly dependencies: readonly Dependency[];
-  /** The file as it is. */
-  readonly plain: Representation;
-  /** The same content in codings that lie ready; empty for most files. */
-  readonly coded: readonly Representation[];
-  /** For the `setHeaders` hook, where there is one. */
-  readonly stat: Stats | undefined;
-  /** Bytes of bodies held. */
-  readonly bytes: number;
-  /** Whether the next request must read the file again, whatever its times say. */
-  readonly young: boolean;
-  /** The newest change that was seen, in milliseconds since the epoch. */
+  readonly uncompressed: Representation;
+  /** Representations from precompressed copies; empty for most files. */
+  readonly precompressed: readonly Representation[];
+  /** For the `setHeaders` option; undefined without it. */
+  readonly stats: Stats | undefined;
+  /** Bytes of all bodies in memory. */
+  readonly bodyBytes: number;
+  /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
+  readonly isRacilyClean: boolean;
+  /** The latest ctime of the files, in milliseconds since the epoch. */
   readonly changedAt: number;
 }
+
+/** What loading a URL path resulted in. `busy`: the file kept changing while it was read. */
+export type LoadResult = LoadedFile | { readonly kind: 'directory' } | { readonly kind: 'busy' } | NotFound;

@@ -1,41 +1,41 @@
 import { close, constants, fstat, open } from 'node:fs';
-import { type OpenIdentity, sameVersion } from './file-version.ts';
+import { type OpenFileVersion, sameVersion } from './file-version.ts';
 import type { Representation } from './representation.ts';
 
 /** An open file of a known version. */
-export interface Source {
+export interface OpenFile {
   readonly fd: number;
-  readonly identity: OpenIdentity;
+  readonly version: OpenFileVersion;
   readonly close: () => void;
 }
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Opens exactly the version that is described, which was found inside the root. Neither an error nor a source: the file
- * has changed.
+ * Opens a file, which was found inside the root, and checks that it still has the expected version. The callback gets
+ * neither an error nor a file when the version differs.
  */
 export function openVersion(
-  { realPath, identity }: Pick<Representation, 'realPath' | 'identity'>,
-  done: (error: unknown, source?: Source) => void,
+  { realPath, version }: Pick<Representation, 'realPath' | 'version'>,
+  done: (error: unknown, file?: OpenFile) => void,
 ): void {
-  open(realPath, FLAGS, (error, fd) => {
-    if (error !== null) {
-      done(error);
+  open(realPath, FLAGS, (openError, fd) => {
+    if (openError !== null) {
+      done(openError);
       return;
     }
-    fstat(fd, { bigint: true }, (failure, found) => {
-      if (failure === null && sameVersion(identity, found)) {
-        done(undefined, { fd, identity: found, close: () => release(fd) });
+    fstat(fd, { bigint: true }, (error, stats) => {
+      if (error === null && sameVersion(version, stats)) {
+        done(undefined, { fd, version: stats, close: () => closeQuietly(fd) });
         return;
       }
-      release(fd);
-      done(failure ?? undefined);
+      closeQuietly(fd);
+      done(error ?? undefined);
     });
   });
 }
 
-/** The descriptor is ours alone: closing it can only fail after it has been freed. */
-function release(fd: number): void {
+/** Ignores the error: the descriptor is freed even when `close` fails. */
+function closeQuietly(fd: number): void {
   close(fd, () => {});
 }

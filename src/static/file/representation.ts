@@ -1,77 +1,63 @@
 import { formatHttpDate } from '../../http/conditions/date.ts';
 import type { Validators } from '../../http/conditions/preconditions.ts';
-import type { Identity } from './file-version.ts';
+import type { FileVersion } from './file-version.ts';
 
-/** Header names and values in turn, as `writeHead` takes them. */
+/** Header names and values in turn, as `writeHead` accepts them. */
 export type HeaderList = readonly string[];
 
-/** What is known of one representation of a file: the file as it is, or in one content coding. */
-export interface Facts {
-  /** The content coding; undefined for the file as it is. */
+/** Metadata of one representation: the file itself, or one content coding of it (RFC 9110 §8). */
+export interface Metadata {
+  /** The content coding; undefined for the file itself. */
   readonly coding: string | undefined;
   readonly type: string;
   readonly size: number;
   readonly cacheControl: string | undefined;
-  /** The value of `Vary`, where the same URL has several representations. */
+  /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
 }
 
-/** One representation with its headers, ready to be sent. */
+/** One representation with prebuilt headers. */
 export interface Representation extends Validators {
-  readonly facts: Facts;
-  /** The file on disk, as asked for. */
+  readonly metadata: Metadata;
+  /** The file on disk. */
   readonly path: string;
-  /** Without symbolic links. */
+  /** The path without symbolic links. */
   readonly realPath: string;
-  readonly identity: Identity;
-  /** The bytes, when they are held in memory. */
+  readonly version: FileVersion;
+  /** The bytes, when they are in memory. */
   readonly body: Buffer | undefined;
-  /** Headers of a 200. */
-  readonly whole: HeaderList;
-  /** Headers of a 304: those of the 200 but for the ones that describe the body. */
-  readonly shared: HeaderList;
+  readonly headers200: HeaderList;
+  /** The headers of a 200 without those that describe the body. */
+  readonly headers304: HeaderList;
 }
 
-/** Builds a representation's headers once, for all the answers it will give. */
-export function represent(
-  facts: Facts,
-  source: Pick<Representation, 'path' | 'realPath' | 'identity' | 'body'>,
-  validators: Validators,
+/** Creates a representation and builds its headers once for all responses. */
+export function createRepresentation(
+  metadata: Metadata,
+  { path, realPath, version, body }: Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>,
+  { tag, modified }: Validators,
 ): Representation {
-  const shared: string[] = [];
-  if (facts.cacheControl !== undefined) shared.push('Cache-Control', facts.cacheControl);
-  if (validators.tag !== undefined) shared.push('ETag', validators.tag);
-  if (validators.modified !== undefined) {
-    shared.push('Last-Modified', formatHttpDate(validators.modified));
-  }
-  if (facts.vary !== undefined) shared.push('Vary', facts.vary);
-  if (facts.acceptRanges) shared.push('Accept-Ranges', 'bytes');
-  // The type is decided here; a browser that guesses another one from the bytes may run what was uploaded as text.
-  shared.push('X-Content-Type-Options', 'nosniff');
-  const whole = [...describe(facts, facts.size, facts.type), ...shared];
-  const { path, realPath, identity, body } = source;
-  return {
-    path,
-    realPath,
-    identity,
-    body,
-    tag: validators.tag,
-    modified: validators.modified,
-    facts,
-    whole,
-    shared,
-  };
+  const headers304: string[] = [];
+  if (metadata.cacheControl !== undefined) headers304.push('Cache-Control', metadata.cacheControl);
+  if (tag !== undefined) headers304.push('ETag', tag);
+  if (modified !== undefined) headers304.push('Last-Modified', formatHttpDate(modified));
+  if (metadata.vary !== undefined) headers304.push('Vary', metadata.vary);
+  if (metadata.acceptRanges) headers304.push('Accept-Ranges', 'bytes');
+  // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
+  headers304.push('X-Content-Type-Options', 'nosniff');
+  const headers200 = [...bodyHeaders(metadata, metadata.size, metadata.type), ...headers304];
+  return { path, realPath, version, body, tag, modified, metadata, headers200, headers304 };
 }
 
-/** Tags must differ between codings even where the bytes do not (RFC 9110 §8.8.3.3). */
-export function codedTag(tag: string, coding: string | undefined): string {
-  return coding === undefined ? tag : tag.replace(/"$/, `-${coding}"`);
+/** ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
+export function etagForCoding(etag: string, coding: string | undefined): string {
+  return coding === undefined ? etag : etag.replace(/"$/, `-${coding}"`);
 }
 
-/** Headers of the body itself, for `length` bytes of it. */
-export function describe(facts: Facts, length: number, type: string): string[] {
+/** The headers that describe a body of `length` bytes. */
+export function bodyHeaders({ coding }: Metadata, length: number, type: string): string[] {
   const headers = ['Content-Type', type, 'Content-Length', String(length)];
-  if (facts.coding !== undefined) headers.push('Content-Encoding', facts.coding);
+  if (coding !== undefined) headers.push('Content-Encoding', coding);
   return headers;
 }

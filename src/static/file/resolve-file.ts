@@ -1,90 +1,101 @@
 import type { BigIntStats } from 'node:fs';
 import { realpath, stat } from 'node:fs/promises';
 import { extname, sep } from 'node:path';
-import type { Settings } from '../options.ts';
-import { meansAbsent } from './file-errors.ts';
-import { type Identity, identityOf } from './file-version.ts';
+import type { StaticSettings } from '../options.ts';
+import { isNotFoundError } from './file-errors.ts';
+import { type FileVersion, fileVersionOf } from './file-version.ts';
 
-/** A path that was looked at and the version seen there; undefined: nothing was there. */
+/** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
 export interface Dependency {
   readonly path: string;
-  readonly identity: Identity | undefined;
+  readonly version: FileVersion | undefined;
 }
 
-/** A regular file that a path below the mount leads to. */
-export interface LocatedFile {
+/** A regular file that a URL path leads to. */
+export interface ResolvedFile {
   readonly kind: 'file';
   readonly path: string;
-  /** Without symbolic links. */
+  /** The path without symbolic links. */
   readonly realPath: string;
-  /** Every look that led here; when one of them would be different now, so may be the answer. */
+  /** All paths whose stat led to this file. When one of them changes, the URL path may lead elsewhere. */
   readonly dependencies: readonly Dependency[];
 }
 
-/** Where a path below the mount leads. */
-export type Located = LocatedFile | { readonly kind: 'directory' } | Missing;
-
-export interface Missing {
-  readonly kind: 'missing';
-  readonly why: string;
+/** The URL path leads to no file that may be served. */
+export interface NotFound {
+  readonly kind: 'not-found';
+  /** For the debug log; never sent to the client. */
+  readonly reason: string;
 }
 
-/** Finds the file that answers `key`: the path itself, an index for `dir/`, or a path with an extension added. */
-export async function locate(root: string, key: string, settings: Settings): Promise<Located> {
+/** What a URL path leads to. */
+export type Resolution = ResolvedFile | { readonly kind: 'directory' } | NotFound;
+
+/** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */
+export async function resolveFile(
+  root: string,
+  urlPath: string,
+  settings: StaticSettings,
+): Promise<Resolution> {
   const dependencies: Dependency[] = [];
-  let why = 'no such file';
-  for (const candidate of candidatesOf(key, settings)) {
+  let reason = 'no such file';
+  for (const candidate of candidatesFor(urlPath, settings)) {
     const path = root + (sep === '/' ? candidate : candidate.replaceAll('/', sep));
-    const found = await look(path);
-    dependencies.push(dependency(path, found));
-    if (found === undefined) continue;
-    // A FIFO would hold a thread of the pool until somebody writes to it, a device may never end: neither is opened.
-    if (found.isFile()) return contain(root, path, settings.follow, dependencies);
-    if (found.isDirectory() && candidate === key)
-      return settings.html ? { kind: 'directory' } : missing('a directory');
-    why = 'not a regular file';
+    const stats = await statOrUndefined(path);
+    dependencies.push(dependencyOf(path, stats));
+    if (stats === undefined) continue;
+    // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is opened.
+    if (stats.isFile()) return resolveInsideRoot(root, path, settings, dependencies);
+    if (stats.isDirectory() && candidate === urlPath)
+      return settings.html ? { kind: 'directory' } : notFound('a directory');
+    reason = 'not a regular file';
   }
-  return missing(why);
+  return notFound(reason);
 }
 
-/** What a look at a path saw. */
-export function dependency(path: string, found: Identity | undefined): Dependency {
-  return { path, identity: found && identityOf(found) };
+/** Records what a stat of a path returned. */
+export function dependencyOf(path: string, stats: FileVersion | undefined): Dependency {
+  return { path, version: stats && fileVersionOf(stats) };
 }
 
-function missing(why: string): Missing {
-  return { kind: 'missing', why };
+function notFound(reason: string): NotFound {
+  return { kind: 'not-found', reason };
 }
 
-function candidatesOf(key: string, settings: Settings): readonly string[] {
-  if (key.endsWith('/')) return settings.index.map((name) => key + name);
-  if (settings.extensions.length === 0 || extname(key) !== '') return [key];
-  return [key, ...settings.extensions.map((extension) => key + extension)];
+function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
+  if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
+  if (settings.extensions.length === 0 || extname(urlPath) !== '') return [urlPath];
+  return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
 }
 
-/** What is at a path, symbolic links followed. */
-export async function look(path: string): Promise<BigIntStats | undefined> {
+/** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
+export async function statOrUndefined(path: string): Promise<BigIntStats | undefined> {
   try {
     return await stat(path, { bigint: true });
   } catch (error) {
-    if (meansAbsent(error)) return undefined;
+    if (isNotFoundError(error)) return undefined;
     throw error;
   }
 }
 
-/** Refuses what lies outside of the root as it is now: a root that is a link may be switched at any time. */
-export async function contain(
+/**
+ * Resolves symbolic links and refuses files outside the root directory. The root is resolved each time, because a
+ * deployment may switch a root that is a symbolic link.
+ */
+export async function resolveInsideRoot(
   root: string,
   path: string,
-  follow: boolean,
+  settings: StaticSettings,
   dependencies: readonly Dependency[],
-): Promise<LocatedFile | Missing> {
+): Promise<ResolvedFile | NotFound> {
   const [realRoot, realPath] = await Promise.all([realpath(root), realpath(path)]);
   const prefix = realRoot.endsWith(sep) ? realRoot : realRoot + sep;
-  if (!follow && !realPath.startsWith(prefix)) return missing('a link that leaves the root');
-  // A file system that ignores case, or the form of Unicode, would serve `/.ENV` or `/A.TXT` past a guard.
-  const asked = prefix + path.slice(root.length + 1);
-  if (asked !== realPath && fold(asked) === fold(realPath)) return missing('another spelling of the name');
+  if (!settings.followSymlinks && !realPath.startsWith(prefix))
+    return notFound('a symbolic link that leaves the root');
+  // A file system that ignores case or the Unicode form would serve `/.ENV` or `/A.TXT` past a guard.
+  const requested = prefix + path.slice(root.length + 1);
+  if (requested !== realPath && fold(requested) === fold(realPath))
+    return notFound('another spelling of the name');
   return { kind: 'file', path, realPath, dependencies };
 }
 

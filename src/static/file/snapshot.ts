@@ -1,32 +1,32 @@
 import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
-import type { Settings } from '../options.ts';
-import { type Identity, identityOf, isYoung, sameBytes } from './file-version.ts';
-import { readWhole, tagOf, tagOfFile, tagOfVersion } from './hash.ts';
-import { openReal, versionOf } from './open-contained.ts';
+import type { StaticSettings } from '../options.ts';
+import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from './file-version.ts';
+import { etagOfBytes, etagOfFile, etagOfVersion, readBytes } from './hash.ts';
+import { openContained, openFileVersion } from './open-contained.ts';
 
-/** A version that was read while nobody changed it. */
+/** One version of a file, read while it did not change. */
 export interface Snapshot {
-  readonly identity: Identity;
+  readonly version: FileVersion;
   readonly body: Buffer | undefined;
-  readonly tag: string | undefined;
-  readonly stat: Stats | undefined;
-  readonly young: boolean;
+  readonly etag: string | undefined;
+  readonly stats: Stats | undefined;
+  readonly isRacilyClean: boolean;
 }
 
-/** One version of a file, its bytes too when it is small; undefined when it changed meanwhile. */
+/** Reads one version of a file, with its bytes when it is small; undefined when the file changed meanwhile. */
 export async function takeSnapshot(
   realPath: string,
-  settings: Settings,
+  settings: StaticSettings,
 ): Promise<Snapshot | 'not-a-file' | undefined> {
-  const handle = await openReal(realPath);
+  const handle = await openContained(realPath);
   if (handle === undefined) return undefined;
   try {
-    const before = await versionOf(handle);
+    const before = await openFileVersion(handle);
     if (before === undefined) return 'not-a-file';
     const snapshot = await readVersion(handle, before, settings);
-    const after = await versionOf(handle);
-    return snapshot !== undefined && after !== undefined && sameBytes(before, after) ? snapshot : undefined;
+    const after = await openFileVersion(handle);
+    return snapshot !== undefined && after !== undefined && sameContent(before, after) ? snapshot : undefined;
   } finally {
     await handle.close();
   }
@@ -34,28 +34,31 @@ export async function takeSnapshot(
 
 async function readVersion(
   handle: FileHandle,
-  identity: Identity,
-  settings: Settings,
+  version: FileVersion,
+  settings: StaticSettings,
 ): Promise<Snapshot | undefined> {
-  const size = Number(identity.size);
-  const young = isYoung(identity, Date.now());
-  const stat = settings.setHeaders === undefined ? undefined : await handle.stat();
-  const common = { identity: identityOf(identity), stat, young };
+  const size = Number(version.size);
+  const racilyClean = isRacilyClean(version, Date.now());
+  const stats = settings.setHeaders === undefined ? undefined : await handle.stat();
+  const common = { version: fileVersionOf(version), stats, isRacilyClean: racilyClean };
   if (settings.etag !== 'content') {
-    const tag = settings.etag === 'stat' ? tagOfVersion(identity, young) : undefined;
-    const body = isSmall(size, settings) ? await readWhole(handle, size) : undefined;
-    return body === undefined && isSmall(size, settings) ? undefined : { ...common, body, tag };
+    const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
+    const body = fitsInCache(size, settings) ? await readBytes(handle, size) : undefined;
+    return body === undefined && fitsInCache(size, settings) ? undefined : { ...common, body, etag };
   }
-  if (isSmall(size, settings)) {
-    const body = await readWhole(handle, size);
-    return body && { ...common, body, tag: tagOf(body) };
+  if (fitsInCache(size, settings)) {
+    const body = await readBytes(handle, size);
+    return body && { ...common, body, etag: etagOfBytes(body) };
   }
-  // While another write could leave the times as they are, the bytes that will be streamed may not be those hashed.
-  if (size > settings.hashAtOnce || young) return { ...common, body: undefined, tag: undefined };
-  const tag = await tagOfFile(handle, size);
-  return tag === undefined ? undefined : { ...common, body: undefined, tag };
+  // Another write could leave the timestamps of a racily clean file unchanged: the response might stream other bytes
+  // than those that were hashed.
+  if (size > settings.maxEagerHashBytes || racilyClean) {
+    return { ...common, body: undefined, etag: undefined };
+  }
+  const etag = await etagOfFile(handle, size);
+  return etag === undefined ? undefined : { ...common, body: undefined, etag };
 }
 
-function isSmall(size: number, settings: Settings): boolean {
+function fitsInCache(size: number, settings: StaticSettings): boolean {
   return size <= settings.cache.maxFileBytes && size <= settings.cache.maxBytes;
 }

@@ -1,43 +1,43 @@
-/** A stock of read buffers that are used again and again. */
-export interface Chunks {
-  /** A buffer for one transfer. */
-  take(): Buffer;
-  give(chunk: Buffer): void;
-}
-
 const KIB = 1024;
-// Large ones while few transfers are under way (fewer trips to the thread pool), the usual size until the stock is used
-// up, small ones beyond.
+// Large buffers need fewer trips to the thread pool: they are used while few transfers run. Medium buffers follow until
+// the capacity is used up, and small ones beyond it.
 const LARGE = 1024 * KIB;
-const USUAL = 256 * KIB;
+const MEDIUM = 256 * KIB;
 const SMALL = 64 * KIB;
 
-/** Bounds the memory of all transfers: buffers of `capacity` bytes are lent at once, of which a quarter is kept when idle. */
-export function createChunks(capacity: number): Chunks {
-  const free = new Map<number, Buffer[]>([
-    [LARGE, []],
-    [USUAL, []],
-  ]);
-  let lent = 0;
-  let kept = 0;
+/** Read buffers for transfers. At most `capacity` bytes are in use, and a quarter of it is kept for reuse when idle. */
+export class BufferPool {
+  readonly #capacity: number;
+  readonly #large: Buffer[] = [];
+  readonly #medium: Buffer[] = [];
+  #bytesInUse = 0;
+  #bytesIdle = 0;
 
-  return {
-    take() {
-      const size = lent + LARGE <= capacity / 2 ? LARGE : lent + USUAL <= capacity ? USUAL : SMALL;
-      if (size === SMALL) return Buffer.allocUnsafeSlow(SMALL);
-      lent += size;
-      const chunk = free.get(size)?.pop();
-      if (chunk === undefined) return Buffer.allocUnsafeSlow(size);
-      kept -= size;
-      return chunk;
-    },
-    give(chunk) {
-      const stock = free.get(chunk.length);
-      if (stock === undefined) return;
-      lent -= chunk.length;
-      if (kept + chunk.length > capacity / 4) return;
-      kept += chunk.length;
-      stock.push(chunk);
-    },
-  };
+  constructor(capacity: number) {
+    this.#capacity = capacity;
+  }
+
+  /** Returns a buffer for one transfer, which must release it. */
+  acquire(): Buffer {
+    const size = this.#nextSize();
+    if (size === SMALL) return Buffer.allocUnsafeSlow(SMALL);
+    this.#bytesInUse += size;
+    const buffer = (size === LARGE ? this.#large : this.#medium).pop();
+    if (buffer === undefined) return Buffer.allocUnsafeSlow(size);
+    this.#bytesIdle -= size;
+    return buffer;
+  }
+
+  release(buffer: Buffer): void {
+    if (buffer.length === SMALL) return;
+    this.#bytesInUse -= buffer.length;
+    if (this.#bytesIdle + buffer.length > this.#capacity / 4) return;
+    this.#bytesIdle += buffer.length;
+    (buffer.length === LARGE ? this.#large : this.#medium).push(buffer);
+  }
+
+  #nextSize(): number {
+    if (this.#bytesInUse + LARGE <= this.#capacity / 2) return LARGE;
+    return this.#bytesInUse + MEDIUM <= this.#capacity ? MEDIUM : SMALL;
+  }
 }

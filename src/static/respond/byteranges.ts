@@ -1,21 +1,21 @@
 import { randomBytes } from 'node:crypto';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 
-/** A stretch of a file with what is written before it. */
+/** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
   readonly before: Buffer | undefined;
 }
 
-/** A body made of several ranges (RFC 9110 §14.6). */
-export interface Parts {
+/** A response body of several ranges (RFC 9110 §14.6). */
+export interface MultipartBody {
   readonly type: string;
   readonly length: number;
   readonly sections: readonly Section[];
   readonly tail: Buffer;
 }
 
-/** Lays out `multipart/byteranges`. The boundary is random, so that no file can contain it on purpose. */
-export function layOutParts(ranges: readonly ByteRange[], size: number, type: string): Parts {
+/** Builds a `multipart/byteranges` body. The boundary is random, so that no file can contain it on purpose. */
+export function buildMultipart(ranges: readonly ByteRange[], size: number, type: string): MultipartBody {
   const boundary = randomBytes(18).toString('hex');
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
   let length = tail.length;
@@ -32,11 +32,11 @@ export function layOutParts(ranges: readonly ByteRange[], size: number, type: st
   return { type: `multipart/byteranges; boundary=${boundary}`, length, sections, tail };
 }
 
-/** The whole multipart body, cut out of bytes in memory. */
-export function joinParts(parts: Parts, body: Buffer): Buffer {
-  const pieces = parts.sections.flatMap(({ before, start, end }) => [
+/** The whole multipart body, from a file in memory. */
+export function joinMultipart(multipart: MultipartBody, file: Buffer): Buffer {
+  const pieces = multipart.sections.flatMap(({ before, start, end }) => [
     before ?? Buffer.alloc(0),
-    body.subarray(start, end + 1),
+    file.subarray(start, end + 1),
   ]);
-  return Buffer.concat([...pieces, parts.tail], parts.length);
+  return Buffer.concat([...pieces, multipart.tail], multipart.length);
 }

@@ -2,31 +2,31 @@ import { ServerResponse } from 'node:http';
 import { addVary } from '../../http/negotiation/vary.ts';
 import type { HeaderList } from '../file/representation.ts';
 
-/** Whether the answer was begun elsewhere, or nobody waits for it any more. */
-export function isOver(res: ServerResponse): boolean {
-  return res.headersSent || res.writableEnded || isGone(res);
+/** Whether other code has responded, or the client has disconnected. */
+export function isFinished(res: ServerResponse): boolean {
+  return res.headersSent || res.writableEnded || isAborted(res);
 }
 
-/** Whether the client has gone. A response of the HTTP/2 compatibility API tells by its socket: none, or a dead one. */
-export function isGone(res: ServerResponse): boolean {
+/** Whether the client has disconnected. In the HTTP/2 compatibility API the socket shows it: missing or destroyed. */
+export function isAborted(res: ServerResponse): boolean {
   return res.destroyed || ('stream' in res && res.socket?.destroyed !== false);
 }
 
-/** Names of headers that somebody in front of us set, in lower case; undefined: we are the first to touch the response. */
-export type Preset = readonly string[] | undefined;
+/** Names of headers that earlier middleware has set, in lower case; undefined: the response is untouched. */
+export type PresetHeaders = readonly string[] | undefined;
 
 /**
- * What is set already. A wrapped `writeHead` may set headers at the last moment: older versions of on-headers (morgan,
- * compression, sessions) turn a flat list of them into garbage, so a response with one counts as touched.
+ * The headers that are already set. A replaced `writeHead` may set headers at the last moment, and older versions of
+ * on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a response counts as touched.
  */
-export function presetOf(res: ServerResponse): Preset {
+export function presetHeadersOf(res: ServerResponse): PresetHeaders {
   const names = res.getHeaderNames();
   const isUntouched = names.length === 0 && res.writeHead === ServerResponse.prototype.writeHead;
   return isUntouched ? undefined : names;
 }
 
-/** Sets the status and headers; what is set already stays, but for the framing of the body, which only we know. */
-export function setHead(
+/** Sets the status and the headers. Headers that are already set stay, except those that describe the body's framing. */
+export function setResponseHeaders(
   res: ServerResponse,
   status: number,
   headers: HeaderList,
@@ -41,10 +41,15 @@ export function setHead(
   }
 }
 
-/** Writes the head in the cheapest form that is safe for this response. */
-export function writeHead(res: ServerResponse, status: number, headers: HeaderList, preset: Preset): void {
+/** Writes the status and the headers in the cheapest form that is safe for this response. */
+export function writeHeaders(
+  res: ServerResponse,
+  status: number,
+  headers: HeaderList,
+  preset: PresetHeaders,
+): void {
   if (preset === undefined) res.writeHead(status, headers as string[]);
-  else setHead(res, status, headers, preset);
+  else setResponseHeaders(res, status, headers, preset);
 }
 
 function isFraming(name: string): boolean {

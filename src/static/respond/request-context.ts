@@ -1,26 +1,30 @@
-import type { AsyncResource } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
-import type { Slot } from '../cache/file-cache.ts';
-import type { Settings } from '../options.ts';
-import type { Chunks } from './buffer-pool.ts';
+import type { Coalescer } from '../cache/coalesce.ts';
+import type { CacheEntry, FileCache, Waiter } from '../cache/file-cache.ts';
+import type { StaticSettings } from '../options.ts';
+import type { BufferPool } from './buffer-pool.ts';
 
-/** A request, its response, the way on, and the path it asks for. */
-export interface Exchange {
+/** What all requests of one middleware share. */
+export interface ServeContext {
+  readonly settings: StaticSettings;
+  readonly cache: FileCache;
+  readonly coalescer: Coalescer;
+  readonly buffers: BufferPool;
+}
+
+/** A request with its response and the `next` function. */
+export interface RequestTriple {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
   readonly next: NextFunction;
-  /** The request's own asynchronous context: looks are shared, contexts (AsyncLocalStorage) must not be. */
-  readonly scope: AsyncResource;
-  slot: Slot;
-  /** How often the file changed between the look and the answer. */
-  restarts: number;
 }
 
-/** What answers need of the site that gives them. */
-export interface Means {
-  readonly settings: Settings;
-  readonly chunks: Chunks;
-  /** Looks for a path, once more or instead of the one asked for, then concludes the exchange. */
-  readonly askFor: (exchange: Exchange, key: string) => void;
+/** A request for a URL path that may lead to a file. */
+export interface RequestContext extends RequestTriple, Waiter {
+  readonly context: ServeContext;
+  /** The cache entry of the URL path, or of the fallback page. */
+  entry: CacheEntry;
+  /** How often the file changed between its check and its response. */
+  retries: number;
 }

@@ -1,67 +1,105 @@
 import { addVary } from '../../http/negotiation/vary.ts';
 import { toError } from '../../http/reply/to-error.ts';
 import { debug } from '../../logging/debug.ts';
-import { meansBusy } from '../file/file-errors.ts';
-import type { Found } from '../file/load.ts';
-import type { Entry } from '../file/loaded-file.ts';
-import type { Settings } from '../options.ts';
+import type { CacheEntry } from '../cache/file-cache.ts';
+import { isNotFoundError, isResourceError } from '../file/file-errors.ts';
+import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
+import { openVersion } from '../file/open-version.ts';
+import type { StaticSettings } from '../options.ts';
 import { isNavigation, mayBePage } from '../request/navigation.ts';
-import { isOver } from './headers.ts';
+import { isFinished } from './headers.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
-import type { Exchange, Means } from './request-context.ts';
-import { answerFile } from './send-file.ts';
-import { refuse, refuseBusy } from './send-status.ts';
+import type { RequestContext, RequestTriple } from './request-context.ts';
+import type { StreamPlan } from './send-body.ts';
+import { sendFile } from './send-file.ts';
+import { sendStatus, sendUnavailable } from './send-status.ts';
+import { streamResponse } from './stream-response.ts';
 
-/** Ends an exchange with what its path led to. */
-export function concludeWith(
-  exchange: Exchange,
-  error: unknown,
-  found: Found | undefined,
-  means: Means,
-): void {
-  if (isOver(exchange.res)) return;
-  if (found === undefined) concludeFailed(exchange, error);
-  else if (found.kind === 'entry') answerGuarded(exchange, found, means);
-  else if (found.kind === 'busy') refuseBusy(exchange);
-  else if (found.kind === 'missing') concludeMissing(exchange, found.why, means);
-  else if (means.settings.redirect) redirectToSlash(exchange, lastSegment(exchange.slot.key));
-  else concludeMissing(exchange, 'a directory', means);
+// Enough for a file that is replaced every few milliseconds, even on a busy machine.
+const MAX_RETRIES = 40;
+
+/** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
+export function serve(request: RequestContext): void {
+  const { entry } = request;
+  entry.isRecentlyUsed = true;
+  const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
+  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
+  else lookUp(request, entry);
 }
 
-function concludeFailed(exchange: Exchange, error: unknown): void {
-  if (meansBusy(error)) refuseBusy(exchange);
-  else exchange.next(toError(error));
+/** Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls `respond`. */
+function lookUp(request: RequestContext, entry: CacheEntry): void {
+  request.entry = entry;
+  request.context.coalescer.check(request);
 }
 
-function concludeMissing(exchange: Exchange, why: string, means: Means): void {
-  const { fallback } = means.settings;
-  const { key } = exchange.slot;
-  if (fallback === undefined || key === fallback || !mayBePage(key)) {
-    miss(exchange, why, means.settings);
+/** Responds with the result of a check. */
+export function respond(request: RequestContext, error: unknown, result: LoadResult | undefined): void {
+  if (isFinished(request.res)) return;
+  if (result === undefined) respondToError(request, error);
+  else if (result.kind === 'file') respondWithFile(request, result);
+  else if (result.kind === 'busy') sendUnavailable(request);
+  else if (result.kind === 'not-found') respondNotFound(request, result.reason);
+  else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
+  else respondNotFound(request, 'a directory');
+}
+
+function respondToError(request: RequestContext, error: unknown): void {
+  if (isResourceError(error)) sendUnavailable(request);
+  else request.next(toError(error));
+}
+
+/** Responds with the fallback page where it applies; otherwise the path leads to no file. */
+function respondNotFound(request: RequestContext, reason: string): void {
+  const { settings, cache } = request.context;
+  const { fallback } = settings;
+  const { urlPath } = request.entry;
+  if (fallback === undefined || urlPath === fallback || !mayBePage(urlPath)) {
+    passThrough(request, reason, settings);
     return;
   }
-  // Whether this URL is a page or a 404 depends on who asks, and a cache may keep either.
-  addVary(exchange.res, 'Accept, Sec-Fetch-Mode');
-  if (isNavigation(exchange.req)) means.askFor(exchange, fallback);
-  else miss(exchange, why, means.settings);
+  // The same URL is a page for navigations and a 404 for other requests, and a shared cache may store either.
+  addVary(request.res, 'Accept, Sec-Fetch-Mode');
+  if (isNavigation(request.req)) lookUp(request, cache.getOrCreate(fallback));
+  else passThrough(request, reason, settings);
 }
 
-/** What a hook throws, and what we get wrong, goes to the app's error handlers. */
-export function answerGuarded(exchange: Exchange, entry: Entry, means: Means): void {
+/** Calls `next`, or responds with 404 when `fallthrough` is false. */
+export function passThrough(request: RequestTriple, reason: string, settings: StaticSettings): void {
+  debug.static('%s %j: %s', request.req.method, request.req.url, reason);
+  if (settings.fallthrough) request.next();
+  else sendStatus(request, 404);
+}
+
+/** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
+function respondWithFile(request: RequestContext, file: LoadedFile): void {
+  let plan: StreamPlan | undefined;
   try {
-    answerFile(exchange, entry, means);
+    plan = sendFile(request, file);
   } catch (error) {
-    exchange.next(toError(error));
+    request.next(toError(error));
+    return;
   }
+  if (plan !== undefined) openAndStream(request, plan);
 }
 
-/** Nothing for us to answer: on to the next middleware, or 404. */
-export function miss(
-  exchange: Pick<Exchange, 'req' | 'res' | 'next'>,
-  why: string,
-  settings: Settings,
-): void {
-  debug.static('%s %j: %s', exchange.req.method, exchange.req.url, why);
-  if (settings.fallthrough) exchange.next();
-  else refuse(exchange, 404);
+/** Opens exactly the version that the headers describe and streams it. */
+function openAndStream(request: RequestContext, plan: StreamPlan): void {
+  openVersion(plan.representation, (error, file) => {
+    if (isFinished(request.res)) file?.close();
+    else if (file !== undefined) streamResponse(request, plan, file);
+    else if (isResourceError(error)) sendUnavailable(request);
+    else if (error === undefined || isNotFoundError(error)) retry(request);
+    else request.next(error);
+  });
+}
+
+/** Checks the entry again after the file was replaced or moved between the check and the response. */
+function retry(request: RequestContext): void {
+  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
+  else {
+    const entry = request.context.cache.getOrCreate(request.entry.urlPath);
+    entry.pathVerifiedUntil = 0;
+    lookUp(request, entry);
+  }
 }

@@ -1,64 +1,25 @@
+// The only file that uses the package `send`. It takes the framing of a single body from it: `send` computes the range of
+// the stream, sets Content-Length and Content-Range, and starts the response. The rest is replaced: `send` would stat the
+// path again, at another moment than our check, and would stream from a second descriptor. Its preconditions, ranges, ETag
+// and dates are switched off because they have been evaluated before.
 import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
 import send from 'send';
-import { meansAbsent, meansBusy } from '../file/file-errors.ts';
-import { openVersion, type Source } from '../file/open-version.ts';
-import type { HeaderList, Representation } from '../file/representation.ts';
-import { isOver, setHead } from './headers.ts';
-import type { Exchange, Means } from './request-context.ts';
-import { refuseBusy } from './send-status.ts';
-import { type Payload, pump } from './stream-file.ts';
+import type { OpenFile } from '../file/open-version.ts';
+import { setResponseHeaders } from './headers.ts';
+import type { RequestContext } from './request-context.ts';
+import type { StreamPlan } from './send-body.ts';
+import { streamFile } from './stream-file.ts';
 
-// A file that is replaced every few milliseconds is caught in one of them, however busy the machine.
-const RESTARTS = 40;
-
-/** An answer whose body is read while it is sent. */
-export interface Plan extends Payload {
-  readonly status: number;
-  readonly headers: HeaderList;
-}
-
-/** Opens the very version that the headers describe and streams it; if it has been replaced, the request starts over. */
-export function transfer(exchange: Exchange, representation: Representation, plan: Plan, means: Means): void {
-  openVersion(representation, (error, source) => {
-    if (isOver(exchange.res)) source?.close();
-    else if (source !== undefined) begin({ exchange, representation, plan, source, means });
-    else if (meansBusy(error)) refuseBusy(exchange);
-    else if (error === undefined || meansAbsent(error)) startOver(exchange, means);
-    else exchange.next(error);
-  });
-}
-
-interface Transfer {
-  readonly exchange: Exchange;
-  readonly representation: Representation;
-  readonly plan: Plan;
-  readonly source: Source;
-  readonly means: Means;
-}
-
-function begin(transfer: Transfer): void {
-  const { exchange, plan, source, means } = transfer;
-  try {
-    if (plan.tail === undefined) sendOneRange(transfer);
-    else {
-      setHead(exchange.res, plan.status, plan.headers);
-      pump(source, plan, exchange.res, means.chunks);
-    }
-  } catch (error) {
-    source.close();
-    exchange.next(error);
-  }
-}
-
-/**
- * `send` frames the body. What it would find out by itself, by another stat at another moment, is replaced by what we
- * know of the open descriptor, and its stream by ours, which reads that descriptor.
- */
-function sendOneRange({ exchange, representation, plan, source, means }: Transfer): void {
-  const { realPath, facts } = representation;
+/** Streams the whole file or one range of it through `send`. */
+export function streamWithSend(
+  { req, res, next, context }: RequestContext,
+  plan: StreamPlan,
+  file: OpenFile,
+): void {
+  const { realPath, metadata } = plan.representation;
   const [range] = plan.sections;
-  const transmission = send(withoutConditions(exchange.req), `/${encodeURIComponent(basename(realPath))}`, {
+  const stream = send(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
     dotfiles: 'allow',
     acceptRanges: false,
@@ -67,28 +28,19 @@ function sendOneRange({ exchange, representation, plan, source, means }: Transfe
     lastModified: false,
     ...(range === undefined ? {} : { start: range.start, end: range.end }),
   });
-  transmission.sendFile = (path) => {
-    setHead(exchange.res, plan.status, plan.headers);
-    transmission.send(path, Object.create(source.identity, { size: { value: facts.size } }));
+  stream.sendFile = (path) => {
+    setResponseHeaders(res, plan.status, plan.headers);
+    stream.send(path, Object.create(file.version, { size: { value: metadata.size } }));
   };
-  transmission.stream = () => pump(source, plan, exchange.res, means.chunks);
-  transmission.on('error', (error) => {
-    source.close();
-    exchange.next(error);
+  stream.stream = () => streamFile(file, plan, res, context.buffers);
+  stream.on('error', (error) => {
+    file.close();
+    next(error);
   });
-  transmission.pipe(exchange.res);
+  stream.pipe(res);
 }
 
-/** The request as `send` should see it: preconditions and ranges have been decided, exactly, before. */
+/** The request without headers, so that `send` sees no conditions and no range. */
 function withoutConditions(req: IncomingMessage): IncomingMessage {
   return Object.create(req, { headers: { value: {} } });
-}
-
-/** The file changed, or was moved, between the look and the answer: looks again, unless it never holds still. */
-function startOver(exchange: Exchange, means: Means): void {
-  if (++exchange.restarts > RESTARTS) refuseBusy(exchange);
-  else {
-    exchange.slot.resolvedUntil = 0;
-    means.askFor(exchange, exchange.slot.key);
-  }
 }

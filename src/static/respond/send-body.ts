@@ -1,86 +1,96 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
-import { describe, type HeaderList, type Representation } from '../file/representation.ts';
-import { joinParts, layOutParts } from './byteranges.ts';
-import { type Preset, presetOf, writeHead } from './headers.ts';
-import type { Exchange, Means } from './request-context.ts';
-import { transfer } from './send-adapter.ts';
-import { refuse } from './send-status.ts';
+import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
+import { buildMultipart, joinMultipart, type Section } from './byteranges.ts';
+import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
+import type { RequestTriple } from './request-context.ts';
+import { sendStatus } from './send-status.ts';
 
-/** 200 with all of the bytes. */
+/** A response whose body has to be read from the file. */
+export interface StreamPlan {
+  readonly representation: Representation;
+  readonly status: number;
+  readonly headers: HeaderList;
+  readonly sections: readonly Section[];
+  /** The last bytes of a multipart body. */
+  readonly tail: Buffer | undefined;
+}
+
+/** Sends a 200 from memory; otherwise returns what to stream. */
 export function sendWhole(
-  exchange: Exchange,
+  { req, res }: RequestTriple,
   representation: Representation,
-  means: Means,
-  preset: Preset,
-): void {
-  const { req, res } = exchange;
-  const { body, whole, facts } = representation;
+  preset: PresetHeaders,
+): StreamPlan | undefined {
+  const { body, headers200: headers, metadata } = representation;
   if (req.method === 'HEAD') {
-    writeHead(res, 200, whole, preset);
+    writeHeaders(res, 200, headers, preset);
     res.end();
   } else if (body !== undefined) {
-    writeHead(res, 200, whole, preset);
+    writeHeaders(res, 200, headers, preset);
     res.end(body);
   } else {
-    const section = { start: 0, end: facts.size - 1, before: undefined };
-    transfer(
-      exchange,
-      representation,
-      { status: 200, headers: whole, sections: [section], tail: undefined },
-      means,
-    );
+    const section = { start: 0, end: metadata.size - 1, before: undefined };
+    return { representation, status: 200, headers, sections: [section], tail: undefined };
   }
+  return undefined;
 }
 
-/** 206 with one range or several, or 416 when none can be satisfied. */
+/** Sends a 206 from memory, or a 416 when no range is satisfiable; otherwise returns what to stream. */
 export function sendRanges(
-  exchange: Exchange,
+  request: RequestTriple,
   representation: Representation,
   ranges: readonly ByteRange[],
-  means: Means,
-): void {
+): StreamPlan | undefined {
   const [first] = ranges;
-  const { size } = representation.facts;
-  if (first === undefined) refuse(exchange, 416, { 'Content-Range': `bytes */${size}` });
-  else if (ranges.length === 1) sendRange(exchange, representation, first, means);
-  else sendParts(exchange, representation, ranges, means);
+  if (first === undefined) {
+    sendStatus(request, 416, { 'Content-Range': `bytes */${representation.metadata.size}` });
+    return undefined;
+  }
+  return ranges.length === 1
+    ? sendRange(request, representation, first)
+    : sendMultipart(request, representation, ranges);
 }
 
-function sendRange(exchange: Exchange, representation: Representation, range: ByteRange, means: Means): void {
-  const { facts, body } = representation;
+function sendRange(
+  request: RequestTriple,
+  representation: Representation,
+  range: ByteRange,
+): StreamPlan | undefined {
+  const { metadata, body } = representation;
   const { start, end } = range;
   const headers = [
-    ...describe(facts, end - start + 1, facts.type),
+    ...bodyHeaders(metadata, end - start + 1, metadata.type),
     'Content-Range',
-    `bytes ${start}-${end}/${facts.size}`,
-    ...representation.shared,
+    `bytes ${start}-${end}/${metadata.size}`,
+    ...representation.headers304,
   ];
-  if (body !== undefined) finish(exchange, headers, body.subarray(start, end + 1));
-  else {
+  if (body === undefined) {
     const section = { start, end, before: undefined };
-    transfer(exchange, representation, { status: 206, headers, sections: [section], tail: undefined }, means);
+    return { representation, status: 206, headers, sections: [section], tail: undefined };
   }
+  sendPartial(request, headers, body.subarray(start, end + 1));
+  return undefined;
 }
 
-function sendParts(
-  exchange: Exchange,
+function sendMultipart(
+  request: RequestTriple,
   representation: Representation,
   ranges: readonly ByteRange[],
-  means: Means,
-): void {
-  const { facts, body } = representation;
-  const parts = layOutParts(ranges, facts.size, facts.type);
-  const headers = [...describe(facts, parts.length, parts.type), ...representation.shared];
-  // A type that somebody set before us describes the file; this body is made of parts.
-  exchange.res.removeHeader('Content-Type');
-  if (body !== undefined) finish(exchange, headers, joinParts(parts, body));
-  else {
-    const { sections, tail } = parts;
-    transfer(exchange, representation, { status: 206, headers, sections, tail }, means);
+): StreamPlan | undefined {
+  const { metadata, body } = representation;
+  const multipart = buildMultipart(ranges, metadata.size, metadata.type);
+  const headers = [...bodyHeaders(metadata, multipart.length, multipart.type), ...representation.headers304];
+  // A Content-Type that earlier middleware set describes the file, not the multipart body.
+  request.res.removeHeader('Content-Type');
+  if (body === undefined) {
+    const { sections, tail } = multipart;
+    return { representation, status: 206, headers, sections, tail };
   }
+  sendPartial(request, headers, joinMultipart(multipart, body));
+  return undefined;
 }
 
-function finish({ res }: Exchange, headers: HeaderList, body: Buffer): void {
-  writeHead(res, 206, headers, presetOf(res));
+function sendPartial({ res }: RequestTriple, headers: HeaderList, body: Buffer): void {
+  writeHeaders(res, 206, headers, presetHeadersOf(res));
   res.end(body);
 }

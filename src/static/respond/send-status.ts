@@ -1,20 +1,20 @@
 import { STATUS_CODES } from 'node:http';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
-import type { Exchange } from './request-context.ts';
+import type { RequestTriple } from './request-context.ts';
 
-/** Answers with a status and its name, nothing of the request in it. */
-export function refuse(exchange: Pick<Exchange, 'req' | 'res'>, status: number, headers: Headers = {}): void {
+/** Responds with a status and its name as the body, which contains nothing from the request. */
+export function sendStatus(
+  { req, res }: Pick<RequestTriple, 'req' | 'res'>,
+  status: number,
+  headers: Headers = {},
+): void {
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
-  writeReply(
-    exchange.res,
-    { status, headers: { ...common, ...headers }, body },
-    exchange.req.method === 'HEAD',
-  );
+  writeReply(res, { status, headers: { ...common, ...headers }, body }, req.method === 'HEAD');
 }
 
-/** Out of descriptors, or a file that never holds still: worth another try soon, and nothing is remembered. */
-export function refuseBusy(exchange: Exchange): void {
-  refuse(exchange, 503, { 'Retry-After': '1' });
+/** Responds with 503 when descriptors or memory ran out, or when a file keeps changing: the client may retry soon. */
+export function sendUnavailable(request: Pick<RequestTriple, 'req' | 'res'>): void {
+  sendStatus(request, 503, { 'Retry-After': '1' });
 }

@@ -1,101 +1,125 @@
 import { fstat, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
-import { sameBytes } from '../file/file-version.ts';
-import type { Source } from '../file/open-version.ts';
-import type { Chunks } from './buffer-pool.ts';
+import { sameContent } from '../file/file-version.ts';
+import type { OpenFile } from '../file/open-version.ts';
+import type { BufferPool } from './buffer-pool.ts';
 import type { Section } from './byteranges.ts';
-import { isGone } from './headers.ts';
+import { isAborted } from './headers.ts';
+import type { StreamPlan } from './send-body.ts';
 
-/** What to send of it. */
-export interface Payload {
-  readonly sections: readonly Section[];
-  readonly tail: Buffer | undefined;
-}
+/** The body of a streamed response. */
+export type StreamedBody = Pick<StreamPlan, 'sections' | 'tail'>;
 
 /**
- * Reads a file and writes it to a response, one chunk in flight, so a slow reader costs one chunk. Closes the file,
- * whatever happens. Before the last bytes leave, the file is looked at once more: a body that is not wholly of the
- * version its headers name ends the connection, and so never looks complete.
+ * Reads a file and writes it to a response, one buffer at a time, so that a slow client costs one buffer. Closes the file in
+ * every case. Before the last bytes are sent, another `fstat` confirms the version: if the file has changed, the connection
+ * is destroyed, so that the client does not take a mixture of two versions for a complete response.
  */
-export function pump(source: Source, payload: Payload, res: ServerResponse, chunks: Chunks): void {
-  const { fd } = source;
-  const own = chunks.take();
-  // Who wraps `write` or `end` (a body logger, a compressor) may keep what is written: it gets buffers of its own.
-  const { write, end } = ServerResponse.prototype;
-  const mayReuse = res.write === write && res.end === end;
-  let index = 0;
-  let position = payload.sections[0]?.start ?? 0;
-  let reading = false;
-  let over = false;
+export function streamFile(
+  file: OpenFile,
+  body: StreamedBody,
+  res: ServerResponse,
+  buffers: BufferPool,
+): void {
+  new FileStream(file, body, res, buffers).start();
+}
 
-  function stop(): void {
-    if (over) return;
-    over = true;
-    if (!reading) release();
+class FileStream {
+  readonly #file: OpenFile;
+  readonly #body: StreamedBody;
+  readonly #res: ServerResponse;
+  readonly #buffers: BufferPool;
+  readonly #buffer: Buffer;
+  readonly #canReuseBuffer: boolean;
+  #sectionIndex = 0;
+  #position: number;
+  /** Whether a read or stat of the descriptor is running, during which it must stay open. */
+  #isFileInUse = false;
+  #isStopped = false;
+
+  constructor(file: OpenFile, body: StreamedBody, res: ServerResponse, buffers: BufferPool) {
+    this.#file = file;
+    this.#body = body;
+    this.#res = res;
+    this.#buffers = buffers;
+    this.#buffer = buffers.acquire();
+    this.#position = body.sections[0]?.start ?? 0;
+    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written.
+    const { write, end } = ServerResponse.prototype;
+    this.#canReuseBuffer = res.write === write && res.end === end;
   }
 
-  function release(): void {
-    chunks.give(own);
-    source.close();
+  start(): void {
+    this.#res.once('close', this.#stop);
+    if (isAborted(this.#res)) this.#stop();
+    else this.#startSection(this.#body.sections[0] as Section);
   }
 
-  function fail(): void {
-    res.destroy();
-    stop();
+  readonly #stop = (): void => {
+    if (this.#isStopped) return;
+    this.#isStopped = true;
+    if (!this.#isFileInUse) this.#release();
+  };
+
+  #release(): void {
+    this.#buffers.release(this.#buffer);
+    this.#file.close();
   }
 
-  function enter(section: Section): void {
-    position = section.start;
-    if (section.before === undefined) readOn();
-    else res.write(section.before, proceed);
+  #fail(): void {
+    this.#res.destroy();
+    this.#stop();
   }
 
-  function proceed(error: Error | null | undefined): void {
-    if (error) stop();
-    else if (!over) readOn();
+  #startSection(section: Section): void {
+    this.#position = section.start;
+    if (section.before === undefined) this.#readOn();
+    else this.#res.write(section.before, this.#onWritten);
   }
 
-  function readOn(): void {
-    const section = payload.sections[index] as Section;
-    if (position <= section.end) {
-      readChunk(section);
+  readonly #onWritten = (error: Error | null | undefined): void => {
+    if (error) this.#stop();
+    else if (!this.#isStopped) this.#readOn();
+  };
+
+  #readOn(): void {
+    const section = this.#body.sections[this.#sectionIndex] as Section;
+    if (this.#position <= section.end) {
+      this.#readChunk(section);
       return;
     }
-    index++;
-    const following = payload.sections[index];
-    if (following !== undefined) enter(following);
+    this.#sectionIndex++;
+    const nextSection = this.#body.sections[this.#sectionIndex];
+    if (nextSection !== undefined) this.#startSection(nextSection);
   }
 
-  function readChunk(section: Section): void {
-    const target = mayReuse ? own : Buffer.allocUnsafeSlow(own.length);
-    const wanted = Math.min(target.length, section.end - position + 1);
-    reading = true;
-    read(fd, target, 0, wanted, position, (error, count) => {
-      reading = false;
-      if (over) return release();
-      // Nothing more to read though more was promised: the file was truncated.
-      if (error !== null || count === 0) return fail();
-      position += count;
-      const bytes = count === target.length ? target : target.subarray(0, count);
-      const isLast = position > section.end && index === payload.sections.length - 1;
-      if (isLast) confirm(bytes);
-      else res.write(bytes, proceed);
+  #readChunk(section: Section): void {
+    const target = this.#canReuseBuffer ? this.#buffer : Buffer.allocUnsafeSlow(this.#buffer.length);
+    const length = Math.min(target.length, section.end - this.#position + 1);
+    this.#isFileInUse = true;
+    read(this.#file.fd, target, 0, length, this.#position, (error, bytesRead) => {
+      this.#isFileInUse = false;
+      if (this.#isStopped) return this.#release();
+      // The file ends before the promised length: it was truncated.
+      if (error !== null || bytesRead === 0) return this.#fail();
+      this.#position += bytesRead;
+      const bytes = bytesRead === target.length ? target : target.subarray(0, bytesRead);
+      const isLast = this.#position > section.end && this.#sectionIndex === this.#body.sections.length - 1;
+      if (isLast) this.#confirmVersion(bytes);
+      else this.#res.write(bytes, this.#onWritten);
     });
   }
 
-  function confirm(bytes: Buffer): void {
-    reading = true;
-    fstat(fd, { bigint: true }, (error, now) => {
-      reading = false;
-      if (over) return release();
-      if (error !== null || !sameBytes(source.identity, now)) return fail();
-      if (payload.tail === undefined) return void res.end(bytes, stop);
-      res.write(bytes);
-      res.end(payload.tail, stop);
+  #confirmVersion(lastBytes: Buffer): void {
+    this.#isFileInUse = true;
+    fstat(this.#file.fd, { bigint: true }, (error, stats) => {
+      this.#isFileInUse = false;
+      if (this.#isStopped) return this.#release();
+      if (error !== null || !sameContent(this.#file.version, stats)) return this.#fail();
+      const { tail } = this.#body;
+      if (tail === undefined) return void this.#res.end(lastBytes, this.#stop);
+      this.#res.write(lastBytes);
+      this.#res.end(tail, this.#stop);
     });
   }
-
-  res.once('close', stop);
-  if (isGone(res)) stop();
-  else enter(payload.sections[0] as Section);
 }
