@@ -4,7 +4,7 @@ import { createMount } from '../src/graphql/middleware.ts';
 import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
-import { createWebsocketHandler } from '../src/subscriptions/handler.ts';
+import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
 import type { ConnectRequest } from '../types/connect.ts';
 import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';
 

@@ -1,5 +1,5 @@
 import type { Server } from 'node:net';
-import { attach } from '../src/subscriptions/attach.ts';
+import { attach } from '../src/websocket/attach.ts';
 import type { SubscriptionOptions, Subscriptions, SubscriptionTarget } from '../types/subscriptions.ts';
 
 export type * from '../types/subscriptions.ts';

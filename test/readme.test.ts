@@ -3,8 +3,8 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join, resolve } from 'node:path';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
-import { connectionRules, upgradeRules } from '../src/subscriptions/settings.ts';
 import { resolveUploadOptions } from '../src/uploads/options.ts';
+import { connectionRules, upgradeRules } from '../src/websocket/options.ts';
 
 const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');

@@ -2,6 +2,7 @@ import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { type CoreSettings, type DocumentLimitSettings, limit, resolveCoreOptions } from '../core/options.ts';
+import { protocolsRule } from '../core/subscription-protocols.ts';
 import {
   type Accepts,
   flag,
@@ -18,7 +19,6 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { protocolsRule } from '../subscriptions/settings.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 

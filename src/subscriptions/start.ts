@@ -1,127 +1,132 @@
 import type { MaybePromise } from '../../types/connect.ts';
+import type { GraphQLCore } from '../core/core.ts';
 import { refusalError } from '../core/errors.ts';
 import { requireFew } from '../core/limits/depth.ts';
 import { isThenable } from '../execution/promises.ts';
 import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { assertSync } from '../options/assert-sync.ts';
-import { wrongReturnValue } from '../options/resolve-options.ts';
-import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import type { Operation } from './operation.ts';
-import { follow, type Reader } from './reader.ts';
-import { asGraphQLError } from './source.ts';
+import { consumeSource, type SourceCounters } from './consume-source.ts';
+import type { SubscriptionGroups } from './groups.ts';
+import type { LiveOperation } from './live-operation.ts';
+import { type ShareFunction, shareKeyOf } from './share-key.ts';
+import { toGraphQLError } from './source-stream.ts';
+
+/** What all live operations of one endpoint need. */
+export interface OperationServices {
+  readonly core: GraphQLCore;
+  readonly groups: SubscriptionGroups;
+  readonly counters: SourceCounters;
+  readonly settings: OperationSettings;
+}
+
+/** The options of live operations. */
+export interface OperationSettings {
+  readonly operations: readonly string[];
+  readonly drop: false | 'oldest';
+  readonly share: ShareFunction | undefined;
+}
 
 /**
- * Runs an operation: a single result, a private stream, or a subscription to a shared one. A long new document is
- * prepared asynchronously; later operations of the same connection wait for it, so that they start in order.
+ * Runs an operation: a single result, a private source stream, or a place in a group. A long new document is prepared
+ * asynchronously; later operations of the same client wait for it, so that they start in order.
  */
-export function start(operation: Operation): void {
-  const { connection } = operation;
-  if (connection.behind !== undefined) {
-    connection.behind.push(operation);
+export function startOperation(operation: LiveOperation, services: OperationServices): void {
+  const { client } = operation;
+  if (client.queuedOperations !== undefined) {
+    client.queuedOperations.push(operation);
     return;
   }
   attempt(operation, () => {
-    const prepared = prepare(operation);
-    if (prepared instanceof Promise) void runWhenPrepared(operation, prepared);
-    else run(operation, prepared);
+    const prepared = prepare(operation, services.core);
+    if (isThenable(prepared)) void runWhenPrepared(operation, services, prepared);
+    else run(operation, services, prepared);
   });
 }
 
 async function runWhenPrepared(
-  operation: Operation,
+  operation: LiveOperation,
+  services: OperationServices,
   preparing: Promise<PreparedOperation | RequestError>,
 ): Promise<void> {
-  const { connection } = operation;
-  connection.behind = [];
+  const { client } = operation;
+  const queued: LiveOperation[] = [];
+  client.queuedOperations = queued;
   try {
     const prepared = await preparing;
-    if (operation.live) attempt(operation, () => run(operation, prepared));
+    if (operation.isLive) attempt(operation, () => run(operation, services, prepared));
   } catch (error) {
-    fail(operation, error);
+    failOperation(operation, error);
   }
-  const { behind } = connection;
-  connection.behind = undefined;
-  for (const next of behind) if (next.live) start(next);
+  client.queuedOperations = undefined;
+  for (const next of queued) if (next.isLive) startOperation(next, services);
 }
 
 /** An error that `step` throws fails this operation only. */
-function attempt(operation: Operation, step: () => void): void {
+function attempt(operation: LiveOperation, step: () => void): void {
   try {
     step();
   } catch (error) {
-    fail(operation, error);
+    failOperation(operation, error);
   }
 }
 
-function fail(operation: Operation, error: unknown): void {
-  const isMistake = error instanceof HttpError && error.code !== undefined;
-  operation.fail([isMistake ? refusalError(error.message, error.code) : asGraphQLError(error)]);
+function failOperation(operation: LiveOperation, error: unknown): void {
+  const isClientError = error instanceof HttpError && error.code !== undefined;
+  operation.fail([isClientError ? refusalError(error.message, error.code) : toGraphQLError(error)]);
 }
 
-function prepare({ connection, schema, params }: Operation): MaybePromise<PreparedOperation | RequestError> {
-  const { core } = connection.hub;
+function prepare(
+  { client, params }: LiveOperation,
+  core: GraphQLCore,
+): MaybePromise<PreparedOperation | RequestError> {
   requireFew([params.variables], core.maxVariables);
-  return core.prepare(schema, params, connection.websocket);
+  return core.prepare(client.schema, params, client.origin);
 }
 
-function run(operation: Operation, prepared: PreparedOperation | RequestError): void {
+function run(
+  operation: LiveOperation,
+  services: OperationServices,
+  prepared: PreparedOperation | RequestError,
+): void {
   if ('errors' in prepared) {
     operation.fail(prepared.errors);
     return;
   }
   const kind = prepared.operation.operation;
-  if (!operation.connection.hub.settings.operations.includes(kind)) {
+  if (!services.settings.operations.includes(kind)) {
     operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
     return;
   }
-  if (kind === 'subscription') subscribe(operation, prepared);
-  else single(operation, prepared);
+  if (kind === 'subscription') subscribe(operation, services, prepared);
+  else executeOnce(operation, prepared);
 }
 
-function single(operation: Operation, prepared: PreparedOperation): void {
-  const answer = (outcome: ExecutionOutcome): void => {
+function executeOnce(operation: LiveOperation, prepared: PreparedOperation): void {
+  const respond = (outcome: ExecutionOutcome): void => {
     if (outcome.kind === 'refused') {
       operation.fail(outcome.errors);
       return;
     }
-    operation.emit(outcome.body, true);
-    operation.end();
+    operation.send(outcome.body, 'soon');
+    operation.complete();
   };
   const outcome = prepared.execute(operation);
   if (isThenable(outcome)) {
-    outcome.then(answer).catch((error) => operation.fail([asGraphQLError(error)]));
-  } else answer(outcome);
+    outcome.then(respond).catch((error) => operation.fail([toGraphQLError(error)]));
+  } else respond(outcome);
 }
 
-function subscribe(operation: Operation, prepared: PreparedOperation): void {
-  const { hub, context } = operation.connection;
-  const { share, drop } = hub.settings;
-  operation.droppable = drop === 'oldest';
-  const key = share?.(context, operation.params);
-  if (key === undefined || key === null) {
-    subscribePrivately(operation, prepared);
+function subscribe(
+  operation: LiveOperation,
+  { groups, counters, settings }: OperationServices,
+  prepared: PreparedOperation,
+): void {
+  operation.droppable = settings.drop === 'oldest';
+  const key = shareKeyOf(settings.share, operation.contextValue, operation.params);
+  if (key !== undefined) {
+    groups.join(operation, prepared, key);
     return;
   }
-  assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
-  if (typeof key !== 'string' && typeof key !== 'number') {
-    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a number, undefined or null');
-  }
-  hub.groups.join(operation, prepared, key);
-}
-
-function subscribePrivately(operation: Operation, prepared: PreparedOperation): void {
-  const { outlet, hub } = operation.connection;
-  operation.patient = !operation.droppable;
-  const reader: Reader = {
-    counters: hub.counters,
-    inputs: operation,
-    wanted: () => operation.live,
-    result: (outcome) => hub.deliver(operation, outcome),
-    room: () => (operation.patient ? outlet.room() : undefined),
-    ended: () => operation.end(),
-    failed: (errors) => operation.fail(errors),
-    abort: () => operation.abort(),
-  };
-  operation.release = follow(prepared, reader);
+  operation.appliesBackpressure = !operation.droppable;
+  operation.releaseSource = consumeSource(prepared, operation, counters);
 }

@@ -1,10 +1,10 @@
-import { createOutbox } from '../../src/subscriptions/outbox.ts';
+import { createFlushScheduler } from '../../src/websocket/write/flush-scheduler.ts';
 
 describe('the outbox', () => {
   it('lets the event loop turn in the middle of a huge fan-out, and flushes each once, in order', async () => {
-    const outbox = createOutbox();
+    const scheduler = createFlushScheduler();
     const flushed: number[] = [];
-    for (let i = 0; i < 2000; i++) outbox.add({ flush: () => void flushed.push(i) });
+    for (let i = 0; i < 2000; i++) scheduler.flushBatched({ flush: () => void flushed.push(i) });
     const counts = [0];
     while (flushed.length < 2000) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -16,18 +16,18 @@ describe('the outbox', () => {
   });
 
   it('has producers wait for a turn when much is queued', async () => {
-    const outbox = createOutbox();
+    const scheduler = createFlushScheduler();
     let flushed = false;
-    outbox.add({
+    scheduler.flushBatched({
       flush: () => {
         flushed = true;
       },
     });
-    for (let i = 0; i < 32_768; i++) outbox.count();
-    expect(outbox.congested()).toBe(false);
-    outbox.count();
-    expect(outbox.congested()).toBe(true);
-    await outbox.turn();
-    expect([flushed, outbox.congested()]).toEqual([true, false]);
+    for (let i = 0; i < 32_768; i++) scheduler.countMessage();
+    expect(scheduler.isBackpressured()).toBe(false);
+    scheduler.countMessage();
+    expect(scheduler.isBackpressured()).toBe(true);
+    await scheduler.yield();
+    expect([flushed, scheduler.isBackpressured()]).toEqual([true, false]);
   });
 });

@@ -6,7 +6,7 @@ import { buildSchema } from 'graphql';
 import WebSocket, { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { claim } from '../../src/subscriptions/gate.ts';
+import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
 import { connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
@@ -49,7 +49,7 @@ describe('the path of the upgrade', () => {
 
   it('ends what no other listener has taken in time with 404', async () => {
     const { server, port } = await listen();
-    const release = claim(server, '/graphql', (_, socket) => socket.destroy(), 60);
+    const release = registerPath(server, '/graphql', (_, socket) => socket.destroy(), 60);
     const taken = new WebSocketServer({ noServer: true });
     server.on('upgrade', (req, socket, head) => {
       if (req.url === '/taken') taken.handleUpgrade(req, socket, head, () => undefined);
@@ -77,7 +77,7 @@ describe('the path of the upgrade', () => {
   it('takes a path once', async () => {
     const { server } = await serve();
     expect(() => attachSubscriptions(server, schema)).toThrow(
-      'the path "/graphql" of this server is attached already',
+      'the path "/graphql" of this server already has subscriptions attached',
     );
   });
 

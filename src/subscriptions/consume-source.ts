@@ -1,0 +1,117 @@
+import type { GraphQLError } from 'graphql';
+import { isThenable } from '../execution/promises.ts';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import { isStream, openSource, type SourceResult, toGraphQLError } from './source-stream.ts';
+
+/** Numbers of source streams, for `stats()`. */
+export interface SourceCounters {
+  /** Source streams that are being read. */
+  sources: number;
+  /** Source streams that were asked to return and have not done so. */
+  unreleased: number;
+}
+
+/** Consumes the results of one source stream: an operation, or a group of equal ones. */
+export interface EventConsumer {
+  readonly inputs: ExecutionInputs;
+  /** False while no client waits for events: they are read and not executed. */
+  isWanted(): boolean;
+  /** The result of one event. */
+  onResult(outcome: ExecutionOutcome): void;
+  /** Called before each execution until it returns undefined; a promise pauses the source. */
+  waitForDrain(): Promise<void> | undefined;
+  /** The source stream has ended. */
+  complete(): void;
+  /** The source stream could not be opened, or has failed. */
+  fail(errors: readonly GraphQLError[]): void;
+  /** Fires the signal of `inputs`. Called once the source is open: graphql 17 would lose one that is still being opened. */
+  abort(): void;
+}
+
+/**
+ * Opens the source stream of a subscription and executes its events one after the other.
+ * The function that it returns releases the source.
+ */
+export function consumeSource(
+  prepared: PreparedOperation,
+  consumer: EventConsumer,
+  counters: SourceCounters,
+): () => void {
+  let iterator: AsyncIterator<unknown> | undefined;
+  let released = false;
+
+  async function read(): Promise<void> {
+    // Awaited even if it is no promise: the consumer is called only after `consumeSource` has returned.
+    const opened: SourceResult = await openSource(prepared, consumer.inputs);
+    if (!isStream(opened)) {
+      if (!released) consumer.fail(opened.errors ?? []);
+      return;
+    }
+    iterator = opened[Symbol.asyncIterator]();
+    counters.sources++;
+    // Released while the source was being opened.
+    if (released) return returnIterator(iterator, consumer, counters);
+    const { contextValue, variableValues } = consumer.inputs;
+    for (;;) {
+      const { done, value } = await iterator.next();
+      if (released) return;
+      if (done === true) break;
+      if (!consumer.isWanted()) continue;
+      for (let drained = consumer.waitForDrain(); drained !== undefined; drained = consumer.waitForDrain()) {
+        await drained;
+        if (released) return;
+      }
+      const running = prepared.execute({ rootValue: value, contextValue, variableValues });
+      const outcome = isThenable(running) ? await running : running;
+      if (released) return;
+      consumer.onResult(outcome);
+    }
+    markReleased();
+    consumer.complete();
+  }
+
+  function markReleased(): void {
+    if (iterator !== undefined) counters.sources--;
+    iterator = undefined;
+    released = true;
+  }
+
+  read().catch((error) => {
+    if (released) return;
+    const source = iterator;
+    markReleased();
+    // A failed execution leaves the source open. Returning a source that has thrown does no harm.
+    source?.return?.().catch(() => undefined);
+    consumer.fail([toGraphQLError(error)]);
+  });
+
+  return () => {
+    if (released) return;
+    released = true;
+    if (iterator !== undefined) returnIterator(iterator, consumer, counters);
+  };
+}
+
+/** Not awaited: an async generator that is suspended in an `await` cannot be returned. It is counted instead. */
+function returnIterator(
+  iterator: AsyncIterator<unknown>,
+  consumer: EventConsumer,
+  counters: SourceCounters,
+): void {
+  consumer.abort();
+  counters.sources--;
+  counters.unreleased++;
+  const onReturned = (): void => {
+    counters.unreleased--;
+  };
+  try {
+    const returning = iterator.return?.();
+    if (returning === undefined) {
+      onReturned();
+      return;
+    }
+    Promise.resolve(returning).then(onReturned, onReturned);
+  } catch {
+    onReturned();
+  }
+}

@@ -1,0 +1,84 @@
+import type { GraphQLError } from 'graphql';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import { consumeSource, type EventConsumer, type SourceCounters } from './consume-source.ts';
+import type { LiveOperation } from './live-operation.ts';
+
+/** When a group has to let its events be written before it executes more. */
+export interface GroupPacing {
+  /** Bytes of a burst after which it yields. */
+  readonly burstBytes: number;
+  /** True if so many messages are queued that producers should yield. */
+  isBackpressured(): boolean;
+  /** Writes the queued messages and yields to the event loop. */
+  yield(): Promise<void>;
+}
+
+/** Equal subscriptions that share one source stream, one execution and one serialisation per event. */
+export class SharedSubscription implements EventConsumer {
+  readonly inputs: ExecutionInputs;
+  readonly members: Set<LiveOperation> = new Set();
+  /** When the last member left, by the endpoint's timer. */
+  emptySince = 0;
+  readonly #abortController = new AbortController();
+  readonly #pacing: GroupPacing;
+  /** Takes the group out of the map of groups. */
+  readonly #unregister: () => void;
+  #releaseSource: (() => void) | undefined;
+  #burst = 0;
+
+  /** The events are executed with the context of `first`. */
+  constructor(first: LiveOperation, pacing: GroupPacing, unregister: () => void) {
+    this.inputs = {
+      rootValue: first.rootValue,
+      contextValue: first.contextValue,
+      variableValues: first.variableValues,
+      signal: this.#abortController.signal,
+    };
+    this.#pacing = pacing;
+    this.#unregister = unregister;
+  }
+
+  open(prepared: PreparedOperation, counters: SourceCounters): void {
+    this.#releaseSource = consumeSource(prepared, this, counters);
+  }
+
+  release(): void {
+    this.#unregister();
+    this.#releaseSource?.();
+  }
+
+  isWanted(): boolean {
+    return this.members.size > 0;
+  }
+
+  onResult({ body }: ExecutionOutcome): void {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    this.#burst += bytes.length;
+    for (const member of this.members) member.send(bytes, 'batched');
+  }
+
+  /**
+   * Never waits for a client, but yields when much is queued: a client that reads all it is sent must not be closed
+   * because nothing could be written meanwhile.
+   */
+  waitForDrain(): Promise<void> | undefined {
+    if (this.#burst < this.#pacing.burstBytes && !this.#pacing.isBackpressured()) return undefined;
+    this.#burst = 0;
+    return this.#pacing.yield();
+  }
+
+  // The group is unregistered before its members end: a client that subscribes again gets a new source.
+  complete(): void {
+    this.#unregister();
+    for (const member of this.members) member.complete();
+  }
+
+  fail(errors: readonly GraphQLError[]): void {
+    this.#unregister();
+    for (const member of this.members) member.fail(errors);
+  }
+
+  abort(): void {
+    this.#abortController.abort();
+  }
+}

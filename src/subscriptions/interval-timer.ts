@@ -1,0 +1,31 @@
+/** One timer for all deadlines of an endpoint. */
+export interface IntervalTimer {
+  /** Milliseconds since the timer was created. */
+  now(): number;
+  /** Starts the timer if it is stopped. */
+  start(): void;
+  stop(): void;
+}
+
+/**
+ * Calls `tick` every `period` milliseconds for as long as it returns true, which means that deadlines are left.
+ * The timer never keeps the process alive.
+ */
+export function createIntervalTimer(period: number, tick: (now: number) => boolean): IntervalTimer {
+  const created = performance.now();
+  let timer: NodeJS.Timeout | undefined;
+  const now = (): number => Math.floor(performance.now() - created);
+  const stop = (): void => {
+    clearInterval(timer);
+    timer = undefined;
+  };
+  return {
+    now,
+    stop,
+    start() {
+      timer ??= setInterval(() => {
+        if (!tick(now())) stop();
+      }, period).unref();
+    },
+  };
+}

@@ -1,0 +1,99 @@
+import type { GraphQLError, GraphQLSchema } from 'graphql';
+import type { ExecutionInputs, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
+import type { EventConsumer } from './consume-source.ts';
+
+/** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
+export type FlushMode = 'soon' | 'batched';
+
+/** What the operations of one client have in common. */
+export interface OperationClient {
+  readonly schema: GraphQLSchema;
+  readonly context: unknown;
+  readonly rootValue: unknown;
+  /** The request or the socket, for options that are functions of it. */
+  readonly origin: unknown;
+  /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
+  queuedOperations: LiveOperation[] | undefined;
+}
+
+/**
+ * One operation in progress. A transport extends it with the way in which messages reach the client. It is the input of
+ * its own execution and the consumer of its own source, so that an idle subscription is a single object.
+ */
+export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
+  readonly params: GraphQLParams;
+  abstract readonly client: OperationClient;
+  /** False as soon as nothing more may be sent for it. */
+  isLive = true;
+  /** Whether its events may be dropped when the client is slow. */
+  droppable = false;
+  /** Whether its source waits for a slow client; otherwise the client is closed. */
+  appliesBackpressure = false;
+  /** Releases its source, or its place in a group. */
+  releaseSource: (() => void) | undefined;
+  #abortController: AbortController | undefined;
+
+  constructor(params: GraphQLParams) {
+    this.params = params;
+  }
+
+  /** Sends one serialised result. */
+  abstract send(body: string | Buffer, mode: FlushMode): void;
+  /** Sends the result of one event of a private source, and releases its buffer once it is written. */
+  abstract onResult(outcome: ExecutionOutcome): void;
+  /** Ends it after its last result. */
+  abstract complete(): void;
+  /** Ends it with errors, which have not been masked yet. */
+  abstract fail(errors: readonly GraphQLError[]): void;
+  /** Resolves when the client has read something; undefined when it is not slow. */
+  protected abstract waitForClient(): Promise<void> | undefined;
+  /** Frees the id that the client gave it. */
+  protected abstract onRelease(): void;
+
+  get inputs(): ExecutionInputs {
+    return this;
+  }
+  get rootValue(): unknown {
+    return this.client.rootValue;
+  }
+  get contextValue(): unknown {
+    return this.client.context;
+  }
+  get variableValues(): Record<string, unknown> | undefined {
+    return this.params.variables;
+  }
+  /** Created when the engine or a source reads it. */
+  get signal(): AbortSignal {
+    this.#abortController ??= new AbortController();
+    return this.#abortController.signal;
+  }
+
+  isWanted(): boolean {
+    return this.isLive;
+  }
+
+  waitForDrain(): Promise<void> | undefined {
+    return this.appliesBackpressure ? this.waitForClient() : undefined;
+  }
+
+  abort(): void {
+    this.#abortController?.abort();
+  }
+
+  /** Stops it without a message: the client cancelled it or disconnected. */
+  cancel(): void {
+    if (!this.isLive) return;
+    // The consumer of a source aborts when it returns the iterator.
+    if (this.releaseSource === undefined) this.abort();
+    this.release();
+  }
+
+  /** Frees its id and its source. Nothing is sent for it any more. */
+  release(): void {
+    if (!this.isLive) return;
+    this.isLive = false;
+    this.onRelease();
+    this.releaseSource?.();
+    this.releaseSource = undefined;
+  }
+}

@@ -1,0 +1,87 @@
+import { Server } from 'node:net';
+import { isSchema } from 'graphql';
+import type { Subscriptions } from '../../types/subscriptions.ts';
+import { coreOf, createCore, type GraphQLCore } from '../core/core.ts';
+import { resolveCoreOptions } from '../core/options.ts';
+import { resolveOptions, wrongArgument } from '../options/resolve-options.ts';
+import { count, isCount, isFunction } from '../options/rules.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { Endpoint } from './endpoint.ts';
+import { connectionRules, upgradeRules } from './options.ts';
+import { createUpgradeHandler } from './upgrade/upgrade-handler.ts';
+import { registerPath } from './upgrade/upgrade-router.ts';
+
+// The scopes of the methods of `Subscriptions`.
+const CLOSE = { ...SUBSCRIPTION_OPTIONS, name: 'close' };
+const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
+
+/** Serves a schema's operations over the WebSockets of one path of a server. */
+export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
+  if (!(server instanceof Server)) {
+    const accepted = 'an http.Server, such as app.listen() returns';
+    throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
+  }
+  const core = coreFor(target);
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, { ...connectionRules, ...upgradeRules });
+  const endpoint = new Endpoint(core, settings);
+  const upgrades = createUpgradeHandler(server, endpoint, settings);
+  const releasePath = registerPath(server, settings.path, upgrades.handle);
+  let closing: Promise<void> | undefined;
+  return {
+    close(given) {
+      const { drain } = resolveOptions(CLOSE, given, { drain: count(0, 'milliseconds') });
+      if (closing === undefined) {
+        upgrades.close();
+        closing = drainEndpoint(endpoint, drain).finally(releasePath);
+      }
+      return closing;
+    },
+    disconnect(predicate, code = 4403, reason = 'Forbidden') {
+      if (!isFunction(predicate)) throw wrongArgument(DISCONNECT, 'predicate', predicate, 'a function');
+      if (!isCloseCode(code)) {
+        const accepted = 'a close code that may be sent, such as 1000 or 4403';
+        throw wrongArgument(DISCONNECT, 'code', code, accepted);
+      }
+      return endpoint.disconnect(predicate, code, reason);
+    },
+    stats: () => endpoint.stats(),
+  };
+}
+
+function coreFor(target: unknown): GraphQLCore {
+  const core = coreOf(target);
+  if (core !== undefined) return core;
+  if (!isSchema(target)) {
+    const accepted = 'a GraphQLSchema, or the handler that graphqlHTTP made';
+    throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
+  }
+  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, undefined, { rules: {}, limits: {} });
+  return createCore(SUBSCRIPTION_OPTIONS, target, settings);
+}
+
+/** Whether a close frame may carry the code (RFC 6455 §7.4). */
+function isCloseCode(code: unknown): boolean {
+  if (!isCount(code)) return false;
+  return (code >= 3000 && code < 5000) || (code >= 1000 && code < 1015 && (code < 1004 || code > 1006));
+}
+
+/** Milliseconds between two steps of a drain. */
+const DRAIN_STEP = 50;
+
+/** Clients reconnect a moment after a 1001: their closes are spread over `drain` milliseconds to avoid a storm. */
+async function drainEndpoint(endpoint: Endpoint, drain: number): Promise<void> {
+  const connections = [...endpoint.connections];
+  const started = performance.now();
+  await new Promise<void>((resolve) => {
+    let next = 0;
+    const step = (): void => {
+      const share = drain === 0 ? 1 : Math.min(1, (performance.now() - started) / drain);
+      const due = Math.floor(connections.length * share);
+      while (next < due) connections[next++]?.closeSocket(1001, 'Going away');
+      if (next === connections.length) resolve();
+      else setTimeout(step, Math.min(DRAIN_STEP, drain / connections.length));
+    };
+    step();
+  });
+  await endpoint.closed();
+}

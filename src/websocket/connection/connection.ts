@@ -1,0 +1,191 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import type {
+  SubscriptionConnection,
+  SubscriptionProtocol,
+  WebSocketLike,
+} from '../../../types/subscriptions.ts';
+import type { ExecutionOutcome } from '../../execution/types.ts';
+import { debug } from '../../logging/debug.ts';
+import { formatErrorsSafely } from '../../subscriptions/format-errors.ts';
+import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
+import type { FlushMode, LiveOperation } from '../../subscriptions/live-operation.ts';
+import { type OperationServices, startOperation } from '../../subscriptions/start.ts';
+import { createSession } from '../protocol/create-session.ts';
+import type { ServerMessage } from '../protocol/message.ts';
+import type { Acceptance, Session, SessionConnection, SessionLimits } from '../protocol/session.ts';
+import type { SocketOperation } from '../protocol/socket-operation.ts';
+import type { FlushScheduler } from '../write/flush-scheduler.ts';
+import type { SendPrivateResult } from '../write/large-results.ts';
+import { isOpen } from '../write/ready-state.ts';
+import { SendQueue } from '../write/send-queue.ts';
+import { decisionOf } from './acceptance.ts';
+import { cutReason } from './close-reason.ts';
+import { connectionContext } from './connection-context.ts';
+import { Deadlines, type TimedConnection } from './deadlines.ts';
+import type { ConnectionSettings } from './settings.ts';
+
+/** What the connections of one endpoint share. */
+export interface ConnectionServices extends OperationServices {
+  readonly settings: ConnectionSettings;
+  readonly limits: SessionLimits;
+  readonly scheduler: FlushScheduler;
+  readonly timer: IntervalTimer;
+  readonly sendPrivateResult: SendPrivateResult;
+  /** The context of a connection, before the client's parameters are added. */
+  contextFor(websocket: WebSocketLike): unknown;
+  onClosed(connection: Connection): void;
+}
+
+/** A new WebSocket and what is known about it. */
+export interface OpenedWebSocket {
+  readonly websocket: WebSocketLike;
+  readonly request: IncomingMessage;
+  /** The socket below, if we may write frames to it. */
+  readonly socket: Duplex | undefined;
+  readonly protocol: SubscriptionProtocol;
+}
+
+/** One WebSocket. A class, because there are many connections and methods should not cost memory for each. */
+export class Connection implements SessionConnection, TimedConnection {
+  readonly websocket: WebSocketLike;
+  readonly queue: SendQueue;
+  readonly session: Session;
+  readonly deadlines: Deadlines;
+  queuedOperations: LiveOperation[] | undefined;
+  context: unknown;
+  readonly #services: ConnectionServices;
+  /** The upgrade request, until the connection is accepted. */
+  #request: IncomingMessage | undefined;
+  #schema: GraphQLSchema | undefined;
+  #params: Readonly<Record<string, unknown>> | undefined;
+
+  constructor(services: ConnectionServices, { websocket, request, socket, protocol }: OpenedWebSocket) {
+    this.#services = services;
+    this.#request = request;
+    this.websocket = websocket;
+    websocket.request = request;
+    this.queue = new SendQueue(websocket, socket, services.scheduler);
+    this.session = createSession(protocol, this);
+    this.deadlines = new Deadlines(this, socket, services.timer, services.settings);
+  }
+
+  get limits(): SessionLimits {
+    return this.#services.limits;
+  }
+  get isClosing(): boolean {
+    return this.session.state === 'closed';
+  }
+  /** Set before the connection is acknowledged. */
+  get schema(): GraphQLSchema {
+    return this.#schema as GraphQLSchema;
+  }
+  get rootValue(): unknown {
+    return this.#services.core.rootValueFor(this.websocket);
+  }
+  get origin(): WebSocketLike {
+    return this.websocket;
+  }
+
+  /** The connection as hooks see it. */
+  describe(): SubscriptionConnection {
+    const { context, session, websocket } = this;
+    return { connectionParams: this.#params ?? {}, context, protocol: session.name, websocket };
+  }
+
+  async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
+    const { core, settings, contextFor } = this.#services;
+    this.deadlines.onInit();
+    this.#params = connectionParams;
+    this.#schema = await core.schemaFor(this.#request);
+    this.context = connectionContext(await contextFor(this.websocket), connectionParams);
+    const request = this.#request;
+    if (request === undefined || this.isClosing) return false;
+    const answer = await settings.onConnect?.({ ...this.describe(), request });
+    this.#releaseRequest();
+    const { acceptance, expiresAt } = decisionOf(answer);
+    if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
+    return acceptance;
+  }
+
+  startOperation(operation: SocketOperation): void {
+    startOperation(operation, this.#services);
+  }
+
+  startKeepAlive(): void {
+    this.deadlines.startKeepAlive();
+  }
+
+  sendKeepAlive(): void {
+    this.write({ type: 'ka' });
+  }
+
+  /** Sends a protocol message. */
+  write(message: ServerMessage): void {
+    this.#push(undefined, Buffer.from(JSON.stringify(message)), 'soon');
+  }
+
+  sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void {
+    this.#push(operation, body, mode);
+  }
+
+  sendPrivateResult(operation: SocketOperation, outcome: ExecutionOutcome): void {
+    this.#services.sendPrivateResult(operation, outcome);
+  }
+
+  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[] {
+    return formatErrorsSafely(this.#services.core, errors);
+  }
+
+  /** Closes the socket after the queued messages. Operations end immediately. */
+  closeSocket(code: number, reason: string): void {
+    if (this.isClosing) return;
+    this.deadlines.onClosing();
+    this.#close(code, reason);
+  }
+
+  /** Closes a client that reads so slowly that no more is queued for it. 1013: its client tries again later. */
+  closeSlowClient(): void {
+    if (this.isClosing) return;
+    this.queue.discard();
+    this.deadlines.onClosingSlowClient();
+    this.#close(1013, 'Too slow a reader');
+  }
+
+  /** The socket has closed. */
+  onClosed(): void {
+    this.queue.discard();
+    this.session.close();
+    this.#releaseRequest();
+    this.#services.onClosed(this);
+  }
+
+  #close(code: number, reason: string): void {
+    debug.subscriptions('closed with %d %j', code, reason);
+    this.session.close();
+    this.queue.flushAll();
+    if (isOpen(this.websocket)) this.websocket.close(code, cutReason(reason));
+  }
+
+  #push(operation: SocketOperation | undefined, body: Buffer, mode: FlushMode): void {
+    if (this.isClosing) return;
+    const { queue } = this;
+    const { maxBufferedBytes } = this.#services.limits;
+    if (queue.pendingBytes > maxBufferedBytes) {
+      queue.flush();
+      if (operation?.droppable === true) queue.dropOldest(maxBufferedBytes);
+      else if (operation?.appliesBackpressure !== true && queue.pendingBytes > maxBufferedBytes) {
+        this.closeSlowClient();
+        return;
+      }
+    }
+    queue.push(operation, body, mode);
+  }
+
+  /** Most of the memory of an idle connection would be its upgrade request. */
+  #releaseRequest(): void {
+    this.#request = undefined;
+    this.websocket.request = undefined;
+  }
+}

@@ -1,0 +1,132 @@
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { WebSocketLike } from '../../../types/subscriptions.ts';
+import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
+import { FORBIDDEN, INIT_TIMEOUT } from '../protocol/graphql-ws-adapter.ts';
+import type { Session } from '../protocol/session.ts';
+import { CHUNK_SIZE, type SendQueue } from '../write/send-queue.ts';
+
+/** Milliseconds that a closing handshake may take. */
+const CLOSE_TIMEOUT = 5000;
+/** Milliseconds that a slow client has to read the reason of its close. */
+const SLOW_CLOSE_TIMEOUT = 1000;
+/** Milliseconds that a slow client may take for one chunk. */
+const SLOW_READER_TIMEOUT = 5000;
+const NEVER = Number.POSITIVE_INFINITY;
+
+/** The options that set deadlines, in milliseconds. */
+export interface DeadlineSettings {
+  readonly connectionInitWaitTimeout: number;
+  readonly keepAlive: number;
+}
+
+/** The connection whose deadlines are watched. */
+export interface TimedConnection {
+  readonly websocket: WebSocketLike;
+  readonly queue: SendQueue;
+  readonly session: Session;
+  /** Sends `ka`. */
+  sendKeepAlive(): void;
+  closeSocket(code: number, reason: string): void;
+  closeSlowClient(): void;
+}
+
+/** The deadlines of one connection. The endpoint's timer checks them, so that a connection needs no timer. */
+export class Deadlines {
+  readonly #connection: TimedConnection;
+  readonly #socket: Duplex | undefined;
+  readonly #timer: IntervalTimer;
+  readonly #keepAlive: number;
+  #initBy: number;
+  #pingAt: number;
+  #keepAliveAt = NEVER;
+  #expiresAt = NEVER;
+  #terminateAt = NEVER;
+  /** Bytes received and drains at the last ping; -1 before the first. */
+  #activity = -1;
+  #slowSince = NEVER;
+  #drains = 0;
+
+  constructor(
+    connection: TimedConnection,
+    socket: Duplex | undefined,
+    timer: IntervalTimer,
+    { keepAlive, connectionInitWaitTimeout }: DeadlineSettings,
+  ) {
+    this.#connection = connection;
+    this.#socket = socket;
+    this.#timer = timer;
+    this.#keepAlive = keepAlive;
+    const now = timer.now();
+    this.#initBy = now + connectionInitWaitTimeout;
+    // Spread at random: all clients reconnect together after a restart and would be pinged together for ever.
+    this.#pingAt = keepAlive === 0 ? NEVER : now + Math.ceil(keepAlive * (0.5 + Math.random() / 2));
+  }
+
+  /** `connection_init` has arrived. */
+  onInit(): void {
+    this.#initBy = NEVER;
+  }
+
+  /** Closes the connection at a moment in milliseconds since 1970. */
+  expireAt(moment: number): void {
+    this.#expiresAt = moment;
+  }
+
+  /** Sends `ka` now and at intervals: a legacy client that has seen one expects the next. */
+  startKeepAlive(): void {
+    if (this.#keepAlive === 0) return;
+    this.#connection.sendKeepAlive();
+    this.#keepAliveAt = this.#timer.now() + this.#keepAlive;
+  }
+
+  /** A close frame was sent. */
+  onClosing(): void {
+    this.#terminateAt = this.#timer.now() + CLOSE_TIMEOUT;
+  }
+
+  /** A close frame was sent to a slow client. */
+  onClosingSlowClient(): void {
+    this.#terminateAt = this.#timer.now() + SLOW_CLOSE_TIMEOUT;
+  }
+
+  check(now: number): void {
+    const { websocket, session } = this.#connection;
+    if (now >= this.#terminateAt) websocket.terminate();
+    else if (session.state === 'closed') return;
+    else if (now >= this.#initBy) session.refuse(INIT_TIMEOUT);
+    else if (Date.now() >= this.#expiresAt) {
+      this.#connection.closeSocket(FORBIDDEN.code, FORBIDDEN.reason);
+    } else {
+      if (now >= this.#pingAt) this.#ping(now);
+      if (now >= this.#keepAliveAt) this.startKeepAlive();
+      this.#checkReader(now);
+    }
+  }
+
+  /** Anything received, or drained, since the last ping proves that the client is alive: large messages delay its pong. */
+  #ping(now: number): void {
+    const { websocket, queue } = this.#connection;
+    const activity = this.#socket instanceof Socket ? this.#socket.bytesRead + queue.drains : -1;
+    if (activity !== -1 && activity === this.#activity) {
+      websocket.terminate();
+      return;
+    }
+    this.#activity = activity;
+    this.#pingAt = now + this.#keepAlive;
+    websocket.ping();
+  }
+
+  /** Producers wait for the client to read, for a limited time. */
+  #checkReader(now: number): void {
+    const { queue } = this.#connection;
+    if (!queue.hasWaiters) {
+      this.#slowSince = NEVER;
+      return;
+    }
+    if (this.#slowSince === NEVER || queue.drains !== this.#drains) this.#slowSince = now;
+    this.#drains = queue.drains;
+    const chunks = Math.max(1, queue.pendingBytes / CHUNK_SIZE);
+    if (now - this.#slowSince >= SLOW_READER_TIMEOUT * chunks) this.#connection.closeSlowClient();
+  }
+}

@@ -1,0 +1,19 @@
+import type { MaybePromise } from '../../../types/connect.ts';
+import type {
+  ConnectAnswer,
+  ConnectingSubscription,
+  SubscriptionProtocol,
+} from '../../../types/subscriptions.ts';
+import type { OperationSettings } from '../../subscriptions/start.ts';
+import type { SessionLimits } from '../protocol/session.ts';
+import type { DeadlineSettings } from './deadlines.ts';
+
+/** The options of a connection, however it was opened. */
+export interface ConnectionSettings
+  extends OperationSettings,
+    DeadlineSettings,
+    Omit<SessionLimits, 'maxVariables'> {
+  readonly context: unknown;
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+  readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
+}

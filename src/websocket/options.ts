@@ -1,0 +1,60 @@
+import type { Middleware } from '../../types/connect.ts';
+import { protocolsRule } from '../core/subscription-protocols.ts';
+import {
+  type Accepts,
+  count,
+  flag,
+  isEither,
+  isFunction,
+  isListOf,
+  isOneOf,
+  isString,
+  oneOf,
+  optionalFunction,
+  positive,
+  type Rules,
+  rule,
+  unchecked,
+} from '../options/rules.ts';
+import type { ConnectionSettings } from './connection/settings.ts';
+import type { AllowedOrigins } from './upgrade/origin.ts';
+import type { UpgradeSettings } from './upgrade/upgrade-handler.ts';
+
+const KINDS = ['query', 'mutation', 'subscription'] as const;
+const MIB = 1024 * 1024;
+
+/** A path as it is in a request line, which has no other characters. Patterns of Express would never match. */
+const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&'()+,;=:@/]*$/.test(value);
+
+/** The options of a connection, however it was opened. */
+export const connectionRules: Rules<ConnectionSettings> = {
+  context: unchecked,
+  subscriptionProtocols: protocolsRule,
+  onConnect: optionalFunction(),
+  operations: rule<readonly string[]>(
+    KINDS,
+    isListOf(isOneOf(...KINDS)),
+    "a list of 'query', 'mutation' and 'subscription'",
+  ),
+  connectionInitWaitTimeout: positive(10_000, 'milliseconds'),
+  keepAlive: count(12_000, 'milliseconds'),
+  maxOperations: positive(100),
+  maxBufferedBytes: positive(MIB, 'bytes'),
+  drop: oneOf(false, 'oldest'),
+  maxIdLength: positive(256),
+  share: optionalFunction(),
+};
+
+/** The options of the upgrade. */
+export const upgradeRules: Rules<UpgradeSettings> = {
+  path: rule('/graphql', isPath, "a path such as '/graphql'"),
+  middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middleware functions'),
+  allowedOrigins: rule<AllowedOrigins>(
+    [],
+    isEither(isOneOf('*'), isListOf(isString), isFunction),
+    "a list of origins, '*', or a function of the origin and the request",
+  ),
+  maxPayload: positive(MIB, 'bytes'),
+  maxConnections: positive(100_000),
+  perMessageDeflate: flag(false),
+};

@@ -1,0 +1,11 @@
+import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
+import { GraphQLTransportWsSession } from './graphql-transport-ws.ts';
+import type { Session, SessionConnection } from './session.ts';
+import { SubscriptionsTransportWsSession } from './subscriptions-transport-ws.ts';
+
+/** The session of a connection that speaks the given subprotocol. */
+export function createSession(protocol: SubscriptionProtocol, connection: SessionConnection): Session {
+  return protocol === 'graphql-ws'
+    ? new SubscriptionsTransportWsSession(connection)
+    : new GraphQLTransportWsSession(connection);
+}

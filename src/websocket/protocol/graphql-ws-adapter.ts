@@ -1,0 +1,78 @@
+/**
+ * All that espalier takes from the graphql-ws package: the message types and close codes of the protocol, and its check of
+ * a message (`validateMessage`). Its server (`makeServer`) is not used. It speaks one of our two subprotocols, parses each
+ * message again, keeps each message while its operation lives, and sends every result through several promises; session.ts
+ * replaces it. The reasons of close frames are those of graphql-ws, since its clients log them.
+ */
+import {
+  CloseCode,
+  type CompleteMessage,
+  type ConnectionInitMessage,
+  MessageType,
+  type PingMessage,
+  type PongMessage,
+  type SubscribeMessage,
+  validateMessage,
+} from 'graphql-ws';
+
+export { CloseCode, MessageType };
+
+/** A valid message of a client. */
+export type ClientMessage =
+  | CompleteMessage
+  | ConnectionInitMessage
+  | PingMessage
+  | PongMessage
+  | SubscribeMessage;
+
+/** The value as a message of a client, or undefined if the protocol does not allow a client to send it. */
+export function toClientMessage(value: unknown): ClientMessage | undefined {
+  try {
+    const message = validateMessage(value);
+    switch (message.type) {
+      case MessageType.ConnectionAck:
+      case MessageType.Next:
+      case MessageType.Error:
+        return undefined;
+      default:
+        return message;
+    }
+  } catch {
+    return undefined;
+  }
+}
+
+/** A close code and the reason that graphql-ws gives for it. */
+export interface Closure {
+  readonly code: number;
+  readonly reason: string;
+}
+
+export const INVALID_MESSAGE: Closure = { code: CloseCode.BadRequest, reason: 'Invalid message received' };
+export const UNAUTHORIZED: Closure = { code: CloseCode.Unauthorized, reason: 'Unauthorized' };
+export const FORBIDDEN: Closure = { code: CloseCode.Forbidden, reason: 'Forbidden' };
+export const INTERNAL_ERROR: Closure = {
+  code: CloseCode.InternalServerError,
+  reason: 'Internal server error',
+};
+export const UNKNOWN_SUBPROTOCOL: Closure = {
+  code: CloseCode.SubprotocolNotAcceptable,
+  reason: 'Subprotocol not acceptable',
+};
+export const INIT_TIMEOUT: Closure = {
+  code: CloseCode.ConnectionInitialisationTimeout,
+  reason: 'Connection initialisation timeout',
+};
+export const SECOND_INIT: Closure = {
+  code: CloseCode.TooManyInitialisationRequests,
+  reason: 'Too many initialisation requests',
+};
+/** graphql-ws has no limit of operations; the code is the one that makes its client give up. */
+export const TOO_MANY_OPERATIONS: Closure = {
+  code: CloseCode.TooManyInitialisationRequests,
+  reason: 'Too many operations',
+};
+export const duplicateId = (id: string): Closure => ({
+  code: CloseCode.SubscriberAlreadyExists,
+  reason: `Subscriber for ${id} already exists`,
+});

@@ -1,0 +1,179 @@
+import type { GraphQLFormattedError } from 'graphql';
+import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
+import { isGraphQLError, refusalError } from '../../core/errors.ts';
+import { debug } from '../../logging/debug.ts';
+import {
+  type Closure,
+  FORBIDDEN,
+  INTERNAL_ERROR,
+  MessageType,
+  TOO_MANY_OPERATIONS,
+} from './graphql-ws-adapter.ts';
+import { type OperationPayload, parseMessage, type ServerMessage } from './message.ts';
+import { type OperationConnection, type OperationSession, SocketOperation } from './socket-operation.ts';
+
+/**
+ * `opened` until `connection_init` arrives, `initialising` while the application decides, `acknowledged` while operations
+ * may run, `closed` from the moment that the socket is being closed.
+ */
+export type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed';
+
+/** Limits of what one client may send. */
+export interface SessionLimits {
+  readonly maxOperations: number;
+  readonly maxIdLength: number;
+  readonly maxBufferedBytes: number;
+  readonly maxVariables: number;
+}
+
+/** The payload of `connection_ack`, if any, or `false` to refuse the connection. */
+export type Acceptance = Readonly<Record<string, unknown>> | undefined | false;
+
+/** The connection, as its session uses it. */
+export interface SessionConnection extends OperationConnection {
+  readonly limits: SessionLimits;
+  write(message: ServerMessage): void;
+  /** Asks the application whether to accept the connection. */
+  accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance>;
+  startOperation(operation: SocketOperation): void;
+  /** Sends `ka` now and at intervals, if the option `keepAlive` is on. */
+  startKeepAlive(): void;
+}
+
+/**
+ * The protocol state of one connection and its operations by id. A subclass for each subprotocol translates messages into
+ * the transitions that it inherits.
+ */
+export abstract class Session implements OperationSession {
+  abstract readonly name: SubscriptionProtocol;
+  abstract readonly resultType: 'next' | 'data';
+  protected readonly connection: SessionConnection;
+  /** By the client's id as JSON, so that numbers and strings differ. Created for the first operation. */
+  #operations: Map<string, SocketOperation> | undefined;
+  #state: SessionState = 'opened';
+  /** Operations refused in a row. */
+  #refusals = 0;
+
+  constructor(connection: SessionConnection) {
+    this.connection = connection;
+  }
+
+  get state(): SessionState {
+    return this.#state;
+  }
+  get operationCount(): number {
+    return this.#operations?.size ?? 0;
+  }
+
+  receive(text: string): void {
+    if (this.#state === 'closed') return;
+    this.handle(parseMessage(text, this.connection.limits.maxVariables), text.length);
+  }
+
+  /** Handles a message; `undefined` stands for text that is not acceptable JSON. */
+  protected abstract handle(message: unknown, length: number): void;
+  /** The payload of an `error` message. */
+  protected abstract errorPayload(errors: readonly GraphQLFormattedError[]): unknown;
+  /** Called after the acknowledgement was sent. */
+  protected abstract onAcknowledged(): void;
+  /** Closes a connection that was not accepted. */
+  abstract refuse(closure: Closure): void;
+
+  /** Ends all operations without a message. The connection calls it when it closes its socket, or the socket has closed. */
+  close(): void {
+    this.#state = 'closed';
+    for (const operation of this.#operations?.values() ?? []) operation.cancel();
+  }
+
+  /** opened → initialising → acknowledged. */
+  protected initialise(connectionParams: Readonly<Record<string, unknown>>): void {
+    this.#state = 'initialising';
+    this.connection
+      .accept(connectionParams)
+      .then((acceptance) => this.#conclude(acceptance))
+      .catch((error) => this.#refuseFor(error));
+  }
+
+  /** Starts an operation, unless the connection has too many. */
+  protected begin(key: string, { query, operationName, variables }: OperationPayload): void {
+    const { maxOperations } = this.connection.limits;
+    if (this.operationCount >= maxOperations) {
+      if (++this.#refusals > maxOperations) this.closeSocket(TOO_MANY_OPERATIONS);
+      else this.refuseOperation(key, 'Too many operations at a time');
+      return;
+    }
+    this.#refusals = 0;
+    const operation = new SocketOperation(this.connection, this, key, {
+      query,
+      operationName: operationName ?? undefined,
+      variables: variables ?? undefined,
+      extensions: undefined,
+    });
+    this.#operations ??= new Map();
+    this.#operations.set(key, operation);
+    // In a microtask: an operation that the client cancels in the same packet never starts.
+    queueMicrotask(() => {
+      if (operation.isLive) this.connection.startOperation(operation);
+    });
+  }
+
+  protected isInUse(key: string): boolean {
+    return this.#operations?.has(key) === true;
+  }
+
+  /** Stops an operation that the client no longer wants. */
+  protected cancel(key: string): void {
+    this.#operations?.get(key)?.cancel();
+  }
+
+  /** Sends `error` for an id that has no operation. */
+  protected refuseOperation(key: string, message: string): void {
+    this.#sendError(key, this.connection.formatErrors([refusalError(message, 'OPERATION_REFUSED')]));
+  }
+
+  protected closeSocket({ code, reason }: Closure): void {
+    this.connection.closeSocket(code, reason);
+  }
+
+  endOperation(operation: SocketOperation, errors: readonly GraphQLFormattedError[] | undefined): void {
+    // The id is free before the client can read that it is.
+    operation.release();
+    if (errors === undefined) {
+      this.connection.write({ id: JSON.parse(operation.key), type: MessageType.Complete });
+    } else this.#sendError(operation.key, errors);
+  }
+
+  forgetOperation(operation: SocketOperation): void {
+    // The id may already belong to a newer operation.
+    if (this.#operations?.get(operation.key) === operation) this.#operations.delete(operation.key);
+  }
+
+  #sendError(key: string, errors: readonly GraphQLFormattedError[]): void {
+    const payload = this.errorPayload(errors);
+    this.connection.write({ id: JSON.parse(key), type: MessageType.Error, payload });
+  }
+
+  #conclude(acceptance: Acceptance): void {
+    if (this.#state === 'closed') return;
+    if (acceptance === false) {
+      this.refuse(FORBIDDEN);
+      return;
+    }
+    this.connection.write(
+      acceptance === undefined
+        ? { type: MessageType.ConnectionAck }
+        : { type: MessageType.ConnectionAck, payload: acceptance },
+    );
+    this.#state = 'acknowledged';
+    this.onAcknowledged();
+  }
+
+  /** The message of a GraphQLError is meant for the client; any other error is hidden. */
+  #refuseFor(error: unknown): void {
+    debug.subscriptions('connection failed: %O', error);
+    if (this.#state === 'closed') return;
+    if (isGraphQLError(error)) {
+      this.refuse({ code: FORBIDDEN.code, reason: error.message || FORBIDDEN.reason });
+    } else this.refuse(INTERNAL_ERROR);
+  }
+}

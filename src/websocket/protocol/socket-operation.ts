@@ -1,0 +1,97 @@
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
+import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
+import type { FrameEnvelope } from '../write/frames.ts';
+import type { ResultTarget } from '../write/large-results.ts';
+import type { SendQueue } from '../write/send-queue.ts';
+
+/** The connection, as its operations use it. */
+export interface OperationConnection extends OperationClient {
+  readonly queue: SendQueue;
+  sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void;
+  sendPrivateResult(operation: SocketOperation, outcome: ExecutionOutcome): void;
+  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
+  closeSocket(code: number, reason: string): void;
+}
+
+/** The protocol session, as its operations use it. */
+export interface OperationSession {
+  /** The type of the messages that carry results. */
+  readonly resultType: string;
+  /** Ends the operation with `complete`, or with `error` if there are errors. */
+  endOperation(operation: SocketOperation, errors: readonly GraphQLFormattedError[] | undefined): void;
+  /** Frees the operation's id. */
+  forgetOperation(operation: SocketOperation): void;
+}
+
+/** An operation of a WebSocket client. */
+export class SocketOperation extends LiveOperation implements FrameEnvelope, ResultTarget {
+  readonly client: OperationConnection;
+  /** The client's id as JSON. */
+  readonly key: string;
+  readonly prefix: string;
+  readonly #session: OperationSession;
+  #hasEnded = false;
+
+  constructor(client: OperationConnection, session: OperationSession, key: string, params: GraphQLParams) {
+    super(params);
+    this.client = client;
+    this.key = key;
+    this.#session = session;
+    const prefix = `{"id":${key},"type":"${session.resultType}","payload":`;
+    // One character per UTF-8 byte.
+    this.prefix = Buffer.from(prefix).toString('latin1');
+  }
+
+  get queue(): SendQueue {
+    return this.client.queue;
+  }
+
+  send(body: string | Buffer, mode: FlushMode): void {
+    if (!this.isLive) return;
+    this.client.sendResult(this, typeof body === 'string' ? Buffer.from(body) : body, mode);
+  }
+
+  onResult(outcome: ExecutionOutcome): void {
+    this.client.sendPrivateResult(this, outcome);
+  }
+
+  complete(): void {
+    this.#end(undefined);
+  }
+
+  fail(errors: readonly GraphQLError[]): void {
+    const code = this.isLive ? closeCodeOf(errors) : undefined;
+    if (code === undefined) this.#end(this.client.formatErrors(errors));
+    else this.client.closeSocket(code, errors[0]?.message ?? '');
+  }
+
+  protected waitForClient(): Promise<void> | undefined {
+    return this.client.queue.waitForDrain();
+  }
+
+  protected onRelease(): void {
+    this.#session.forgetOperation(this);
+  }
+
+  /** The last message follows in a microtask: the id stays in use for all messages that arrived in the same packet. */
+  #end(errors: readonly GraphQLFormattedError[] | undefined): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    queueMicrotask(() => {
+      if (this.isLive) this.#session.endOperation(this, errors);
+    });
+  }
+}
+
+/**
+ * The close code that a source requests with `closeCode` of its error. Clients connect again after 1012, 1013 and most
+ * codes of the application, but never repeat an operation that ended with `error`.
+ */
+function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
+  const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;
+  const code = original?.closeCode;
+  const allowed =
+    typeof code === 'number' && (code === 1012 || code === 1013 || (code >= 4000 && code < 5000));
+  return allowed ? code : undefined;
+}

@@ -1,0 +1,32 @@
+import type { IncomingMessage } from 'node:http';
+import { assertSync } from '../../options/assert-sync.ts';
+import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
+
+/** The option `allowedOrigins`. */
+export type AllowedOrigins =
+  | '*'
+  | readonly string[]
+  | ((origin: string, request: IncomingMessage) => boolean);
+
+/**
+ * Browsers send cookies with a WebSocket that any page opens (cross-site WebSocket hijacking) and name the page's origin.
+ * Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme, because a proxy may
+ * terminate TLS; and the origins of the option.
+ */
+export function isOriginAllowed(req: IncomingMessage, allowed: AllowedOrigins): boolean {
+  const origin = req.headers.origin ?? req.headers['sec-websocket-origin'];
+  if (origin === undefined || allowed === '*') return true;
+  if (typeof origin !== 'string') return false;
+  if (typeof allowed === 'function') {
+    return assertSync(allowed(origin, req), SUBSCRIPTION_OPTIONS, 'allowedOrigins');
+  }
+  return allowed.includes(origin) || isOwnHost(origin, req.headers.host);
+}
+
+function isOwnHost(origin: string, host: string | undefined): boolean {
+  if (host === undefined || !URL.canParse(origin)) return false;
+  const { protocol, host: originHost, origin: canonical } = new URL(origin);
+  // An opaque origin ("null"), or one with a path, equals no host.
+  if (canonical !== origin.toLowerCase() || !URL.canParse(`${protocol}//${host}`)) return false;
+  return new URL(`${protocol}//${host}`).host === originHost;
+}

@@ -1,0 +1,44 @@
+import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Headers } from '../../http/reply/http-error.ts';
+
+/** Responds to an upgrade request with a status and closes the socket. */
+export function rejectUpgrade(socket: Duplex, status: number, headers: Headers = {}): void {
+  if (socket.destroyed || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const text = `${STATUS_CODES[status] ?? 'Error'}\n`;
+  const lines = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
+    'Connection: close',
+    'Content-Type: text/plain; charset=utf-8',
+    `Content-Length: ${text.length}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+  ];
+  destroyWhenWritten(socket);
+  socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
+}
+
+/** Destroys the socket once the response is written. Frames left unread would turn the response into a reset. */
+export function destroyWhenWritten(socket: Duplex): void {
+  socket.once('finish', () => socket.destroy());
+  socket.resume();
+}
+
+/**
+ * Creates a response for an upgrade request, whose socket Node has detached; it ends the connection. Returns undefined,
+ * with the socket destroyed, if the client pipelined the upgrade behind a request that has no response yet.
+ */
+export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): ServerResponse | undefined {
+  const res = new ServerResponse(req);
+  res.shouldKeepAlive = false;
+  try {
+    res.assignSocket(socket as Socket);
+    return res;
+  } catch {
+    socket.destroy();
+    return undefined;
+  }
+}

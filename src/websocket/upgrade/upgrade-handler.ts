@@ -1,0 +1,119 @@
+import type { IncomingMessage } from 'node:http';
+import type { Server } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { Middleware } from '../../../types/connect.ts';
+import type { SubscriptionProtocol, WebSocketLike } from '../../../types/subscriptions.ts';
+import { debug } from '../../logging/debug.ts';
+import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
+import { type AllowedOrigins, isOriginAllowed } from './origin.ts';
+import { rejectUpgrade } from './reject-upgrade.ts';
+import { type MiddlewareResult, runMiddleware } from './run-middleware.ts';
+import type { UpgradeListener } from './upgrade-router.ts';
+import { createWebSocketServer, type WebSocketServerSettings } from './websocket-server.ts';
+
+/** The options of the upgrade. */
+export interface UpgradeSettings extends WebSocketServerSettings {
+  readonly path: string;
+  readonly middleware: readonly Middleware[];
+  readonly allowedOrigins: AllowedOrigins;
+  readonly maxConnections: number;
+}
+
+/** Serves the WebSockets that were accepted. */
+export interface UpgradeTarget {
+  readonly settings: {
+    readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+    readonly connectionInitWaitTimeout: number;
+  };
+  readonly connectionCount: number;
+  readonly timer: IntervalTimer;
+  open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex): void;
+  /** Calls `check` at each tick of the timer until it returns false. */
+  watch(check: (now: number) => boolean): void;
+}
+
+/** The upgrades of one path. */
+export interface UpgradeHandler {
+  readonly handle: UpgradeListener;
+  /** Rejects all later upgrades. */
+  close(): void;
+}
+
+const CLOSING = 'subscriptions are being closed';
+
+/** Decides on upgrade requests in steps: capacity, origin, middleware; then sends the 101. */
+export function createUpgradeHandler(
+  server: Server,
+  target: UpgradeTarget,
+  settings: UpgradeSettings,
+): UpgradeHandler {
+  const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
+  const websocketServer = createWebSocketServer(settings, subscriptionProtocols);
+  let pending = 0;
+  let isClosed = false;
+
+  function handle(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (isClosed || target.connectionCount + pending >= settings.maxConnections) {
+      reject(req, socket, 503, isClosed ? CLOSING : 'the limit "maxConnections" is reached');
+      return;
+    }
+    const status = statusOfOrigin(req, settings.allowedOrigins);
+    if (status === 403) {
+      const origin = JSON.stringify(req.headers.origin);
+      reject(req, socket, status, `the origin ${origin} is not in "allowedOrigins"`);
+    } else if (status === 500) reject(req, socket, status, '"allowedOrigins" failed');
+    else if (settings.middleware.length === 0) accept(req, socket, head);
+    else acceptAfterMiddleware(req, socket, head);
+  }
+
+  function acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    pending++;
+    const deadline = target.timer.now() + connectionInitWaitTimeout;
+    let isWaiting = true;
+    const onResult = (result: MiddlewareResult): void => {
+      isWaiting = false;
+      pending--;
+      if (result === 'responded') return;
+      if (result !== 'passed') reject(req, socket, result.status, 'a middleware failed or took too long');
+      else if (isClosed) reject(req, socket, 503, CLOSING);
+      else accept(req, socket, head);
+    };
+    const giveUp = runMiddleware(settings.middleware, { server, req, socket }, onResult);
+    if (!isWaiting) return;
+    target.watch((now) => {
+      if (isWaiting && now >= deadline) giveUp(503);
+      return isWaiting;
+    });
+  }
+
+  function accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    try {
+      websocketServer.handleUpgrade(req, socket, head, (websocket) => target.open(websocket, req, socket));
+    } catch (error) {
+      // Another listener has upgraded the same socket.
+      debug.subscriptions('upgrade of %s failed: %O', req.url, error);
+    }
+  }
+
+  return {
+    handle,
+    close() {
+      isClosed = true;
+    },
+  };
+}
+
+/** The option may be a function of the application, which may throw. */
+function statusOfOrigin(req: IncomingMessage, allowedOrigins: AllowedOrigins): 101 | 403 | 500 {
+  try {
+    return isOriginAllowed(req, allowedOrigins) ? 101 : 403;
+  } catch (error) {
+    debug.subscriptions('allowedOrigins failed: %O', error);
+    return 500;
+  }
+}
+
+function reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
+  debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
+  rejectUpgrade(socket, status, status === 503 ? { 'Retry-After': '5' } : {});
+}

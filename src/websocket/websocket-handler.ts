@@ -1,0 +1,24 @@
+import { Socket } from 'node:net';
+import type { SubscriptionProtocol, WebsocketHandler } from '../../types/subscriptions.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { resolveOptions } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { Endpoint } from './endpoint.ts';
+import { connectionRules } from './options.ts';
+
+/** The `websocketHandler` of a `graphqlHTTP` handler: for `app.ws(path, …)` of express-ws, or a plain WebSocketServer. */
+export function createWebsocketHandler(
+  core: GraphQLCore,
+  subscriptionProtocols: readonly SubscriptionProtocol[],
+): WebsocketHandler {
+  const endpoint = new Endpoint(
+    core,
+    resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules),
+  );
+  return function websocketHandler(websocket, request) {
+    // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
+    const socket =
+      request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
+    endpoint.open(websocket, request, socket);
+  };
+}

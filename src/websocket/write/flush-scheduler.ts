@@ -1,0 +1,71 @@
+import { createFrameWriter, type FrameWriter } from './frames.ts';
+
+/** A queue of messages that can be written. */
+export interface Flushable {
+  flush(): void;
+}
+
+/** Decides when the queues of an endpoint are flushed: each once per burst, however many messages it has. */
+export interface FlushScheduler {
+  readonly write: FrameWriter;
+  /** Flushes the queue within a millisecond. */
+  flushBatched(queue: Flushable): void;
+  /** Flushes the queue at the end of this iteration of the event loop: the client waits for a response. */
+  flushSoon(queue: Flushable): void;
+  /** Counts a queued message, for `isBackpressured`. */
+  countMessage(): void;
+  /** True if so many messages are queued that a producer should await `yield()`. */
+  isBackpressured(): boolean;
+  /** Flushes all queues and yields to the event loop. */
+  yield(): Promise<void>;
+}
+
+/** Milliseconds of a burst: events of one cause often arrive in successive iterations of the event loop. */
+const BURST_TIME = 1;
+/** Queues flushed before the scheduler yields, so that a huge fan-out does not delay pings and handshakes. */
+const MAX_FLUSHES = 512;
+/** Queued messages from which producers have to yield. */
+const MAX_MESSAGES = 32_768;
+
+export function createFlushScheduler(): FlushScheduler {
+  let batched: Flushable[] = [];
+  let urgent: Flushable[] = [];
+  let isScheduled = false;
+  let messages = 0;
+
+  function flushBurst(): void {
+    const queues = batched;
+    batched = queues.length > MAX_FLUSHES ? queues.splice(MAX_FLUSHES) : [];
+    isScheduled = batched.length > 0;
+    if (isScheduled) setImmediate(flushBurst);
+    else messages = 0;
+    for (const queue of queues) queue.flush();
+  }
+
+  function flushUrgent(): void {
+    const queues = urgent;
+    urgent = [];
+    for (const queue of queues) queue.flush();
+  }
+
+  return {
+    write: createFrameWriter(),
+    flushBatched(queue) {
+      batched.push(queue);
+      if (isScheduled) return;
+      isScheduled = true;
+      setTimeout(flushBurst, BURST_TIME);
+    },
+    flushSoon(queue) {
+      if (urgent.push(queue) === 1) setImmediate(flushUrgent);
+    },
+    countMessage() {
+      messages++;
+    },
+    isBackpressured: () => messages > MAX_MESSAGES,
+    yield() {
+      flushBurst();
+      return new Promise((resolve) => setImmediate(resolve));
+    },
+  };
+}

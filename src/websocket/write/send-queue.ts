@@ -1,0 +1,144 @@
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import type { WebSocketLike } from '../../../types/subscriptions.ts';
+import type { FlushMode } from '../../subscriptions/live-operation.ts';
+import type { Flushable, FlushScheduler } from './flush-scheduler.ts';
+import { type FrameEnvelope, Frames, wholeMessage } from './frames.ts';
+import { isOpen } from './ready-state.ts';
+
+/** Bytes handed to the socket at a time: `drop` cannot reach what the socket has, and progress shows in such steps. */
+export const CHUNK_SIZE: number = 64 * 1024;
+
+/** The messages of one WebSocket, in order: one write per burst, paused while the client does not read. */
+export class SendQueue implements Flushable {
+  readonly #websocket: WebSocketLike;
+  /** The socket below, if we may write frames to it ourselves; undefined if extensions transform them. */
+  readonly #socket: Duplex | undefined;
+  readonly #scheduler: FlushScheduler;
+  #frames: Frames | undefined;
+  #isUrgent = false;
+  #isPaused = false;
+  #drains = 0;
+  #waiters: (() => void)[] | undefined;
+
+  constructor(websocket: WebSocketLike, socket: Duplex | undefined, scheduler: FlushScheduler) {
+    this.#websocket = websocket;
+    this.#socket = websocket.extensions === '' ? socket : undefined;
+    this.#scheduler = scheduler;
+  }
+
+  /** Bytes that the client has not read, as far as we know. */
+  get pendingBytes(): number {
+    const sent = this.#socket === undefined ? this.#websocket.bufferedAmount : this.#socket.writableLength;
+    return this.#frames === undefined ? sent : sent + this.#frames.bytes;
+  }
+
+  /** How often a slow client has read all that it was sent. */
+  get drains(): number {
+    return this.#drains;
+  }
+
+  /** True while a producer waits for the client. */
+  get hasWaiters(): boolean {
+    return this.#waiters !== undefined;
+  }
+
+  push(envelope: FrameEnvelope | undefined, body: Buffer, mode: FlushMode): void {
+    if (this.#frames === undefined) {
+      this.#frames = new Frames();
+      if (mode === 'batched') this.#scheduler.flushBatched(this);
+    }
+    if (mode === 'soon' && !this.#isUrgent) {
+      this.#isUrgent = true;
+      this.#scheduler.flushSoon(this);
+    }
+    this.#frames.push(envelope, body);
+    this.#scheduler.countMessage();
+  }
+
+  /** Drops the oldest droppable messages until at most `limit` bytes are queued. */
+  dropOldest(limit: number): void {
+    this.#frames?.dropOldest(limit);
+  }
+
+  /** Drops all messages and resumes all producers. */
+  discard(): void {
+    this.#frames = undefined;
+    this.#resumeProducers();
+  }
+
+  /** Writes messages until the client is slow. */
+  flush(): void {
+    this.#isUrgent = false;
+    while (this.#frames !== undefined && !this.#isSlow()) {
+      const frames = this.#frames.bytes > CHUNK_SIZE ? this.#frames.take(CHUNK_SIZE) : this.#frames;
+      if (frames === this.#frames || this.#frames.bodies.length === 0) this.#frames = undefined;
+      this.#write(frames);
+    }
+  }
+
+  /** Flushes; true if the buffers of all messages may be reused. */
+  flushAndRelease(): boolean {
+    this.flush();
+    // The kernel, or TLS, has copied them. Another kind of stream might pass the buffers on.
+    return this.#socket instanceof Socket && this.pendingBytes === 0;
+  }
+
+  /** Writes all messages although the client may be slow: the socket is about to close. */
+  flushAll(): void {
+    if (this.#frames !== undefined) this.#write(this.#frames);
+    this.discard();
+  }
+
+  /** Resolves when the client has read something, or is closed; undefined if it is not slow. */
+  waitForDrain(): Promise<void> | undefined {
+    if (this.#frames !== undefined && this.#frames.bytes > CHUNK_SIZE) this.flush();
+    if (!this.#isSlow()) return undefined;
+    return new Promise((resolve) => {
+      this.#waiters ??= [];
+      this.#waiters.push(resolve);
+    });
+  }
+
+  #resumeProducers(): void {
+    const waiters = this.#waiters;
+    this.#waiters = undefined;
+    for (const resume of waiters ?? []) resume();
+  }
+
+  /** True from the moment that the socket is full until it has drained. */
+  #isSlow(): boolean {
+    // Bytes that the kernel took immediately are not pending, although 'drain' is still to be emitted.
+    if (!this.#isPaused && this.#socket?.writableNeedDrain === true && this.#socket.writableLength > 0) {
+      this.#isPaused = true;
+      this.#socket.once('drain', () => this.#onDrain());
+    }
+    return this.#isPaused;
+  }
+
+  #onDrain(): void {
+    this.#isPaused = false;
+    this.#drains++;
+    this.flush();
+    this.#resumeProducers();
+  }
+
+  #write(frames: Frames): void {
+    if (!isOpen(this.#websocket)) return;
+    if (this.#socket !== undefined) {
+      this.#scheduler.write(this.#socket, frames);
+      return;
+    }
+    const { envelopes, bodies } = frames;
+    const last = bodies.length - 1;
+    for (let i = 0; i <= last; i++) {
+      const message = wholeMessage(envelopes[i], bodies[i] as Buffer);
+      if (i < last || this.#websocket.bufferedAmount < CHUNK_SIZE) {
+        this.#websocket.send(message, { binary: false });
+        continue;
+      }
+      this.#isPaused = true;
+      this.#websocket.send(message, { binary: false }, () => this.#onDrain());
+    }
+  }
+}
