@@ -13,14 +13,14 @@ beforeAll(async () => {
 
 describe('createBrotliAssets', () => {
   it('createBrotliAssets sends the bytes on disk to clients that accept brotli', async () => {
-    const answer = await get(port, '/app-3f2a91.js', { 'Accept-Encoding': 'gzip, deflate, br' });
-    expect(answer.headers).toMatchObject({
+    const response = await get(port, '/app-3f2a91.js', { 'Accept-Encoding': 'gzip, deflate, br' });
+    expect(response.headers).toMatchObject({
       'content-encoding': 'br',
       'content-type': 'text/javascript; charset=utf-8',
       'cache-control': 'public, max-age=31536000, immutable',
       vary: 'Accept-Encoding',
     });
-    expect(answer.body.equals(packed)).toBe(true);
+    expect(response.body.equals(packed)).toBe(true);
   });
 
   it.each([
@@ -30,14 +30,14 @@ describe('createBrotliAssets', () => {
     ['br;q=0, gzip', 'gzip'],
     ['br;q=0, *;q=0.5', 'gzip'],
   ])('createBrotliAssets sends another coding for Accept-Encoding %s: %s', async (accepted, coding) => {
-    const answer = await get(
+    const response = await get(
       port,
       '/app-3f2a91.js',
       accepted === undefined ? {} : { 'Accept-Encoding': accepted },
     );
-    expect(answer.headers['content-encoding']).toBe(coding);
-    expect(answer.headers['content-length']).toBe(String(answer.body.length));
-    expect((coding === 'gzip' ? gunzipSync(answer.body) : answer.body).toString()).toBe(source);
+    expect(response.headers['content-encoding']).toBe(coding);
+    expect(response.headers['content-length']).toBe(String(response.body.length));
+    expect((coding === 'gzip' ? gunzipSync(response.body) : response.body).toString()).toBe(source);
   });
 
   it('createBrotliAssets sends a different ETag for each coding', async () => {

@@ -1,6 +1,6 @@
 import { utimesSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { type Answer, bare, get, listen, makeFolder, raw } from './fixture.ts';
+import { bare, get, listen, makeFolder, raw, type TestResponse } from './fixture.ts';
 
 const TEN = '0123456789';
 const folder = makeFolder({
@@ -17,17 +17,21 @@ const EARLIER = 'Mon, 03 Feb 2020 04:05:05 GMT';
 describe.each([
   ['from memory', undefined],
   ['streamed', { cache: false }],
-] as const)('%s', (_how, options) => {
+] as const)('a file %s', (_how, options) => {
   let port: number;
   let tag: string;
-  const ask = (headers: Record<string, string>, path = '/a.txt', method = 'GET'): Promise<Answer> => {
+  const request = (
+    headers: Record<string, string>,
+    path = '/a.txt',
+    method = 'GET',
+  ): Promise<TestResponse> => {
     const filled = Object.entries(headers).map(([name, value]) => [name, value.replaceAll('<tag>', tag)]);
     return get(port, path, Object.fromEntries(filled), method);
   };
 
   beforeAll(async () => {
     port = await listen(bare(staticFiles(folder, options)));
-    // A file this young gets no tag while it is streamed.
+    // A streamed file has no ETag while another write could leave its timestamps unchanged.
     do tag = (await get(port, '/a.txt')).headers.etag as string;
     while (tag === undefined);
   });
@@ -41,11 +45,11 @@ describe.each([
       ['If-None-Match with another tag', { 'If-None-Match': '"x"' }, 200],
       ['If-None-Match, tag without its quotes', { 'If-None-Match': 'abc' }, 200],
       ['If-None-Match, tag inside another', { 'If-None-Match': '"x<tag>' }, 200],
-      ['If-None-Match, nothing', { 'If-None-Match': '' }, 200],
-      ['If-None-Match, weakness alone', { 'If-None-Match': 'W/' }, 200],
+      ['If-None-Match, empty', { 'If-None-Match': '' }, 200],
+      ['If-None-Match, only W/', { 'If-None-Match': 'W/' }, 200],
       ['If-None-Match, an open quote', { 'If-None-Match': '"' }, 200],
       [
-        'If-None-Match although a reload asks',
+        'If-None-Match with Cache-Control: no-cache',
         { 'If-None-Match': '<tag>', 'Cache-Control': 'no-cache' },
         304,
       ],
@@ -66,34 +70,37 @@ describe.each([
       ['If-Unmodified-Since, no date', { 'If-Unmodified-Since': 'yesterday' }, 200],
       ['If-Match before If-Unmodified-Since', { 'If-Match': '<tag>', 'If-Unmodified-Since': EARLIER }, 200],
       ['If-Match before If-None-Match', { 'If-Match': '"x"', 'If-None-Match': '<tag>' }, 412],
-      ['both passing', { 'If-Match': '<tag>', 'If-None-Match': '<tag>' }, 304],
-    ] as [string, Record<string, string>, number][])('%s', async (_name, headers, status) => {
-      for (const method of ['GET', 'HEAD']) {
-        const answer = await ask(headers, '/a.txt', method);
-        expect(answer.status).toBe(status);
-        if (status === 200 && method === 'GET') expect(answer.text).toBe(TEN);
-      }
-    });
+      ['If-Match and If-None-Match with the tag', { 'If-Match': '<tag>', 'If-None-Match': '<tag>' }, 304],
+    ] as [string, Record<string, string>, number][])(
+      'staticFiles evaluates %s: %o, status %i',
+      async (_name, headers, status) => {
+        for (const method of ['GET', 'HEAD']) {
+          const response = await request(headers, '/a.txt', method);
+          expect(response.status).toBe(status);
+          if (status === 200 && method === 'GET') expect(response.text).toBe(TEN);
+        }
+      },
+    );
 
-    it('mean nothing where there is no file', async () => {
+    it('staticFiles ignores preconditions when there is no file', async () => {
       expect(
-        (await ask({ 'If-Match': '"x"', 'If-None-Match': '*', Range: 'bytes=0-1' }, '/none')).status,
+        (await request({ 'If-Match': '"x"', 'If-None-Match': '*', Range: 'bytes=0-1' }, '/none')).status,
       ).toBe(404);
     });
 
-    it('come before ranges', async () => {
-      expect((await ask({ 'If-None-Match': '<tag>', Range: 'bytes=0-1' })).status).toBe(304);
-      expect((await ask({ 'If-Match': '"x"', Range: 'bytes=0-1' })).status).toBe(412);
+    it('staticFiles evaluates preconditions before ranges', async () => {
+      expect((await request({ 'If-None-Match': '<tag>', Range: 'bytes=0-1' })).status).toBe(304);
+      expect((await request({ 'If-Match': '"x"', Range: 'bytes=0-1' })).status).toBe(412);
     });
 
-    it('are compared in time linear to their length', async () => {
+    it('staticFiles parses long If-None-Match lists in linear time', async () => {
       for (const list of [
         `${'"x",'.repeat(3900)}`,
         ','.repeat(15_000),
         '"'.repeat(15_001),
         'W/'.repeat(7000),
       ]) {
-        expect((await ask({ 'If-None-Match': list })).status).toBe(200);
+        expect((await request({ 'If-None-Match': list })).status).toBe(200);
       }
     });
   });
@@ -114,21 +121,21 @@ describe.each([
       ['bytes=5-6,0-1,2-4', '0123456', '0-6'],
       ['bytes=0-1,99-', '01', '0-1'],
       ['bytes=0-,0-,0-', TEN, '0-9'],
-    ])('%s is answered 206', async (range, body, content) => {
-      const answer = await ask({ Range: range });
-      expect(answer.status).toBe(206);
-      expect(answer.text).toBe(body);
-      expect(answer.headers['content-range']).toBe(`bytes ${content}/10`);
-      expect(answer.headers['content-length']).toBe(String(body.length));
-      expect(answer.headers.etag).toBe(tag);
+    ])('staticFiles sends 206 for Range: %s', async (range, body, content) => {
+      const response = await request({ Range: range });
+      expect(response.status).toBe(206);
+      expect(response.text).toBe(body);
+      expect(response.headers['content-range']).toBe(`bytes ${content}/10`);
+      expect(response.headers['content-length']).toBe(String(body.length));
+      expect(response.headers.etag).toBe(tag);
     });
 
     it.each(['bytes=10-', 'bytes=99-100', 'bytes=-0', 'bytes=10-,20-'])(
-      '%s is answered 416',
+      'staticFiles sends 416 for Range: %s',
       async (range) => {
-        const answer = await ask({ Range: range });
-        expect(answer.status).toBe(416);
-        expect(answer.headers['content-range']).toBe('bytes */10');
+        const response = await request({ Range: range });
+        expect(response.status).toBe(416);
+        expect(response.headers['content-range']).toBe('bytes */10');
       },
     );
 
@@ -144,45 +151,45 @@ describe.each([
       'bytes=--1',
       `bytes=${'0-,'.repeat(1200)}`,
       `bytes=${Array.from({ length: 17 }, (_, i) => `${i * 2}-${i * 2}`)}`,
-    ])('%.30s is ignored', async (range) => {
-      const answer = await ask({ Range: range });
-      expect(answer.status).toBe(200);
-      expect(answer.text).toBe(TEN);
+    ])('staticFiles ignores Range: %.30s', async (range) => {
+      const response = await request({ Range: range });
+      expect(response.status).toBe(200);
+      expect(response.text).toBe(TEN);
     });
 
-    it('in several parts are answered as multipart', async () => {
-      const answer = await ask({ Range: 'bytes=0-1,4-5,-1' });
-      expect(answer.status).toBe(206);
+    it('staticFiles sends several ranges as multipart/byteranges', async () => {
+      const response = await request({ Range: 'bytes=0-1,4-5,-1' });
+      expect(response.status).toBe(206);
       const boundary = /^multipart\/byteranges; boundary=(\w{20,70})$/.exec(
-        answer.headers['content-type'] as string,
+        response.headers['content-type'] as string,
       )?.[1];
       const part = (range: string, body: string): string =>
         `--${boundary}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Range: bytes ${range}/10\r\n\r\n${body}\r\n`;
-      expect(answer.text).toBe(
+      expect(response.text).toBe(
         `${part('0-1', '01')}${part('4-5', '45')}${part('9-9', '9')}--${boundary}--\r\n`,
       );
-      expect(answer.headers['content-length']).toBe(String(answer.body.length));
-      expect(answer.headers).not.toHaveProperty('content-range');
+      expect(response.headers['content-length']).toBe(String(response.body.length));
+      expect(response.headers).not.toHaveProperty('content-range');
     });
 
-    it('reach far into a large file', async () => {
-      const one = await ask({ Range: 'bytes=299995-300004' }, '/big.txt');
+    it('staticFiles sends ranges of a large file', async () => {
+      const one = await request({ Range: 'bytes=299995-300004' }, '/big.txt');
       expect(one.text).toBe('5678901234');
-      const two = await ask({ Range: 'bytes=100-109,599990-' }, '/big.txt');
+      const two = await request({ Range: 'bytes=100-109,599990-' }, '/big.txt');
       expect(two.headers['content-length']).toBe(String(two.body.length));
       expect(two.text.match(/\r\n\r\n0123456789\r\n/g)).toHaveLength(2);
     });
 
-    it('of an empty file', async () => {
-      expect((await ask({ Range: 'bytes=0-' }, '/e.txt')).headers['content-range']).toBe('bytes */0');
-      expect((await ask({ Range: 'bytes=-5' }, '/e.txt')).status).toBe(200);
-      expect((await ask({}, '/e.txt')).headers['content-length']).toBe('0');
+    it('staticFiles sends 416 for a range of an empty file', async () => {
+      expect((await request({ Range: 'bytes=0-' }, '/e.txt')).headers['content-range']).toBe('bytes */0');
+      expect((await request({ Range: 'bytes=-5' }, '/e.txt')).status).toBe(200);
+      expect((await request({}, '/e.txt')).headers['content-length']).toBe('0');
     });
 
-    it('are ignored for HEAD', async () => {
-      const answer = await ask({ Range: 'bytes=0-1' }, '/a.txt', 'HEAD');
-      expect(answer.status).toBe(200);
-      expect(answer.headers['content-length']).toBe('10');
+    it('staticFiles ignores Range for HEAD', async () => {
+      const response = await request({ Range: 'bytes=0-1' }, '/a.txt', 'HEAD');
+      expect(response.status).toBe(200);
+      expect(response.headers['content-length']).toBe('10');
     });
 
     it.each([
@@ -195,18 +202,18 @@ describe.each([
       ['x<tag>', 200],
       ['"', 200],
       ['x', 200],
-    ])('after If-Range: %s are answered %i', async (validator, status) => {
-      const answer = await ask({ Range: 'bytes=0-1', 'If-Range': validator });
-      expect(answer.status).toBe(status);
-      expect(answer.text).toBe(status === 206 ? '01' : TEN);
+    ])('staticFiles evaluates If-Range: %s, status %i', async (validator, status) => {
+      const response = await request({ Range: 'bytes=0-1', 'If-Range': validator });
+      expect(response.status).toBe(status);
+      expect(response.text).toBe(status === 206 ? '01' : TEN);
     });
   });
 
-  it('keeps the connection for the next request, whatever the answer', async () => {
+  it('staticFiles keeps the connection open after every status', async () => {
     const requests = ['Range: bytes=99-', 'If-Match: "x"', 'Range: bytes=0-0', 'If-None-Match: *', 'X: y'];
     const text = requests.map((line) => `GET /a.txt HTTP/1.1\r\nHost: x\r\n${line}\r\n\r\n`).join('');
-    const answers = await raw(port, `${text}HEAD /a.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
-    expect([...answers.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual([
+    const responses = await raw(port, `${text}HEAD /a.txt HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect([...responses.matchAll(/HTTP\/1\.1 (\d+)/g)].map((match) => match[1])).toEqual([
       '416',
       '412',
       '206',
@@ -217,7 +224,7 @@ describe.each([
   });
 });
 
-describe('options of the headers', () => {
+describe('header options', () => {
   it.each([
     [{ etag: false }, { etag: undefined }],
     [{ lastModified: false }, { 'last-modified': undefined }],
@@ -236,7 +243,7 @@ describe('options of the headers', () => {
       { immutable: (path: string) => path === '/a.txt' },
       { 'cache-control': 'public, max-age=31536000, immutable' },
     ],
-  ])('%o', async (options, expected) => {
+  ])('staticFiles with %o sends %o', async (options, expected) => {
     const port = await listen(bare(staticFiles(folder, options)));
     for (let i = 0; i < 2; i++) {
       const { headers } = await get(port, '/a.txt');
@@ -244,12 +251,12 @@ describe('options of the headers', () => {
     }
   });
 
-  it('acceptRanges: false ignores Range', async () => {
+  it('staticFiles ignores Range when acceptRanges is false', async () => {
     const port = await listen(bare(staticFiles(folder, { acceptRanges: false })));
     expect((await get(port, '/a.txt', { Range: 'bytes=0-1' })).status).toBe(200);
   });
 
-  it('without validators no condition can hold', async () => {
+  it('staticFiles evaluates preconditions without ETag and Last-Modified', async () => {
     const port = await listen(bare(staticFiles(folder, { etag: false, lastModified: false })));
     for (const [headers, status] of [
       [{ 'If-None-Match': '"x"' }, 200],
@@ -262,7 +269,7 @@ describe('options of the headers', () => {
     }
   });
 
-  it("etag: 'stat' changes with the file, not with the process", async () => {
+  it("staticFiles with etag: 'stat' sends the same ETag from two middleware instances", async () => {
     const tags = new Set<unknown>();
     for (let i = 0; i < 2; i++) {
       const port = await listen(bare(staticFiles(folder, { etag: 'stat' })));
@@ -272,7 +279,7 @@ describe('options of the headers', () => {
   });
 });
 
-describe('wrong options', () => {
+describe('invalid options', () => {
   it.each([
     [{ htlm: true }, /unknown option "htlm"; did you mean "html"\?/],
     [{ maxage: 1 }, /did you mean "maxAge"\?/],
@@ -297,7 +304,7 @@ describe('wrong options', () => {
     ],
     [{ setHeaders: {} }, /option "setHeaders"/],
     ['html', /argument "options" is "html"; accepted: an object/],
-  ])('%j', (options, message) => {
+  ])('staticFiles rejects the options %j', (options, message) => {
     expect(() => staticFiles(folder, options as never)).toThrow(message);
     expect(() => staticFiles(folder, options as never)).toThrow(
       expect.objectContaining({ code: 'ERR_OPTION' }),

@@ -17,7 +17,7 @@ afterAll(async () => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** A directory that is removed when the suite ends. `www/` in it is meant as the root, the rest lies outside. */
+/** Creates a directory that is deleted after the tests. Tests use `www/` as the root, other files are outside it. */
 export function makeFolder(files: Record<string, string | Buffer>, above = tmpdir()): string {
   const folder = realpathSync(mkdtempSync(join(above, 'espalier-static-')));
   for (const [name, content] of Object.entries(files)) put(join(folder, name), content);
@@ -32,17 +32,17 @@ export function put(path: string, content: string | Buffer): void {
   writeFileSync(path, content);
 }
 
-/** A server on a port of its own, closed when the suite ends. */
+/** Starts a server on a free port and closes it after the tests. */
 export async function listen(handler: (req: never, res: never) => void): Promise<number> {
   const server: Server = createServer(handler as never);
   servers.push(server);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
-  // A large file gets no tag in the first 20 ms after it was written: let what makeFolder wrote grow older.
+  // A streamed file has no ETag in the first 20 ms after it was written: wait until makeFolder's files are older.
   await new Promise((done) => setTimeout(done, Math.max(0, lastMade + 30 - Date.now())));
   return (server.address() as AddressInfo).port;
 }
 
-/** The middleware on bare node:http; what it passes on is answered 404 `passed on`, its errors 500 with the message. */
+/** Runs the middleware on node:http. `next()` responds with 404 and `passed on`, `next(error)` with 500 and the message. */
 export function bare(middleware: Middleware): (req: never, res: never) => void {
   return (req: Parameters<Middleware>[0], res: Parameters<Middleware>[1]) =>
     middleware(req, res, (error) => {
@@ -51,20 +51,20 @@ export function bare(middleware: Middleware): (req: never, res: never) => void {
     });
 }
 
-export interface Answer {
+export interface TestResponse {
   status: number;
   headers: IncomingHttpHeaders;
   body: Buffer;
   text: string;
 }
 
-/** One request with its headers, on a connection of its own. */
+/** Sends one request on a new connection. */
 export function get(
   port: number,
   path: string,
   headers: Record<string, string | string[]> = {},
   method = 'GET',
-): Promise<Answer> {
+): Promise<TestResponse> {
   return new Promise((resolve, reject) => {
     const req = request({ port, path, headers, method, agent: false }, (res) => {
       const chunks: Buffer[] = [];
@@ -80,7 +80,7 @@ export function get(
   });
 }
 
-/** Bytes over a socket, as they stand; the whole answer as text (latin1), until the server ends it. */
+/** Writes bytes to a socket and returns everything until the server closes it, as latin1. */
 export function raw(port: number, bytes: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -91,7 +91,7 @@ export function raw(port: number, bytes: string): Promise<string> {
   });
 }
 
-/** A GET of a raw target; `Connection: close` ends the answer. */
+/** Sends a GET with an unmodified request target and `Connection: close`. */
 export function rawGet(port: number, target: string, headers = ''): Promise<string> {
   return raw(port, `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`);
 }

@@ -12,7 +12,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { type Answer, bare, get, listen, makeFolder } from './fixture.ts';
+import { bare, get, listen, makeFolder, type TestResponse } from './fixture.ts';
 
 const hashTag = (body: Buffer): string =>
   `"${body.length.toString(16)}-${createHash('sha1').update(body).digest('base64').slice(0, 27)}"`;
@@ -23,7 +23,7 @@ function replace(path: string, content: string | Buffer): void {
 }
 
 describe('freshness', () => {
-  it('same bytes have the same tag, on any server and after times were touched', async () => {
+  it('staticFiles sends the same ETag for the same bytes, on every server and after touch', async () => {
     const one = makeFolder({ 'a.txt': 'content', 'large.bin': Buffer.alloc(400_000, 'x') });
     const two = makeFolder({ 'a.txt': 'content', 'large.bin': Buffer.alloc(400_000, 'x') });
     utimesSync(`${two}/a.txt`, 1, 1);
@@ -34,7 +34,7 @@ describe('freshness', () => {
     ];
     for (const path of ['/a.txt', '/large.bin']) {
       const tags = new Set<unknown>();
-      for (const port of ports) tags.add(await tagOnceOld(port, path));
+      for (const port of ports) tags.add(await waitForEtag(port, path));
       expect([...tags]).toEqual([expect.stringMatching(/^"/)]);
     }
     const before = await get(ports[0] as number, '/a.txt');
@@ -44,7 +44,7 @@ describe('freshness', () => {
     expect(after.headers['last-modified']).not.toBe(before.headers['last-modified']);
   });
 
-  it('a change is seen by the very next request, however it was made', async () => {
+  it('staticFiles sends the new content to the first request after every kind of change', async () => {
     const root = makeFolder({ 'a.txt': 'version 000' });
     const path = `${root}/a.txt`;
     const times = statSync(path);
@@ -61,17 +61,17 @@ describe('freshness', () => {
     for (let i = 1; i <= 150; i++) {
       const content = `version ${String(i).padStart(3, '0')}`;
       (ways[i % ways.length] as (content: string) => void)(content);
-      // The size is always the same, and now the time as well.
+      // The size never changes, and here the mtime does not change either.
       if (i % 2 === 0) utimesSync(path, times.atime, times.mtime);
-      const answers = await Promise.all([get(port, '/a.txt'), get(port, '/a.txt?x'), get(port, '/a.txt')]);
-      for (const answer of answers) {
-        expect(answer.text).toBe(content);
-        expect(answer.headers.etag).toBe(hashTag(Buffer.from(content)));
+      const responses = await Promise.all([get(port, '/a.txt'), get(port, '/a.txt?x'), get(port, '/a.txt')]);
+      for (const response of responses) {
+        expect(response.text).toBe(content);
+        expect(response.headers.etag).toBe(hashTag(Buffer.from(content)));
       }
     }
   });
 
-  it('a file that goes is a miss at once, and one that comes is found at once', async () => {
+  it('staticFiles detects deleted and created files with the next request', async () => {
     const root = makeFolder({ 'a.txt': 'a' });
     const port = await listen(bare(staticFiles(root)));
     for (let i = 0; i < 20; i++) {
@@ -82,7 +82,7 @@ describe('freshness', () => {
     }
   });
 
-  it('a window answers what was seen, but not for files that just changed', async () => {
+  it('staticFiles checks a file that has just changed in spite of revalidateAfter', async () => {
     const root = makeFolder({ 'a.txt': 'one' });
     const port = await listen(bare(staticFiles(root, { cache: { revalidateAfter: 3_600_000 } })));
     expect((await get(port, '/a.txt')).text).toBe('one');
@@ -91,19 +91,19 @@ describe('freshness', () => {
   });
 });
 
-/** Of a file so young that another write could share its times, a streamed answer has no tag. */
-async function tagOnceOld(port: number, path: string): Promise<string> {
+/** A streamed file has no ETag while another write could leave its timestamps unchanged: waits for the ETag. */
+async function waitForEtag(port: number, path: string): Promise<string> {
   for (;;) {
     const { etag } = (await get(port, path)).headers;
     if (etag !== undefined) return etag;
   }
 }
 
-/** Makes a change again and again, a turn or `pause` milliseconds apart, while something else goes on. */
+/** Repeats a change every `pause` milliseconds until `work` has finished. */
 async function during(change: () => unknown, pause: number, work: () => Promise<unknown>): Promise<void> {
-  let going = true;
+  let isRunning = true;
   const changing = (async () => {
-    while (going) {
+    while (isRunning) {
       await change();
       await new Promise((done) => setTimeout(done, pause));
     }
@@ -111,32 +111,32 @@ async function during(change: () => unknown, pause: number, work: () => Promise<
   try {
     await work();
   } finally {
-    going = false;
+    isRunning = false;
     await changing;
   }
 }
 
-/** Eight clients that ask again and again while `change` happens; every whole answer must be of one version and match its tag. */
+/** Eight clients send requests while `change` repeats; every complete response must have one version and its ETag. */
 async function storm(port: number, requests: number, change: () => void) {
-  const counts = { whole: 0, cut: 0, refused: new Set<number>() };
+  const counts = { complete: 0, cut: 0, otherStatuses: new Set<number>() };
   const read = async (): Promise<void> => {
     for (let i = 0; i < requests / 8; i++) {
-      const answer = await get(port, '/a.bin').catch(() => undefined);
-      if (answer === undefined) counts.cut++;
-      else if (answer.status !== 200) counts.refused.add(answer.status);
+      const response = await get(port, '/a.bin').catch(() => undefined);
+      if (response === undefined) counts.cut++;
+      else if (response.status !== 200) counts.otherStatuses.add(response.status);
       else {
-        counts.whole++;
-        expectOneVersion(answer);
+        counts.complete++;
+        expectOneVersion(response);
       }
     }
   };
   await during(change, 4, () => Promise.all(Array.from({ length: 8 }, read)));
-  // However slow the machine: a file that never holds still is worth another try, nothing worse.
-  expect([503]).toEqual(expect.arrayContaining([...counts.refused]));
+  // A file that keeps changing may give a 503 on a slow machine, and no other status.
+  expect([503]).toEqual(expect.arrayContaining([...counts.otherStatuses]));
   return counts;
 }
 
-function expectOneVersion({ body, headers }: Answer): void {
+function expectOneVersion({ body, headers }: TestResponse): void {
   expect(headers['content-length']).toBe(String(body.length));
   expect(body.equals(Buffer.alloc(body.length, body[0]))).toBe(true);
   if (headers.etag !== undefined) expect(headers.etag).toBe(hashTag(body));
@@ -145,51 +145,53 @@ function expectOneVersion({ body, headers }: Answer): void {
 it.each([
   ['in memory', 100],
   ['streamed', 400_000],
-])('a file that comes and goes all the time is there or not, never an error: %s', async (_how, size) => {
-  const root = makeFolder({ 'a.bin': Buffer.alloc(size) });
-  const port = await listen(bare(staticFiles(root)));
-  const statuses = new Set<number>();
-  const change = async (): Promise<void> => {
-    rmSync(`${root}/a.bin`);
-    await new Promise(setImmediate);
-    replace(`${root}/a.bin`, Buffer.alloc(size));
-  };
-  const read = async (): Promise<void> => {
-    for (let i = 0; i < 40; i++) {
-      // A transfer whose file changes under it is cut off, and seen to be broken: no answer, so no status.
-      const answer = await get(port, '/a.bin').catch(() => undefined);
-      if (answer !== undefined) statuses.add(answer.status);
-    }
-  };
-  await during(change, 1, () => Promise.all(Array.from({ length: 8 }, read)));
-  expect([200, 404, 503]).toEqual(expect.arrayContaining([...statuses]));
-});
+])(
+  'staticFiles never sends an error for a file that is deleted and created repeatedly, %s',
+  async (_how, size) => {
+    const root = makeFolder({ 'a.bin': Buffer.alloc(size) });
+    const port = await listen(bare(staticFiles(root)));
+    const statuses = new Set<number>();
+    const change = async (): Promise<void> => {
+      rmSync(`${root}/a.bin`);
+      await new Promise(setImmediate);
+      replace(`${root}/a.bin`, Buffer.alloc(size));
+    };
+    const read = async (): Promise<void> => {
+      for (let i = 0; i < 40; i++) {
+        // A response whose file changes is cut off, so there is no status.
+        const response = await get(port, '/a.bin').catch(() => undefined);
+        if (response !== undefined) statuses.add(response.status);
+      }
+    };
+    await during(change, 1, () => Promise.all(Array.from({ length: 8 }, read)));
+    expect([200, 404, 503]).toEqual(expect.arrayContaining([...statuses]));
+  },
+);
 
 describe.each([
   ['in memory', 100_000],
   ['streamed', 400_000],
-])('under changes, %s', (_how, size) => {
+])('a file that changes repeatedly, %s', (_how, size) => {
   let version = 0;
   const content = (): Buffer => Buffer.alloc(size + (version % 3) * 1000, 65 + (version++ % 26));
 
-  it('56 an atomic replacement never cuts nor mixes an answer', async () => {
+  it('staticFiles never cuts or mixes a response when a file is replaced atomically', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
-    const { whole, cut } = await storm(port, 80, () => replace(`${root}/a.bin`, content()));
+    const { complete, cut } = await storm(port, 80, () => replace(`${root}/a.bin`, content()));
     expect(cut).toBe(0);
-    expect(whole).toBeGreaterThan(0);
+    expect(complete).toBeGreaterThan(0);
   });
 
-  it('truncating and rewriting in place never yields a whole answer of two versions', async () => {
+  it('staticFiles never completes a response of two versions when a file is rewritten in place', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
     await storm(port, 80, () => writeFileSync(`${root}/a.bin`, content()));
-    // Afterwards all is well.
     expectOneVersion(await get(port, '/a.bin'));
   });
 });
 
-it('a file that is truncated while it is sent ends the connection', async () => {
+it('staticFiles destroys the connection when a file is truncated while it is sent', async () => {
   const root = makeFolder({ 'a.bin': Buffer.alloc(20_000_000, 'x') });
   const port = await listen(bare(staticFiles(root)));
   const fd = openSync(`${root}/a.bin`, 'r+');
@@ -201,7 +203,7 @@ it('a file that is truncated while it is sent ends the connection', async () => 
     socket.on('data', (chunk) => {
       bytes += chunk.length;
     });
-    // Cut off is cut off: whether by a FIN or by a reset is the kernel's matter.
+    // The kernel decides whether the client sees a FIN or a reset.
     socket.on('error', () => {});
     socket.on('close', () => resolve(bytes));
   });
@@ -210,7 +212,7 @@ it('a file that is truncated while it is sent ends the connection', async () => 
   expect((await get(port, '/a.bin')).headers['content-length']).toBe('1000');
 });
 
-it('a file above the hashing limit is answered with its date until its tag is ready', async () => {
+it('staticFiles sends Last-Modified only for a large file until its ETag is ready', async () => {
   const root = makeFolder({ 'a.bin': '' });
   const fd = openSync(`${root}/a.bin`, 'r+');
   ftruncateSync(fd, 12 << 20);
@@ -219,23 +221,23 @@ it('a file above the hashing limit is answered with its date until its tag is re
   const first = await get(port, '/a.bin', {}, 'HEAD');
   expect(first.headers).toMatchObject({ 'last-modified': expect.any(String), 'accept-ranges': 'bytes' });
   expect(first.headers).not.toHaveProperty('etag');
-  const tag = await tagOnceOld(port, '/a.bin');
+  const tag = await waitForEtag(port, '/a.bin');
   expect(tag).toBe(hashTag(Buffer.alloc(12 << 20)));
 });
 
-it('a tag that came later counts in every condition', async () => {
+it('staticFiles evaluates all conditions with an ETag that was computed in the background', async () => {
   const root = makeFolder({ 'film.mp4': Buffer.alloc(9 << 20, 'x') });
   const port = await listen(bare(staticFiles(root)));
   let tag: string | undefined;
   while (tag === undefined) tag = (await get(port, '/film.mp4', {}, 'HEAD')).headers.etag;
-  const ask = async (headers: Record<string, string>) => (await get(port, '/film.mp4', headers)).status;
-  expect(await ask({ 'If-None-Match': tag })).toBe(304);
-  expect(await ask({ 'If-Match': tag, Range: 'bytes=0-9' })).toBe(206);
-  expect(await ask({ 'If-Range': tag, Range: 'bytes=0-9' })).toBe(206);
-  expect(await ask({ 'If-Match': '"another"' })).toBe(412);
+  const statusOf = async (headers: Record<string, string>) => (await get(port, '/film.mp4', headers)).status;
+  expect(await statusOf({ 'If-None-Match': tag })).toBe(304);
+  expect(await statusOf({ 'If-Match': tag, Range: 'bytes=0-9' })).toBe(206);
+  expect(await statusOf({ 'If-Range': tag, Range: 'bytes=0-9' })).toBe(206);
+  expect(await statusOf({ 'If-Match': '"another"' })).toBe(412);
 });
 
-it('29 a link that is swapped during requests never leads outside', async () => {
+it('staticFiles never leaves the root while symbolic links are switched during requests', async () => {
   const folder = makeFolder({
     'www/in/a.txt': 'inside',
     'www/big/a.txt': 'i'.repeat(300_000),
@@ -257,10 +259,10 @@ it('29 a link that is swapped during requests never leads outside', async () => 
   const served = { inside: 0 };
   const read = async (path: string): Promise<void> => {
     for (let i = 0; i < 40; i++) {
-      const answer = await get(port, path);
-      expect(answer.text).not.toMatch(/^S/);
-      if (answer.status === 200) served.inside++;
-      else expect([404, 503]).toContain(answer.status);
+      const response = await get(port, path);
+      expect(response.text).not.toMatch(/^S/);
+      if (response.status === 200) served.inside++;
+      else expect([404, 503]).toContain(response.status);
     }
   };
   await during(swap, 0, () => Promise.all(['/dir/a.txt', '/in/file.txt', '/bigdir/a.txt'].map(read)));

@@ -38,103 +38,103 @@ beforeAll(async () => {
   tag = /^etag: (.*)\r$/im.exec(await rawGet(port, '/a.txt'))?.[1] as string;
 });
 
-const statusOf = (answer: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(answer)?.[1]);
-const bodyOf = (answer: string): string => answer.slice(answer.indexOf('\r\n\r\n') + 4);
+const statusOf = (response: string): number => Number(/^HTTP\/1\.1 (\d{3}) /.exec(response)?.[1]);
+const bodyOf = (response: string): string => response.slice(response.indexOf('\r\n\r\n') + 4);
 const ranges = (count: number, range: (index: number) => string): string =>
   `bytes=${Array.from({ length: count }, (_, index) => range(index)).join(',')}`;
 
-describe('19 targets that are no path', () => {
+describe('request targets that are not a path', () => {
   it.each([
     ['CONNECT', 'CONNECT evil.com:443 HTTP/1.1'],
     ['an authority', 'GET evil.com:80 HTTP/1.1'],
-    ['nothing', 'GET  HTTP/1.1'],
+    ['an empty target', 'GET  HTTP/1.1'],
     ['a star', 'GET * HTTP/1.1'],
-  ])('%s gets no file', async (_name, line) => {
-    const answer = await raw(port, `${line}\r\nHost: x\r\nConnection: close\r\n\r\n`);
-    expect(answer).toMatch(/^(HTTP\/1\.1 40[04] |$)/);
+  ])('staticFiles sends no file for %s', async (_name, line) => {
+    const response = await raw(port, `${line}\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    expect(response).toMatch(/^(HTTP\/1\.1 40[04] |$)/);
   });
 });
 
-describe('45-48 ranges', () => {
+describe('hostile ranges', () => {
   it.each([
-    ['45 overlapping, 1200 times', ranges(1200, () => '0-'), 200, TEN],
-    ['45 apart, 1200 times', ranges(1200, (index) => `${index * 2}-${index * 2}`), 200, TEN],
-    ['45 overlapping, few', 'bytes=0-,0-,0-,3-5', 206, TEN],
-    ['46 reversed', 'bytes=5-2', 200, TEN],
-    ['46 beyond any number', 'bytes=0-99999999999999999999', 206, TEN],
-    ['46 in scientific notation', 'bytes=1e1-2', 200, TEN],
-    ['46 an empty suffix', 'bytes=-0', 416, undefined],
-    ['46 a suffix longer than the file', 'bytes=-99', 206, TEN],
-  ])('%s', async (_name, range, status, body) => {
-    const answer = await rawGet(port, '/a.txt', `Range: ${range}\r\n`);
-    expect(statusOf(answer)).toBe(status);
-    if (body !== undefined) expect(bodyOf(answer)).toBe(body);
+    ['overlapping, 1200 times', ranges(1200, () => '0-'), 200, TEN],
+    ['apart, 1200 times', ranges(1200, (index) => `${index * 2}-${index * 2}`), 200, TEN],
+    ['overlapping, few', 'bytes=0-,0-,0-,3-5', 206, TEN],
+    ['reversed', 'bytes=5-2', 200, TEN],
+    ['beyond any number', 'bytes=0-99999999999999999999', 206, TEN],
+    ['in scientific notation', 'bytes=1e1-2', 200, TEN],
+    ['an empty suffix', 'bytes=-0', 416, undefined],
+    ['a suffix longer than the file', 'bytes=-99', 206, TEN],
+  ])('staticFiles handles ranges that are %s: %.40s, status %i', async (_name, range, status, body) => {
+    const response = await rawGet(port, '/a.txt', `Range: ${range}\r\n`);
+    expect(statusOf(response)).toBe(status);
+    if (body !== undefined) expect(bodyOf(response)).toBe(body);
   });
 
-  it('47 of an empty file cannot be satisfied', async () => {
-    const answer = await rawGet(port, '/e.txt', 'Range: bytes=0-\r\n');
-    expect(statusOf(answer)).toBe(416);
-    expect(answer).toMatch(/^content-range: bytes \*\/0\r$/im);
+  it('staticFiles sends 416 for a range of an empty file', async () => {
+    const response = await rawGet(port, '/e.txt', 'Range: bytes=0-\r\n');
+    expect(statusOf(response)).toBe(416);
+    expect(response).toMatch(/^content-range: bytes \*\/0\r$/im);
   });
 
   it.each([
-    ['a date to come', () => 'Fri, 01 Jan 2100 00:00:00 GMT'],
+    ['a date in the future', () => 'Fri, 01 Jan 2100 00:00:00 GMT'],
     ['a part of the tag', () => tag.slice(0, -3)],
     ['the tag in its weak form', () => `W/${tag}`],
     ['a list that has the tag', () => `"x", ${tag}`],
-  ])('48 after If-Range with %s mean nothing', async (_name, validator) => {
-    const answer = await rawGet(port, '/a.txt', `Range: bytes=0-1\r\nIf-Range: ${validator()}\r\n`);
-    expect([statusOf(answer), bodyOf(answer)]).toEqual([200, TEN]);
+  ])('staticFiles ignores Range after If-Range with %s', async (_name, validator) => {
+    const response = await rawGet(port, '/a.txt', `Range: bytes=0-1\r\nIf-Range: ${validator()}\r\n`);
+    expect([statusOf(response), bodyOf(response)]).toEqual([200, TEN]);
   });
 });
 
-describe('49-51 conditions', () => {
+describe('hostile conditions', () => {
   it.each([
-    ['49 15 kB of tags', () => '"x",'.repeat(3800), 200],
-    ['49 15 kB of tags and then ours', () => `${'"x",'.repeat(3800)}${tag}`, 304],
-    ['49 15 kB of commas', () => ','.repeat(15_000), 200],
-    ['49 15 kB of quotes', () => '"'.repeat(15_001), 200],
-    ['50 a comma inside a tag', () => `"${tag.slice(1, -1)},x"`, 200],
-    ['50 no quotes', () => tag.slice(1, -1), 200],
-    ['50 weakness alone', () => 'W/', 200],
-    ['50 nothing', () => '', 200],
-    ['50 an open quote', () => `"x, ${tag.slice(1)}`, 200],
-  ])('%s', async (_name, list, status) => {
+    ['15 kB of tags', () => '"x",'.repeat(3800), 200],
+    ['15 kB of tags and the current one', () => `${'"x",'.repeat(3800)}${tag}`, 304],
+    ['15 kB of commas', () => ','.repeat(15_000), 200],
+    ['15 kB of quotes', () => '"'.repeat(15_001), 200],
+    ['a comma inside a tag', () => `"${tag.slice(1, -1)},x"`, 200],
+    ['no quotes', () => tag.slice(1, -1), 200],
+    ['only W/', () => 'W/', 200],
+    ['no characters', () => '', 200],
+    ['an open quote', () => `"x, ${tag.slice(1)}`, 200],
+  ])('staticFiles parses an If-None-Match list with %s', async (_name, list, status) => {
     expect(statusOf(await rawGet(port, '/a.txt', `If-None-Match: ${list()}\r\n`))).toBe(status);
   });
 
-  it('51 HEAD and 304 have no body and read no file', async () => {
+  it('staticFiles sends HEAD and 304 without a body and without reading the file', async () => {
     const head = (more = ''): Promise<string> =>
       raw(port, `HEAD /large.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${more}\r\n`);
     const largeTag = /^etag: (.*)\r$/im.exec(await head())?.[1] as string;
     const before = bytesRead();
-    const answers = [
+    const responses = [
       await head(),
       await head('Range: bytes=0-\r\n'),
       await rawGet(port, '/large.bin', `If-None-Match: ${largeTag}\r\n`),
     ];
-    expect(answers.map(statusOf)).toEqual([200, 200, 304]);
-    expect(answers.map(bodyOf)).toEqual(['', '', '']);
+    expect(responses.map(statusOf)).toEqual([200, 200, 304]);
+    expect(responses.map(bodyOf)).toEqual(['', '', '']);
     expect(bytesRead() - before).toBeLessThan(LARGE / 2);
   });
 });
 
-/** Bytes that this process has read, from files and sockets alike. */
+/** Bytes that this process has read from files and sockets. */
 function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }
 
-describe('58 siblings', () => {
-  it('are typed as what they are, and not decoded by browsers', async () => {
-    const answer = await rawGet(port, '/a.js.gz', 'Accept-Encoding: gzip, br\r\n');
-    expect(answer).toMatch(/^content-type: application\/gzip\r$/im);
-    expect(answer).not.toMatch(/^content-encoding:/im);
+describe('compressed copies', () => {
+  it('staticFiles sends a .gz file as application/gzip without Content-Encoding', async () => {
+    const response = await rawGet(port, '/a.js.gz', 'Accept-Encoding: gzip, br\r\n');
+    expect(response).toMatch(/^content-type: application\/gzip\r$/im);
+    expect(response).not.toMatch(/^content-encoding:/im);
   });
 
-  it('older than their source are not taken for it', async () => {
-    const answer = await rawGet(port, '/stale.js', 'Accept-Encoding: br\r\n');
-    expect(bodyOf(answer)).toBe(source);
-    expect(answer).not.toMatch(/^content-encoding:/im);
+  it('staticFiles ignores a compressed copy that is older than its source', async () => {
+    const response = await rawGet(port, '/stale.js', 'Accept-Encoding: br\r\n');
+    expect(bodyOf(response)).toBe(source);
+    expect(response).not.toMatch(/^content-encoding:/im);
   });
 });
 
@@ -142,20 +142,20 @@ it.each([
   ['br;q=0', undefined],
   ['*;q=0, br', 'br'],
   ['*;q=0', 406],
-  // What is not listed is not accepted (RFC 9110 §12.5.3).
+  // Codings that are not listed are not acceptable (RFC 9110 §12.5.3).
   ['identity;q=0', 406],
   ['identity;q=0, br;q=0, *', 'gzip'],
   ['identity;q=0, br;q=0, gzip;q=0', 406],
   ['xbr', undefined],
   ['br2, gzip-9', undefined],
-] as const)('59 Accept-Encoding: %s', async (accepted, expected) => {
-  const answer = await rawGet(port, '/a.js', `Accept-Encoding: ${accepted}\r\n`);
-  expect(statusOf(answer)).toBe(expected === 406 ? 406 : 200);
-  const coding = /^content-encoding: (.*)\r$/im.exec(answer)?.[1];
+] as const)('staticFiles negotiates Accept-Encoding: %s, expected %s', async (accepted, expected) => {
+  const response = await rawGet(port, '/a.js', `Accept-Encoding: ${accepted}\r\n`);
+  expect(statusOf(response)).toBe(expected === 406 ? 406 : 200);
+  const coding = /^content-encoding: (.*)\r$/im.exec(response)?.[1];
   expect(coding).toBe(expected === 406 ? undefined : expected);
 });
 
-it('30 a root that is switched to another directory is that one, and contains', async () => {
+it('staticFiles contains files in the new target after a linked root is switched', async () => {
   const folder = makeFolder({ 'one/a.txt': 'one', 'two/a.txt': 'two', 'secret.txt': 's' });
   symlinkSync('../secret.txt', `${folder}/two/link.txt`);
   symlinkSync('one', `${folder}/current`);
@@ -167,19 +167,19 @@ it('30 a root that is switched to another directory is that one, and contains', 
   expect(statusOf(await rawGet(own, '/link.txt'))).toBe(404);
 });
 
-it('34 a file of a virtual file system is what its size says, never more', async () => {
+it('staticFiles sends as many bytes of a /proc file as its size says', async () => {
   const own = await listen(bare(staticFiles('/proc/self')));
   for (const target of ['/status', '/maps', '/environ']) {
-    const answer = await rawGet(own, target);
-    expect([200, 404]).toContain(statusOf(answer));
-    if (statusOf(answer) === 200) expect(bodyOf(answer)).toBe('');
+    const response = await rawGet(own, target);
+    expect([200, 404]).toContain(statusOf(response));
+    if (statusOf(response) === 200) expect(bodyOf(response)).toBe('');
   }
 });
 
-describe('55 a file that changes while it is sent', () => {
+describe('a file that changes while it is sent', () => {
   const size = 20_000_000;
 
-  /** The bytes of a body that is read from the first on, `change` once some of it has arrived. */
+  /** Counts the received bytes of a body; calls `change` when the first bytes have arrived. */
   async function receiveDuring(change: (path: string) => void): Promise<number> {
     const folder = makeFolder({ 'a.bin': Buffer.alloc(size, 'x') });
     const own = await listen(bare(staticFiles(folder)));
@@ -193,7 +193,7 @@ describe('55 a file that changes while it is sent', () => {
         head ??= chunk.indexOf('\r\n\r\n') + 4;
         bytes += chunk.length;
       });
-      // A FIN or a reset: cut off is cut off.
+      // The connection may end with a FIN or a reset.
       socket.on('error', () => {});
       socket.on('close', () => resolve(bytes - (head ?? 0)));
     });
@@ -201,13 +201,13 @@ describe('55 a file that changes while it is sent', () => {
     return received;
   }
 
-  it('grown: never more than was promised', async () => {
+  it('staticFiles never sends more than Content-Length when the file grows', async () => {
     expect(await receiveDuring((path) => appendFileSync(path, Buffer.alloc(size, 'y')))).toBeLessThanOrEqual(
       size,
     );
   });
 
-  it('shrunk: the connection ends', async () => {
+  it('staticFiles destroys the connection when the file shrinks', async () => {
     const received = await receiveDuring((path) => {
       const fd = openSync(path, 'r+');
       ftruncateSync(fd, size / 2);
@@ -216,7 +216,7 @@ describe('55 a file that changes while it is sent', () => {
     expect(received).toBeLessThan(size);
   });
 
-  it('deleted, or replaced: what was begun is finished', async () => {
+  it('staticFiles finishes a response when the file is deleted or replaced', async () => {
     expect(await receiveDuring((path) => rmSync(path))).toBe(size);
     const replaced = await receiveDuring((path) => {
       writeFileSync(`${path}.new`, 'new');

@@ -23,7 +23,7 @@ const folder = makeFolder({
   'www/unknown.zzz': '<script>alert(1)</script>',
   'www/e.txt': '',
   'www/private/x': 'private',
-  'www/secret-mode.txt': 'no one may read this',
+  'www/secret-mode.txt': 'unreadable',
   'www/ü.txt': 'u umlaut, composed',
 });
 const root = `${folder}/www`;
@@ -38,69 +38,69 @@ mkdirSync(`${root}/dir.d`);
 
 const long = (length: number): string => 'a'.repeat(length);
 
-/** Targets that must never be answered with a file, in every mode, whatever they name. */
+/** Request targets for which no file may be sent, with html on and off. */
 const REFUSED: [string, string][] = [
-  ['1 plain traversal', '/../secret.txt'],
-  ['1 plain traversal, deeper', '/dir/../../secret.txt'],
-  ['2 encoded dots', '/%2e%2e/secret.txt'],
-  ['2 half encoded dots', '/.%2E/secret.txt'],
-  ['3 encoded slash', '/..%2fsecret.txt'],
-  ['3 encoded slashes inside a segment', '/dir%2f..%2f..%2fsecret.txt'],
-  ['4 encoded slash inside the root', '/dir%2findex.html'],
-  ['5 double encoding', '/%252e%252e/secret.txt'],
-  ['6 backslash', '/..\\secret.txt'],
-  ['6 encoded backslash', '/..%5csecret.txt'],
-  ['7 a name with a backslash', '/a%5cb.txt'],
-  ['8 dot segments past a guard', '/public/../private/x'],
-  ['8 a single dot', '/./a.txt'],
-  ['8 a dot at the end', '/a.txt/.'],
-  ['9 repeated slashes', '//a.txt'],
-  ['9 repeated slashes inside', '/dir//index.html'],
-  ['9 repeated slashes at the end', '/a.txt//'],
-  ['10 a sibling with the same prefix', '/../www-secret/x.txt'],
-  ['11 NUL', '/a.txt%00'],
-  ['11 NUL before an extension', '/secret%00.html'],
-  ['12 overlong UTF-8', '/%c0%ae%c0%ae/secret.txt'],
-  ['12 overlong slash', '/%e0%80%af'],
-  ['13 a lone percent', '/%'],
-  ['13 no hexadecimal', '/%zz'],
-  ['13 no UTF-8', '/%ff'],
-  ['14 line breaks', '/dir%0d%0aX:y'],
-  ['14 escape sequences', '/%1b[2J'],
-  ['16 a host in the path', '//evil.com/..'],
-  ['16 a host and an encoded slash', '//evil.com/..%2f'],
-  ['17 a backslash and a host', '/\\evil.com/%2e%2e'],
-  ['19 an asterisk', '*'],
-  ['20 a fragment', '/a.txt#x'],
-  ['20 a query that climbs', '/secret?/../..'],
-  ['23 markup', '/<img%20src=x%20onerror=alert(1)>'],
-  ['24 dotfile', '/.env'],
-  ['24 below a dot directory', '/.git/config'],
-  ['24 below a dot directory, deeper', '/dir/.x/y'],
-  ['25 encoded dotfile', '/%2eenv'],
-  ['26 a dotfile below .well-known', '/.well-known/.hidden'],
-  ['26 another name that begins with .well-known', '/.well-known-not/x.txt'],
-  ['27 a link out of the root', '/link.txt'],
-  ['28 below a link out of the root', '/up/x.txt'],
-  ['31 a link to itself', '/loop'],
-  ['33 a unix socket', '/sock'],
-  ['33 a device', '/zero'],
-  ['36 below a file', '/a.txt/x'],
-  ['38 a long segment', `/${long(300)}`],
-  ['38 a long path', `/${'a/'.repeat(3000)}`],
-  ['38 a path of 12 kB', `/${long(12_000)}`],
-  ['41 __proto__', '/__proto__'],
-  ['41 constructor', '/constructor'],
-  ['42 another case', '/.ENV'],
-  ['42 another case of a file', '/A.TXT'],
-  ['43 con', '/con'],
-  ['43 nul.txt', '/nul.txt'],
-  ['43 a trailing dot', '/a.txt.'],
-  ['43 a trailing space', '/a.txt%20'],
-  ['43 a stream', '/a.txt::$DATA'],
-  ['43 a short name', '/PROGRA~1'],
-  ['43 a drive', '/c:/x'],
-  ['44 the other Unicode form', '/u%CC%88.txt'],
+  ['plain traversal', '/../secret.txt'],
+  ['plain traversal, deeper', '/dir/../../secret.txt'],
+  ['encoded dots', '/%2e%2e/secret.txt'],
+  ['half encoded dots', '/.%2E/secret.txt'],
+  ['encoded slash', '/..%2fsecret.txt'],
+  ['encoded slashes inside a segment', '/dir%2f..%2f..%2fsecret.txt'],
+  ['encoded slash inside the root', '/dir%2findex.html'],
+  ['double encoding', '/%252e%252e/secret.txt'],
+  ['backslash', '/..\\secret.txt'],
+  ['encoded backslash', '/..%5csecret.txt'],
+  ['a name with a backslash', '/a%5cb.txt'],
+  ['dot segments past a guard', '/public/../private/x'],
+  ['a single dot', '/./a.txt'],
+  ['a dot at the end', '/a.txt/.'],
+  ['repeated slashes', '//a.txt'],
+  ['repeated slashes inside', '/dir//index.html'],
+  ['repeated slashes at the end', '/a.txt//'],
+  ['a sibling with the same prefix', '/../www-secret/x.txt'],
+  ['NUL', '/a.txt%00'],
+  ['NUL before an extension', '/secret%00.html'],
+  ['overlong UTF-8', '/%c0%ae%c0%ae/secret.txt'],
+  ['overlong slash', '/%e0%80%af'],
+  ['a lone percent', '/%'],
+  ['no hexadecimal', '/%zz'],
+  ['no UTF-8', '/%ff'],
+  ['line breaks', '/dir%0d%0aX:y'],
+  ['escape sequences', '/%1b[2J'],
+  ['a host in the path', '//evil.com/..'],
+  ['a host and an encoded slash', '//evil.com/..%2f'],
+  ['a backslash and a host', '/\\evil.com/%2e%2e'],
+  ['an asterisk', '*'],
+  ['a fragment', '/a.txt#x'],
+  ['a query that climbs', '/secret?/../..'],
+  ['markup', '/<img%20src=x%20onerror=alert(1)>'],
+  ['dotfile', '/.env'],
+  ['below a dot directory', '/.git/config'],
+  ['below a dot directory, deeper', '/dir/.x/y'],
+  ['encoded dotfile', '/%2eenv'],
+  ['a dotfile below .well-known', '/.well-known/.hidden'],
+  ['another name that begins with .well-known', '/.well-known-not/x.txt'],
+  ['a link out of the root', '/link.txt'],
+  ['below a link out of the root', '/up/x.txt'],
+  ['a link to itself', '/loop'],
+  ['a unix socket', '/sock'],
+  ['a device', '/zero'],
+  ['below a file', '/a.txt/x'],
+  ['a long segment', `/${long(300)}`],
+  ['a long path', `/${'a/'.repeat(3000)}`],
+  ['a path of 12 kB', `/${long(12_000)}`],
+  ['__proto__', '/__proto__'],
+  ['constructor', '/constructor'],
+  ['another case', '/.ENV'],
+  ['another case of a file', '/A.TXT'],
+  ['con', '/con'],
+  ['nul.txt', '/nul.txt'],
+  ['a trailing dot', '/a.txt.'],
+  ['a trailing space', '/a.txt%20'],
+  ['a stream', '/a.txt::$DATA'],
+  ['a short name', '/PROGRA~1'],
+  ['a drive', '/c:/x'],
+  ['the other Unicode form', '/u%CC%88.txt'],
 ];
 
 let socketFile: Server;
@@ -125,59 +125,61 @@ eachExpress((express) => {
       port = await listen(app);
     });
 
-    it.each(REFUSED)('%s: a miss', async (_name, target) => {
-      const answer = await rawGet(port, target);
-      expect(answer).toMatch(/^HTTP\/1\.1 404 /);
-      expect(answer).toMatch(/\r\n\r\npassed on$/);
+    it.each(REFUSED)('staticFiles calls next for %s', async (_name, target) => {
+      const response = await rawGet(port, target);
+      expect(response).toMatch(/^HTTP\/1\.1 404 /);
+      expect(response).toMatch(/\r\n\r\npassed on$/);
     });
 
-    it('15 a line break in the query of a redirect stays encoded', async () => {
-      const answer = await rawGet(port, '/dir?x=%0d%0aSet-Cookie:a=b');
-      expect(answer).not.toMatch(/^set-cookie/im);
-      expect(answer).toMatch(html ? /^location: \.\/dir\/\?x=%0d%0aSet-Cookie:a=b\r$/im : /^HTTP\/1\.1 404 /);
+    it('staticFiles keeps an encoded line break in the query of a redirect encoded', async () => {
+      const response = await rawGet(port, '/dir?x=%0d%0aSet-Cookie:a=b');
+      expect(response).not.toMatch(/^set-cookie/im);
+      expect(response).toMatch(
+        html ? /^location: \.\/dir\/\?x=%0d%0aSet-Cookie:a=b\r$/im : /^HTTP\/1\.1 404 /,
+      );
     });
 
-    it('18 an absolute target is a path, and its host is never copied', async () => {
+    it('staticFiles accepts an absolute request target and never sends its host back', async () => {
       expect(await rawGet(port, 'http://evil.com/a.txt')).toMatch(/\r\n\r\n0123456789$/);
       expect(await rawGet(port, 'http://evil.com/dir')).not.toContain('evil.com');
     });
 
-    it('19 a target without a slash is no file', async () => {
+    it('staticFiles sends no file for a target without a slash', async () => {
       expect(await rawGet(port, 'a.txt')).toMatch(/^HTTP\/1\.1 40[04] /);
     });
 
-    it('21 the query is never part of the path', async () => {
+    it('staticFiles ignores the query', async () => {
       for (const target of ['/a.txt?raw??', '/a.txt?x=../..']) {
         expect(await rawGet(port, target)).toMatch(/\r\n\r\n0123456789$/);
       }
     });
 
-    it('22 a directory with a name like markup is not echoed', async () => {
-      const answer = await rawGet(port, '/%3Cscript%3E');
-      expect(answer).not.toContain('<script>');
+    it('staticFiles does not echo a directory name that contains markup', async () => {
+      const response = await rawGet(port, '/%3Cscript%3E');
+      expect(response).not.toContain('<script>');
     });
 
-    it('26 .well-known is served', async () => {
+    it('staticFiles serves .well-known', async () => {
       expect(await rawGet(port, '/.well-known/x.txt')).toMatch(/\r\n\r\nwell known$/);
     });
 
-    it('a link that stays inside is served', async () => {
+    it('staticFiles serves a symbolic link that stays inside the root', async () => {
       expect(await rawGet(port, '/inside.txt')).toMatch(/\r\n\r\n0123456789$/);
     });
 
-    it('32 FIFOs are refused at once, and hold no thread', async () => {
+    it('staticFiles sends 404 for a FIFO without blocking a thread', async () => {
       for (let i = 0; i < 8; i++) expect(await rawGet(port, '/fifo')).toMatch(/^HTTP\/1\.1 404 /);
       expect(await rawGet(port, '/a.txt')).toMatch(/\r\n\r\n0123456789$/);
     });
 
-    it('37 an unreadable file is a miss', async () => {
-      const answer = await rawGet(port, '/secret-mode.txt');
+    it('staticFiles sends 404 for an unreadable file and does not reveal its path', async () => {
+      const response = await rawGet(port, '/secret-mode.txt');
       // Root may read everything.
-      expect(answer).toMatch(process.getuid?.() === 0 ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 404 /);
-      expect(answer).not.toContain(folder);
+      expect(response).toMatch(process.getuid?.() === 0 ? /^HTTP\/1\.1 200 / : /^HTTP\/1\.1 404 /);
+      expect(response).not.toContain(folder);
     });
 
-    it('40 all spellings of a name are one file', async () => {
+    it('staticFiles sends the same ETag for every percent-encoding of a name', async () => {
       const tags = new Set<string | undefined>();
       for (const target of ['/a.txt', '/%61.txt', '/a%2etxt', '/a%2Etxt?x']) {
         const { headers, text } = await get(port, target);
@@ -187,38 +189,38 @@ eachExpress((express) => {
       expect(tags.size).toBe(1);
     });
 
-    it('44 a name beyond ASCII is served in the form it has on disk', async () => {
+    it('staticFiles serves a non-ASCII name in the Unicode form that it has on disk', async () => {
       expect((await get(port, '/%C3%BC.txt')).text).toBe('u umlaut, composed');
     });
 
-    it('57 what has no known type is bytes, and may not be guessed', async () => {
+    it('staticFiles sends an unknown extension as application/octet-stream with nosniff', async () => {
       const { headers } = await get(port, '/unknown.zzz');
       expect(headers['content-type']).toBe('application/octet-stream');
       expect(headers['x-content-type-options']).toBe('nosniff');
     });
 
-    it('35 a directory with a name like a file is a directory', async () => {
+    it('staticFiles treats a directory with an extension as a directory', async () => {
       expect((await get(port, '/dir.txt')).status).toBe(html ? 301 : 404);
       expect((await get(port, '/dir.txt/')).status).toBe(404);
     });
 
-    it('36 a slash after a file', async () => {
+    it('staticFiles ignores a slash after a file name only when html is false', async () => {
       expect((await get(port, '/a.txt/')).status).toBe(html ? 404 : 200);
     });
 
-    it('52 other methods go on', async () => {
+    it('staticFiles calls next for methods other than GET and HEAD', async () => {
       for (const method of ['POST', 'DELETE', 'PUT', 'TRACE', 'OPTIONS', 'PATCH']) {
-        const answer = await raw(
+        const response = await raw(
           port,
           `${method} /a.txt HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\nConnection: close\r\n\r\n`,
         );
-        expect(answer).toMatch(/\r\n\r\npassed on$/);
+        expect(response).toMatch(/\r\n\r\npassed on$/);
       }
     });
   });
 
-  describe('60 mounts', () => {
-    it('take the path below themselves only', async () => {
+  describe('mounts', () => {
+    it('staticFiles serves only paths below its mount path', async () => {
       const app = express();
       app.use('/static', staticFiles(root));
       const port = await listen(app);
@@ -235,23 +237,26 @@ describe('dotfiles', () => {
     ['ignore', 404],
     ['deny', 403],
     ['allow', 200],
-  ] as const)('are answered as %s says', async (dotfiles, status) => {
-    const app = staticFiles(root, { dotfiles, fallthrough: false });
-    const port = await listen((req, res) => app(req, res, () => {}));
-    for (const target of ['/.env', '/%2eenv', '/.git/config']) {
-      expect(await rawGet(port, target)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
-    }
-    expect(await rawGet(port, '/.well-known/x.txt')).toMatch(/^HTTP\/1\.1 200 /);
-  });
+  ] as const)(
+    'staticFiles treats dotfiles according to dotfiles: %s, status %i',
+    async (dotfiles, status) => {
+      const app = staticFiles(root, { dotfiles, fallthrough: false });
+      const port = await listen((req, res) => app(req, res, () => {}));
+      for (const target of ['/.env', '/%2eenv', '/.git/config']) {
+        expect(await rawGet(port, target)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
+      }
+      expect(await rawGet(port, '/.well-known/x.txt')).toMatch(/^HTTP\/1\.1 200 /);
+    },
+  );
 });
 
 describe('fallthrough: false', () => {
-  it('answers misses 404 and other methods 405, nothing of the request in them', async () => {
+  it('staticFiles sends 404 for missing files and 405 for other methods, and echoes nothing of the request', async () => {
     const app = staticFiles(root, { fallthrough: false });
     const port = await listen((req, res) => app(req, res, () => {}));
-    const miss = await rawGet(port, '/<img src=x>'.replaceAll(' ', '%20'));
-    expect(miss).toMatch(/^HTTP\/1\.1 404 /);
-    expect(miss).not.toContain('<img');
+    const notFound = await rawGet(port, '/<img src=x>'.replaceAll(' ', '%20'));
+    expect(notFound).toMatch(/^HTTP\/1\.1 404 /);
+    expect(notFound).not.toContain('<img');
     const post = await get(port, '/a.txt', {}, 'POST');
     expect(post.status).toBe(405);
     expect(post.headers.allow).toBe('GET, HEAD');
@@ -259,7 +264,7 @@ describe('fallthrough: false', () => {
 });
 
 describe('symlinks: follow', () => {
-  it('serves what lies outside, but no FIFO', async () => {
+  it('staticFiles serves files outside the root but no FIFO when symlinks is follow', async () => {
     const app = staticFiles(root, { symlinks: 'follow', fallthrough: false });
     const port = await listen((req, res) => app(req, res, () => {}));
     expect((await get(port, '/link.txt')).text).toBe(SECRET);

@@ -30,11 +30,11 @@ eachExpress((express) => {
     pages = await listen(site);
   });
 
-  it('answers a file with its type and a strong tag', async () => {
-    const answer = await get(port, '/static/app.css');
-    expect(answer.status).toBe(200);
-    expect(answer.text).toBe('body{}');
-    expect(answer.headers).toMatchObject({
+  it('staticFiles sends a file with its media type and a strong ETag', async () => {
+    const response = await get(port, '/static/app.css');
+    expect(response.status).toBe(200);
+    expect(response.text).toBe('body{}');
+    expect(response.headers).toMatchObject({
       'content-type': 'text/css; charset=utf-8',
       'content-length': '6',
       'cache-control': 'public, max-age=0',
@@ -42,29 +42,32 @@ eachExpress((express) => {
       'x-content-type-options': 'nosniff',
       'x-powered-by': 'Express',
     });
-    expect(answer.headers.etag).toMatch(/^"6-[\w+/]{27}"$/);
-    expect(new Date(answer.headers['last-modified'] as string).getTime()).toBeGreaterThan(0);
+    expect(response.headers.etag).toMatch(/^"6-[\w+/]{27}"$/);
+    expect(new Date(response.headers['last-modified'] as string).getTime()).toBeGreaterThan(0);
   });
 
-  it.each(['/static/a.txt', '/static/large.bin', '/static/empty.txt'])('answers 304 for %s', async (path) => {
-    const first = await get(port, path);
-    const again = await get(port, path, { 'If-None-Match': first.headers.etag as string });
-    expect(again.status).toBe(304);
-    expect(again.body).toHaveLength(0);
-    for (const name of ['etag', 'cache-control', 'last-modified']) {
-      expect(again.headers[name]).toBe(first.headers[name]);
-    }
-    expect(again.headers).not.toHaveProperty('content-type');
-    expect(again.headers).not.toHaveProperty('content-length');
+  it.each(['/static/a.txt', '/static/large.bin', '/static/empty.txt'])(
+    'staticFiles sends 304 for %s when If-None-Match lists the ETag',
+    async (path) => {
+      const first = await get(port, path);
+      const again = await get(port, path, { 'If-None-Match': first.headers.etag as string });
+      expect(again.status).toBe(304);
+      expect(again.body).toHaveLength(0);
+      for (const name of ['etag', 'cache-control', 'last-modified']) {
+        expect(again.headers[name]).toBe(first.headers[name]);
+      }
+      expect(again.headers).not.toHaveProperty('content-type');
+      expect(again.headers).not.toHaveProperty('content-length');
+    },
+  );
+
+  it('staticFiles streams a file that is too large for the cache', async () => {
+    const response = await get(port, '/static/large.bin');
+    expect(response.headers['content-length']).toBe('600000');
+    expect(response.body.equals(Buffer.alloc(600_000, 'x'))).toBe(true);
   });
 
-  it('streams what is too large for memory', async () => {
-    const answer = await get(port, '/static/large.bin');
-    expect(answer.headers['content-length']).toBe('600000');
-    expect(answer.body.equals(Buffer.alloc(600_000, 'x'))).toBe(true);
-  });
-
-  it('answers HEAD with the head alone', async () => {
+  it('staticFiles responds to HEAD with the headers of GET and no body', async () => {
     for (const path of ['/static/a.txt', '/static/large.bin']) {
       const whole = await get(port, path);
       const head = await get(port, path, {}, 'HEAD');
@@ -73,20 +76,20 @@ eachExpress((express) => {
     }
   });
 
-  it('passes a miss, and other methods, on to the next mount', async () => {
+  it('staticFiles calls next for missing files and for other methods', async () => {
     expect((await get(port, '/static/b.txt')).text).toBe('second');
     expect((await get(port, '/static/none.txt')).status).toBe(404);
     expect((await get(port, '/static/a.txt', {}, 'POST')).status).toBe(404);
   });
 
-  it('answers a directory 404 and ignores a slash after a file when html is off', async () => {
+  it('staticFiles sends 404 for a directory and ignores a slash after a file name when html is false', async () => {
     for (const path of ['/static', '/static/', '/static/page', '/static/page/']) {
       expect((await get(port, path)).status).toBe(404);
     }
     expect((await get(port, '/static/a.txt/')).text).toBe('0123456789');
   });
 
-  it('answers directories with their index when html is on', async () => {
+  it('staticFiles sends the index file of a directory when html is true', async () => {
     expect((await get(pages, '/')).text).toBe('<h1>home</h1>');
     expect((await get(pages, '/site/')).text).toBe('<h1>home</h1>');
     expect((await get(pages, '/page/')).text).toBe('<h1>page</h1>');
@@ -99,33 +102,33 @@ eachExpress((express) => {
     ['/site/page', './page/'],
     ['/site', './site/'],
     ['/site?x=1', './site/?x=1'],
-  ])('redirects %s to %s', async (path, location) => {
-    const answer = await get(pages, path);
-    expect(answer.status).toBe(301);
-    expect(answer.headers.location).toBe(location);
+  ])('staticFiles redirects %s to %s', async (path, location) => {
+    const response = await get(pages, path);
+    expect(response.status).toBe(301);
+    expect(response.headers.location).toBe(location);
   });
 });
 
-describe('the directory', () => {
-  it('may be a URL', async () => {
+describe('the dir argument', () => {
+  it('staticFiles accepts a file: URL', async () => {
     const app = staticFiles(pathToFileURL(root));
     const port = await listen((req, res) => app(req, res, () => {}));
     expect((await get(port, '/a.txt')).text).toBe('0123456789');
   });
 
-  it('must exist, and be a directory, from the start', () => {
-    for (const [path, why] of [
+  it('staticFiles throws ERR_STATIC_ROOT when the directory does not exist or is a file', () => {
+    for (const [path, reason] of [
       [`${folder}/none`, 'does not exist'],
       [`${root}/a.txt`, 'is not a directory'],
     ] as const) {
       expect(() => staticFiles(path)).toThrow(
-        expect.objectContaining({ code: 'ERR_STATIC_ROOT', message: `staticFiles: ${path} ${why}` }),
+        expect.objectContaining({ code: 'ERR_STATIC_ROOT', message: `staticFiles: ${path} ${reason}` }),
       );
     }
     expect(() => staticFiles(42 as never)).toThrow(TypeError);
   });
 
-  it('is never the working directory by an empty name', () => {
+  it('staticFiles rejects an empty string instead of serving the working directory', () => {
     expect(() => staticFiles('')).toThrow(/argument "dir" is ""; accepted: a path or a file: URL/);
   });
 });

@@ -14,7 +14,7 @@ import { bare, get, listen, makeFolder, put } from './fixture.ts';
 const NAVIGATE = { 'Sec-Fetch-Mode': 'navigate' };
 const HTML = { Accept: 'text/html,application/xhtml+xml;q=0.9,*/*;q=0.8' };
 
-describe('pages', () => {
+describe('html, index, extensions and fallback', () => {
   const root = makeFolder({
     'index.html': 'home',
     'about.html': 'about',
@@ -25,18 +25,18 @@ describe('pages', () => {
     'assets/app.js': 'js',
   });
 
-  it('index may be another name, or several in order', async () => {
+  it('staticFiles tries the names of the index option in order', async () => {
     const port = await listen(bare(staticFiles(root, { html: true, index: ['index.html', 'index.htm'] })));
     expect((await get(port, '/')).text).toBe('home');
     expect((await get(port, '/docs/')).text).toBe('docs');
     expect((await get(port, '/empty/')).status).toBe(404);
-    put(`${root}/docs/index.html`, 'a better index');
-    expect((await get(port, '/docs/')).text).toBe('a better index');
+    put(`${root}/docs/index.html`, 'another index');
+    expect((await get(port, '/docs/')).text).toBe('another index');
     rmSync(`${root}/docs/index.html`);
     expect((await get(port, '/docs/')).text).toBe('docs');
   });
 
-  it('extensions are tried for paths that have none and match nothing', async () => {
+  it('staticFiles tries the extensions for a path that has none and matches no file', async () => {
     const port = await listen(bare(staticFiles(root, { html: true, extensions: ['htm', 'html'] })));
     expect((await get(port, '/about')).text).toBe('about');
     expect((await get(port, '/both')).headers.location).toBe('./both/');
@@ -46,7 +46,7 @@ describe('pages', () => {
     rmSync(`${root}/about`);
   });
 
-  it('redirect: false makes a directory without its slash a miss', async () => {
+  it('staticFiles sends 404 for a directory without a slash when redirect is false', async () => {
     const port = await listen(bare(staticFiles(root, { html: true, redirect: false })));
     expect((await get(port, '/both')).status).toBe(404);
     expect((await get(port, '/both/')).text).toBe('index of both');
@@ -61,19 +61,19 @@ describe('pages', () => {
     it.each([
       ['/orders/17', NAVIGATE],
       ['/orders/17', HTML],
-      // A script that exchanges pages, as Turbo or htmx do.
+      // A script that fetches pages, such as Turbo or htmx.
       ['/orders/17', { 'Sec-Fetch-Mode': 'cors', Accept: 'text/html' }],
       ['/users/jane.doe', NAVIGATE],
       ['/old/page.html', HTML],
       ['/', NAVIGATE],
       ['/app', NAVIGATE],
-    ])('is answered for %s with %o', async (path, headers) => {
-      const answer = await get(port, path, headers);
-      expect(answer.status).toBe(200);
-      expect(answer.text).toBe('home');
-      expect(answer.headers.vary).toBe('Accept, Sec-Fetch-Mode');
-      expect(answer.headers['cache-control']).toBe('public, max-age=0');
-      const again = await get(port, path, { ...headers, 'If-None-Match': answer.headers.etag as string });
+    ])('staticFiles sends the fallback page for %s with %o', async (path, headers) => {
+      const response = await get(port, path, headers);
+      expect(response.status).toBe(200);
+      expect(response.text).toBe('home');
+      expect(response.headers.vary).toBe('Accept, Sec-Fetch-Mode');
+      expect(response.headers['cache-control']).toBe('public, max-age=0');
+      const again = await get(port, path, { ...headers, 'If-None-Match': response.headers.etag as string });
       expect(again.status).toBe(304);
     });
 
@@ -88,39 +88,45 @@ describe('pages', () => {
       ['/orders/17', {}],
       ['/.env', NAVIGATE],
       ['/a%2fb', NAVIGATE],
-    ] as [string, Record<string, string>][])('is not answered for %s with %o', async (path, headers) => {
-      expect((await get(port, path, headers)).status).toBe(404);
-    });
+    ] as [string, Record<string, string>][])(
+      'staticFiles sends no fallback page for %s with %o',
+      async (path, headers) => {
+        expect((await get(port, path, headers)).status).toBe(404);
+      },
+    );
 
-    it('has misses vary too, where a navigation would have been answered', async () => {
+    it('staticFiles adds Vary to a 404 where a navigation would get the fallback page', async () => {
       expect((await get(port, '/orders/17')).headers.vary).toBe('Accept, Sec-Fetch-Mode');
       expect((await get(port, '/missing.js')).headers).not.toHaveProperty('vary');
     });
 
-    it.each(['', '../other.html', 'a/../../other.html', '..'])('%j is not below the root', (fallback) => {
-      expect(() => staticFiles(root, { fallback })).toThrow(
-        /option "fallback" is .*accepted: the path of a file below/,
-      );
-    });
+    it.each(['', '../other.html', 'a/../../other.html', '..'])(
+      'staticFiles rejects the fallback %j, which is not below the root',
+      (fallback) => {
+        expect(() => staticFiles(root, { fallback })).toThrow(
+          /option "fallback" is .*accepted: the path of a file below/,
+        );
+      },
+    );
 
-    it('is answered for the file itself without Vary', async () => {
+    it('staticFiles sends the fallback file under its own name without Vary', async () => {
       expect((await get(port, '/index.html')).headers).not.toHaveProperty('vary');
     });
 
-    it('that is missing is a miss', async () => {
-      const lost = await listen(bare(staticFiles(root, { fallback: '/none.html' })));
-      expect((await get(lost, '/x', NAVIGATE)).status).toBe(404);
+    it('staticFiles sends 404 when the fallback file does not exist', async () => {
+      const missing = await listen(bare(staticFiles(root, { fallback: '/none.html' })));
+      expect((await get(missing, '/x', NAVIGATE)).status).toBe(404);
     });
   });
 });
 
-describe('behind a middleware that replaces res.write, as compression does', () => {
+describe('after a middleware that replaces res.write, as compression does', () => {
   const root = makeFolder({ 'a.txt': '0123456789', 'a.mp4': '0123456789' });
 
   it.each([
     ['/a.txt', 200, '0123456789'],
     ['/a.mp4', 206, '01'],
-  ])('a range of %s is answered with %i', async (path, status, text) => {
+  ])('staticFiles responds to a range of %s with %i', async (path, status, text) => {
     const files = staticFiles(root);
     const port = await listen((req, res: ServerResponse) => {
       res.write = res.write.bind(res) as typeof res.write;
@@ -129,7 +135,7 @@ describe('behind a middleware that replaces res.write, as compression does', () 
     expect(await get(port, path, { Range: 'bytes=0-1' })).toMatchObject({ status, text });
   });
 
-  it('takes the responses of createServer over HTTP/2 for none', async () => {
+  it('staticFiles sends ranges on HTTP/2 responses of createServer, which have their own write', async () => {
     const server = createServer(express().use(staticFiles(root)), { http2: true });
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const session = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -145,7 +151,7 @@ describe('precompressed', () => {
   const js = 'let a = 1;\n'.repeat(100);
   const br = brotliCompressSync(js);
   const gz = gzipSync(js);
-  const zst = Buffer.from('stands for zstandard');
+  const zst = Buffer.from('not really zstandard');
   const root = makeFolder({
     'app.js': js,
     'app.js.br': br,
@@ -164,8 +170,11 @@ describe('precompressed', () => {
   beforeAll(async () => {
     port = await listen(bare(staticFiles(root, { precompressed: true })));
   });
-  const ask = (path: string, accepted?: string, more = {}) =>
-    get(port, path, { ...(accepted === undefined ? {} : { 'Accept-Encoding': accepted }), ...more });
+  const request = (path: string, acceptEncoding?: string, more = {}) =>
+    get(port, path, {
+      ...(acceptEncoding === undefined ? {} : { 'Accept-Encoding': acceptEncoding }),
+      ...more,
+    });
 
   it.each([
     ['gzip, deflate, br, zstd', 'br'],
@@ -182,84 +191,87 @@ describe('precompressed', () => {
     ['br;q=high', undefined],
     ['', undefined],
     [undefined, undefined],
-  ])('Accept-Encoding %j is answered %s', async (accepted, coding) => {
-    const answer = await ask('/app.js', accepted);
-    expect(answer.status).toBe(200);
-    expect(answer.headers['content-encoding']).toBe(coding);
-    expect(answer.headers['content-type']).toBe('text/javascript; charset=utf-8');
-    expect(answer.headers.vary).toBe('Accept-Encoding');
+  ])('staticFiles selects the coding for Accept-Encoding %j: %s', async (accepted, coding) => {
+    const response = await request('/app.js', accepted);
+    expect(response.status).toBe(200);
+    expect(response.headers['content-encoding']).toBe(coding);
+    expect(response.headers['content-type']).toBe('text/javascript; charset=utf-8');
+    expect(response.headers.vary).toBe('Accept-Encoding');
     const expected = { br, gzip: gz, zstd: zst }[coding as 'br'] ?? Buffer.from(js);
-    expect(answer.body.equals(expected)).toBe(true);
+    expect(response.body.equals(expected)).toBe(true);
   });
 
-  it('has a tag for each coding, which answers 304 for that coding alone', async () => {
+  it('staticFiles sends an ETag per coding, which gives 304 for that coding only', async () => {
     const codings = ['br', 'zstd', 'gzip', 'identity'];
     const tags: string[] = [];
-    for (const coding of codings) tags.push((await ask('/app.js', coding)).headers.etag as string);
+    for (const coding of codings) tags.push((await request('/app.js', coding)).headers.etag as string);
     expect(new Set(tags).size).toBe(4);
     for (const [index, coding] of codings.entries()) {
-      const own = await ask('/app.js', coding, { 'If-None-Match': tags[index] });
+      const own = await request('/app.js', coding, { 'If-None-Match': tags[index] });
       expect(own.status).toBe(304);
       expect(own.headers.vary).toBe('Accept-Encoding');
-      const other = await ask('/app.js', coding, { 'If-None-Match': tags[(index + 1) % 4] });
+      const other = await request('/app.js', coding, { 'If-None-Match': tags[(index + 1) % 4] });
       expect(other.status).toBe(200);
     }
   });
 
-  it('answers ranges of the coding', async () => {
-    const answer = await ask('/app.js', 'gzip', { Range: 'bytes=2-5' });
-    expect(answer.status).toBe(206);
-    expect(answer.headers['content-encoding']).toBe('gzip');
-    expect(answer.body.equals(gz.subarray(2, 6))).toBe(true);
+  it('staticFiles sends ranges of a compressed representation', async () => {
+    const response = await request('/app.js', 'gzip', { Range: 'bytes=2-5' });
+    expect(response.status).toBe(206);
+    expect(response.headers['content-encoding']).toBe('gzip');
+    expect(response.body.equals(gz.subarray(2, 6))).toBe(true);
   });
 
-  it('never answers a coding that is refused', async () => {
-    expect((await ask('/app.js', 'identity;q=0, br;q=0, zstd;q=0, gzip;q=0')).status).toBe(406);
-    expect((await ask('/app.js', '*;q=0')).status).toBe(406);
-    expect((await ask('/app.js', 'gzip, *;q=0')).headers['content-encoding']).toBe('gzip');
+  it('staticFiles sends 406 rather than a coding that the client refuses', async () => {
+    expect((await request('/app.js', 'identity;q=0, br;q=0, zstd;q=0, gzip;q=0')).status).toBe(406);
+    expect((await request('/app.js', '*;q=0')).status).toBe(406);
+    expect((await request('/app.js', 'gzip, *;q=0')).headers['content-encoding']).toBe('gzip');
   });
 
-  it.each(['/plain.txt', '/stale.js', '/folder.js'])('%s has no variant, so no Vary', async (path) => {
-    const answer = await ask(path, 'br, gzip');
-    expect(answer.status).toBe(200);
-    expect(answer.headers).not.toHaveProperty('vary');
-    expect(answer.headers).not.toHaveProperty('content-encoding');
+  it.each(['/plain.txt', '/stale.js', '/folder.js'])(
+    'staticFiles sends no Vary for %s, which has no usable compressed copy',
+    async (path) => {
+      const response = await request(path, 'br, gzip');
+      expect(response.status).toBe(200);
+      expect(response.headers).not.toHaveProperty('vary');
+      expect(response.headers).not.toHaveProperty('content-encoding');
+    },
+  );
+
+  it('staticFiles sends a compressed copy under its own name as application/gzip, and none without its source', async () => {
+    expect((await request('/app.js.gz')).headers).toMatchObject({ 'content-type': 'application/gzip' });
+    expect((await request('/app.js.gz')).headers).not.toHaveProperty('content-encoding');
+    expect((await request('/orphan.js', 'br')).status).toBe(404);
   });
 
-  it('a variant is no file of its own kind: typed as what it is, and none without its source', async () => {
-    expect((await ask('/app.js.gz')).headers).toMatchObject({ 'content-type': 'application/gzip' });
-    expect((await ask('/app.js.gz')).headers).not.toHaveProperty('content-encoding');
-    expect((await ask('/orphan.js', 'br')).status).toBe(404);
-  });
-
-  it('notices a variant that appears, changes and goes', async () => {
+  it('staticFiles detects a compressed copy that is created or deleted', async () => {
     put(`${root}/new.txt`, 'source');
-    expect((await ask('/new.txt', 'gzip')).headers).not.toHaveProperty('content-encoding');
+    expect((await request('/new.txt', 'gzip')).headers).not.toHaveProperty('content-encoding');
     writeFileSync(`${root}/new.txt.gz`, gzipSync('source'));
-    expect((await ask('/new.txt', 'gzip')).headers['content-encoding']).toBe('gzip');
+    expect((await request('/new.txt', 'gzip')).headers['content-encoding']).toBe('gzip');
     rmSync(`${root}/new.txt.gz`);
-    expect((await ask('/new.txt', 'gzip')).text).toBe('source');
+    expect((await request('/new.txt', 'gzip')).text).toBe('source');
   });
 
-  it('only the codings that are listed', async () => {
+  it('staticFiles uses only the codings that precompressed lists', async () => {
     const some = await listen(bare(staticFiles(root, { precompressed: ['gzip'] })));
     expect((await get(some, '/app.js', { 'Accept-Encoding': 'br, gzip' })).headers['content-encoding']).toBe(
       'gzip',
     );
   });
 
-  it('a link out of the root is no variant', async () => {
+  it('staticFiles ignores a compressed copy that is a link out of the root', async () => {
     const outside = makeOutside();
     put(`${root}/linked.txt`, 'source');
     symlinkSync(outside, `${root}/linked.txt.gz`);
-    expect((await ask('/linked.txt', 'gzip')).text).toBe('source');
+    expect((await request('/linked.txt', 'gzip')).text).toBe('source');
   });
   const outsideFolder = makeFolder({ 'x.gz': 'outside' });
   const makeOutside = (): string => `${outsideFolder}/x.gz`;
 });
 
 describe('the root', () => {
-  it('may be a link that a deploy switches', async () => {
+  it('staticFiles follows a root that is a symbolic link when its target is switched', async () => {
     const folder = makeFolder({ 'one/a.txt': 'one', 'two/a.txt': 'two' });
     symlinkSync('one', `${folder}/current`);
     const port = await listen(bare(staticFiles(`${folder}/current`)));
@@ -269,10 +281,10 @@ describe('the root', () => {
     expect((await get(port, '/a.txt')).text).toBe('two');
   });
 
-  it('may go and come back', async () => {
+  it('staticFiles sends 404 while the root is missing and serves it again afterwards', async () => {
     const folder = makeFolder({ 'www/a.txt': 'here' });
     const port = await listen(bare(staticFiles(`${folder}/www`)));
-    renameSync(`${folder}/www`, `${folder}/away`);
+    renameSync(`${folder}/www`, `${folder}/moved`);
     expect((await get(port, '/a.txt')).status).toBe(404);
     mkdirSync(`${folder}/www`);
     put(`${folder}/www/a.txt`, 'again');
@@ -288,7 +300,7 @@ eachExpress((express) => {
     'a.js.gz': 'gz',
   });
 
-  it('keeps what earlier middleware set, and adds to Vary', async () => {
+  it('staticFiles keeps headers that earlier middleware set, and adds to Vary', async () => {
     const app = express();
     app.use((_req, res, next) => {
       res.set({
@@ -318,14 +330,14 @@ eachExpress((express) => {
     expect(parts.headers['content-type']).toMatch(/^multipart\/byteranges/);
   });
 
-  it('gives a wrapped writeHead the form that all of its versions read', async () => {
+  it('staticFiles calls a replaced writeHead with the status only', async () => {
     const app = express();
     app.disable('x-powered-by');
     app.use((_req, res, next) => {
       const { writeHead } = res;
-      // As on-headers did before 1.1.0: an array was taken for a list of pairs.
-      res.writeHead = function (this: typeof res, status: number, given?: unknown) {
-        if (Array.isArray(given)) for (const pair of given) this.setHeader(pair[0], pair[1]);
+      // on-headers before 1.1.0 treats an array as a list of pairs.
+      res.writeHead = function (this: typeof res, status: number, headers?: unknown) {
+        if (Array.isArray(headers)) for (const pair of headers) this.setHeader(pair[0], pair[1]);
         this.setHeader('X-Time', '1');
         return writeHead.call(this, status);
       } as typeof res.writeHead;
@@ -334,25 +346,25 @@ eachExpress((express) => {
     app.use(staticFiles(root));
     const port = await listen(app);
     for (const path of ['/a.txt', '/big.txt']) {
-      const answer = await get(port, path);
-      expect(answer.status).toBe(200);
-      expect(answer.headers).toMatchObject({ 'x-time': '1', 'content-type': 'text/plain; charset=utf-8' });
+      const response = await get(port, path);
+      expect(response.status).toBe(200);
+      expect(response.headers).toMatchObject({ 'x-time': '1', 'content-type': 'text/plain; charset=utf-8' });
     }
   });
 
-  it('gives a wrapped write bytes that it may keep', async () => {
-    const kept: Buffer[] = [];
+  it('staticFiles does not reuse the buffers that a replaced write received', async () => {
+    const written: Buffer[] = [];
     const app = express();
     app.use((_req, res, next) => {
       const write = res.write.bind(res);
       const end = res.end.bind(res);
       Object.assign(res, {
         write(chunk: Buffer, done: () => void) {
-          kept.push(chunk);
+          written.push(chunk);
           return write(chunk, done);
         },
         end(chunk: Buffer, done: () => void) {
-          kept.push(chunk);
+          written.push(chunk);
           return end(chunk, done);
         },
       });
@@ -362,10 +374,10 @@ eachExpress((express) => {
     put(`${root}/varied.bin`, content);
     app.use(staticFiles(root));
     expect((await get(await listen(app), '/varied.bin')).body.equals(content)).toBe(true);
-    expect(Buffer.concat(kept).equals(content)).toBe(true);
+    expect(Buffer.concat(written).equals(content)).toBe(true);
   });
 
-  it('setHeaders is called with the file, and what it sets stays and counts', async () => {
+  it('staticFiles keeps the headers that setHeaders sets, and evaluates conditions with its ETag', async () => {
     const app = express();
     app.use(
       staticFiles(root, {
@@ -383,9 +395,9 @@ eachExpress((express) => {
       [{ 'If-None-Match': '"mine"' }, 304],
       [{ 'If-Match': '"other"' }, 412],
     ] as const) {
-      const answer = await get(port, '/a.txt', headers);
-      expect(answer.status).toBe(status);
-      expect(answer.headers).toMatchObject({
+      const response = await get(port, '/a.txt', headers);
+      expect(response.status).toBe(status);
+      expect(response.headers).toMatchObject({
         'x-size': '10',
         'x-path': `${root}/a.txt`,
         'cache-control': 'private',
@@ -393,12 +405,12 @@ eachExpress((express) => {
     }
   });
 
-  it('what setHeaders throws goes to the error handlers', async () => {
+  it('staticFiles passes an exception of setHeaders to the error handlers', async () => {
     const app = express();
     app.use(
       staticFiles(root, {
         setHeaders() {
-          throw new Error('from the hook');
+          throw new Error('from setHeaders');
         },
       }),
     );
@@ -406,10 +418,10 @@ eachExpress((express) => {
       res.status(500).end(String(error));
     };
     app.use(report);
-    expect((await get(await listen(app), '/a.txt')).text).toBe('Error: from the hook');
+    expect((await get(await listen(app), '/a.txt')).text).toBe('Error: from setHeaders');
   });
 
-  it('requests that share a look keep their own asynchronous context', async () => {
+  it('staticFiles keeps the AsyncLocalStorage of each request when requests share a check', async () => {
     const storage = new AsyncLocalStorage<string>();
     const app = express();
     app.use((req, _res, next) => storage.run(req.url, next));
@@ -419,11 +431,11 @@ eachExpress((express) => {
     });
     const port = await listen(app);
     const paths = Array.from({ length: 20 }, (_, index) => `/none?${index}`);
-    const answers = await Promise.all(paths.map((path) => get(port, path)));
-    expect(answers.map(({ text }) => text)).toEqual(paths);
+    const responses = await Promise.all(paths.map((path) => get(port, path)));
+    expect(responses.map(({ text }) => text)).toEqual(paths);
   });
 
-  it('does nothing when somebody else has answered meanwhile', async () => {
+  it('staticFiles does nothing when other code has responded in the meantime', async () => {
     const app = express();
     app.use((_req, res, next) => {
       next();

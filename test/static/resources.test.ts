@@ -10,11 +10,11 @@ import { bare, get, listen, makeFolder } from './fixture.ts';
 const { NGHTTP2_CANCEL } = constants;
 const folder = makeFolder({
   'a.txt': '0123456789',
-  'b.txt': 'never asked for before',
+  'b.txt': 'not requested before',
   'large.bin': Buffer.alloc(8_000_000, 'x'),
 });
 
-/** Descriptors of this process that lead into the folder. */
+/** Counts the descriptors of this process that belong to files in the folder. */
 function openFiles(): number {
   return readdirSync('/proc/self/fd').filter((fd) => {
     try {
@@ -29,7 +29,7 @@ async function untilClosed(): Promise<void> {
   await until(() => openFiles() === 0);
 }
 
-/** A client that asks and then reads no more than it is sent at once. */
+/** A client that stops reading after the first chunk. */
 async function slowReader(port: number, target: string, headers = ''): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {});
@@ -39,12 +39,12 @@ async function slowReader(port: number, target: string, headers = ''): Promise<S
   return socket;
 }
 
-describe('53 clients that go away', () => {
+describe('clients that disconnect', () => {
   it.each([
-    ['the whole', ''],
+    ['a whole file', ''],
     ['a range', 'Range: bytes=100-\r\n'],
     ['several ranges', 'Range: bytes=0-3000000,4000000-7000000\r\n'],
-  ])('leave no descriptor behind: %s', async (_what, headers) => {
+  ])('staticFiles closes all files when clients that requested %s disconnect', async (_what, headers) => {
     const port = await listen(bare(staticFiles(folder)));
     const sockets = await Promise.all(
       Array.from({ length: 60 }, () => slowReader(port, '/large.bin', headers)),
@@ -57,7 +57,7 @@ describe('53 clients that go away', () => {
     await untilClosed();
   });
 
-  it('before the file is even open', async () => {
+  it('staticFiles closes the file when a client disconnects before it was opened', async () => {
     const port = await listen(bare(staticFiles(folder)));
     await get(port, '/large.bin', {}, 'HEAD');
     for (let i = 0; i < 100; i++) {
@@ -69,7 +69,7 @@ describe('53 clients that go away', () => {
     await untilClosed();
   });
 
-  it('HEAD, 304, 412 and 416 open nothing', async () => {
+  it('staticFiles reads no file for HEAD, 304, 412 and 416', async () => {
     const port = await listen(bare(staticFiles(folder)));
     const { headers } = await get(port, '/large.bin', {}, 'HEAD');
     await untilClosed();
@@ -82,17 +82,17 @@ describe('53 clients that go away', () => {
   });
 });
 
-/** Bytes that this process has read, from files and sockets alike. */
+/** Bytes that this process has read from files and sockets. */
 function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }
 
-it('37 what this process may not read is a miss', async () => {
+it('staticFiles sends 404 for files that the process may not read', async () => {
   const locked = makeFolder({ 'www/a.txt': 'a', 'www/locked.txt': 'locked', 'www/dir/b.txt': 'b' });
   chmodSync(locked, 0o755);
   chmodSync(`${locked}/www/locked.txt`, 0);
   chmodSync(`${locked}/www/dir`, 0);
-  // Root may read everything unless it gives that up.
+  // Root may read every file unless it drops these capabilities.
   const unprivileged = ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'];
   const command = process.getuid?.() === 0 ? unprivileged : [];
   const [program, ...rest] = [
@@ -100,7 +100,7 @@ it('37 what this process may not read is a miss', async () => {
     process.execPath,
     '--import',
     'tsx',
-    'test/static/out-of-descriptors.ts',
+    'test/static/restricted-server.ts',
   ];
   const child = spawn(program as string, [...rest, `${locked}/www`], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -109,8 +109,8 @@ it('37 what this process may not read is a miss', async () => {
     const [line] = await once(child.stdout, 'data');
     expect((await get(Number(line), '/a.txt')).text).toBe('a');
     for (const path of ['/locked.txt', '/dir/b.txt']) {
-      const answer = await get(Number(line), path);
-      expect([answer.status, answer.text]).toEqual([404, 'Not Found\n']);
+      const response = await get(Number(line), path);
+      expect([response.status, response.text]).toEqual([404, 'Not Found\n']);
     }
   } finally {
     child.kill();
@@ -119,42 +119,42 @@ it('37 what this process may not read is a miss', async () => {
   }
 });
 
-describe('54 out of descriptors', () => {
-  it('is answered 503 with Retry-After, and recovered from', async () => {
-    const main = `exec "${process.execPath}" --import tsx test/static/out-of-descriptors.ts "${folder}"`;
+describe('a process without free descriptors', () => {
+  it('staticFiles sends 503 with Retry-After when descriptors run out, and recovers', async () => {
+    const main = `exec "${process.execPath}" --import tsx test/static/restricted-server.ts "${folder}"`;
     const child = spawn('sh', ['-c', `ulimit -n 128; ${main}`], { stdio: ['ignore', 'pipe', 'inherit'] });
     try {
       const [line] = await once(child.stdout, 'data');
       const port = Number(line);
-      // One connection is open already when there is no descriptor left for a file.
-      const asking = connect(port, '127.0.0.1');
-      await once(asking, 'connect');
-      asking.write('GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n');
-      expect(String(await once(asking, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
+      // This connection is open before the descriptors run out.
+      const client = connect(port, '127.0.0.1');
+      await once(client, 'connect');
+      client.write('GET /a.txt HTTP/1.1\r\nHost: x\r\n\r\n');
+      expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
       const holders: Socket[] = [];
-      let answer = '';
-      while (!answer.includes(' 503 ')) {
+      let response = '';
+      while (!response.includes(' 503 ')) {
         expect(holders.length).toBeLessThan(200);
         const holder = connect(port, '127.0.0.1');
         holder.on('error', () => {});
         await once(holder, 'connect');
         holders.push(holder);
-        asking.write('GET /b.txt HTTP/1.1\r\nHost: x\r\n\r\n');
-        answer = String(await once(asking, 'data'));
-        if (answer.includes(' 200 '))
-          asking.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-0\r\n\r\n');
-        if (answer.includes(' 200 ')) answer = String(await once(asking, 'data'));
+        client.write('GET /b.txt HTTP/1.1\r\nHost: x\r\n\r\n');
+        response = String(await once(client, 'data'));
+        if (response.includes(' 200 '))
+          client.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-0\r\n\r\n');
+        if (response.includes(' 200 ')) response = String(await once(client, 'data'));
       }
-      expect(answer).toMatch(/^retry-after: 1\r$/im);
+      expect(response).toMatch(/^retry-after: 1\r$/im);
       for (const holder of holders) holder.destroy();
       for (let status = ''; !status.includes(' 206 '); ) {
-        asking.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-0\r\n\r\n');
-        status = String(await once(asking, 'data'));
+        client.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-0\r\n\r\n');
+        status = String(await once(client, 'data'));
       }
-      // What could not be opened then is not remembered as missing.
-      asking.write('GET /b.txt HTTP/1.1\r\nHost: x\r\n\r\n');
-      expect(String(await once(asking, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
-      asking.destroy();
+      // A file that could not be opened is not cached as missing.
+      client.write('GET /b.txt HTTP/1.1\r\nHost: x\r\n\r\n');
+      expect(String(await once(client, 'data'))).toMatch(/^HTTP\/1\.1 200 /);
+      client.destroy();
     } finally {
       child.kill();
       await once(child, 'exit');
@@ -162,7 +162,7 @@ describe('54 out of descriptors', () => {
   });
 });
 
-describe('HTTP/2 by the compatibility API', () => {
+describe('the HTTP/2 compatibility API', () => {
   let port: number;
   const server = createHttp2Server();
   const files = staticFiles(folder, { precompressed: true });
@@ -179,33 +179,33 @@ describe('HTTP/2 by the compatibility API', () => {
   });
   afterAll(() => new Promise((done) => server.close(done)));
 
-  async function ask(headers: Record<string, string>) {
+  async function request(headers: Record<string, string>) {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     const stream = session.request(headers);
     const chunks: Buffer[] = [];
     stream.on('data', (chunk) => chunks.push(chunk));
-    const [seen] = await once(stream, 'response');
+    const [head] = await once(stream, 'response');
     if (!stream.readableEnded) await once(stream, 'end');
     session.close();
-    return { status: seen[':status'] as number, headers: seen, body: Buffer.concat(chunks) };
+    return { status: head[':status'] as number, headers: head, body: Buffer.concat(chunks) };
   }
 
-  it('answers files, conditions, ranges and misses', async () => {
-    const whole = await ask({ ':path': '/a.txt' });
+  it('staticFiles serves files, conditions, ranges and 404 over HTTP/2', async () => {
+    const whole = await request({ ':path': '/a.txt' });
     expect(whole).toMatchObject({ status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' } });
     expect(whole.body.toString()).toBe('0123456789');
-    expect((await ask({ ':path': '/a.txt', 'if-none-match': whole.headers.etag })).status).toBe(304);
-    expect((await ask({ ':path': '/a.txt', range: 'bytes=1-2' })).body.toString()).toBe('12');
-    expect((await ask({ ':path': '/a.txt', range: 'bytes=99-' })).status).toBe(416);
-    expect((await ask({ ':path': '/large.bin' })).body).toHaveLength(8_000_000);
-    expect((await ask({ ':path': '/large.bin', range: 'bytes=0-9,20-29' })).status).toBe(206);
-    expect((await ask({ ':path': '/large.bin', ':method': 'HEAD' })).headers['content-length']).toBe(
+    expect((await request({ ':path': '/a.txt', 'if-none-match': whole.headers.etag })).status).toBe(304);
+    expect((await request({ ':path': '/a.txt', range: 'bytes=1-2' })).body.toString()).toBe('12');
+    expect((await request({ ':path': '/a.txt', range: 'bytes=99-' })).status).toBe(416);
+    expect((await request({ ':path': '/large.bin' })).body).toHaveLength(8_000_000);
+    expect((await request({ ':path': '/large.bin', range: 'bytes=0-9,20-29' })).status).toBe(206);
+    expect((await request({ ':path': '/large.bin', ':method': 'HEAD' })).headers['content-length']).toBe(
       '8000000',
     );
-    expect((await ask({ ':path': '/none' })).body.toString()).toBe('passed on');
+    expect((await request({ ':path': '/none' })).body.toString()).toBe('passed on');
   });
 
-  it('closes its descriptor when the client cancels', async () => {
+  it('staticFiles closes the file when an HTTP/2 client cancels the stream', async () => {
     const session = connectHttp2(`http://127.0.0.1:${port}`);
     for (let i = 0; i < 10; i++) {
       const stream = session.request({ ':path': '/large.bin' });
@@ -215,22 +215,22 @@ describe('HTTP/2 by the compatibility API', () => {
     }
     await untilClosed();
     session.close();
-    expect((await ask({ ':path': '/a.txt' })).status).toBe(200);
+    expect((await request({ ':path': '/a.txt' })).status).toBe(200);
   });
 });
 
-it('39 a flood of made-up paths is answered, and what is there still is', async () => {
+it('staticFiles responds to 3000 unknown paths and still serves existing files', async () => {
   const port = await listen(bare(staticFiles(folder)));
   await get(port, '/a.txt');
   const socket = connect(port, '127.0.0.1');
-  let answered = 0;
+  let responses = 0;
   socket.on('data', (chunk) => {
-    answered += String(chunk).split('passed on').length - 1;
+    responses += String(chunk).split('passed on').length - 1;
   });
   for (let i = 0; i < 3000; i++) {
     socket.write(`GET ${i % 2 === 0 ? `/junk${i}` : `/a.txt/${i}?${i}`} HTTP/1.1\r\nHost: x\r\n\r\n`);
   }
-  while (answered < 3000) await once(socket, 'data');
+  while (responses < 3000) await once(socket, 'data');
   socket.destroy();
   expect((await get(port, '/a.txt')).text).toBe('0123456789');
 });

@@ -174,8 +174,8 @@ describe('cached files', () => {
     await pipeline(port, paths.slice(0, 20));
     change = undefined;
     for (const path of paths.slice(0, 20)) {
-      const answers = await pipeline(port, [path, path]);
-      expect(answers).toEqual(['version 1000', 'version 1000']);
+      const bodies = await pipeline(port, [path, path]);
+      expect(bodies).toEqual(['version 1000', 'version 1000']);
     }
   });
 });

@@ -1,4 +1,4 @@
-// A server that is started with few descriptors allowed (see resources.test.ts). Prints its port.
+// Started by resources.test.ts with few descriptors or without permissions. Prints its port.
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
