@@ -313,7 +313,7 @@ describe('the page', () => {
       'GraphiQL cannot send files',
       '0=@path/to/file',
     );
-    await answer('subscription Counts { count }', 'No WebSocket answered');
+    await answer('subscription Counts { count }', 'could not be opened');
     await answer('query Deferred { hello ... @defer { authorization } }', '"first"');
     parts.emit('rest');
     await response.getByText('"later"').waitFor();

@@ -7,15 +7,15 @@ import type {
 } from 'node:http2';
 import type { ServerOptions as NodeHttpsOptions } from 'node:https';
 
-/** What answers requests: an Express 4 or 5 app, a Connect app, or a plain listener. */
+/** Handles requests: an Express 4 or 5 app, a Connect app, or a request listener of `node:http`. */
 export type App = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface OverEither {
-  // As a method its parameters may be narrower: an app that knows nothing of HTTP/2 is welcome, see docs/server.md.
+  // A method, so that its parameters may be narrower: apps typed for HTTP/1 only are accepted, see docs/server.md.
   app(req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse): unknown;
 }
 
-/** The same for an HTTP/2 server, where a plain listener gets the compatibility API of `node:http2`. */
+/** Handles requests of an HTTP/2 server. A request listener gets the compatibility API of `node:http2`. */
 export type Http2App = OverEither['app'];
 
 type RequestClass = typeof IncomingMessage;
@@ -25,24 +25,24 @@ type Http2ResponseClass = typeof Http2ServerResponse<Http2ServerRequest>;
 
 interface OverHttp1 {
   /**
-   * `true`: an HTTP/2 server (RFC 9113).
+   * `true` creates an HTTP/2 server (RFC 9113).
    * @default false
    */
   http2?: false | undefined;
 }
 
 interface OverHttp2 {
-  /** An HTTP/2 server: with TLS options `node:http2`'s secure one, without them cleartext with prior knowledge. */
+  /** Creates an HTTP/2 server (RFC 9113): secure with TLS options, otherwise cleartext with prior knowledge (§3.3). */
   http2: true;
 }
 
 /** Every option of `http.createServer`. */
 export interface HttpOptions extends NodeHttpOptions<RequestClass, ResponseClass>, OverHttp1 {}
 
-/** Every option of `https.createServer`; any TLS option makes it an HTTPS server. */
+/** Every option of `https.createServer`. Any TLS option selects HTTPS. */
 export interface HttpsOptions extends NodeHttpsOptions<RequestClass, ResponseClass>, OverHttp1 {}
 
-/** Options of which any one makes a server that speaks TLS. */
+/** Any of these options selects TLS. */
 export type TlsIdentity = { key: unknown } | { cert: unknown } | { pfx: unknown } | { SNICallback: unknown };
 
 /** Every option of `http2.createServer`. */
@@ -55,7 +55,7 @@ export interface SecureHttp2Options
   extends NodeSecureHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
     OverHttp2 {
   /**
-   * Also speak HTTP/1.1 with clients that offer nothing newer; WebSockets need it.
+   * Whether the server also accepts HTTP/1.1 clients. WebSockets need it.
    * @default true
    */
   allowHTTP1?: boolean | undefined;

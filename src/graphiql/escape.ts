@@ -6,14 +6,14 @@ const ENTITIES: Record<string, string> = {
   "'": '&#39;',
 };
 
-/** Text as it may stand between tags or in a quoted attribute. */
+/** Escapes text for use between tags or in a quoted attribute. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }
 
 /**
- * A value as JSON inside a script element. The HTML parser ends that element at `</script` and changes its mode at
- * `<!--`, whatever the JSON says, so no angle bracket may survive; every match is replaced, not the first.
+ * A value as JSON inside a script element. The HTML parser ends the element at `</script` and changes its mode at `<!--`, also
+ * inside JSON strings, so every angle bracket is escaped.
  */
 export function jsonForScript(value: unknown): string {
   return JSON.stringify(value).replace(

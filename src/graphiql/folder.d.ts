@@ -1,5 +1,5 @@
-/** Written by the build beside the IDE's files, once for `import` and once for `require`; package.json names both. */
+/** The build writes this module next to the files of GraphiQL, once for `import` and once for `require`. */
 declare module '#graphiql' {
-  /** The folder that holds manifest.json and the files. */
+  /** The folder with manifest.json and the files. */
   export const folder: string;
 }

@@ -17,18 +17,18 @@ import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { jsonForScript } from './escape.ts';
 import { checkSources, type ExtraSources, strictPolicy } from './policy.ts';
 
-/** What a page needs to know, settled. */
-export interface IdeSettings {
+/** The checked options of the page. */
+export interface GraphiQLSettings {
   title: string;
   theme: string;
-  /** What the page's script reads: JSON, safe inside a script element. */
+  /** The settings of the page's script: JSON, safe inside a script element. */
   config: string;
-  /** The page's policy for a nonce; undefined leaves the header to the application. */
+  /** Content-Security-Policy for a nonce; undefined if the application sets the header. */
   policy: ((nonce: string) => string) | undefined;
 }
 
 const optional = (accepts: Accepts, accepted: string): Rule<undefined> => rule(undefined, accepts, accepted);
-/** Its host goes into the policy, where `;` and `,`, legal in a host, would begin something else. */
+/** The host becomes part of the policy, where `;` and `,` would end a directive. Both are legal in a host. */
 const isUrl: Accepts = (value) => {
   if (!isString(value) || !URL.canParse(value, 'http://localhost/')) return false;
   const { protocol, host } = new URL(value, 'http://localhost/');
@@ -38,7 +38,7 @@ const isHeaders: Accepts = (value) =>
   isString(value) || (isObject(value) && Object.values(value).every(isString));
 const HEADERS = 'JSON text, or an object of strings';
 
-const RULES: Rules<Settled> = {
+const RULES: Rules<CheckedOptions> = {
   title: rule('GraphiQL', isString, 'a string'),
   defaultQuery: optional(isString, 'a string'),
   defaultHeaders: optional(isHeaders, HEADERS),
@@ -48,20 +48,24 @@ const RULES: Rules<Settled> = {
   subscriptionEndpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
   subscriptions: flag(true),
   theme: oneOf('system', 'light', 'dark'),
-  csp: rule<Settled['csp']>(true, isEither(isBoolean, isObject), 'a boolean, or extra sources by directive'),
+  csp: rule<CheckedOptions['csp']>(
+    true,
+    isEither(isBoolean, isObject),
+    'a boolean, or extra sources by directive',
+  ),
   inputValueDeprecation: flag(true),
   schemaDescription: flag(true),
 };
 
-/** express-graphql's names, so that its users change one line. */
+/** Names from express-graphql, for easy migration. */
 const ALIASES: Record<string, keyof GraphiQLOptions> = {
   headerEditorEnabled: 'headersEditor',
   shouldPersistHeaders: 'persistHeaders',
   headers: 'defaultHeaders',
 };
 
-/** Settles the page's options once: defaults, aliases, checks. */
-export function resolveGraphiQLOptions(given: GraphiQLOptions): IdeSettings {
+/** Checks the page's options, resolves aliases and adds defaults. */
+export function resolveGraphiQLOptions(given: GraphiQLOptions): GraphiQLSettings {
   const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, canonical(given), RULES);
   const { defaultHeaders } = config;
   const headers =
@@ -76,7 +80,7 @@ export function resolveGraphiQLOptions(given: GraphiQLOptions): IdeSettings {
   };
 }
 
-interface Settled {
+interface CheckedOptions {
   title: string;
   defaultQuery: string | undefined;
   defaultHeaders: string | object | undefined;
@@ -98,18 +102,18 @@ function canonical(given: GraphiQLOptions): Record<string, unknown> {
     delete options[old];
     if (value === undefined) continue;
     if (options[name] !== undefined) {
-      const both = `"${old}" (${formatValue(value)}) is express-graphql's name of "${name}" (${formatValue(options[name])})`;
-      throw optionError(GRAPHIQL_OPTIONS, `option ${both}; accepted: one of them`);
+      const both = `"${old}" (${formatValue(value)}) is the name in express-graphql of "${name}" (${formatValue(options[name])})`;
+      throw optionError(GRAPHIQL_OPTIONS, `option ${both}; use only one of them`);
     }
     options[name] = value;
   }
   return options;
 }
 
-/** The policy must let the page reach endpoints on other origins, over HTTP and over a WebSocket. */
+/** Allows the page to connect to endpoints on other origins, over HTTP and WebSocket. */
 function withEndpoints(
   extra: ExtraSources,
-  { endpoint, subscriptionEndpoint = endpoint, subscriptions }: Partial<Settled>,
+  { endpoint, subscriptionEndpoint = endpoint, subscriptions }: Partial<CheckedOptions>,
 ): ExtraSources {
   const origins: string[] = [];
   if (endpoint !== undefined) origins.push(...originOf(endpoint));
@@ -120,7 +124,7 @@ function withEndpoints(
   return { ...extra, 'connect-src': [...[extra['connect-src'] ?? []].flat(), ...origins] };
 }
 
-/** A source for the policy; none for a path, and a bare host for `//host/path`, which goes by the page's scheme. */
+/** A source for the policy: none for a path, and a host without scheme for `//host/path`, which uses the page's scheme. */
 function originOf(url: string): string[] {
   const { protocol, host } = new URL(url, 'relative://page');
   if (protocol === 'relative:') return host === 'page' ? [] : [host];

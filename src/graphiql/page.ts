@@ -1,19 +1,19 @@
 import { escapeHtml } from './escape.ts';
-import type { IdeSettings } from './options.ts';
+import type { GraphiQLSettings } from './options.ts';
 
-/** The folder below the page that its files are served from. */
+/** The files of the page are served from this folder below the page. */
 export const FILES = '__graphiql';
 
-/** The names of the files that a page begins with, from the build's manifest. */
+/** The names of the files that the page loads first, from the build's manifest. */
 export interface PageFiles {
   /** The script that starts the page. */
   readonly entry: string;
   readonly styles: readonly string[];
-  /** Scripts the entry imports: named in the page, they load beside it instead of after it. */
+  /** Scripts that the entry imports. Listed in the page, they load in parallel with it. */
   readonly preload: readonly string[];
 }
 
-// The hint is for whoever mounted the page where its files cannot be reached; the page replaces it as soon as it runs.
+// The late hint appears only where the files of the page cannot be reached; the running page replaces it.
 const STYLE = `
 html{color-scheme:light dark;background:#fff;color:#3b4b68}
 @media (prefers-color-scheme:dark){html{background:#212a3b;color:#b7c2d7}}
@@ -30,9 +30,9 @@ const FAVICON =
   "fill='%23d60590'/%3E%3Cg fill='none' stroke='%23fff' stroke-width='2.4' stroke-linecap='round'%3E%3Cpath d='M16 27V6M6 10h20M6 " +
   "18h20M16 18 8 10M16 18l8-8M16 26l-8-8M16 26l8-8'/%3E%3C/g%3E%3C/svg%3E";
 
-/** The page up to its first per-request part, and so on: a response only joins a few strings. */
+/** Renders everything that is equal for all requests once; a response only joins a few strings. */
 export function pageRenderer(
-  settings: IdeSettings,
+  settings: GraphiQLSettings,
   files: PageFiles,
 ): (base: string, nonce: string) => string {
   const title = escapeHtml(settings.title);
@@ -58,22 +58,22 @@ ${tags(escapeHtml(base))}
 <body>
 <div id="graphiql">
 <p class="loading" role="status">Loading ${title}…</p>
-<p class="loading late">This takes long. Its files are served below this page, from <code>${escapeHtml(base)}</code>: see the
-browser's network panel for what became of them.</p>
+<p class="loading late">This takes longer than expected. The files of this page are at <code>${escapeHtml(base)}</code>. Check
+the browser's network panel for failed requests.</p>
 </div>
-<noscript><p>${title} is a program that runs in the browser; it needs JavaScript.</p></noscript>
+<noscript><p>${title} needs JavaScript.</p></noscript>
 </body>
 </html>
 `;
 }
 
 /**
- * The folder of the page's files relative to the page, from the last segment of its path. An absolute one would miss
- * behind a proxy that strips a prefix, and `//host/…` would be another site's.
+ * The folder of the page's files relative to the page, from the last segment of its path. An absolute path would be wrong behind
+ * a proxy that strips a prefix, and `//host/…` would point to another site.
  */
 export function filesBase(path: string): string {
   const segment = path.slice(path.lastIndexOf('/') + 1).replace(/\p{Surrogate}/gu, '');
-  // Browsers send these encoded; from others they must not reach the page raw.
+  // Browsers encode these characters; other clients may not, and they must not get into the page.
   const safe = segment.replace(/[^!-~]|[\\"<>^`{|}]/gu, encodeURIComponent);
   return safe === '' ? `./${FILES}/` : `./${safe}/${FILES}/`;
 }

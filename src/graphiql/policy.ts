@@ -1,10 +1,10 @@
 import { wrongOption } from '../options/resolve-options.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 
-/** Extra sources by directive, as the option `csp` gives them. */
+/** Extra sources by directive, from the option `csp`. */
 export type ExtraSources = Readonly<Record<string, string | readonly string[]>>;
 
-// Monaco writes style attributes through HTML strings, which no nonce can cover, and draws squiggles from data: images.
+// Monaco sets style attributes through HTML strings, which no nonce covers, and draws underlines from data: images.
 const STRICT: Readonly<Record<string, readonly string[]>> = {
   'default-src': ["'none'"],
   'script-src': ["'self'"],
@@ -19,7 +19,7 @@ const STRICT: Readonly<Record<string, readonly string[]>> = {
   'frame-ancestors': ["'none'"],
 };
 
-/** The strict policy with a few more sources (CSP 3 §2.2), as a function of the response's nonce. */
+/** The strict policy with extra sources (CSP 3 §2.2), as a function of the response's nonce. */
 export function strictPolicy(extra: ExtraSources): (nonce: string) => string {
   const directives = new Map(Object.entries(STRICT));
   for (const [name, sources] of Object.entries(extra)) {
@@ -32,7 +32,7 @@ export function strictPolicy(extra: ExtraSources): (nonce: string) => string {
   return (nonce) => `${before}'nonce-${nonce}'${after}`;
 }
 
-/** Refuses what could end a directive and begin another, or could not stand in a header. */
+/** Rejects values that could end a directive and begin another, or are not valid in a header. */
 export function checkSources(extra: ExtraSources): void {
   for (const [name, sources] of Object.entries(extra)) {
     const values: readonly unknown[] = [sources].flat();

@@ -1,5 +1,5 @@
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import { createIde } from '../graphiql/ide.ts';
+import { createGraphiQL } from '../graphiql/handler.ts';
 import { toError } from '../http/reply/to-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
 import { isRouted } from '../http/routing/express-route.ts';
@@ -9,13 +9,13 @@ import type { HttpSettings } from './options.ts';
 
 /** What a mount answers beside the API: the IDE and its files; what lies below it otherwise belongs to others. */
 export function createMount(settings: HttpSettings, api: Handler): Handler {
-  const ide = settings.methods.includes('GET') ? createIde(settings.graphiql) : undefined;
+  const ide = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const mount: Handler = (req, res, next) => {
     const routed = isRouted(req, mount);
     const below = next !== undefined && !routed && isBelow(req);
     if (ide !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
       const fail: NextFunction = next ?? (() => writeReply(res, BROKEN, false));
-      const answered = ide.answer(req, res, { below, routed, next: fail });
+      const answered = ide.handle(req, res, { below, routed, next: fail });
       if (answered !== undefined) {
         answered.then(
           (done) => done || api(req, res, next),

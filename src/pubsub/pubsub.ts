@@ -2,10 +2,10 @@ import type { PubSub, PubSubOptions, RedisClient } from '../../types/pubsub.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
 import { isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
 import { PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { createQueue, type Queue } from './queue.ts';
-import { connectRedis, FOREIGN, type Transport } from './redis.ts';
+import { createQueue, type Queue } from './event-queue.ts';
+import { connectRedis, INVALID_MESSAGE, type Transport } from './redis.ts';
 
-interface Settled {
+interface PubSubSettings {
   redis: string | RedisClient | undefined;
   prefix: string;
   bufferSize: number;
@@ -17,7 +17,7 @@ const isRedis = (value: unknown): boolean =>
   isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
 const ignore = (): void => undefined;
 
-const RULES: Rules<Settled> = {
+const RULES: Rules<PubSubSettings> = {
   redis: rule(undefined, isRedis, 'a redis:// or rediss:// URL, or an ioredis client'),
   prefix: rule('espalier:', isString, 'a string'),
   bufferSize: positive(1024),
@@ -26,7 +26,7 @@ const RULES: Rules<Settled> = {
 };
 
 /**
- * Events for subscriptions: within this process, or with `redis` in every process on the same Redis.
+ * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the same Redis.
  *
  * @throws TypeError for an unknown option or a wrong value.
  */
@@ -35,16 +35,16 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
 ): PubSub<Events> {
   const { redis, prefix, bufferSize, onGap, onError } = resolveOptions(PUBSUB_OPTIONS, options, RULES);
   const queues = new Set<Queue<unknown>>();
-  // Refuses those who wait for Redis: what is queued between two attempts to connect is never settled by ioredis.
+  // `close` rejects these: ioredis never settles commands that are queued between two attempts to connect.
   const waiting = new Set<(error: Error) => void>();
-  // Everything below goes through this one promise, so that joins, leaves and publishes keep their order.
+  // Everything below waits for this one promise, so that subscribe, unsubscribe and publish keep their order.
   const transport =
     redis === undefined ? Promise.resolve(inMemory()) : connectRedis(redis, { gap, error: onError });
   transport.catch(onError);
   let closed = false;
 
   function gap(): void {
-    for (const queue of [...queues]) queue.end(missed('the connection to Redis was lost for a moment'));
+    for (const queue of [...queues]) queue.end(missed('the connection to Redis was lost'));
     onGap();
   }
 
@@ -57,8 +57,8 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
   function subscribe<T>(topic: string): AsyncIterableIterator<T> {
     const channel = prefix + topic;
     const listener = (event: Event): void => {
-      const { detail } = event as CustomEvent<T | typeof FOREIGN>;
-      if (detail !== FOREIGN) queue.push(detail);
+      const { detail } = event as CustomEvent<T | typeof INVALID_MESSAGE>;
+      if (detail !== INVALID_MESSAGE) queue.push(detail);
     };
     const overflow = (): Error => missed(`more than ${bufferSize} events were waiting`);
     const queue: Queue<T> = createQueue<T>(bufferSize, overflow, () => {
@@ -80,7 +80,7 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
     },
     ready(topic) {
       return new Promise((resolve, reject) => {
-        if (closed) return reject(left());
+        if (closed) return reject(closedError());
         waiting.add(reject);
         transport
           .then((open) => open.ready(prefix + topic))
@@ -90,21 +90,21 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
     },
     async close() {
       closed = true;
-      for (const refuse of waiting) refuse(left());
+      for (const reject of waiting) reject(closedError());
       for (const queue of [...queues]) queue.end();
       await transport.then((open) => open.close(), ignore);
     },
   };
 }
 
-const left = (): Error => new Error('Closed: close() was called before Redis confirmed the subscription');
+const closedError = (): Error => new Error('The pubsub was closed before Redis confirmed the subscription');
 
 function inMemory(): Transport {
   const done = (): Promise<void> => Promise.resolve();
   return { target: new EventTarget(), published: done, ready: done, close: done };
 }
 
-/** Why a stream ended early. 1013 "try again later": clients connect again, and ask for what they missed. */
+/** Ends a stream early. With close code 1013, "try again later", clients reconnect and query the events that they missed. */
 function missed(reason: string): Error {
   return Object.assign(new Error(`Events may have been missed: ${reason}.`), {
     code: 'ERR_EVENTS_MISSED',

@@ -1,48 +1,48 @@
 import type { Redis } from 'ioredis';
 import type { RedisClient } from '../../types/pubsub.ts';
 
-/** What carries events between processes: an `EventTarget`, and what that interface has no words for. */
+/** Carries events between processes: an `EventTarget`, with confirmation and an end. */
 export interface Transport {
   readonly target: EventTarget;
-  /** Resolves when Redis has taken the event that `target` was just given. */
+  /** Resolves when Redis has received the event that was last dispatched to `target`. */
   published(): Promise<unknown>;
-  /** Resolves when Redis has confirmed the channel. */
+  /** Resolves when Redis has confirmed the subscription to the channel. */
   ready(channel: string): Promise<unknown>;
   close(): Promise<void>;
 }
 
-/** What happens without anybody asking. */
+/** Events of the connections. */
 export interface TransportEvents {
-  /** The connection was lost and is back: events in between are gone. */
+  /** The connection was lost and is open again; events in between are lost. */
   gap(): void;
   error(error: Error): void;
 }
 
-// Connected from the start; when closing, ioredis waits out the timeout even where there is no connection.
-const BOTH = { lazyConnect: false, disconnectTimeout: 250 };
-// A publish that cannot be sent now fails: sent later it would reach nobody, for subscribers come back later still.
-const PUBLISHER = {
-  ...BOTH,
+// Connects immediately. On disconnect ioredis waits for the timeout even without a connection.
+const SHARED_OPTIONS = { lazyConnect: false, disconnectTimeout: 250 };
+// A publish that cannot be sent now fails. Sent later it would reach no subscriber, because those reconnect later still.
+const PUBLISHER_OPTIONS = {
+  ...SHARED_OPTIONS,
   enableOfflineQueue: false,
   autoResendUnfulfilledCommands: false,
   maxRetriesPerRequest: 0,
 };
-// A subscription waits for Redis as long as it takes, and is renewed by ioredis after a reconnect. Without the ready check:
-// its INFO fails, and costs the connection, when a SUBSCRIBE was faster.
-const SUBSCRIBER = {
-  ...BOTH,
+// A subscription waits for Redis without a limit, and ioredis renews it after a reconnect. The ready check is off: its INFO fails
+// after a SUBSCRIBE and would close the connection.
+const SUBSCRIBER_OPTIONS = {
+  ...SHARED_OPTIONS,
   enableReadyCheck: false,
   enableOfflineQueue: true,
   autoResubscribe: true,
   maxRetriesPerRequest: null,
 };
 
-/** Opens the two connections that Redis pub/sub takes and puts the event target of graphql-yoga over them. */
+/** Opens the two connections that Redis pub/sub needs and creates the event target of graphql-yoga on them. */
 export async function connectRedis(redis: string | RedisClient, events: TransportEvents): Promise<Transport> {
   const { createRedisEventTarget } = await import('@graphql-yoga/redis-event-target');
-  const publisher = await open(redis, PUBLISHER, events);
-  const tried = attempted(publisher);
-  const subscriber = await open(redis, SUBSCRIBER, events);
+  const publisher = await open(redis, PUBLISHER_OPTIONS, events);
+  const tried = firstAttempt(publisher);
+  const subscriber = await open(redis, SUBSCRIBER_OPTIONS, events);
   let last: Promise<unknown> = Promise.resolve();
   let lost = false;
 
@@ -54,8 +54,8 @@ export async function connectRedis(redis: string | RedisClient, events: Transpor
     lost = false;
   });
 
-  // The event target ignores the promises of the commands it sends; unwatched, a rejected one would end the process.
-  const watched = (command: Promise<unknown>): Promise<unknown> => {
+  // The event target ignores the promises of its commands; a rejection without a handler would end the process.
+  const handled = (command: Promise<unknown>): Promise<unknown> => {
     command.catch(events.error);
     return command;
   };
@@ -69,8 +69,8 @@ export async function connectRedis(redis: string | RedisClient, events: Transpor
     subscribeClient: {
       on: (event: 'message', listener: (channel: string, message: string) => void) =>
         subscriber.on(event, listener),
-      subscribe: (channel: string) => watched(subscriber.subscribe(channel)),
-      unsubscribe: (channel: string) => watched(subscriber.unsubscribe(channel)),
+      subscribe: (channel: string) => handled(subscriber.subscribe(channel)),
+      unsubscribe: (channel: string) => handled(subscriber.unsubscribe(channel)),
     } as Redis,
     serializer: { stringify: JSON.stringify, parse: parser(events.error) },
   });
@@ -79,49 +79,49 @@ export async function connectRedis(redis: string | RedisClient, events: Transpor
   return {
     target,
     published: () => last,
-    // Idempotent, and answered after every command before it on this connection: a barrier.
+    // Idempotent. Redis replies to commands in order, so this also waits for all earlier subscriptions.
     ready: (channel) => subscriber.subscribe(channel),
     async close() {
       await Promise.allSettled([last]);
-      await Promise.all([leave(publisher), leave(subscriber)]);
+      await Promise.all([disconnect(publisher), disconnect(subscriber)]);
     },
   };
 }
 
-/** Resolves when a first attempt to connect has succeeded or failed: until then a publish has nowhere to go. */
-function attempted(client: Redis): Promise<void> {
+/** Resolves when the first attempt to connect has succeeded or failed; a publish waits for it. */
+function firstAttempt(client: Redis): Promise<void> {
   return new Promise((resolve) => {
     for (const event of ['ready', 'close']) client.once(event, () => resolve());
   });
 }
 
-/** Hangs up, also where Redis is away and a QUIT would wait for it. */
-function leave(client: Redis): Promise<void> {
+/** Closes a connection, also when Redis is down and QUIT would wait for it. */
+function disconnect(client: Redis): Promise<void> {
   return new Promise((resolve) => {
     if (client.status === 'end') return resolve();
     client.once('end', () => resolve());
-    // Between two attempts there is no connection whose end would be told.
+    // Between two attempts there is no connection that could emit `end`.
     if (client.status === 'reconnecting') resolve();
     client.disconnect();
   });
 }
 
-/** What a message that is not ours parses to. */
-export const FOREIGN: unique symbol = Symbol('foreign') as never;
+/** The parsed value of a message that is not JSON. */
+export const INVALID_MESSAGE: unique symbol = Symbol('invalid message');
 
-/** Redis is open to others: what they send on our channels must not throw inside the connection's message handler. */
+/** Any client of Redis can publish on our channels; its messages must not throw inside the connection's message handler. */
 function parser(report: (error: Error) => void): (message: string) => unknown {
   return (message) => {
     try {
       return JSON.parse(message);
     } catch (error) {
       report(error as Error);
-      return FOREIGN;
+      return INVALID_MESSAGE;
     }
   };
 }
 
-/** Listened to from the start: ioredis prints what nobody listens to. */
+/** The error listener is added immediately: ioredis prints errors without a listener. */
 async function open(
   redis: string | RedisClient,
   options: object,

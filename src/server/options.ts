@@ -1,11 +1,11 @@
 import { wrongArgument, wrongOption } from '../options/resolve-options.ts';
 import { isBoolean, isFunction, isObject } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
-import { NODE_CLASSES } from './classes.ts';
-import { NODE_HTTP2_CLASSES } from './http2.ts';
-import { inherits } from './members.ts';
+import { inherits } from './descriptors.ts';
+import { NODE_CLASSES } from './http1-classes.ts';
+import { NODE_HTTP2_CLASSES } from './http2-classes.ts';
 
-/** Options that name a class, and Node's class that it must extend. */
+/** Options that take a class, and the class of Node that it must extend. */
 const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
   IncomingMessage: NODE_CLASSES.IncomingMessage,
   ServerResponse: NODE_CLASSES.ServerResponse,
@@ -14,7 +14,7 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
   ...NODE_HTTP2_CLASSES,
 };
 
-/** Refuses what Node would only trip over at the first request. All other options are Node's to judge. */
+/** Rejects values that Node would accept here and fail on at the first request. Node checks all other options. */
 export function checkArguments(app: unknown, options: unknown): void {
   if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, 'a function (req, res)');
   if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');

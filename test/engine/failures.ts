@@ -1,5 +1,5 @@
 import { GraphQLError, parse } from 'graphql';
-import { hash } from './choices.ts';
+import { hash } from './tape.ts';
 
 const NODE = parse('{ far { away } }').definitions[0];
 const SHARED = new Error('one error for all');

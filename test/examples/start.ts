@@ -1,13 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { freePort } from '../redis.ts';
 
-/** An example that runs in its own process. */
+/** An example in a process of its own. */
 export interface Running {
-  /** The URL that it printed. */
+  /** Where it says it listens. */
   readonly url: string;
-  /** Its output so far. */
+  /** What it has printed so far. */
   output(): string;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
@@ -16,9 +15,9 @@ export interface Running {
 const root = resolve(__dirname, '../..');
 const running = new Set<ChildProcess>();
 
-/** Starts `examples/<name>.ts` with the sources of espalier, on a free port. Resolves when it has printed its URL. */
+/** Starts `examples/<name>.ts` on a free port, with `espalier` as it is in the sources, and waits until it has printed its URL. */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Running> {
-  const child = launch(name, { PORT: String(await freePort()), ...env });
+  const child = launch(name, { PORT: '0', ...env });
   let output = '';
   const url = await new Promise<string>((found, failed) => {
     const listen = (text: Buffer) => {
@@ -35,16 +34,16 @@ export async function startExample(name: string, env: Record<string, string> = {
     output: () => output,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, 'exit');
+        const gone = once(child, 'exit');
         child.kill(signal);
-        await exited;
+        await gone;
       }
       return child.exitCode ?? child.signalCode;
     },
   };
 }
 
-/** Starts an example that must fail. Resolves with its exit code and its output. */
+/** Starts an example that is to give up; resolves with its exit code and what it printed. */
 export async function failExample(
   name: string,
   env: Record<string, string>,
@@ -57,13 +56,13 @@ export async function failExample(
   return { code, output };
 }
 
-/** Ends all examples that still run. */
+/** Ends whatever a test has left running. */
 export async function stopExamples(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
-      const exited = once(child, 'exit');
+      const gone = once(child, 'exit');
       child.kill('SIGKILL');
-      await exited;
+      await gone;
     }),
   );
 }

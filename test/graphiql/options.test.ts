@@ -62,7 +62,10 @@ describe('the options of GraphiQL', () => {
     [{ csp: { 'img-src': ['a', 'b, c'] } }, /"graphiql.csp" is/],
     [{ csp: { 'img-src': 'a\r\nX-Header: b' } }, /"graphiql.csp" is/],
     [{ csp: { imgSrc: 'a' } }, /"graphiql.csp" is \{"imgSrc":"a"\}/],
-    [{ headers: '{}', defaultHeaders: '{}' }, /"headers" .* is express-graphql's name of "defaultHeaders"/],
+    [
+      { headers: '{}', defaultHeaders: '{}' },
+      /"headers" .* is the name in express-graphql of "defaultHeaders"/,
+    ],
     [{ titel: 'x' }, /unknown option "graphiql.titel"; did you mean "graphiql.title"\?/],
     [{ websocketClient: 'v1' }, /unknown option "graphiql.websocketClient"/],
   ])('refuses %j when the middleware is made', (graphiql, message) => {

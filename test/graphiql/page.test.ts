@@ -248,7 +248,11 @@ eachExpress((express) => {
       },
       /gate broken/,
     ],
-    ['returns nonsense', () => 'yes' as never, /"graphiql" returned "yes"; accepted: a boolean, or options/],
+    [
+      'returns nonsense',
+      () => 'yes' as never,
+      /"graphiql" returned "yes"; accepted: a boolean, or an object of options/,
+    ],
     [
       'returns wrong options',
       () => ({ theme: 'pink' }) as never,

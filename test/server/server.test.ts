@@ -217,7 +217,7 @@ eachExpress((express) => {
     const app = hello();
     createServer(app);
     expect(() => createServer(app, { IncomingMessage: LoudRequest })).toThrow(
-      /option "IncomingMessage" must be given to the first server of an app/,
+      /option "IncomingMessage" differs from the first server of this app/,
     );
   });
 

@@ -4,9 +4,9 @@ import '@graphiql/react/style.css';
 import '@graphiql/plugin-history/style.css';
 import '@graphiql/plugin-doc-explorer/style.css';
 import 'graphiql/graphiql.css';
-import './page.css';
+import './page/page.css';
 import { createRoot } from 'react-dom/client';
-import { Page } from './page.tsx';
+import { Page } from './page/page.tsx';
 
 const container = document.querySelector('#graphiql');
 if (container !== null) createRoot(container).render(<Page />);

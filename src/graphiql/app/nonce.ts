@@ -1,5 +1,5 @@
-// Imported before anything else: the libraries create style elements as soon as they are loaded, and the page's policy
-// lets in only those with its nonce.
+// Imported first: the libraries create style elements while they load, and the page's policy allows only elements with its
+// nonce.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce;
 
 if (nonce !== undefined && nonce !== '') {

@@ -1,4 +1,4 @@
-/** What the server wrote into the page. */
+/** The settings that the server wrote into the page. */
 interface Config {
   endpoint?: string;
   subscriptionEndpoint?: string;
@@ -12,21 +12,21 @@ interface Config {
   schemaDescription: boolean;
 }
 
-/** The operation that a link carries. */
+/** The operation in a link. */
 export interface LinkedOperation {
   query: string | undefined;
   variables: string | undefined;
   operationName: string | undefined;
 }
 
-const OWN = ['query', 'variables', 'operationName', 'raw'] as const;
+const OPERATION_PARAMETERS = ['query', 'variables', 'operationName', 'raw'] as const;
 
 export const config: Config = JSON.parse(document.querySelector('#graphiql-config')?.textContent ?? '{}');
 
-/** From the fragment, which no server sees, or else from the query string. Only ever shown: it runs when the visitor says so. */
+/** Read from the fragment, which servers do not see, or from the query string. It is shown, never run without a click. */
 export const linked: LinkedOperation = readLink();
 
-/** Without an option it is this page's own URL, so proxies and TLS need no setting; foreign parameters stay (a tenant, a token). */
+/** The default is the URL of this page, so proxies and TLS need no option. Other query parameters stay (a tenant, a token). */
 export const endpoint: string = new URL(config.endpoint ?? withoutOperation(), location.href).href;
 
 export const socketEndpoint: string = new URL(
@@ -34,7 +34,7 @@ export const socketEndpoint: string = new URL(
   location.href,
 ).href.replace(/^http/, 'ws');
 
-/** A mount answers with a slash at the end as well, the path of the sockets is exact. */
+/** A mount also matches with a slash at the end; the path of WebSockets is exact. */
 function withoutSlash(href: string): string {
   const url = new URL(href);
   url.pathname = url.pathname.replace(/\/$/, '');
@@ -56,15 +56,15 @@ function pretty(json: string | undefined): string | undefined {
   }
 }
 
-/** This page's URL without the operation that a link carried. */
+/** The URL of this page without the operation of a link. */
 export function withoutOperation(): string {
   const url = new URL(location.href);
   url.hash = '';
-  for (const name of OWN) url.searchParams.delete(name);
+  for (const name of OPERATION_PARAMETERS) url.searchParams.delete(name);
   return url.href;
 }
 
-/** A link that opens this page with an operation; in the fragment it stays out of every log. */
+/** A link that opens this page with an operation. It is in the fragment, which appears in no log. */
 export function linkTo({ query, variables, operationName }: LinkedOperation): string {
   const parameters = new URLSearchParams();
   if (query) parameters.set('query', query);
@@ -73,7 +73,7 @@ export function linkTo({ query, variables, operationName }: LinkedOperation): st
   return `${withoutOperation()}#${parameters}`;
 }
 
-/** Takes the operation out of the address once it was edited: a reload then shows the edited one, not the old one anew. */
+/** Removes the operation from the address after an edit, so that a reload shows the edited operation. */
 export function forgetLink(): void {
   if (location.href !== withoutOperation()) history.replaceState(history.state, '', withoutOperation());
 }

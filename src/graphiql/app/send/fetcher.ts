@@ -1,0 +1,52 @@
+import type { Fetcher, FetcherReturnType } from '@graphiql/toolkit';
+import { type DocumentNode, Kind, type OperationDefinitionNode, parse, visit } from 'graphql';
+import { config } from '../settings.ts';
+import { errorResult } from './error-result.ts';
+import { sendOverHttp } from './http.ts';
+import { subscribeOverSocket } from './socket.ts';
+import { explainUpload } from './upload-command.ts';
+
+/** Sends the operation of the editors: subscriptions over a WebSocket, everything else over HTTP. */
+export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
+  const document = tryParse(params.query);
+  const operation = pickOperation(document, params.operationName);
+  const headers = textHeaders(options.headers);
+  const upload = operation && explainUpload(operation, params);
+  if (upload !== undefined) return upload;
+  if (operation?.operation !== 'subscription') return sendOverHttp(params, headers, isIncremental(document));
+  if (config.subscriptions) return subscribeOverSocket(params, headers);
+  return errorResult('Subscriptions are switched off on this page by the option graphiql.subscriptions.');
+};
+
+/** A document with a syntax error is sent unchanged: the server reports the error. */
+function tryParse(query: string): DocumentNode | undefined {
+  try {
+    return parse(query);
+  } catch {
+    return undefined;
+  }
+}
+
+function pickOperation(
+  document: DocumentNode | undefined,
+  name: string | null | undefined,
+): OperationDefinitionNode | undefined {
+  const operations = document?.definitions.filter((node) => node.kind === Kind.OPERATION_DEFINITION) ?? [];
+  return name ? operations.find((operation) => operation.name?.value === name) : operations[0];
+}
+
+function isIncremental(document: DocumentNode | undefined): boolean {
+  let found = false;
+  if (document !== undefined) {
+    visit(document, {
+      Directive(node) {
+        found ||= node.name.value === 'defer' || node.name.value === 'stream';
+      },
+    });
+  }
+  return found;
+}
+
+function textHeaders(headers: Record<string, unknown> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(headers ?? {}).map(([name, value]) => [name, String(value)]));
+}

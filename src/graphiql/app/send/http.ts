@@ -1,0 +1,60 @@
+import type { FetcherParams } from '@graphiql/toolkit';
+import type { ExecutionResult } from 'graphql';
+import { meros } from 'meros/browser';
+import { endpoint } from '../settings.ts';
+import { errorResult } from './error-result.ts';
+
+const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
+const INCREMENTAL = `multipart/mixed, multipart/mixed;deferSpec=20220824, ${SINGLE}`;
+
+/** Sends an operation with POST. A response in several parts (`@defer`, `@stream`) becomes an iterator of them. */
+export async function sendOverHttp(
+  params: FetcherParams,
+  headers: Record<string, string>,
+  incremental: boolean,
+) {
+  const stop = new AbortController();
+  const response = await fetch(endpoint, {
+    method: 'POST',
+    credentials: 'same-origin',
+    signal: stop.signal,
+    headers: { accept: incremental ? INCREMENTAL : SINGLE, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(params),
+  });
+  const parts = await meros<ExecutionResult>(response, { multiple: true });
+  return Symbol.asyncIterator in parts ? readParts(parts, stop) : readWhole(parts);
+}
+
+/** GraphQL results are shown unchanged; pages of a proxy or a login with their status and the start of their text. */
+async function readWhole(response: Response): Promise<ExecutionResult> {
+  const text = await response.text();
+  const status = `HTTP ${response.status} ${response.statusText}`.trim();
+  let body: unknown;
+  try {
+    body = JSON.parse(text);
+  } catch {
+    const excerpt = text.length > 1000 ? `${text.slice(0, 1000)}…` : text;
+    const type = response.headers.get('content-type') ?? 'no content type';
+    return errorResult(`${status}: the response is not JSON (${type})`, { body: excerpt });
+  }
+  return isResult(body) ? body : errorResult(`${status}: the response is not a GraphQL result`, { body });
+}
+
+function isResult(body: unknown): body is ExecutionResult {
+  return typeof body === 'object' && body !== null && ('data' in body || 'errors' in body);
+}
+
+type IncrementalPart = { json: true; body: ExecutionResult } | { json: false; body: unknown };
+
+async function* readParts(parts: AsyncIterable<readonly IncrementalPart[]>, stop: AbortController) {
+  try {
+    for await (const chunk of parts) {
+      for (const part of chunk) {
+        if (part.json) yield part.body;
+        else yield errorResult('A part of the response is not JSON', { body: String(part.body) });
+      }
+    }
+  } finally {
+    stop.abort();
+  }
+}

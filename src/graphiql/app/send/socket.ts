@@ -1,0 +1,72 @@
+import type { FetcherParams } from '@graphiql/toolkit';
+import type { ExecutionResult } from 'graphql';
+import { type Client, createClient } from 'graphql-ws/client';
+import { config, socketEndpoint } from '../settings.ts';
+
+interface Connection {
+  client: Client;
+  /** The server acknowledged it at least once. */
+  acknowledged: boolean;
+}
+
+/** One connection per set of headers, which are its `connectionParams`. Subscriptions with equal headers share it. */
+const connections = new Map<string, Connection>();
+
+function connectionFor(headers: Record<string, string>): Connection {
+  const key = JSON.stringify(headers);
+  const found = connections.get(key);
+  if (found !== undefined) return found;
+  const client = createClient({
+    url: socketEndpoint,
+    connectionParams: headers,
+    // Kept for some seconds for the next run. A lost connection is shown, not silently replaced.
+    lazyCloseTimeout: 5000,
+    retryAttempts: 0,
+    connectionAckWaitTimeout: 15_000,
+  });
+  const connection = { client, acknowledged: false };
+  client.on('connected', () => {
+    connection.acknowledged = true;
+  });
+  connections.set(key, connection);
+  return connection;
+}
+
+/** Starts a subscription; returning the iterator ends it. */
+export function subscribeOverSocket(
+  { query, variables, operationName }: FetcherParams,
+  headers: Record<string, string>,
+): AsyncIterableIterator<ExecutionResult> {
+  const connection = connectionFor(headers);
+  const payload = { query, variables, operationName };
+  // GraphiQL's types name the class GraphQLError, but it only serialises errors.
+  const results = connection.client.iterate(payload) as AsyncIterableIterator<ExecutionResult>;
+  return {
+    next: () =>
+      results.next().catch((error: unknown) => {
+        throw explain(error, connection);
+      }),
+    return: () => results.return?.() ?? Promise.resolve({ value: undefined, done: true }),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
+}
+
+/** A close event has a code only; the message says what to do. */
+function explain(error: unknown, { acknowledged }: Connection): unknown {
+  if (!(error instanceof Event)) return error;
+  const { code, reason } = error as CloseEvent;
+  if (acknowledged || (code !== undefined && code !== 1006)) {
+    return {
+      message: `The WebSocket ${socketEndpoint} was closed: ${[code, reason].filter(Boolean).join(' ')}`,
+    };
+  }
+  const own = config.subscriptionEndpoint === undefined && config.endpoint === undefined;
+  const advice = own
+    ? 'To accept WebSockets, call `attachSubscriptions(server, schema)` after `const server = app.listen(…)`.'
+    : 'Check the option graphiql.subscriptionEndpoint.';
+  return {
+    message: `The WebSocket ${socketEndpoint} could not be opened. ${advice} If the server does accept WebSockets, it refused this page; its log has the reason.`,
+  };
+}

@@ -1,0 +1,148 @@
+import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { GraphiQLOption } from '../../types/graphiql.ts';
+import { createNegotiator } from '../http/negotiation/accept.ts';
+import { addVary } from '../http/negotiation/vary.ts';
+import type { Headers } from '../http/reply/http-error.ts';
+import { type Reply, writeReply } from '../http/reply/write-reply.ts';
+import { takesBelow } from '../http/routing/express-route.ts';
+import { pathOf } from '../http/routing/url-path.ts';
+import { formatValue } from '../options/format-value.ts';
+import { optionError } from '../options/resolve-options.ts';
+import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
+import { type GraphiQLFiles, loadFiles } from './assets.ts';
+import { exactRouteError } from './exact-route-error.ts';
+import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
+import { FILES, filesBase, pageRenderer } from './page.ts';
+
+/** GraphiQL for one endpoint. */
+export interface GraphiQLHandler {
+  /**
+   * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true after a response, and to
+   * false where the option `graphiql` is off for this request. Returns undefined for any other request. Rejects when the function
+   * of the option throws or returns wrong options, or when the files cannot be read.
+   */
+  handle(req: ConnectRequest, res: ServerResponse, placement: Placement): Promise<boolean> | undefined;
+}
+
+/** The place of a request in the app. */
+export interface Placement {
+  /** The path is below the mount. */
+  readonly below: boolean;
+  /** The handler is on an exact route of Express, not on a mount. */
+  readonly routed: boolean;
+  readonly next: NextFunction;
+}
+
+type Renderer = ReturnType<typeof pageRenderer>;
+type IsEnabled = (req: ConnectRequest, res: ServerResponse) => MaybePromise<GraphiQLSettings | undefined>;
+
+/** Creates GraphiQL for the option `graphiql`; undefined for `false`. */
+export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefined {
+  if (option === false) return undefined;
+  const isEnabled = createIsEnabled(option);
+  const files = loadOnce(typeof option === 'function' ? 'private' : 'public');
+  const renderers = new WeakMap<GraphiQLSettings, Renderer>();
+  const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
+
+  async function sendPage(req: ConnectRequest, res: ServerResponse, { routed }: Placement): Promise<boolean> {
+    const settings = await isEnabled(req, res);
+    if (settings === undefined) return false;
+    // Earlier middleware or the function of the option may have sent a response.
+    if (res.headersSent) return true;
+    addVary(res, 'Accept');
+    const path = pathOf(req.originalUrl ?? req.url);
+    const filesUnreachable = routed && !takesBelow(req, `${FILES}/file.js`);
+    const reply = filesUnreachable ? exactRouteError(path) : await pageReply(settings, path);
+    writeReply(res, reply, req.method === 'HEAD');
+    return true;
+  }
+
+  async function pageReply(settings: GraphiQLSettings, path: string): Promise<Reply> {
+    const render = await rendererFor(settings);
+    const nonce = randomBytes(16).toString('base64');
+    return { status: 200, headers: pageHeaders(settings, nonce), body: render(filesBase(path), nonce) };
+  }
+
+  async function rendererFor(settings: GraphiQLSettings): Promise<Renderer> {
+    const known = renderers.get(settings);
+    if (known !== undefined) return known;
+    const render = pageRenderer(settings, (await files()).page);
+    renderers.set(settings, render);
+    return render;
+  }
+
+  async function sendFile(req: ConnectRequest, res: ServerResponse, name: string, next: NextFunction) {
+    const allowed = (await isEnabled(req, res)) !== undefined;
+    const { handle } = await files();
+    // As under a mount: the handler of the files sees the rest of the path. It has no file for `/`.
+    req.originalUrl ??= req.url ?? '/';
+    req.url = allowed ? `/${name}` : '/';
+    handle(req, res, next);
+    return true;
+  }
+
+  return {
+    handle(req, res, placement) {
+      req.state ??= {};
+      const { url = '/', headers } = req;
+      const file = fileOf(url);
+      if (file !== undefined) return sendFile(req, res, file, placement.next);
+      if (placement.below || negotiate(headers.accept).type !== 'text/html') return undefined;
+      // In a browser `?raw` requests JSON, as in express-graphql.
+      return /[?&]raw(?:[=&]|$)/.test(url) ? undefined : sendPage(req, res, placement);
+    },
+  };
+}
+
+/** Options are checked when the handler is created; those that a function returns, for each page. */
+function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
+  if (typeof option !== 'function') {
+    const settings = resolveGraphiQLOptions(option === true ? {} : option);
+    return () => settings;
+  }
+  const defaults = resolveGraphiQLOptions({});
+  return async (req, res) => {
+    const decision: unknown = await option(req, res);
+    if (typeof decision === 'boolean') return decision ? defaults : undefined;
+    if (typeof decision === 'object' && decision !== null) return resolveGraphiQLOptions(decision);
+    throw optionError(
+      GRAPHIQL_OPTIONS,
+      `option "graphiql" returned ${formatValue(decision)}; accepted: a boolean, or an object of options`,
+    );
+  };
+}
+
+/** Loads the files at the first visit, so that an API without visitors reads nothing. */
+function loadOnce(scope: 'public' | 'private'): () => Promise<GraphiQLFiles> {
+  let loading: Promise<GraphiQLFiles> | undefined;
+  return () => {
+    loading ??= loadFiles(scope).catch((error: unknown) => {
+      loading = undefined;
+      throw error;
+    });
+    return loading;
+  };
+}
+
+function pageHeaders({ policy }: GraphiQLSettings, nonce: string): Headers {
+  const headers: Headers = {
+    'content-type': 'text/html; charset=utf-8',
+    // The nonce is valid for this response only.
+    'cache-control': 'no-store',
+    'x-content-type-options': 'nosniff',
+    // The page's URL may contain an operation.
+    'referrer-policy': 'same-origin',
+    'cross-origin-opener-policy': 'same-origin',
+    'x-robots-tag': 'noindex',
+  };
+  if (policy !== undefined) headers['content-security-policy'] = policy(nonce);
+  return headers;
+}
+
+function fileOf(url: string): string | undefined {
+  const at = url.indexOf(`/${FILES}/`);
+  if (at === -1 || url.lastIndexOf('?', at) !== -1) return undefined;
+  return pathOf(url.slice(at + FILES.length + 2));
+}

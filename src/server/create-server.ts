@@ -1,0 +1,63 @@
+import * as http from 'node:http';
+import * as http2 from 'node:http2';
+import * as https from 'node:https';
+import type {
+  App,
+  Http2App,
+  Http2Options,
+  HttpOptions,
+  HttpsOptions,
+  SecureHttp2Options,
+} from '../../types/server.ts';
+import { isExpressApp } from './express-app.ts';
+import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
+import { type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
+import { hasTlsOption } from './tls-options.ts';
+
+export type AnyOptions = HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options;
+export type AnyServer = http.Server | https.Server | http2.Http2Server | http2.Http2SecureServer;
+
+/** Creates the Node server that the options select, with classes that match the app. */
+export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyServer {
+  const secure = hasTlsOption(options);
+  if (options.http2) return secure ? secureHttp2Server(app, options) : http2Server(app, options);
+  const withClasses = { ...options, ...http1ClassesFor(app, options) };
+  return secure ? https.createServer(withClasses, app) : http.createServer(withClasses, app);
+}
+
+function http2Server(app: Http2App, options: Http2Options): http2.Http2Server {
+  return http2.createServer({ ...options, ...http2ClassesFor(app, options) }, app);
+}
+
+function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Http2SecureServer {
+  const { IncomingMessage, ServerResponse } = http1ClassesFor(app, {
+    IncomingMessage: options.Http1IncomingMessage,
+    ServerResponse: options.Http1ServerResponse,
+  });
+  const http1 = {
+    allowHTTP1: options.allowHTTP1 ?? true,
+    Http1IncomingMessage: IncomingMessage,
+    Http1ServerResponse: ServerResponse,
+  };
+  return http2.createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
+}
+
+/** Classes whose instances have the prototypes of the app. */
+function http1ClassesFor(app: App, given: { [Name in keyof Classes]?: Classes[Name] | undefined }): Classes {
+  const base = {
+    IncomingMessage: given.IncomingMessage ?? NODE_CLASSES.IncomingMessage,
+    ServerResponse: given.ServerResponse ?? NODE_CLASSES.ServerResponse,
+  };
+  return isExpressApp(app) ? classesOfApp(app, base) : base;
+}
+
+function http2ClassesFor(
+  app: Http2App,
+  given: { [Name in keyof Http2Classes]?: Http2Classes[Name] | undefined },
+): Http2Classes {
+  const base = withHttp1Headers({
+    Http2ServerRequest: given.Http2ServerRequest ?? NODE_HTTP2_CLASSES.Http2ServerRequest,
+    Http2ServerResponse: given.Http2ServerResponse ?? NODE_HTTP2_CLASSES.Http2ServerResponse,
+  });
+  return isExpressApp(app) ? withOwnMembers(base) : base;
+}

@@ -1,0 +1,62 @@
+import { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { descriptorsUpTo } from './descriptors.ts';
+
+/** The classes from which the compatibility API of `node:http2` creates requests and responses. */
+export interface Http2Classes {
+  readonly Http2ServerRequest: typeof Http2ServerRequest;
+  readonly Http2ServerResponse: typeof Http2ServerResponse<Http2ServerRequest>;
+}
+
+/** The classes of `node:http2`. */
+export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
+
+/**
+ * Adds what middleware expects of HTTP/1.1 requests and responses. `:authority` becomes Host (RFC 9113 §8.3.1); a body of unknown
+ * length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the closed stream: with no socket,
+ * `on-finished` waits for ever, and `send` keeps its file open.
+ */
+export function withHttp1Headers(base: Http2Classes): Http2Classes {
+  const Request = class extends base.Http2ServerRequest {
+    constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
+      super(...given);
+      const { headers, stream } = this;
+      if (headers.host === undefined && headers[':authority'] !== undefined)
+        headers.host = headers[':authority'];
+      if (headers['content-length'] === undefined && !stream.endAfterHeaders)
+        headers['transfer-encoding'] = 'chunked';
+    }
+  };
+  const Response = class extends base.Http2ServerResponse {};
+  const socket = function (this: Http2ServerResponse): unknown {
+    return Reflect.get(base.Http2ServerResponse.prototype, 'socket', this) ?? this.stream;
+  };
+  Object.defineProperty(Response.prototype, 'socket', { get: socket, configurable: true });
+  return { Http2ServerRequest: Request, Http2ServerResponse: Response };
+}
+
+/**
+ * Express sets HTTP/1 prototypes on every request and response, which hides the members of the HTTP/2 classes. As own members of
+ * the instances they stay, so Express and its sub-apps work over HTTP/2.
+ */
+export function withOwnMembers(base: Http2Classes): Http2Classes {
+  const ofRequest = streamDescriptors(base.Http2ServerRequest.prototype, Http2ServerRequest.prototype);
+  const ofResponse = streamDescriptors(base.Http2ServerResponse.prototype, Http2ServerResponse.prototype);
+  const Request = class extends base.Http2ServerRequest {
+    constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
+      super(...given);
+      Object.defineProperties(this, ofRequest);
+    }
+  };
+  const Response = class extends base.Http2ServerResponse {
+    constructor(...given: ConstructorParameters<typeof Http2ServerResponse>) {
+      super(...given);
+      Object.defineProperties(this, ofResponse);
+    }
+  };
+  return { Http2ServerRequest: Request, Http2ServerResponse: Response };
+}
+
+/** What the classes from the given one up to Node's add to streams. */
+function streamDescriptors(prototype: object, node: object): PropertyDescriptorMap {
+  return descriptorsUpTo(prototype, Object.getPrototypeOf(node));
+}
