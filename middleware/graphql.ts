@@ -1,6 +1,6 @@
 import { CORE, createCore } from '../src/core/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
-import { createMount } from '../src/graphql/middleware.ts';
+import { createMiddleware } from '../src/graphql/middleware.ts';
 import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
@@ -35,7 +35,7 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
 ): GraphQLHandler {
   const settings = resolveHttpOptions(options);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings);
-  const graphqlMiddleware = createMount(settings, createHandler(core, settings));
+  const graphqlMiddleware = createMiddleware(settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,

@@ -1,7 +1,9 @@
 import type { Server } from 'node:net';
 import { attach } from '../src/websocket/attach.ts';
-import type { SubscriptionOptions, Subscriptions, SubscriptionTarget } from '../types/subscriptions.ts';
+import type { SubscriptionTarget } from '../types/graphql.ts';
+import type { SubscriptionOptions, Subscriptions } from '../types/subscriptions.ts';
 
+export type { SubscriptionTarget } from '../types/graphql.ts';
 export type * from '../types/subscriptions.ts';
 
 /**

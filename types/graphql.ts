@@ -157,3 +157,6 @@ export interface GraphQLHandler {
    */
   openapi(path: string): OpenApiFragment;
 }
+
+/** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
+export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;

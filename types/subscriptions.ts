@@ -1,7 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { GraphQLSchema } from 'graphql';
 import type { Hook, MaybePromise, NextFunction } from './connect.ts';
-import type { GraphQLHandler } from './graphql.ts';
 
 /** What we need of a WebSocket: those of `ws` (7 and 8) and of express-ws fit. */
 export interface WebSocketLike {
@@ -139,6 +137,3 @@ export interface Subscriptions {
 
 /** Serves a WebSocket that somebody else has accepted. */
 export type WebsocketHandler = (websocket: WebSocketLike, request: IncomingMessage) => void;
-
-/** What subscriptions can be attached for: a schema, or the handler `graphqlHTTP` made. */
-export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;

@@ -1,15 +1,12 @@
 // Violations that the restructuring still has to remove: how many of a rule an area may have. Numbers only go down.
 const KNOWN = {
   'src/graphiql': { 'folder-size': 1 },
-  'src/graphql': { cycle: 2, 'function-size': 2 },
-  'src/core': { cycle: 1, escape: 1 },
   'src/engine': { 'folder-size': 1, cycle: 4, escape: 3 },
   'src/static': { 'folder-size': 1, cycle: 2, 'function-size': 2 },
   'src/subscriptions': { 'folder-size': 1, direction: 1, cycle: 2, 'function-size': 2, escape: 2 },
   'src/websocket': { 'folder-size': 1, direction: 1, cycle: 2, 'function-size': 2, escape: 2 },
   'src/uploads': { 'folder-size': 1, escape: 1 },
   'src/pubsub': { escape: 1 },
-  types: { cycle: 1 },
 };
 
 const seen = new Map();

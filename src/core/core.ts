@@ -13,31 +13,31 @@ import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createErrorFormatter, MASKED } from './errors.ts';
 import type { CoreSettings } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
-import { engineOf } from './select-engine.ts';
+import { selectEngine } from './select-engine.ts';
 
 /**
- * One schema with its options in force, independent of HTTP and of sockets: both run their operations through it, so that
- * a document validated over one is known over the other and context, limits and masking are written once.
+ * One schema with its settings, which HTTP and sockets share: a document that one of them has prepared is in the cache of
+ * the other.
  */
 export interface GraphQLCore {
-  /** The schema for this request or socket. */
+  /** Returns the schema for a request or socket. */
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
   /** Turns a document text into a prepared operation. */
   readonly prepare: Prepare;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
-  /** The context value for a request (HTTP) or a WebSocket (sockets): a static one as given, a callable's answer. */
+  /** Returns the context value: the static one, or what the function of the request (HTTP) or WebSocket returns. */
   contextFor(source: unknown): MaybePromise<unknown>;
-  /** The root value for a request. */
+  /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
-  /** Masked and clipped errors as clients see them. */
+  /** Masks, clips and formats errors for the client. */
   formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
 }
 
-/** Where a `graphqlHTTP` handler keeps its core; registered, so that the CommonJS and the ES build agree. */
-export const CORE: unique symbol = Symbol.for('espalier.core') as never;
+/** The property of a `graphqlHTTP` handler that holds its core; registered, so that it is equal in the CommonJS and the ES build. */
+export const CORE: unique symbol = Symbol.for('espalier.core');
 
-/** The core of a `graphqlHTTP` handler, or undefined for anything else. */
+/** Returns the core of a `graphqlHTTP` handler, or undefined for any other value. */
 export function coreOf(handler: unknown): GraphQLCore | undefined {
   return typeof handler === 'function' ? (handler as { [CORE]?: GraphQLCore })[CORE] : undefined;
 }
@@ -45,26 +45,26 @@ export function coreOf(handler: unknown): GraphQLCore | undefined {
 type Callable = (source: unknown) => unknown;
 
 /**
- * The core of one schema, or of a function that gives one per request. `settings` come from `settleCore`.
+ * Creates the core of one schema, or of a function that returns one per request.
  *
- * @throws TypeError for what is no schema, and graphql-js's error for an invalid one.
+ * @throws TypeError if `schema` is neither a GraphQLSchema nor a function, or if the schema is invalid.
  */
-export function createCore(owner: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
+export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   const { NODE_ENV } = process.env;
   const formatErrors = createErrorFormatter(settings);
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
-    // Suggestions tell of the schema piece by piece; development is where they help.
+    // Suggestions reveal the schema piece by piece, and help only in development.
     hideSuggestions: !(settings.suggestions ?? NODE_ENV !== 'production'),
     maskedMessage: settings.formatError === undefined ? MASKED : undefined,
     formatErrors,
   };
   const { context, rootValue } = settings;
   return {
-    schemaFor: schemaSource(owner, schema),
-    prepare: createPrepare(engineOf(settings.engine), engineSettings, settings),
+    schemaFor: schemaSource(scope, schema),
+    prepare: createPrepare(selectEngine(settings.engine), engineSettings, settings),
     maxVariables: settings.limits.variables,
     contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
     rootValueFor:
@@ -75,25 +75,25 @@ export function createCore(owner: OptionScope, schema: unknown, settings: CoreSe
   };
 }
 
-function schemaSource(owner: OptionScope, schema: unknown): GraphQLCore['schemaFor'] {
+function schemaSource(scope: OptionScope, schema: unknown): GraphQLCore['schemaFor'] {
   if (typeof schema !== 'function') {
-    if (!isSchema(schema)) throw notASchema(owner, schema);
+    if (!isSchema(schema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
     return () => schema;
   }
-  const checked = (value: unknown): GraphQLSchema => {
-    if (!isSchema(value)) throw notASchema(owner, value);
+  const assertSchema = (value: unknown): GraphQLSchema => {
+    if (!isSchema(value)) throw notASchema(scope, value);
     return value;
   };
   return (request) => {
     const value = (schema as Callable)(request);
-    return value instanceof Promise ? value.then(checked) : checked(value);
+    return value instanceof Promise ? value.then(assertSchema) : assertSchema(value);
   };
 }
 
-function notASchema(owner: OptionScope, value: unknown): TypeError {
+function notASchema(scope: OptionScope, value: unknown): TypeError {
   return wrongArgument(
-    owner,
+    scope,
     'schema',
     value,
     'a GraphQLSchema, or a function of the request that returns one',

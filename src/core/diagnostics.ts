@@ -3,13 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DocumentNode, GraphQLError } from 'graphql';
 import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 
-/** Published when a request has come in, before anything is read of it. */
+/** Published when a request arrives, before it is read. */
 export interface RequestEvent {
   req: IncomingMessage;
   res: ServerResponse;
 }
 
-/** Published when a document was parsed; what the cache knows is not parsed again. */
+/** Published when a document was parsed, once per document in the cache. */
 export interface ParseEvent {
   source: string;
   document: DocumentNode | undefined;
@@ -18,14 +18,14 @@ export interface ParseEvent {
   duration: number;
 }
 
-/** Published when a document was validated; what the cache knows is not validated again. */
+/** Published when a document was validated, once per document in the cache. */
 export interface ValidateEvent {
   document: DocumentNode;
   errors: readonly GraphQLError[];
   duration: number;
 }
 
-/** Published when an operation has run. */
+/** Published when an operation was executed. */
 export interface ExecuteEvent {
   req: IncomingMessage;
   operation: PreparedOperation;
@@ -33,7 +33,7 @@ export interface ExecuteEvent {
   duration: number;
 }
 
-/** Published when the answer was handed to the socket. */
+/** Published when the response was written to the socket. */
 export interface ResponseEvent {
   req: IncomingMessage;
   res: ServerResponse;
@@ -43,15 +43,15 @@ export interface ResponseEvent {
   duration: number;
 }
 
-/** A channel whose messages have a type; publishing is free when nobody listens. */
+/** A channel with typed messages. */
 interface EventChannel<Message> {
   readonly hasSubscribers: boolean;
   publish(message: Message): void;
 }
 
-const named = <Message>(name: string): EventChannel<Message> => channel(`espalier:graphql:${name}`);
+const createChannel = <Message>(name: string): EventChannel<Message> => channel(`espalier:graphql:${name}`);
 
-/** The channels, by the last word of their names. */
+/** The channels, by the last part of their names. */
 export const events: {
   readonly request: EventChannel<RequestEvent>;
   readonly parse: EventChannel<ParseEvent>;
@@ -59,9 +59,9 @@ export const events: {
   readonly execute: EventChannel<ExecuteEvent>;
   readonly response: EventChannel<ResponseEvent>;
 } = {
-  request: named('request'),
-  parse: named('parse'),
-  validate: named('validate'),
-  execute: named('execute'),
-  response: named('response'),
+  request: createChannel('request'),
+  parse: createChannel('parse'),
+  validate: createChannel('validate'),
+  execute: createChannel('execute'),
+  response: createChannel('response'),
 };

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
   isBoolean,
@@ -18,10 +19,10 @@ import {
 } from '../options/rules.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
-/** What one document may ask for. */
+/** The limits of one document. */
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
-/** The settled options that HTTP and sockets share. */
+/** The settings that HTTP and sockets share. */
 export interface CoreSettings {
   readonly context: unknown;
   readonly rootValue: unknown;
@@ -39,11 +40,20 @@ export interface CoreSettings {
 
 const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
-/** A rule for a limit. */
+const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
+
+/** The rule of `subscriptionProtocols`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
+export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(
+  PROTOCOLS,
+  isListOf(isOneOf(...PROTOCOLS)),
+  "a list of 'graphql-transport-ws' and 'graphql-ws'",
+);
+
+/** Creates the rule of a limit. */
 export const limit = (fallback: number): Rule<number> =>
   rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
 
-/** Rules of the limits that HTTP and sockets share. */
+/** The rules of the limits that HTTP and sockets share. */
 const documentLimitRules: Rules<DocumentLimitSettings> = {
   tokens: limit(5000),
   depth: limit(50),
@@ -58,7 +68,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
   variables: limit(20_000),
 };
 
-/** Rules of the options that HTTP and sockets share; `limits` are settled apart. */
+/** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   context: unchecked,
   rootValue: unchecked,
@@ -79,16 +89,16 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   ),
 };
 
-/** Settles a user's options: the shared ones together with those of one transport. */
+/** Resolves a user's options: the shared ones and those of one transport. */
 export function resolveCoreOptions<Own, OwnLimits>(
-  owner: OptionScope,
+  scope: OptionScope,
   given: unknown,
   own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = rule<unknown>(undefined, isObject, 'an object of limits');
-  const settled = resolveOptions(owner, given, { ...coreRules, ...own.rules, limits } as Rules<
+  const resolved = resolveOptions(scope, given, { ...coreRules, ...own.rules, limits } as Rules<
     CoreSettings & Own
   >);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
-  return { ...settled, limits: resolveOptions({ ...owner, within: 'limits' }, settled.limits, limitRules) };
+  return { ...resolved, limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules) };
 }

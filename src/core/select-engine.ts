@@ -3,8 +3,8 @@ import { engineFromExecute, graphqlJs } from '../execution/graphql-js.ts';
 import type { Engine } from '../execution/types.ts';
 import type { CoreSettings } from './options.ts';
 
-/** The engine an option names. */
-export function engineOf(engine: CoreSettings['engine']): Engine {
+/** Returns the engine that the option `engine` selects. */
+export function selectEngine(engine: CoreSettings['engine']): Engine {
   if (engine === 'compiled') return compiled;
   return engine === 'graphql-js' ? graphqlJs : engineFromExecute(engine);
 }

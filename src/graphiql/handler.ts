@@ -55,7 +55,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
     const path = pathOf(req.originalUrl ?? req.url);
     const filesUnreachable = routed && !takesBelow(req, `${FILES}/file.js`);
     const reply = filesUnreachable ? exactRouteError(path) : await pageReply(settings, path);
-    writeReply(res, reply, req.method === 'HEAD');
+    writeReply(req, res, reply);
     return true;
   }
 

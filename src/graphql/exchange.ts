@@ -1,25 +1,32 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { Negotiated } from '../http/negotiation/accept.ts';
-import type { Spent } from './batch.ts';
-import { JSON_TYPE } from './request/media-types.ts';
-import type { Phases } from './response/server-timing.ts';
+import type { Timings } from './timings.ts';
 
-/** One request and its answer, as the steps of the pipeline hand it on. */
+export const JSON_TYPE = 'application/json';
+export const GRAPHQL_TYPE = 'application/graphql-response+json';
+
+/** One request with its response, as it passes through the pipeline. */
 export interface Exchange {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
-  /** Missing under a bare `node:http` server. */
+  /** Undefined under a bare `node:http` server. */
   readonly next: NextFunction | undefined;
-  /** What the client accepts of the two GraphQL media types. */
+  /** Which of the two media types of a GraphQL response the client accepts. */
   readonly accepted: Negotiated;
-  /** When it began, on the clock of `performance`; 0 when nobody wants to know. */
+  /** When the request arrived, by the clock of `performance`; 0 without a subscriber to the response channel. */
   readonly started: number;
-  /** For Server-Timing, when it is on. */
-  readonly phases: Phases | undefined;
-  /** What the operations of a batch have asked for so far. */
-  spent: Spent | undefined;
+  /** For `Server-Timing`; undefined when the option is off. */
+  readonly timings: Timings | undefined;
+  /** Undefined for a single operation. */
+  batchCost: BatchCost | undefined;
 }
 
-/** The media type of the answer. */
-export const typeOf = ({ accepted }: Exchange): string => accepted.type ?? JSON_TYPE;
+/** The cost of the operations of one batch so far: together they have the limits of one operation. */
+export interface BatchCost {
+  fields: number;
+  rootFields: number;
+}
+
+/** The media type of the response. */
+export const responseType = ({ accepted }: Exchange): string => accepted.type ?? JSON_TYPE;

@@ -1,8 +1,13 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { type CoreSettings, type DocumentLimitSettings, limit, resolveCoreOptions } from '../core/options.ts';
-import { protocolsRule } from '../core/subscription-protocols.ts';
+import {
+  type CoreSettings,
+  type DocumentLimitSettings,
+  limit,
+  protocolsRule,
+  resolveCoreOptions,
+} from '../core/options.ts';
 import {
   type Accepts,
   flag,

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
-import { exceed } from '../core/limits/limit-exceeded.ts';
+import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import { isThenable } from '../execution/promises.ts';
 import type {
@@ -15,119 +15,121 @@ import type {
   RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import type { Guard } from './csrf.ts';
+import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
 
-/** What an operation came to. */
+/** The result of one operation. */
 export type Result = ExecutionOutcome | RequestError;
 
-/** Runs one operation of a request: prepared, guarded, given its context, executed. */
-export type Operate = (exchange: Exchange, params: GraphQLParams) => MaybePromise<Result>;
+/** Runs the operations of one handler; synchronously if schema, context and resolvers are synchronous. */
+export class OperationRunner {
+  readonly #core: GraphQLCore;
+  readonly #csrf: Csrf;
+  readonly #limits: DocumentLimitSettings;
 
-/** The runner of one handler; synchronous where schema, context and resolvers are. */
-export function createOperate(core: GraphQLCore, guard: Guard, limits: DocumentLimitSettings): Operate {
-  function start(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
-    const prepared = core.prepare(schema, params, exchange.req);
-    return prepared instanceof Promise
-      ? prepared.then((settled) => startPrepared(exchange, settled, params))
-      : startPrepared(exchange, prepared, params);
+  constructor(core: GraphQLCore, csrf: Csrf, limits: DocumentLimitSettings) {
+    this.#core = core;
+    this.#csrf = csrf;
+    this.#limits = limits;
   }
 
-  function startPrepared(
+  run(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
+    try {
+      const schema = this.#core.schemaFor(exchange.req);
+      const result = isThenable(schema)
+        ? schema.then((value) => this.#prepare(exchange, value, params))
+        : this.#prepare(exchange, schema, params);
+      return isThenable(result) ? result.catch(toRequestError) : result;
+    } catch (error) {
+      return toRequestError(error);
+    }
+  }
+
+  #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
+    const prepared = this.#core.prepare(schema, params, exchange.req);
+    return prepared instanceof Promise
+      ? prepared.then((settled) => this.#admit(exchange, settled, params))
+      : this.#admit(exchange, prepared, params);
+  }
+
+  #admit(
     exchange: Exchange,
     prepared: PreparedOperation | RequestError,
     params: GraphQLParams,
   ): MaybePromise<Result> {
-    exchange.phases?.end('prepare');
+    exchange.timings?.end('prepare');
     if ('errors' in prepared) return prepared;
-    admit(exchange, prepared);
-    spend(exchange, prepared, limits);
-    return withContext(exchange, prepared, params);
-  }
-
-  function withContext(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    params: GraphQLParams,
-  ): MaybePromise<Result> {
-    const context = core.contextFor(exchange.req);
-    return isThenable(context)
-      ? context.then((value) => execute(exchange, prepared, params, value))
-      : execute(exchange, prepared, params, context);
-  }
-
-  function admit({ req, accepted }: Exchange, { operation }: PreparedOperation): void {
-    if (operation.operation === 'subscription') {
-      const message = 'Subscriptions run over WebSocket, not over plain HTTP';
+    const type = prepared.operation.operation;
+    if (type === 'subscription') {
+      const message = 'Subscriptions are not supported over HTTP; use a WebSocket (attachSubscriptions)';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
-    if (operation.operation === 'mutation' && req.method !== 'POST') guard.mutation(req, accepted);
+    if (type === 'mutation' && exchange.req.method !== 'POST') {
+      this.#csrf.assertMutation(exchange.req, exchange.accepted);
+    }
+    if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#limits);
+    const context = this.#core.contextFor(exchange.req);
+    return isThenable(context)
+      ? context.then((value) => this.#execute(exchange, prepared, params, value))
+      : this.#execute(exchange, prepared, params, context);
   }
 
-  function execute(
+  #execute(
     exchange: Exchange,
     prepared: PreparedOperation,
     params: GraphQLParams,
     context: unknown,
   ): MaybePromise<Result> {
-    exchange.phases?.end('context');
-    const rootValue = core.rootValueFor(exchange.req);
+    exchange.timings?.end('context');
+    const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(rootValue, context, params.variables, exchange.res);
     const started = events.execute.hasSubscribers ? performance.now() : 0;
     const outcome = prepared.execute(inputs);
     return isThenable(outcome)
-      ? outcome.then((settled) => executed(exchange, prepared, settled, started))
-      : executed(exchange, prepared, outcome, started);
+      ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
+      : afterExecution(exchange, prepared, outcome, started);
   }
-
-  return (exchange, params) => {
-    try {
-      const schema = core.schemaFor(exchange.req);
-      const result = isThenable(schema)
-        ? schema.then((value) => start(exchange, value, params))
-        : start(exchange, schema, params);
-      return isThenable(result) ? result.catch(refusalOf) : result;
-    } catch (error) {
-      return refusalOf(error);
-    }
-  };
 }
 
-/** Operations of one batch share what a single one may ask for. */
-function spend({ spent }: Exchange, { cost }: PreparedOperation, limits: DocumentLimitSettings): void {
-  if (spent === undefined || cost === undefined) return;
+/** Adds the cost of an operation to that of its batch, which has the limits of a single operation. */
+function addCost(
+  batchCost: NonNullable<Exchange['batchCost']>,
+  { cost }: PreparedOperation,
+  limits: DocumentLimitSettings,
+): void {
+  if (cost === undefined) return;
   for (const name of ['fields', 'rootFields'] as const) {
-    spent[name] += cost[name];
-    if (spent[name] > limits[name]) exceed(name, limits[name], 'The batch');
+    batchCost[name] += cost[name];
+    if (batchCost[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
   }
 }
 
-function executed(
+function afterExecution(
   exchange: Exchange,
   operation: PreparedOperation,
   outcome: ExecutionOutcome,
   started: number,
 ): ExecutionOutcome {
-  exchange.phases?.end('execute');
+  exchange.timings?.end('execute');
   if (!events.execute.hasSubscribers) return outcome;
-  // Who is told of it may keep it.
-  const kept = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
+  // Subscribers may retain the outcome, so its buffer must not be reused.
+  const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
   events.execute.publish({
     req: exchange.req,
     operation,
-    outcome: kept,
+    outcome: retained,
     duration: performance.now() - started,
   });
-  return kept;
+  return retained;
 }
 
-/** A GraphQLError thrown by a context or schema function is meant for the client; anything else is a bug. */
-function refusalOf(error: unknown): RequestError {
+/** A GraphQLError that the context or schema function throws is meant for the client; any other error is unexpected. */
+function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;
 }
 
-/** The inputs of one execution; the signal is made when somebody asks for it. */
+/** The inputs of one execution. The signal is created when it is read. */
 class RequestInputs implements ExecutionInputs {
   readonly rootValue: unknown;
   readonly contextValue: unknown;
@@ -152,11 +154,11 @@ class RequestInputs implements ExecutionInputs {
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
-      const gone = (): void => {
+      const onClose = (): void => {
         if (!res.writableFinished) controller.abort();
       };
-      if (res.destroyed) gone();
-      else res.once('close', gone);
+      if (res.destroyed) onClose();
+      else res.once('close', onClose);
     }
     return this.#controller.signal;
   }

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalError } from '../core/errors.ts';
-import { requireFew } from '../core/limits/depth.ts';
+import { assertVariableLimits } from '../core/limits/variables.ts';
 import { isThenable } from '../execution/promises.ts';
 import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
@@ -79,7 +79,7 @@ function prepare(
   { client, params }: LiveOperation,
   core: GraphQLCore,
 ): MaybePromise<PreparedOperation | RequestError> {
-  requireFew([params.variables], core.maxVariables);
+  assertVariableLimits([params.variables], core.maxVariables);
   return core.prepare(client.schema, params, client.origin);
 }
 

@@ -1,5 +1,5 @@
 import type { Middleware } from '../../types/connect.ts';
-import { protocolsRule } from '../core/subscription-protocols.ts';
+import { protocolsRule } from '../core/options.ts';
 import {
   type Accepts,
   count,

@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { ExecuteEvent } from '../../src/core/diagnostics.ts';
-import { writeOwnedReply } from '../../src/http/reply/write-reply.ts';
+import { writeReplyInPlace } from '../../src/http/reply/write-reply.ts';
 import { askHttp1, askHttps, askSecureHttp2, serving, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { post, run, wire } from './server.ts';
@@ -170,7 +170,7 @@ function lending(body: Buffer = LONG) {
     const reply = { res, released: 0 };
     replies.push(reply);
     const release = (): void => void reply.released++;
-    writeOwnedReply(res, { status: 200, headers: {}, body, release }, req.method === 'HEAD');
+    writeReplyInPlace(req, res, { status: 200, headers: {}, body, release });
   };
   return { replies, listener, released: () => replies.map((reply) => reply.released) };
 }

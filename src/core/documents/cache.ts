@@ -1,4 +1,4 @@
-/** A cache with bounds; keys are texts and count by their length. */
+/** A bounded cache; keys are strings, weighed by their length. */
 export interface Cache<V> {
   get(key: string): V | undefined;
   set(key: string, value: V): void;
@@ -12,16 +12,16 @@ interface Generation<V> {
 const generation = <V>(): Generation<V> => ({ entries: new Map(), characters: 0 });
 
 /**
- * Two generations of entries: a full young one becomes the old one, whose unused entries are then forgotten. A hit in the
- * young one costs a single lookup, where a least-recently-used list would be rewritten at each request.
+ * Creates a cache of two generations. When the young one is full it replaces the old one, whose entries are evicted unless
+ * they were used. A hit in the young one is a single look-up, where a least-recently-used list would be rewritten.
  */
-export function createCache<V>(most: { entries: number; characters: number }): Cache<V> {
+export function createCache<V>(max: { entries: number; characters: number }): Cache<V> {
   let young = generation<V>();
   let old = generation<V>();
 
   function set(key: string, value: V): void {
-    if (key.length * 2 > most.characters) return;
-    if (young.entries.size * 2 >= most.entries || (young.characters + key.length) * 2 > most.characters) {
+    if (key.length * 2 > max.characters) return;
+    if (young.entries.size * 2 >= max.entries || (young.characters + key.length) * 2 > max.characters) {
       old = young;
       young = generation();
     }

@@ -1,29 +1,26 @@
+import type { GraphQLError } from 'graphql';
 import { refusalError } from '../errors.ts';
-import type { Cost } from './limits.ts';
 
-/** What has a limit. */
-type Limited = keyof Cost | 'fragments' | 'operations' | 'merges';
-
-const WORDS: Record<Limited, (most: number) => string> = {
-  fields: (most) => `has more than ${most} fields`,
-  rootFields: (most) => `has more than ${most} root fields`,
-  aliases: (most) => `has more than ${most} aliases`,
-  directives: (most) => `has more than ${most} directives`,
-  depth: (most) => `is nested deeper than ${most} levels`,
-  introspection: (most) => `asks for introspection deeper than ${most} levels`,
-  introspectionAliases: (most) => `has more than ${most} aliases in introspection`,
-  nesting: (most) => `is nested deeper than ${most} levels, fragments and literals counted`,
-  fragments: (most) => `has more than ${most} fragments`,
-  operations: (most) => `has more than ${most} operations`,
-  merges: (most) => `repeats fields of the same name in the same place, in more than ${most} pairs`,
+const MESSAGES = {
+  fields: (max: number) => `has more than ${max} fields`,
+  rootFields: (max: number) => `has more than ${max} root fields`,
+  aliases: (max: number) => `has more than ${max} aliases`,
+  directives: (max: number) => `has more than ${max} directives`,
+  depth: (max: number) => `is nested deeper than ${max} levels`,
+  introspection: (max: number) => `nests introspection deeper than ${max} levels`,
+  introspectionAliases: (max: number) => `has more than ${max} aliases in introspection`,
+  nesting: (max: number) => `is nested deeper than ${max} levels, including fragments and literals`,
+  fragments: (max: number) => `has more than ${max} fragments`,
+  operations: (max: number) => `has more than ${max} operations`,
+  merges: (max: number) => `has more than ${max} pairs of fields with the same name in the same place`,
 };
 
-/**
- * Refuses what is over a limit.
- *
- * @throws GraphQLError that names it.
- */
-export function exceed(name: Limited, most: number, subject = 'The operation'): never {
-  const code = name.replace(/[A-Z]/, '_$&').toUpperCase();
-  throw refusalError(`${subject} ${WORDS[name](most)}`, `LIMIT_${code}`);
+/** Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as `LIMIT_ROOT_FIELDS`. */
+export function limitExceeded(
+  limit: keyof typeof MESSAGES,
+  max: number,
+  subject = 'The operation',
+): GraphQLError {
+  const name = limit.replace(/[A-Z]/, '_$&').toUpperCase();
+  return refusalError(`${subject} ${MESSAGES[limit](max)}`, `LIMIT_${name}`);
 }

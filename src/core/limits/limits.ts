@@ -9,70 +9,76 @@ import type {
   VariableDefinitionNode,
 } from 'graphql';
 import type { DocumentLimitSettings } from '../options.ts';
-import { nestingOfType, nestingOfValue } from './depth.ts';
-import { exceed } from './limit-exceeded.ts';
-import { countMerges } from './overlapping-fields.ts';
+import { depthOfType, depthOfValue } from './depth.ts';
+import { limitExceeded } from './limit-exceeded.ts';
+import { countOverlappingFields } from './overlapping-fields.ts';
 
-/** What one operation comes to, each fragment counted wherever it is spread. */
+/** The cost of one operation; a fragment counts at each spread. */
 export interface Cost {
   fields: number;
   rootFields: number;
   aliases: number;
   directives: number;
   depth: number;
-  /** Levels below `__schema` and `__type`, which have an allowance of their own. */
+  /** Levels below `__schema` and `__type`, which have a limit apart from `depth`. */
   introspection: number;
-  /** Aliases of `__schema`, and below it and `__type`: each asks once more for what the whole schema has. */
+  /** Aliases of `__schema`, and below it and `__type`: each repeats the output of the whole schema. */
   introspectionAliases: number;
   /** Levels of anything: selection sets, spreads, literals. */
   nesting: number;
 }
 
-/** Levels of an introspection query: the customary ones ask for nine levels of `ofType`, some tools for fifteen. */
-const INTROSPECTION_DEPTH = 25;
-/** The customary queries of tools have none. */
-const INTROSPECTION_ALIASES = 10;
-/** Operations of one document: each walks through the fragments of its own. */
-const MOST_OPERATIONS = 200;
-/** Levels of anything per level of fields: inline fragments and spreads nest without adding a field. */
+/** Introspection queries usually have nine levels of `ofType`; those of some tools have fifteen. */
+const MAX_INTROSPECTION_DEPTH = 25;
+/** The introspection queries of tools have no aliases. */
+const MAX_INTROSPECTION_ALIASES = 10;
+/** Each operation of a document is measured with all its fragments. */
+const MAX_OPERATIONS = 200;
+/** Levels of anything per level of fields: inline fragments and spreads nest without a field. */
 const NESTING_PER_DEPTH = 4;
-const MOST_NESTING = 500;
+const MAX_NESTING = 500;
 
 /**
- * Measures the operations of a parsed document, by name, before it is validated: validation is what a bomb would blow up.
- * Fragments are measured once, so that the walk is linear where the fields are exponential.
+ * Measures the operations of a parsed document before validation, whose time a hostile document would exhaust. Returns the
+ * highest cost of any operation. Each fragment is measured once, so the walk is linear where the cost is exponential.
  *
  * @throws GraphQLError that names the limit.
  */
 export function measure(document: DocumentNode, limits: DocumentLimitSettings): Cost {
-  const most: Cost = {
+  const max: Cost = {
     ...limits,
-    introspection: INTROSPECTION_DEPTH,
-    introspectionAliases: INTROSPECTION_ALIASES,
-    nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MOST_NESTING),
+    introspection: MAX_INTROSPECTION_DEPTH,
+    introspectionAliases: MAX_INTROSPECTION_ALIASES,
+    nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
   };
-  const costOf = createMeter(document, most.nesting);
-  const highest = nothing();
-  const count = (wanted: string): number => document.definitions.filter(({ kind }) => kind === wanted).length;
-  if (count('FragmentDefinition') > limits.fragments) exceed('fragments', limits.fragments, 'The document');
-  if (count('OperationDefinition') > MOST_OPERATIONS) exceed('operations', MOST_OPERATIONS, 'The document');
+  const costOf = createMeter(document, max.nesting);
+  const highest = zeroCost();
+  const count = (kind: string): number => document.definitions.filter((node) => node.kind === kind).length;
+  if (count('FragmentDefinition') > limits.fragments) {
+    throw limitExceeded('fragments', limits.fragments, 'The document');
+  }
+  if (count('OperationDefinition') > MAX_OPERATIONS) {
+    throw limitExceeded('operations', MAX_OPERATIONS, 'The document');
+  }
   for (const definition of document.definitions) {
     if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
     const cost = costOf(definition.selectionSet, 1);
-    countDirectives(cost, definition.directives, most.nesting);
+    countDirectives(cost, definition.directives, max.nesting);
     if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
-    else countVariables(cost, definition.variableDefinitions, most.nesting);
+    else countVariables(cost, definition.variableDefinitions, max.nesting);
     for (const name of Object.keys(highest) as (keyof Cost)[]) {
-      if (cost[name] > most[name]) exceed(name, most[name]);
+      if (cost[name] > max[name]) throw limitExceeded(name, max[name]);
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
-  // Only now: what is expanded here is bounded by the fields that have been counted.
-  if (countMerges(document, limits.merges) > limits.merges) exceed('merges', limits.merges);
+  // Last, since the number of fields bounds what is expanded here.
+  if (countOverlappingFields(document, limits.merges) > limits.merges) {
+    throw limitExceeded('merges', limits.merges);
+  }
   return highest;
 }
 
-const nothing = (): Cost => ({
+const zeroCost = (): Cost => ({
   fields: 0,
   rootFields: 0,
   aliases: 0,
@@ -85,8 +91,8 @@ const nothing = (): Cost => ({
 
 type Meter = (set: SelectionSetNode, level: number) => Cost;
 
-/** Measures selection sets of one document; `level` bounds the recursion. */
-function createMeter(document: DocumentNode, mostNesting: number): Meter {
+/** Creates the function that measures selection sets of one document; `level` bounds its recursion. */
+function createMeter(document: DocumentNode, maxNesting: number): Meter {
   const definitions = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === 'FragmentDefinition') definitions.set(definition.name.value, definition);
@@ -94,12 +100,17 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
   const fragments = new Map<string, Cost>();
 
   function costOf(set: SelectionSetNode, level: number): Cost {
-    if (level > mostNesting) exceed('nesting', mostNesting);
-    const cost = nothing();
+    if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
+    const cost = zeroCost();
     for (const selection of set.selections) {
-      countDirectives(cost, selection.directives, mostNesting);
+      countDirectives(cost, selection.directives, maxNesting);
       if (selection.kind === 'Field') countField(cost, selection, level);
-      else add(cost, inner(selection, level), true);
+      else {
+        const below = costOfFragment(selection, level);
+        add(cost, below);
+        // The fields of a fragment are fields of this level.
+        cost.rootFields += below.rootFields;
+      }
     }
     cost.nesting += 1;
     return cost;
@@ -110,9 +121,9 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
     cost.rootFields += 1;
     if (field.alias !== undefined) cost.aliases += 1;
     for (const argument of field.arguments ?? []) {
-      cost.nesting = Math.max(cost.nesting, nestingOfValue(argument.value, mostNesting));
+      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
     }
-    const below = field.selectionSet === undefined ? nothing() : costOf(field.selectionSet, level + 1);
+    const below = field.selectionSet === undefined ? zeroCost() : costOf(field.selectionSet, level + 1);
     below.depth += 1;
     const name = field.name.value;
     if (name === '__schema' || name === '__type') {
@@ -121,19 +132,19 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
       below.introspectionAliases = below.aliases;
       if (name === '__schema' && field.alias !== undefined) below.introspectionAliases += 1;
     }
-    add(cost, below, false);
+    add(cost, below);
   }
 
-  function inner(selection: InlineFragmentNode | FragmentSpreadNode, level: number): Cost {
+  function costOfFragment(selection: InlineFragmentNode | FragmentSpreadNode, level: number): Cost {
     if (selection.kind === 'InlineFragment') return costOf(selection.selectionSet, level + 1);
     const name = selection.name.value;
     let cost = fragments.get(name);
     if (cost === undefined) {
-      // Counts as nothing while it is being measured: a circle ends here and validation reports it.
-      fragments.set(name, nothing());
+      // Zero while it is being measured: a cycle of fragments ends here, and validation reports it.
+      fragments.set(name, zeroCost());
       const definition = definitions.get(name);
-      cost = definition === undefined ? nothing() : costOf(definition.selectionSet, level + 1);
-      countDirectives(cost, definition?.directives, mostNesting);
+      cost = definition === undefined ? zeroCost() : costOf(definition.selectionSet, level + 1);
+      countDirectives(cost, definition?.directives, maxNesting);
       fragments.set(name, cost);
     }
     return cost;
@@ -145,19 +156,18 @@ function createMeter(document: DocumentNode, mostNesting: number): Meter {
 function countVariables(
   cost: Cost,
   variables: readonly VariableDefinitionNode[] | undefined,
-  mostNesting: number,
+  maxNesting: number,
 ): void {
   for (const { directives, defaultValue, type } of variables ?? []) {
-    countDirectives(cost, directives, mostNesting);
-    const value = defaultValue === undefined ? 0 : nestingOfValue(defaultValue, mostNesting);
-    cost.nesting = Math.max(cost.nesting, value, nestingOfType(type));
+    countDirectives(cost, directives, maxNesting);
+    const value = defaultValue === undefined ? 0 : depthOfValue(defaultValue, maxNesting);
+    cost.nesting = Math.max(cost.nesting, value, depthOfType(type));
   }
 }
 
-/** Adds what lies below; the fields of a fragment are fields of this level too. */
-function add(cost: Cost, below: Cost, sameLevel: boolean): void {
+/** Adds the cost of what is selected below, except its root fields. */
+function add(cost: Cost, below: Cost): void {
   cost.fields += below.fields;
-  if (sameLevel) cost.rootFields += below.rootFields;
   cost.aliases += below.aliases;
   cost.directives += below.directives;
   cost.introspectionAliases += below.introspectionAliases;
@@ -169,12 +179,12 @@ function add(cost: Cost, below: Cost, sameLevel: boolean): void {
 function countDirectives(
   cost: Cost,
   directives: readonly DirectiveNode[] | undefined,
-  mostNesting: number,
+  maxNesting: number,
 ): void {
   for (const directive of directives ?? []) {
     cost.directives += 1;
     for (const argument of directive.arguments ?? []) {
-      cost.nesting = Math.max(cost.nesting, nestingOfValue(argument.value, mostNesting));
+      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
     }
   }
 }

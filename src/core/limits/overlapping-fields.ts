@@ -1,13 +1,13 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
 
-/** Selections looked at, at most: a circle of fragments has no end, and validation will report it. */
-const MOST_VISITS = 50_000;
+/** Selections that are visited: cyclic fragments have no end, and validation reports them later. */
+const MAX_VISITS = 50_000;
 
 /**
- * How many pairs of fields an operation has that answer to the same name in the same place, counted up to `most`.
- * Validation compares each pair with all that lies below it, which makes it the one rule whose time is not linear.
+ * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`. The validation rule
+ * OverlappingFieldsCanBeMerged compares each pair and everything below it; no other rule takes more than linear time.
  */
-export function countMerges(document: DocumentNode, most: number): number {
+export function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
   const fragments = new Map<string, FragmentDefinitionNode>();
   for (const definition of document.definitions) {
     if (definition.kind === 'FragmentDefinition') fragments.set(definition.name.value, definition);
@@ -15,39 +15,44 @@ export function countMerges(document: DocumentNode, most: number): number {
   let pairs = 0;
   let visits = 0;
 
-  function merge(sets: readonly SelectionSetNode[]): void {
-    const groups = new Map<string, FieldNode[]>();
-    const seen = new Set<string>();
-    for (const set of sets) collect(set, groups, seen);
-    for (const fields of groups.values()) {
+  function countPairs(sets: readonly SelectionSetNode[]): void {
+    const fieldsByName = new Map<string, FieldNode[]>();
+    const seenFragments = new Set<string>();
+    for (const set of sets) collect(set, fieldsByName, seenFragments);
+    for (const fields of fieldsByName.values()) {
       pairs += (fields.length * (fields.length - 1)) / 2;
-      if (pairs > most || visits > MOST_VISITS) return;
+      if (pairs > maxPairs || visits > MAX_VISITS) return;
       const below = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
-      if (below.length > 0) merge(below);
+      if (below.length > 0) countPairs(below);
     }
   }
 
-  function collect(set: SelectionSetNode, groups: Map<string, FieldNode[]>, seen: Set<string>): void {
+  function collect(
+    set: SelectionSetNode,
+    fieldsByName: Map<string, FieldNode[]>,
+    seenFragments: Set<string>,
+  ): void {
     for (const selection of set.selections) {
       visits += 1;
-      if (visits > MOST_VISITS) return;
+      if (visits > MAX_VISITS) return;
       if (selection.kind === 'Field') {
         const name = (selection.alias ?? selection.name).value;
-        const group = groups.get(name);
-        if (group === undefined) groups.set(name, [selection]);
-        else group.push(selection);
-      } else if (selection.kind === 'InlineFragment') collect(selection.selectionSet, groups, seen);
-      else if (!seen.has(selection.name.value)) {
-        seen.add(selection.name.value);
+        const fields = fieldsByName.get(name);
+        if (fields === undefined) fieldsByName.set(name, [selection]);
+        else fields.push(selection);
+      } else if (selection.kind === 'InlineFragment') {
+        collect(selection.selectionSet, fieldsByName, seenFragments);
+      } else if (!seenFragments.has(selection.name.value)) {
+        seenFragments.add(selection.name.value);
         const fragment = fragments.get(selection.name.value);
-        if (fragment !== undefined) collect(fragment.selectionSet, groups, seen);
+        if (fragment !== undefined) collect(fragment.selectionSet, fieldsByName, seenFragments);
       }
     }
   }
 
   for (const definition of document.definitions) {
     if (definition.kind === 'OperationDefinition' || definition.kind === 'FragmentDefinition') {
-      merge([definition.selectionSet]);
+      countPairs([definition.selectionSet]);
     }
   }
   return pairs;

@@ -2,8 +2,8 @@ import type { OpenApiFragment } from '../../../types/graphql.ts';
 import { wrongArgument } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from '../request/media-types.ts';
 import { PARAMETERS, SCHEMAS } from './schemas.ts';
 
 const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };

@@ -1,7 +1,11 @@
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
+import type { HttpSettings } from '../options.ts';
 
-/** The four parameters, as text, of a query string; everything else in it is ignored. */
+/** The parameters of one operation, or of each operation of a batch. */
+export type RequestParams = GraphQLParams | readonly GraphQLParams[];
+
+/** The four parameters of a query string, as text; others are ignored. */
 interface RawParams {
   query?: string;
   operationName?: string;
@@ -11,28 +15,60 @@ interface RawParams {
 
 const NAMES = new Set<string>(['query', 'operationName', 'variables', 'extensions']);
 
-/** GraphQL parameters out of a request target (GraphQL over HTTP, "GET"). An empty parameter counts as absent. */
-export function paramsOfUrl(url: string): GraphQLParams {
+/**
+ * Reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty parameter counts as absent.
+ *
+ * @throws HttpError 400.
+ */
+export function paramsFromUrl(url: string): GraphQLParams {
   const raw = parseSearch(url);
   return {
     query: requireQuery(raw.query),
     operationName: raw.operationName,
-    variables: jsonObject('variables', raw.variables),
-    extensions: jsonObject('extensions', raw.extensions),
+    variables: parseJsonObject('variables', raw.variables),
+    extensions: parseJsonObject('extensions', raw.extensions),
   };
 }
 
-/** GraphQL parameters out of parsed JSON; unknown members are ignored, wrong types are refused. */
-export function paramsOfBody(body: unknown): GraphQLParams {
-  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
-    throw malformed('The request body must be a JSON object');
+/**
+ * Reads GraphQL parameters from a parsed body: one operation, or a list of them if batching is on.
+ *
+ * @throws HttpError 400, 413.
+ */
+export function paramsFromBody(
+  body: unknown,
+  options: Pick<HttpSettings, 'batching' | 'limits'>,
+): RequestParams {
+  return Array.isArray(body) ? paramsFromList(body, options) : paramsFromObject(body);
+}
+
+function paramsFromList(
+  list: readonly unknown[],
+  { batching, limits }: Pick<HttpSettings, 'batching' | 'limits'>,
+): readonly GraphQLParams[] {
+  if (!batching) {
+    const message = 'Batching is disabled; send one operation per request (option "batching")';
+    throw new HttpError(400, message, { code: 'BATCHING_OFF' });
   }
-  // Own members only: nothing inherited may pass for a parameter.
+  if (list.length === 0) throw badRequest('The batch is empty; it must contain at least one operation');
+  if (list.length > limits.batch) {
+    const message = `The batch contains ${list.length} operations; at most ${limits.batch} are allowed`;
+    throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
+  }
+  return list.map(paramsFromObject);
+}
+
+/** Unknown members are ignored. */
+function paramsFromObject(body: unknown): GraphQLParams {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) {
+    throw badRequest('The request body must be a JSON object with a "query"');
+  }
+  // Own members only: inherited ones are not parameters.
   const member = (name: string): unknown =>
     Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
   return {
     query: requireQuery(member('query')),
-    operationName: optionalText(member('operationName')),
+    operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions: optionalObject('extensions', member('extensions')),
   };
@@ -47,7 +83,7 @@ function parseSearch(url: string): RawParams {
     const name = decode(equals === -1 ? pair : pair.slice(0, equals));
     const value = equals === -1 ? '' : pair.slice(equals + 1);
     if (!NAMES.has(name) || value === '') continue;
-    if (raw[name] !== undefined) throw malformed(`The parameter "${name}" is given more than once`);
+    if (raw[name] !== undefined) throw badRequest(`The parameter "${name}" occurs more than once`);
     raw[name] = decode(value);
   }
   return raw;
@@ -57,42 +93,43 @@ function decode(text: string): string {
   try {
     return decodeURIComponent(text.includes('+') ? text.replaceAll('+', ' ') : text);
   } catch {
-    throw malformed('The query string has a broken percent escape');
+    throw badRequest('The query string contains a malformed percent encoding');
   }
 }
 
 function requireQuery(query: unknown): string {
   if (typeof query === 'string' && query !== '') return query;
-  throw malformed(
+  throw badRequest(
     query === undefined || query === null || query === ''
       ? 'The parameter "query" is missing'
       : 'The parameter "query" must be a string',
   );
 }
 
-function optionalText(value: unknown): string | undefined {
+function optionalString(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;
   if (typeof value === 'string') return value;
-  throw malformed('The parameter "operationName" must be a string');
+  throw badRequest('The parameter "operationName" must be a string');
 }
 
 function optionalObject(name: string, value: unknown): Record<string, unknown> | undefined {
   if (value === undefined || value === null) return undefined;
   if (typeof value === 'object' && !Array.isArray(value)) return value as Record<string, unknown>;
-  throw malformed(`The parameter "${name}" must be an object`);
+  throw badRequest(`The parameter "${name}" must be an object`);
 }
 
-function jsonObject(name: string, text: string | undefined): Record<string, unknown> | undefined {
+function parseJsonObject(name: string, text: string | undefined): Record<string, unknown> | undefined {
   if (text === undefined) return undefined;
+  let value: unknown;
   try {
-    return optionalObject(name, JSON.parse(text));
-  } catch (error) {
-    if (error instanceof HttpError) throw error;
-    throw malformed(`The parameter "${name}" is not valid JSON`);
+    value = JSON.parse(text);
+  } catch {
+    throw badRequest(`The parameter "${name}" is not valid JSON`);
   }
+  return optionalObject(name, value);
 }
 
-/** A request that is not well-formed: 400, or 422 by the newest draft. */
-export function malformed(message: string): HttpError {
+/** The refusal of a malformed request: 400, or 422 with `statusCodes: 'draft'`. */
+function badRequest(message: string): HttpError {
   return new HttpError(400, message, { code: 'BAD_REQUEST' });
 }

@@ -3,100 +3,120 @@ import type { GraphQLCore } from '../../core/core.ts';
 import { refusalError } from '../../core/errors.ts';
 import type { ExecutionOutcome, RequestError } from '../../execution/types.ts';
 import type { Headers, HttpError } from '../../http/reply/http-error.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from '../request/media-types.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 
-/** What an operation, or the lack of one, comes to over HTTP. */
-export interface Answer {
+/** The response to one operation or one batch, before it is written. */
+export interface GraphQLResponse {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;
-  /** For bytes that may be used again (see `Outcome`). */
+  /** For a body in a pooled buffer, see `ExecutionOutcome`. */
   readonly release?: ExecutionOutcome['release'];
-  /** Headers that an error brought along. */
+  /** Headers of a refusal, or those that errors of resolvers set. */
   readonly headers: Headers | undefined;
-  /** Whose errors it tells, before masking: read them only for somebody who wants to know. */
+  /** Holds the errors before masking, which some outcomes create when they are read. */
   readonly cause: { readonly errors: readonly GraphQLError[] };
 }
 
-/** Turns what came out of a request into its answer: status by media type (GraphQL over HTTP, "Status Codes"). */
-export interface Answers {
-  ofResult(result: ExecutionOutcome | RequestError, type: string): Answer;
-  ofError(error: HttpError, type: string | undefined): Answer;
-  /** For a bug where nobody else answers it: without its text. */
-  ofBug(error: unknown): Answer;
+/** Creates responses with the status that the media type asks for (GraphQL over HTTP, "Status Codes"). */
+export interface ResponseFactory {
+  fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
+  /** Joins the results of a batch to one JSON list, in their order. */
+  fromBatch(results: readonly (ExecutionOutcome | RequestError)[], type: string): GraphQLResponse;
+  fromHttpError(error: HttpError, type: string | undefined): GraphQLResponse;
+  /** For an unexpected error without a `next` that could handle it: 500, with the message hidden. */
+  fromUnexpectedError(error: unknown): GraphQLResponse;
 }
 
-/** What an error's `extensions.http` may ask for. */
-interface HttpWishes {
+/** What `extensions.http` of an error may set. */
+interface HttpExtensions {
   status?: number | undefined;
   headers?: Headers;
 }
 
-const NO_WISHES: HttpWishes = Object.freeze({});
+const NO_EXTENSIONS: HttpExtensions = Object.freeze({});
 
-/** The answers of one handler. */
-export function createAnswers(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): Answers {
-  const draft = statusCodes === 'draft';
-  const text = (errors: readonly GraphQLError[]): string =>
+/** Creates the response factory of one handler. */
+export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
+  const isDraft = statusCodes === 'draft';
+  const toJson = (errors: readonly GraphQLError[]): string =>
     JSON.stringify({ errors: core.formatErrors(errors) });
 
-  function answer(
+  function create(
     body: string | Buffer,
-    status: number,
+    defaultStatus: number,
     type: string,
     cause: Pick<ExecutionOutcome, 'errors' | 'noExtensions'>,
-  ): Answer {
-    const wishes = cause.noExtensions === true ? NO_WISHES : wishesOf(cause.errors);
-    const final = wishes.status ?? status;
-    // By the draft only a 2xx answer may be plain application/json: anything else might be an intermediary's.
-    return {
-      status: final,
-      type: draft && final >= 300 ? GRAPHQL_TYPE : type,
-      body,
-      headers: wishes.headers,
-      cause,
-    };
+  ): GraphQLResponse {
+    const extensions = cause.noExtensions === true ? NO_EXTENSIONS : httpExtensions(cause.errors);
+    const status = extensions.status ?? defaultStatus;
+    // By the draft only a 2xx response may be application/json: any other may come from an intermediary.
+    const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
+    return { status, type: finalType, body, headers: extensions.headers, cause };
   }
 
   function refusalStatus({ status, limit, unparsable }: Omit<RequestError, 'errors'>, type: string): number {
     if (limit) return status;
-    if (draft) return unparsable || status !== 400 ? status : 422;
+    if (isDraft) return unparsable || status !== 400 ? status : 422;
     return type === GRAPHQL_TYPE ? status : 200;
   }
 
+  function fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse {
+    if (!('body' in result)) {
+      return create(toJson(result.errors), refusalStatus(result, type), type, result);
+    }
+    const { kind, body, release } = result;
+    if (kind === 'data') return { status: 200, type, body, release, headers: undefined, cause: result };
+    const status = kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: 400 }, type);
+    return create(body, status, type, result);
+  }
+
   return {
-    ofResult(result, type) {
-      if (!('body' in result)) {
-        return answer(text(result.errors), refusalStatus(result, type), type, result);
-      }
-      const { kind, body, release } = result;
-      if (kind === 'data') return { status: 200, type, body, release, headers: undefined, cause: result };
-      const status = kind === 'partial' ? (draft ? 294 : 200) : refusalStatus({ status: 400 }, type);
-      return answer(body, status, type, result);
-    },
-    ofError(error, type = JSON_TYPE) {
+    fromResult,
+    fromBatch: (results, type) =>
+      joinResponses(
+        results.map((result) => fromResult(result, type)),
+        type,
+      ),
+    fromHttpError(error, type = JSON_TYPE) {
       const { message, code = 'BAD_REQUEST' } = error;
       const errors = [refusalError(message, code)];
-      const status = draft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
-      return { ...answer(text(errors), status, type, { errors }), headers: error.headers };
+      const status = isDraft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
+      return { ...create(toJson(errors), status, type, { errors }), headers: error.headers };
     },
-    ofBug(error) {
-      const original = error instanceof Error ? error : new Error(String(error));
-      const errors = [new GraphQLError(original.message, { originalError: original })];
-      return { ...answer(text(errors), 500, JSON_TYPE, { errors }), headers: undefined };
+    fromUnexpectedError(error) {
+      const originalError = error instanceof Error ? error : new Error(String(error));
+      const errors = [new GraphQLError(originalError.message, { originalError })];
+      return { ...create(toJson(errors), 500, JSON_TYPE, { errors }), headers: undefined };
     },
   };
 }
 
-/** Status and headers that resolvers asked for; the first one to ask wins. */
-function wishesOf(errors: readonly GraphQLError[]): HttpWishes {
-  const wishes: HttpWishes = {};
+/** The status is that of the operations if they agree, else 200. */
+function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQLResponse {
+  const statuses = new Set(parts.map(({ status }) => status));
+  return {
+    status: statuses.size === 1 ? (parts[0]?.status ?? 200) : 200,
+    type,
+    body: `[${parts.map(({ body }) => body.toString()).join(',')}]`,
+    headers: Object.assign({}, ...parts.map(({ headers }) => headers)),
+    cause: {
+      get errors() {
+        return parts.flatMap(({ cause }) => cause.errors);
+      },
+    },
+  };
+}
+
+/** Merges `extensions.http` of all errors; the first error that sets a status or a header wins. */
+function httpExtensions(errors: readonly GraphQLError[]): HttpExtensions {
+  const merged: HttpExtensions = {};
   for (const { extensions } of errors) {
     const { http } = extensions;
     if (typeof http !== 'object' || http === null) continue;
-    const { status, headers } = http as HttpWishes;
-    wishes.status ??= status;
-    if (headers !== undefined) wishes.headers = { ...headers, ...wishes.headers };
+    const { status, headers } = http as HttpExtensions;
+    merged.status ??= status;
+    if (headers !== undefined) merged.headers = { ...headers, ...merged.headers };
   }
-  return wishes;
+  return merged;
 }

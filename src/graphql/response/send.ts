@@ -3,48 +3,60 @@ import { events } from '../../core/diagnostics.ts';
 import { drainRequest } from '../../http/body/drain.ts';
 import { withVary } from '../../http/negotiation/vary.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
-import { writeOwnedReply } from '../../http/reply/write-reply.ts';
+import { writeReplyInPlace } from '../../http/reply/write-reply.ts';
 import { assertSync } from '../../options/assert-sync.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
-import type { Exchange } from '../exchange.ts';
+import { type Exchange, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
-import { JSON_TYPE } from '../request/media-types.ts';
-import type { Answer } from './response.ts';
+import type { GraphQLResponse } from './response.ts';
 
-/** Writes an answer; `early` when the request's body may not have been read. */
-export type Send = (exchange: Exchange, answer: Answer, early?: boolean) => void;
+/** Writes responses; does nothing if the response was begun elsewhere or the client disconnected. */
+export interface Sender {
+  send(exchange: Exchange, response: GraphQLResponse): void;
+  /** For a response that is sent before the request's body was read to its end. */
+  sendEarly(exchange: Exchange, response: GraphQLResponse): void;
+}
 
-/** The writer of one handler. */
-export function createSend({ pretty }: Pick<HttpSettings, 'pretty'>): Send {
-  const wantsPretty =
+/** Creates the sender of one handler. */
+export function createSender({ pretty }: Pick<HttpSettings, 'pretty'>): Sender {
+  const isPretty =
     typeof pretty === 'function'
       ? (req: IncomingMessage) => assertSync(pretty(req), GRAPHQL_OPTIONS, 'pretty')
       : () => pretty;
 
-  return (exchange, answer, early = false) => {
-    const { req, res, phases } = exchange;
-    if (res.headersSent || res.destroyed) return;
-    const headers = headersOf(res, answer.type);
-    if (phases !== undefined) headers['server-timing'] = phases.toString();
-    if (answer.headers !== undefined) Object.assign(headers, answer.headers);
-    const body = wantsPretty(req) ? indented(answer.body) : answer.body;
-    if (early) leaveBody(req, res, answer.status);
-    const { status, release } = answer;
-    writeOwnedReply(res, { status, headers, body, release }, req.method === 'HEAD');
-    if (events.response.hasSubscribers) publish(exchange, answer);
-  };
-}
+  function replyOf({ req, res, timings }: Exchange, response: GraphQLResponse) {
+    const { status, type, headers: extra, release } = response;
+    const headers = baseHeaders(res, type);
+    if (timings !== undefined) headers['server-timing'] = timings.toString();
+    if (extra !== undefined) Object.assign(headers, extra);
+    const body = isPretty(req) ? indent(response.body) : response.body;
+    return { status, headers, body, release };
+  }
 
-/** Answers before the body has come to its end: a slow one costs the connection, others are thrown away to a cap. */
-function leaveBody(req: IncomingMessage, res: ServerResponse, status: number): void {
-  if (status === 408) res.shouldKeepAlive = false;
-  else drainRequest(req, res);
+  function send(exchange: Exchange, response: GraphQLResponse): void {
+    const { req, res } = exchange;
+    if (res.headersSent || res.destroyed) return;
+    writeReplyInPlace(req, res, replyOf(exchange, response));
+    if (events.response.hasSubscribers) publish(exchange, response);
+  }
+
+  return {
+    send,
+    sendEarly(exchange, response) {
+      const { req, res } = exchange;
+      if (res.headersSent || res.destroyed) return;
+      // A body that did not arrive in time would not end within the limits of a drain either.
+      if (response.status === 408) res.shouldKeepAlive = false;
+      else drainRequest(req, res);
+      send(exchange, response);
+    },
+  };
 }
 
 const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
 
-/** The headers of every answer; an application's own Cache-Control and Vary are kept. */
-function headersOf(res: ServerResponse, type: string): Headers {
+/** The headers of every response; keeps the application's own Cache-Control and Vary. */
+function baseHeaders(res: ServerResponse, type: string): Headers {
   const headers: Headers = {
     'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
     'x-content-type-options': 'nosniff',
@@ -56,10 +68,10 @@ function headersOf(res: ServerResponse, type: string): Headers {
   return headers;
 }
 
-const indented = (body: string | Buffer): string =>
+const indent = (body: string | Buffer): string =>
   `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
 
-function publish({ req, res, started }: Exchange, { status, cause }: Answer): void {
+function publish({ req, res, started }: Exchange, { status, cause }: GraphQLResponse): void {
   events.response.publish({
     req,
     res,

@@ -1,17 +1,16 @@
-/** Longest interval a timer can have, halved. */
-const LONGEST = 2 ** 30;
+/** Half of the longest interval that a timer can have. */
+const MAX_INTERVAL = 2 ** 30;
+/** Ticks per deadline: a callback runs at most one tick late. */
+const TICKS = 8;
 
-/** Deadlines of one length: one timer for all that wait, since nearly all of them are met at once. */
+/** Deadlines of one length that share one timer, since nearly all of them are met. */
 export interface Deadlines {
-  /** Calls `missed` when the time is over, unless `clear` came first. */
-  set(missed: () => void): void;
-  clear(missed: () => void): void;
+  /** Calls `onTimeout` when the time is over, unless `clear` is called before. */
+  set(onTimeout: () => void): void;
+  clear(onTimeout: () => void): void;
 }
 
-/** Parts of a deadline: a missed one is noticed up to one part too late. */
-const PARTS = 8;
-
-/** Deadlines of so many milliseconds. They count ticks of the one timer, since asking for the time costs more. */
+/** Creates deadlines of so many milliseconds. They count the ticks of the timer, which is cheaper than to read the clock. */
 export function createDeadlines(milliseconds: number): Deadlines {
   const waiting = new Map<() => void, number>();
   let timer: NodeJS.Timeout | undefined;
@@ -19,10 +18,10 @@ export function createDeadlines(milliseconds: number): Deadlines {
 
   function tick(): void {
     ticks += 1;
-    for (const [missed, since] of waiting) {
-      if (ticks - since <= PARTS) break;
-      waiting.delete(missed);
-      missed();
+    for (const [onTimeout, since] of waiting) {
+      if (ticks - since <= TICKS) break;
+      waiting.delete(onTimeout);
+      onTimeout();
     }
     if (waiting.size === 0) {
       clearInterval(timer);
@@ -31,13 +30,13 @@ export function createDeadlines(milliseconds: number): Deadlines {
   }
 
   return {
-    set(missed) {
+    set(onTimeout) {
       if (milliseconds === Number.POSITIVE_INFINITY) return;
-      waiting.set(missed, ticks);
-      timer ??= setInterval(tick, Math.min(Math.max(1, milliseconds / PARTS), LONGEST)).unref();
+      waiting.set(onTimeout, ticks);
+      timer ??= setInterval(tick, Math.min(Math.max(1, milliseconds / TICKS), MAX_INTERVAL)).unref();
     },
-    clear(missed) {
-      waiting.delete(missed);
+    clear(onTimeout) {
+      waiting.delete(onTimeout);
     },
   };
 }

@@ -3,54 +3,54 @@ import { awaitsContinue } from './expect-continue.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_MILLISECONDS = 3000;
-/** A reset would overtake an answer that the client has yet to read: it may be busy writing. */
-const LINGER_MILLISECONDS = 1000;
+/** An immediate reset could overtake the response, since the client may still be writing. */
+const DESTROY_DELAY = 1000;
 
-/** Requests that are being drained already. */
+/** Requests that are already being drained. */
 const draining = new WeakSet<IncomingMessage>();
 
 /**
- * Call this whenever a request is answered before its body was read to the end (413, 415, 405, 403, a field limit),
- * just before or after writing the answer, with your own `data` listeners removed. Harmless for any other request.
+ * Call this whenever a response is sent before the request's body was read to its end (413, 415, 405, 403, a field limit),
+ * just before or after the response is written, with your own `data` listeners removed. Harmless for any other request.
  *
- * The answer goes out at once and keep-alive stays on; what the client still sends is read and thrown away. A body that
- * ends within 16 MB and 3 s leaves the connection usable; beyond that no more is read, and the connection is destroyed a second
- * later. Closing at once instead resets the connection under a client that is still sending, and it never sees the answer.
+ * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The connection stays
+ * usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second later. Closing it immediately would
+ * reset the connection of a client that is still sending, which then never sees the response.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
   if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
   draining.add(req);
-  if (req.httpVersionMajor >= 2) resetAfterAnswer(req, res);
-  else if (!req.complete) capDrain(req, res);
+  if (req.httpVersionMajor >= 2) resetAfterResponse(req, res);
+  else if (!req.complete) limitDrain(req, res);
   req.resume();
 }
 
-function capDrain(req: IncomingMessage, res: ServerResponse): void {
+function limitDrain(req: IncomingMessage, res: ServerResponse): void {
   let left = MAX_BYTES;
-  const count = (chunk: Buffer): void => {
+  const onData = (chunk: Buffer): void => {
     left -= chunk.length;
-    if (left < 0) cut();
+    if (left < 0) giveUp();
   };
   const stop = (): void => {
     clearTimeout(timer);
-    req.off('data', count).off('end', stop).off('close', stop);
+    req.off('data', onData).off('end', stop).off('close', stop);
   };
-  const cut = (): void => {
+  const giveUp = (): void => {
     stop();
     req.pause();
-    if (res.writableFinished || res.destroyed) linger(req);
-    else res.once('finish', () => linger(req));
+    if (res.writableFinished || res.destroyed) destroyLater(req);
+    else res.once('finish', () => destroyLater(req));
   };
-  const timer = setTimeout(cut, MAX_MILLISECONDS).unref();
-  req.on('data', count).once('end', stop).once('close', stop);
+  const timer = setTimeout(giveUp, MAX_MILLISECONDS).unref();
+  req.on('data', onData).once('end', stop).once('close', stop);
 }
 
-function linger(req: IncomingMessage): void {
-  const timer = setTimeout(() => req.destroy(), LINGER_MILLISECONDS).unref();
+function destroyLater(req: IncomingMessage): void {
+  const timer = setTimeout(() => req.destroy(), DESTROY_DELAY).unref();
   req.once('close', () => clearTimeout(timer));
 }
 
-/** The part of an HTTP/2 stream that is needed here. */
+/** The members of an HTTP/2 stream that are used here. */
 interface ResettableStream {
   readonly writableFinished: boolean;
   once(event: 'finish', listener: () => void): unknown;
@@ -58,17 +58,17 @@ interface ResettableStream {
 }
 
 /**
- * HTTP/2 has no connection to save: RST_STREAM with NO_ERROR behind the answer (RFC 9113 §8.1). The response object of the
- * compatibility API tells `finish` only when the whole stream is closed, hence the stream itself.
+ * HTTP/2 needs no new connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response object of the
+ * compatibility API emits `finish` only when the whole stream is closed, hence the stream itself.
  */
-function resetAfterAnswer(req: IncomingMessage, res: ServerResponse): void {
+function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const { stream } = res as ServerResponse & { stream?: ResettableStream };
   if (stream === undefined) return;
   const reset = (): void => {
     if (!req.complete) stream.close(0);
   };
-  // Two turns later, when the end of the answer has left: Node's client never closes a stream that gets both at once.
-  const later = (): void => void setImmediate(setImmediate, reset);
-  if (stream.writableFinished) later();
-  else stream.once('finish', later);
+  // Two turns later, after the end of the response was sent: Node's client never closes a stream that gets both together.
+  const resetLater = (): void => void setImmediate(setImmediate, reset);
+  if (stream.writableFinished) resetLater();
+  else stream.once('finish', resetLater);
 }

@@ -10,17 +10,20 @@ const INFLATERS: Record<string, () => Transform> = {
 };
 
 /**
- * The stream that undoes a Content-Encoding, or undefined when there is nothing to undo.
+ * Creates the stream that decodes a Content-Encoding; undefined for the identity coding.
  *
- * @throws HttpError 415 that says what is accepted (RFC 9110 §15.5.16).
+ * @throws HttpError 415 that lists the accepted codings (RFC 9110 §15.5.16).
  */
-export function createInflater(encoding: string | undefined, enabled: boolean): Transform | undefined {
+export function createInflater(
+  encoding: string | undefined,
+  { inflate }: { readonly inflate: boolean },
+): Transform | undefined {
   if (encoding === undefined) return undefined;
   const name = encoding.trim().toLowerCase();
   if (name === 'identity' || name === '') return undefined;
-  if (enabled && Object.hasOwn(INFLATERS, name)) return INFLATERS[name]?.();
-  const accepted = enabled ? 'gzip, deflate, br, identity' : 'identity';
-  throw new HttpError(415, `A body with this Content-Encoding is not accepted; accepted: ${accepted}`, {
+  if (inflate && Object.hasOwn(INFLATERS, name)) return INFLATERS[name]?.();
+  const accepted = inflate ? 'gzip, deflate, br, identity' : 'identity';
+  throw new HttpError(415, `This Content-Encoding is not supported; accepted: ${accepted}`, {
     headers: { 'accept-encoding': accepted },
     code: 'UNSUPPORTED_ENCODING',
   });

@@ -1,119 +1,140 @@
 import type { IncomingMessage } from 'node:http';
+import { nextTick } from 'node:process';
 import type { Readable, Transform } from 'node:stream';
-import type { MaybePromise } from '../../../types/connect.ts';
 import { HttpError } from '../reply/http-error.ts';
-import { createDeadlines } from './deadlines.ts';
+import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { createInflater } from './inflate.ts';
 
-/** How much of a body is taken, and how long it may take to come. */
-export interface BodyLimits {
+/** How large a body may be, how long it may take to arrive, and whether it may be compressed. */
+export interface BodyOptions {
   /** Bytes, after decompression. */
   readonly bodyBytes: number;
   /** Milliseconds. */
   readonly bodyTimeout: number;
+  readonly inflate: boolean;
 }
 
-/** What a read rejects with when there is nobody left to answer. */
-export const CLIENT_ABORTED: unique symbol = Symbol('client gone');
+/** The rejection value of a read whose client disconnected: no response can be sent. */
+export const CLIENT_ABORTED: unique symbol = Symbol('client aborted');
 
-const EMPTY = Buffer.alloc(0);
+type Reject = (error: unknown) => void;
 
 /**
- * Reads request bodies, each once and within the limits. What is not there yet comes through a promise, which keeps the
- * caller's async context; the stream's own events have lost it.
- *
- * @throws HttpError 400, 408, 413, 415, or `GONE` when the client has left.
+ * Creates a function that reads a request body to its end and parses it. It keeps the caller's async context, which the
+ * events of the stream have lost. The promise rejects with an HttpError (400, 408, 413, 415), with `CLIENT_ABORTED`, or with
+ * what `parse` throws.
  */
-export function createBodyReader(
-  limits: BodyLimits,
-  inflate: boolean,
-): (req: IncomingMessage) => MaybePromise<Buffer> {
-  const deadlines = createDeadlines(limits.bodyTimeout);
+export function createBodyReader<T>(
+  options: BodyOptions,
+  parse: (body: Buffer) => T,
+): (req: IncomingMessage) => Promise<T> {
+  const deadlines = createDeadlines(options.bodyTimeout);
 
-  function stream(req: IncomingMessage, inflater: Transform | undefined): Promise<Buffer> {
-    return new Promise((resolve, reject) => {
-      const source: Readable = inflater === undefined ? req : req.pipe(inflater);
-      let chunks: Buffer[] | undefined;
-      let only: Buffer | undefined;
-      let size = 0;
-
-      const settle = (error: unknown): void => {
-        deadlines.clear(onSlow);
-        source.off('data', onData).off('end', onEnd);
-        req.off('error', onGone).off('close', onGone);
-        if (inflater !== undefined) {
-          req.unpipe(inflater);
-          inflater.destroy();
-        }
-        if (error !== undefined) reject(error);
-        else resolve(chunks === undefined ? (only ?? EMPTY) : Buffer.concat(chunks, size));
-      };
-      const onData = (given: Buffer | string): void => {
-        // Text, where somebody has called `setEncoding` before.
-        const chunk = typeof given === 'string' ? Buffer.from(given, req.readableEncoding ?? 'utf8') : given;
-        size += chunk.length;
-        if (size > limits.bodyBytes) settle(tooLarge(limits));
-        else if (only === undefined) only = chunk;
-        else if (chunks === undefined) chunks = [only, chunk];
-        else chunks.push(chunk);
-      };
-      const onEnd = (): void => settle(undefined);
-      const onGone = (): void => {
-        // A request read to its end closes too, while its bytes are still being decompressed.
-        if (!req.readableEnded) settle(CLIENT_ABORTED);
-      };
-      const onSlow = (): void => settle(tooSlow());
-
-      deadlines.set(onSlow);
-      source.on('data', onData).on('end', onEnd);
-      req.on('error', onGone).on('close', onGone);
-      inflater?.on('error', () => settle(broken()));
-    });
+  function read(req: IncomingMessage, resolve: (value: T) => void, reject: Reject): void {
+    const length = Number(req.headers['content-length'] ?? 0);
+    const encoding = req.headers['content-encoding'];
+    try {
+      if (length > options.bodyBytes) reject(bodyTooLarge(options.bodyBytes));
+      else if (encoding === undefined && isBuffered(req, length)) {
+        const value = parse(req.read());
+        // Node has not noticed the end of the message yet. A response that is sent before costs Node much more.
+        if (req.complete) resolve(value);
+        else setImmediate(consumeEnd, req, resolve, value);
+      } else if (req.readableEnded) reject(consumed());
+      else if (req.destroyed) reject(CLIENT_ABORTED);
+      else {
+        const inflater = createInflater(encoding, options);
+        collect(req, inflater, options.bodyBytes, deadlines).then(parse).then(resolve, reject);
+      }
+    } catch (error) {
+      reject(error);
+    }
   }
 
-  return (req) => {
-    const length = Number(req.headers['content-length'] ?? 0);
-    if (length > limits.bodyBytes) throw tooLarge(limits);
-    const encoding = req.headers['content-encoding'];
-    const whole = encoding === undefined ? takeWhole(req, length) : undefined;
-    if (whole !== undefined) return whole;
-    if (req.readableEnded) throw alreadyRead();
-    if (req.destroyed) throw CLIENT_ABORTED;
-    return stream(req, createInflater(encoding, inflate));
-  };
+  return (req) =>
+    new Promise((resolve, reject) => {
+      // Node parses a small body that shares a packet with the head right after the handler returns: one tick later it
+      // is buffered, and needs no listeners.
+      if (req.readableFlowing === null && !req.complete) nextTick(read, req, resolve, reject);
+      else read(req, resolve, reject);
+    });
 }
 
-/**
- * Whether a tick may bring the whole body, as it does where a small one shares a packet with its head: Node calls us
- * between the two.
- */
-export function isComing(req: IncomingMessage): boolean {
-  return req.readableFlowing === null && !req.complete;
+/** Collects the chunks of a body, through `inflater` if it is compressed. */
+function collect(
+  req: IncomingMessage,
+  inflater: Transform | undefined,
+  maxBytes: number,
+  deadlines: Deadlines,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const source: Readable = inflater === undefined ? req : req.pipe(inflater);
+    const chunks: Buffer[] = [];
+    let size = 0;
+
+    const stop = (): void => {
+      deadlines.clear(onTimeout);
+      source.off('data', onData).off('end', onEnd);
+      req.off('error', onClose).off('close', onClose);
+      if (inflater !== undefined) {
+        req.unpipe(inflater);
+        inflater.destroy();
+      }
+    };
+    const fail = (error: unknown): void => {
+      stop();
+      reject(error);
+    };
+    const onData = (given: Buffer | string): void => {
+      // Chunks are strings if earlier middleware called `setEncoding`.
+      const chunk = typeof given === 'string' ? Buffer.from(given, req.readableEncoding ?? 'utf8') : given;
+      size += chunk.length;
+      if (size > maxBytes) fail(bodyTooLarge(maxBytes));
+      else chunks.push(chunk);
+    };
+    const onEnd = (): void => {
+      stop();
+      resolve(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size));
+    };
+    const onClose = (): void => {
+      // A request that was read to its end closes while its bytes are still being decompressed.
+      if (!req.readableEnded) fail(CLIENT_ABORTED);
+    };
+    const onTimeout = (): void => fail(timedOut());
+
+    deadlines.set(onTimeout);
+    source.on('data', onData).on('end', onEnd);
+    req.on('error', onClose).on('close', onClose);
+    inflater?.on('error', () => fail(malformed()));
+  });
 }
 
-/**
- * A body that is there to its end, and that nobody else has begun to read: it needs neither listeners nor a promise.
- * Where `req.complete` is still false, `readEnd` has to follow.
- */
-function takeWhole(req: IncomingMessage, length: number): Buffer | undefined {
-  if (length === 0 || req.readableLength !== length || req.destroyed) return undefined;
-  return req.readableFlowing === null && req.readableEncoding === null ? req.read() : undefined;
+/** Whether the whole body is in the buffer of the stream, and no other code has begun to read it. */
+function isBuffered(req: IncomingMessage, length: number): boolean {
+  return (
+    length > 0 &&
+    req.readableLength === length &&
+    req.readableFlowing === null &&
+    req.readableEncoding === null &&
+    !req.destroyed
+  );
 }
 
-/** Reads the end behind a body that was taken whole: others may wait for it. */
-export function readEnd(req: IncomingMessage): void {
+/** Lets the stream emit `end`, for other listeners. */
+function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value: T): void {
   if (req.complete) req.read();
   else req.resume();
+  resolve(value);
 }
 
-/** The refusal of a body over its limit. */
-export const tooLarge = ({ bodyBytes }: BodyLimits): HttpError =>
-  new HttpError(413, `The request body is larger than ${bodyBytes} bytes`, { code: 'BODY_TOO_LARGE' });
-const tooSlow = (): HttpError =>
-  new HttpError(408, 'The request body took too long to arrive', { code: 'BODY_TIMEOUT' });
-const broken = (): HttpError =>
+/** The refusal of a body above its limit. */
+export const bodyTooLarge = (maxBytes: number): HttpError =>
+  new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
+const timedOut = (): HttpError =>
+  new HttpError(408, 'The request body did not arrive in time', { code: 'BODY_TIMEOUT' });
+const malformed = (): HttpError =>
   new HttpError(400, 'The request body cannot be decompressed', { code: 'BAD_ENCODING' });
-const alreadyRead = (): HttpError =>
-  new HttpError(400, 'The request body was read before, and nothing was kept of it', {
+const consumed = (): HttpError =>
+  new HttpError(400, 'The request body has already been consumed, and earlier middleware left no req.body', {
     code: 'BODY_CONSUMED',
   });

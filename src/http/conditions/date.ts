@@ -7,13 +7,13 @@ const ASCTIME = new RegExp(`^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \\d]\\d) ${TIME} (
 
 let last = { time: Number.NaN, text: '' };
 
-/** The fixed form of a time in milliseconds. What is asked for again, as by files that were deployed together, shares one string. */
+/** Formats a time in milliseconds in the fixed form. Files that were deployed together share one string. */
 export function formatHttpDate(time: number): string {
   if (time !== last.time) last = { time, text: new Date(time).toUTCString() };
   return last.text;
 }
 
-/** Milliseconds of an HTTP date, or undefined when it is none. */
+/** Returns the milliseconds of an HTTP date; undefined for any other text. */
 export function parseHttpDate(text: string): number | undefined {
   let match = FIXED.exec(text);
   if (match !== null) return toTime(Number(match[3]), match[2], match[1], match.slice(4));
@@ -32,7 +32,7 @@ function toTime(year: number, month = '', day = '', time: readonly string[] = []
   return Date.UTC(year, index / 3, Number(day), hours, minutes, seconds);
 }
 
-/** Two digits that seem more than 50 years ahead belong to the past century. */
+/** A two-digit year more than 50 years in the future belongs to the past century. */
 function fullYear(short: number): number {
   const now = new Date().getUTCFullYear();
   const year = now - (now % 100) + short;

@@ -1,4 +1,4 @@
-/** The opaque part of a tag, without the mark of weakness. */
+/** Returns the opaque part of a tag, without the weak prefix. */
 function opaque(tag: string): string {
   return tag.startsWith('W/') ? tag.slice(2) : tag;
 }
@@ -22,8 +22,8 @@ export function listMatchesWeakly(list: string, tag: string): boolean {
 }
 
 /**
- * Walks a list of entity tags (RFC 9110 §8.8.3) from quote to quote: commas may stand inside the quotes, and each
- * character is looked at once, however the list is malformed.
+ * Walks a list of entity tags (RFC 9110 §8.8.3) from quote to quote, since quotes may contain commas. Linear in the length
+ * of the list, however malformed it is.
  */
 function some(list: string, test: (text: string, weak: boolean) => boolean): boolean {
   let open = list.indexOf('"');

@@ -2,32 +2,32 @@ import type { IncomingHttpHeaders } from 'node:http';
 import { parseHttpDate } from './date.ts';
 import { listMatchesStrongly, listMatchesWeakly, strongMatch } from './entity-tags.ts';
 
-/** What identifies the version of a representation that would be answered. */
+/** The validators of the representation that a 200 response would carry. */
 export interface Validators {
   readonly tag: string | undefined;
   /** Milliseconds, whole seconds. */
   readonly modified: number | undefined;
 }
 
-/** What the preconditions of a request make of its answer. */
+/** The result of the preconditions: respond as usual, with 304, or with 412. */
 export type Verdict = 'proceed' | 'not-modified' | 'failed';
 
-/** RFC 9110 §13.2.2, steps 1 to 4, for a GET or HEAD whose plain answer would be 200. */
+/** Evaluates preconditions (RFC 9110 §13.2.2, steps 1 to 4) of a GET or HEAD whose response would be 200. */
 export function checkPreconditions(headers: IncomingHttpHeaders, current: Validators): Verdict {
   const match = headers['if-match'];
   const unmodified = headers['if-unmodified-since'];
   if (match !== undefined) {
     if (!matches(match, current)) return 'failed';
-  } else if (unmodified !== undefined && !unchangedSince(unmodified, current, true)) return 'failed';
+  } else if (unmodified !== undefined && unchangedSince(unmodified, current) === false) return 'failed';
 
   const none = headers['if-none-match'];
   if (none !== undefined) return noneMatches(none, current) ? 'proceed' : 'not-modified';
   const since = headers['if-modified-since'];
-  if (since !== undefined && unchangedSince(since, current, false)) return 'not-modified';
+  if (since !== undefined && unchangedSince(since, current)) return 'not-modified';
   return 'proceed';
 }
 
-/** RFC 9110 §13.1.5: whether `Range` may be honoured: the very tag, strong, or the very date. */
+/** Whether `If-Range` permits a partial response: an equal strong tag, or an equal date (RFC 9110 §13.1.5). */
 export function rangeIsCurrent(ifRange: string | undefined, current: Validators): boolean {
   if (ifRange === undefined) return true;
   if (ifRange.includes('"')) return current.tag !== undefined && strongMatch(ifRange.trim(), current.tag);
@@ -45,9 +45,9 @@ function noneMatches(list: string, current: Validators): boolean {
   return current.tag === undefined || !listMatchesWeakly(list, current.tag);
 }
 
-/** A date that cannot be read, or compared, counts as not sent: `otherwise` (§13.1.3, §13.1.4). */
-function unchangedSince(text: string, current: Validators, otherwise: boolean): boolean {
+/** Undefined for a date that is malformed or cannot be compared: such a precondition is ignored (§13.1.3, §13.1.4). */
+function unchangedSince(text: string, current: Validators): boolean | undefined {
   const date = parseHttpDate(text.trim());
-  if (date === undefined || current.modified === undefined) return otherwise;
+  if (date === undefined || current.modified === undefined) return undefined;
   return current.modified <= date;
 }

@@ -8,22 +8,23 @@ const MAX_RANGES = 16;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * The ranges a `Range` header asks of `size` bytes (RFC 9110 §14.1.2), overlapping and adjacent ones merged.
- * `undefined`: answer the whole, for another unit, bad syntax or more than 16 ranges. An empty list: nothing satisfiable, 416.
+ * Parses a `Range` header for a representation of `size` bytes (RFC 9110 §14.1.2); merges overlapping and adjacent ranges.
+ * Returns undefined for another unit, bad syntax or more than 16 ranges: the header is ignored. Returns an empty list when
+ * no range is satisfiable: the status is 416.
  */
 export function parseRanges(header: string, size: number): ByteRange[] | undefined {
   if (header.slice(0, 6).toLowerCase() !== 'bytes=') return undefined;
   const specs = header.slice(6).split(',', 4 * MAX_RANGES + 1);
   const ranges: ByteRange[] = [];
-  let asked = 0;
+  let requested = 0;
   for (const part of specs) {
     const spec = part.trim();
     if (spec === '') continue;
     const range = parseSpec(spec, size);
-    if (range === undefined || ++asked > MAX_RANGES) return undefined;
+    if (range === undefined || ++requested > MAX_RANGES) return undefined;
     if (range !== 'unsatisfiable') ranges.push(range);
   }
-  return asked === 0 ? undefined : merge(ranges);
+  return requested === 0 ? undefined : merge(ranges);
 }
 
 function parseSpec(spec: string, size: number): ByteRange | 'unsatisfiable' | undefined {
@@ -32,7 +33,7 @@ function parseSpec(spec: string, size: number): ByteRange | 'unsatisfiable' | un
   if (match[3] !== undefined) {
     const suffix = Number(match[3]);
     if (suffix === 0) return 'unsatisfiable';
-    // No Content-Range can name zero bytes: a suffix of an empty file is the (empty) whole.
+    // Content-Range cannot express zero bytes: a suffix of an empty file is the whole file.
     return size === 0 ? undefined : { start: Math.max(0, size - suffix), end: size - 1 };
   }
   const start = Number(match[1]);
@@ -41,7 +42,7 @@ function parseSpec(spec: string, size: number): ByteRange | 'unsatisfiable' | un
   return start >= size ? 'unsatisfiable' : { start, end: Math.min(last, size - 1) };
 }
 
-/** At most 16 ranges, so that comparing each with each is cheap; the order asked for is kept. */
+/** Compares each range with each, which is cheap for at most 16. Keeps the requested order. */
 function merge(ranges: ByteRange[]): ByteRange[] {
   const merged: ByteRange[] = [];
   for (const range of ranges) {

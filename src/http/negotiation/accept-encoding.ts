@@ -1,11 +1,11 @@
-/** How much a client likes a coding, 0 to 1; 0 is a refusal. */
+/** Returns the weight of a coding, 0 to 1; 0 means not acceptable. */
 export type EncodingWeights = (coding: string) => number;
 
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i;
 
 /**
- * Reads `Accept-Encoding` (RFC 9110 §12.5.3). Without the header only identity is wanted; with it, identity is
- * acceptable unless refused by name or by `*;q=0`, but liked less than any coding that is named.
+ * Parses `Accept-Encoding` (RFC 9110 §12.5.3). Without the header only identity is acceptable. With it, identity is
+ * acceptable unless `identity;q=0` or `*;q=0` excludes it, with less weight than any coding in the list.
  */
 export function parseAcceptEncoding(header: string | undefined): EncodingWeights {
   if (header === undefined) return (coding) => (coding === 'identity' ? 1 : 0);
@@ -24,6 +24,6 @@ function weightOf(parameters: readonly string[]): number {
     const match = WEIGHT.exec(parameter);
     if (match !== null) return Number(match[1]);
   }
-  // A weight that cannot be read is no consent.
+  // A malformed weight excludes the coding.
   return parameters.length === 0 ? 1 : 0;
 }

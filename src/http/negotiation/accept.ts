@@ -1,7 +1,7 @@
-/** Ranges read of one Accept header; the rest of a longer one is not worth the work. */
+import { cacheByHeader } from './header-cache.ts';
+
+/** Media ranges that are read of one Accept header. */
 const MAX_RANGES = 32;
-const MAX_REMEMBERED = 32;
-const MAX_REMEMBERED_LENGTH = 512;
 
 interface Range {
   readonly type: string;
@@ -9,35 +9,26 @@ interface Range {
   readonly position: number;
 }
 
-/** What an Accept header comes to for a list of offers. */
+/** The result of negotiation for a list of offers. */
 export interface Negotiated {
-  /** The offer to answer with; undefined when none is acceptable (406). */
+  /** The preferred offer; undefined when none is acceptable (406). */
   readonly type: string | undefined;
-  /** The header lists types and none of them is a wildcard. */
+  /** Whether the header lists media types and no wildcard. */
   readonly explicit: boolean;
-  /** The offers the header accepts at all. */
+  /** All offers that the header accepts. */
   readonly acceptable: readonly string[];
 }
 
 /**
- * Content negotiation for a fixed list of offers (RFC 9110 §12.5.1): weights first, then the client's order, then ours.
- * Clients send the same header again and again, so answers are remembered.
+ * Creates a function that negotiates a fixed list of offers (RFC 9110 §12.5.1): by weight, then by the order of the header,
+ * then by the order of the offers.
  */
 export function createNegotiator(offers: readonly string[]): (accept: string | undefined) => Negotiated {
-  const remembered = new Map<string, Negotiated>();
   const absent: Negotiated = { type: offers[0], explicit: false, acceptable: offers };
-  return (accept) => {
-    if (accept === undefined) return absent;
-    let decision = remembered.get(accept);
-    if (decision === undefined) {
-      decision = accept.trim() === '' ? absent : negotiate(accept, offers);
-      if (accept.length <= MAX_REMEMBERED_LENGTH) {
-        if (remembered.size >= MAX_REMEMBERED) remembered.clear();
-        remembered.set(accept, decision);
-      }
-    }
-    return decision;
-  };
+  const negotiateCached = cacheByHeader((accept) =>
+    accept.trim() === '' ? absent : negotiate(accept, offers),
+  );
+  return (accept) => (accept === undefined ? absent : negotiateCached(accept));
 }
 
 function negotiate(accept: string, offers: readonly string[]): Negotiated {
@@ -71,7 +62,7 @@ function parseAccept(accept: string): Range[] {
   return ranges;
 }
 
-/** Takes in one parameter; false when it asks for what we never send: a charset beside UTF-8. */
+/** Reads one parameter; returns false for a charset other than UTF-8, which is never sent. */
 function accepts(parameter: string, range: { quality: number }): boolean {
   const [name = '', value = ''] = parameter.split('=', 2).map((part) => part.trim().toLowerCase());
   if (name === 'charset') return /^"?utf-?8"?$/.test(value);

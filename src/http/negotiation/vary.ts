@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** The value of a `Vary` header that names these fields too; `*` names them all (RFC 9110 §12.5.5). */
+/** Adds fields to the value of a `Vary` header; `*` includes all fields (RFC 9110 §12.5.5). */
 export function withVary(present: number | string | string[] | undefined, fields: string): string {
   if (present === undefined) return fields;
   const names = String(present)
@@ -11,7 +11,7 @@ export function withVary(present: number | string | string[] | undefined, fields
   return [String(present), ...missing].join(', ');
 }
 
-/** Adds to `Vary` what it does not name yet. */
+/** Adds the fields that `Vary` does not contain yet. */
 export function addVary(res: ServerResponse, fields: string): void {
   res.setHeader('Vary', withVary(res.getHeader('Vary'), fields));
 }

@@ -1,11 +1,11 @@
 /** Headers of a reply, by lower-case name. */
 export type Headers = Record<string, string>;
 
-/** A client's mistake: the status and headers that answer it, and a message that may be shown to the client. */
+/** A client's mistake: the status and headers of the response, and a message that the client may see. */
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Headers;
-  /** Stable code for machines, e.g. `BODY_TOO_LARGE`. */
+  /** A stable code for programs, such as `BODY_TOO_LARGE`. */
   readonly code: string | undefined;
 
   constructor(status: number, message: string, details: { headers?: Headers; code?: string } = {}) {

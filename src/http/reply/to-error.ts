@@ -1,5 +1,5 @@
-/** What was thrown, for `next`: to that, nothing means "go on", and some words have a meaning of their own. */
+/** Converts a thrown value to an Error for `next`, where undefined and the strings 'route' and 'router' have other meanings. */
 export function toError(error: unknown): Error {
   if (typeof error === 'object' && error !== null) return error as Error;
-  return new Error(`${String(error)} was thrown`, { cause: error });
+  return new Error(`A value was thrown that is not an Error: ${String(error)}`, { cause: error });
 }

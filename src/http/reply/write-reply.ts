@@ -1,63 +1,64 @@
 import { isAscii } from 'node:buffer';
-import { ServerResponse } from 'node:http';
+import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Headers } from './http-error.ts';
 
-/** A whole answer as a plain value. */
+/** A whole response as a value. */
 export interface Reply {
   status: number;
   headers: Headers;
   body: string | Buffer | undefined;
-  /** For a body of bytes that may be used again: called when they have left and nobody can hold them, or not at all. */
+  /** For a body in a pooled buffer: called after the bytes have left the process, or never. */
   release?: (() => void) | undefined;
 }
 
-/** Bytes from which joining a body to its head costs more than handing over both. */
-const LONG = 16 * 1024;
+/** Bytes from which joining the body to the head costs more than writing both. */
+const LARGE_BYTES = 16 * 1024;
 
-/** Bytes up to which they are joined to their head as text, which is then one part to write and not two. */
-const SHORT = 4 * 1024;
+/** Bytes up to which a buffer is written as text, joined to the head: one chunk instead of two. */
+const SMALL_BYTES = 4 * 1024;
 
-/** Writes a reply once; does nothing when the answer was begun elsewhere or the client has gone. */
-export function writeReply(res: ServerResponse, { status, headers, body }: Reply, headOnly: boolean): void {
-  writeOwnedReply(res, { status, headers: { ...headers }, body }, headOnly);
+/** Writes a reply; does nothing if the response was begun elsewhere or the client disconnected. */
+export function writeReply(req: IncomingMessage, res: ServerResponse, reply: Reply): void {
+  const { status, headers, body } = reply;
+  writeReplyInPlace(req, res, { status, headers: { ...headers }, body });
 }
 
-/** As `writeReply`, for headers that nobody else holds: they are added to instead of copied. */
-export function writeOwnedReply(res: ServerResponse, reply: Reply, headOnly: boolean): void {
+/** Like `writeReply`, for a reply that is not used again: adds to its headers instead of copying them. */
+export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, reply: Reply): void {
   const { status, headers, body, release } = reply;
   if (res.headersSent || res.destroyed) return;
   if (body === undefined) {
-    begin(res, status, headers);
+    writeHead(res, status, headers);
     res.end();
     return;
   }
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   headers['content-length'] = String(length);
-  begin(res, status, headers);
-  if (headOnly) res.end();
+  writeHead(res, status, headers);
+  if (req.method === 'HEAD') res.end();
   else if (typeof body !== 'string') {
-    if (length < SHORT && isAscii(body)) endShort(res, body.toString('latin1'), 'latin1');
-    else endLong(res, body, release);
+    if (length < SMALL_BYTES && isAscii(body)) endInOneChunk(res, body.toString('latin1'), 'latin1');
+    else endPooled(res, body, release);
   } else {
     // As many bytes as characters: plain ASCII, which needs no encoder.
     const encoding = length === body.length ? 'latin1' : 'utf8';
-    if (length >= LONG) {
-      // A head on its way already is not joined to the body, which would copy it; both still leave in one write.
+    if (length >= LARGE_BYTES) {
+      // The flushed head is not joined to the body, which would copy it; both still leave in one write.
       res.cork();
       res.flushHeaders();
       res.end(body, encoding);
-    } else endShort(res, body, encoding);
+    } else endInOneChunk(res, body, encoding);
   }
 }
 
 /**
- * Head and body in one chunk. `end(body)` would add an empty second one, and Node writes two chunks by a much dearer call.
- * TLS writes later, and whoever has put himself in the way of this response expects what everybody does.
+ * Writes head and body as one chunk: `end(body)` would add an empty second one, and Node writes two chunks by a more
+ * expensive call. Not for TLS, which writes later, nor for a response that middleware has patched, which expects `end(body)`.
  */
-function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): void {
+function endInOneChunk(res: ServerResponse, body: string, encoding: BufferEncoding): void {
   const { socket } = res;
-  if (!isUntouched(res) || socket === null || !isPlain(socket)) {
+  if (!isUnpatched(res) || socket === null || !isPlainSocket(socket)) {
     res.end(body, encoding);
     return;
   }
@@ -67,42 +68,42 @@ function endShort(res: ServerResponse, body: string, encoding: BufferEncoding): 
   res.end();
 }
 
-/** The methods Node came with, before anybody could replace them for all responses. */
-const { writeHead, write, end } = ServerResponse.prototype;
-const socketWrite = Socket.prototype.write;
+/** Node's own methods, read before an application can replace them for all responses. */
+const { writeHead: nodeWriteHead, write: nodeWrite, end: nodeEnd } = ServerResponse.prototype;
+const nodeSocketWrite = Socket.prototype.write;
 
-/** A response of HTTP/1 in whose way nobody has put himself. */
-function isUntouched(res: ServerResponse): boolean {
-  return res.writeHead === writeHead && res.write === write && res.end === end;
+/** Whether a response of HTTP/1 has Node's own methods. */
+function isUnpatched(res: ServerResponse): boolean {
+  return res.writeHead === nodeWriteHead && res.write === nodeWrite && res.end === nodeEnd;
 }
 
-/** A TCP or local socket with nothing around it. */
-function isPlain(socket: Socket): boolean {
-  return Object.getPrototypeOf(socket) === Socket.prototype && socket.write === socketWrite;
+/** Whether a socket is a TCP or local socket with Node's own methods. */
+function isPlainSocket(socket: Socket): boolean {
+  return Object.getPrototypeOf(socket) === Socket.prototype && socket.write === nodeSocketWrite;
 }
 
 /**
- * Bytes that are given back have left by a write of ours alone: a compressor or a logger in the way of this response may keep
- * them, and TLS and HTTP/2 write them later.
+ * Writes bytes and releases their buffer when they have left. The buffer is never released if middleware has patched the
+ * response, since a compressor or a logger may keep the bytes, nor over TLS and HTTP/2, which write them later.
  */
-function endLong(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
+function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
   const { socket } = res;
-  if (release === undefined || !isUntouched(res) || socket === null || !isPlain(socket)) {
+  if (release === undefined || !isUnpatched(res) || socket === null || !isPlainSocket(socket)) {
     res.end(body);
     return;
   }
   socket.cork();
   res.write(body, (error) => {
-    // Called with the kernel done, or with bytes that nobody has sent: those are left to the garbage collector.
+    // Without an error the kernel has the bytes. Unsent bytes are left to the garbage collector.
     if (!error && !socket.destroyed) release();
   });
   socket.uncork();
   res.end();
 }
 
-/** Whoever is in the way may look for our headers, or add to them at the end; else the head is made at once, which is cheaper. */
-function begin(res: ServerResponse, status: number, headers: Headers): void {
-  if (isUntouched(res)) {
+/** Writes the head immediately, or sets its headers where middleware has patched the response and may read or change them. */
+function writeHead(res: ServerResponse, status: number, headers: Headers): void {
+  if (isUnpatched(res)) {
     res.writeHead(status, headers);
     return;
   }

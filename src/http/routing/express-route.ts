@@ -7,19 +7,19 @@ interface Route {
 }
 
 /**
- * Whether `middleware` is asked as a handler of a route (`router.post('/graphql', …)`), which strips nothing. `req.route` says
- * too little: Express leaves it there when the route has passed the request on.
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix. `req.route` alone
+ * does not show it: Express leaves it set after the route has called `next`.
  */
 export function isRouted(req: ConnectRequest, middleware: unknown): boolean {
   const route = req.route as Route | undefined;
   if (route === undefined) return false;
   if (Array.isArray(route.stack) && route.stack.some(({ handle }) => handle === middleware)) return true;
-  // A function around it may be what hangs there.
+  // The route may have a function that wraps the middleware.
   const path = withoutSlash(pathOf(req.url));
   return path !== '' && [route.path].flat().some((pattern) => isExactly(pattern, path));
 }
 
-/** Whether the patterns of the route that a request is on match paths below its own, where `file` is one. */
+/** Whether the route of a request also matches a file below the path of the request. */
 export function takesBelow(req: ConnectRequest, file: string): boolean {
   const below = `${withoutSlash(pathOf(req.url))}/${file}`;
   return [(req.route as Route).path]
@@ -27,7 +27,7 @@ export function takesBelow(req: ConnectRequest, file: string): boolean {
     .some((pattern) => (pattern instanceof RegExp ? pattern.test(below) : String(pattern).includes('*')));
 }
 
-/** Whether a pattern stands for this path and for none below it. */
+/** Whether a pattern matches this path and no path below it. */
 function isExactly(pattern: unknown, path: string): boolean {
   if (pattern instanceof RegExp) return pattern.test(path) && !pattern.test(`${path}/below`);
   if (typeof pattern !== 'string' || pattern.includes('*')) return false;
@@ -36,7 +36,7 @@ function isExactly(pattern: unknown, path: string): boolean {
   return segments.length === wanted.length && wanted.every((one, i) => isSegment(one, segments[i] as string));
 }
 
-/** Routes ignore case unless told otherwise; what a parameter takes is not looked at. */
+/** Compares without case, as routes do by default; a segment with a parameter matches anything. */
 const isSegment = (pattern: string, segment: string): boolean =>
   /[:({]/.test(pattern) || pattern.toLowerCase() === segment.toLowerCase();
 

@@ -1,6 +1,6 @@
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
-/** The path of a request target, `''` where a mount has stripped all of it; an absolute one too (RFC 9112 §3.2.2). */
+/** Returns the path of a request target, also of an absolute one (RFC 9112 §3.2.2); `''` if a mount has stripped all of it. */
 export function pathOf(url = '/'): string {
   const origin = url[0] === '/' ? undefined : ORIGIN.exec(url)?.[0];
   const path = origin === undefined ? url : url.slice(origin.length);

@@ -11,7 +11,7 @@ export function sendStatus(
 ): void {
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
-  writeReply(res, { status, headers: { ...common, ...headers }, body }, req.method === 'HEAD');
+  writeReply(req, res, { status, headers: { ...common, ...headers }, body });
 }
 
 /** Responds with 503 when descriptors or memory ran out, or when a file keeps changing: the client may retry soon. */

@@ -1,0 +1,18 @@
+const MAX_ENTRIES = 32;
+const MAX_LENGTH = 512;
+
+/** Caches what `parse` returns for a header value: clients send the same few values again and again. */
+export function cacheByHeader<T>(parse: (header: string) => T): (header: string) => T {
+  const cache = new Map<string, T>();
+  return (header) => {
+    let parsed = cache.get(header);
+    if (parsed === undefined) {
+      parsed = parse(header);
+      if (header.length <= MAX_LENGTH) {
+        if (cache.size >= MAX_ENTRIES) cache.clear();
+        cache.set(header, parsed);
+      }
+    }
+    return parsed;
+  };
+}
