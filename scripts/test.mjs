@@ -1,59 +1,115 @@
-// Runs the suite on the Node at hand with graphql 16, and with graphql 17 where that runs (Node 22 and later); then once
-// more with graphql-js as the default engine.
-// With --matrix, or CI=true, on Node 20, 22, 24 and 26: the other lines come from npm as plain binaries.
+// Runs the tests and prints a line per pass and a total. Arguments go to Jest: npm test -- static.
+// npm test: on this Node, with graphql 16 and the compiled engine.
+// npm run test:all (--all): also with graphql-js as the engine, with graphql 17, on other versions of Node, and with the
+// other versions of TypeScript. These come from npm the first time.
 import { spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { graphql17, installNeighbours } from './neighbours.mjs';
 import { binaryOf } from './node-lines.mjs';
+import { missingPrograms } from './programs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const args = process.argv.slice(2).filter((arg) => arg !== '--matrix');
-const matrix = process.argv.includes('--matrix') || process.env.CI === 'true';
+const args = process.argv.slice(2).filter((arg) => arg !== '--all');
+const all = process.argv.includes('--all');
 const here = Number(process.versions.node.split('.')[0]);
-// Runs once: the browser, the tarball, the consumers, the papers.
-const once = ['browser', 'package', 'consumers', 'readme', 'boundaries'];
-// Runs once on each Node: another graphql takes no part in it, and would only repeat it.
-const elsewhere = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
-// Most of these wait for sockets and timers: two at a time, where Jest would take all cores but one.
-const without = (names) => [
-  '--maxWorkers=2',
-  '--passWithNoTests',
-  '--testPathIgnorePatterns',
-  ...names.map((name) => `<rootDir>/test/${name}`),
-];
 
-jest(process.execPath, here, 16, []);
-if (here >= 22) jest(process.execPath, here, 17, with17(false));
-jest(process.execPath, here, 16, without(once), 'graphql-js');
-if (matrix) {
-  for (const line of [20, 22, 24, 26]) {
-    if (line === here) continue;
-    const node = binaryOf(line);
-    jest(node, line, 16, without(once));
-    if (line >= 22) jest(node, line, 17, with17(here >= 22 || line > 22));
-  }
+// These tests depend neither on the version of Node nor on the engine.
+const ONCE = ['browser', 'package', 'install', 'neighbours/', 'readme', 'boundaries', 'words', 'deployment'];
+// These tests depend on the version of Node only.
+const WITHOUT_GRAPHQL = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
+
+const missing = missingPrograms();
+if (missing.length > 0) {
+  console.error(missing.join('\n'));
+  // A run of some of the tests may need none of them.
+  if (args.length === 0) process.exit(1);
 }
 
-/** The suite for graphql 17; the IDE in the browser on the first Node that runs it. */
-function with17(again) {
-  return without([again ? 'browser' : 'browser-(?!graphiql)', ...once.slice(1), ...elsewhere]);
+mkdirSync(join(root, 'artifacts'), { recursive: true });
+const reports = mkdtempSync(join(root, 'artifacts', 'jest-'));
+const results = passes().map(run);
+rmSync(reports, { recursive: true });
+summarize(results);
+
+function passes() {
+  const first = { node: here, graphql: 16, engine: 'compiled' };
+  if (!all) return [{ ...first, skip: ['neighbours/'] }];
+  installNeighbours();
+  return [
+    { ...first, skip: [] },
+    { ...first, engine: 'graphql-js', skip: [...ONCE, ...WITHOUT_GRAPHQL] },
+    // Each version of Node with one of graphql, and each version of graphql with two of Node.
+    ...[
+      { node: 20, graphql: 16 },
+      { node: 22, graphql: 17 },
+      { node: 24, graphql: 16 },
+      { node: 26, graphql: 17 },
+    ]
+      .filter(({ node, graphql }) => node !== here || graphql !== 16)
+      .map((pass) => ({ ...pass, engine: 'compiled', skip: skippedBy(pass) })),
+  ];
 }
 
-function jest(node, line, graphql, extra, engine = 'compiled') {
-  console.log(`\n=== Node ${line}, graphql ${graphql}, engine ${engine} ===`);
-  const mapped = ['--moduleNameMapper', JSON.stringify(mapperFor(graphql, engine))];
-  // A list of patterns takes every word behind it: what was asked for comes first.
-  const { status } = spawnSync(node, ['node_modules/jest/bin/jest.js', ...args, ...mapped, ...extra], {
+/** GraphiQL in the browser runs once more with the first Node that has graphql 17. */
+function skippedBy({ node, graphql }) {
+  return node === 22 && graphql === 17 ? ['browser-(?!graphiql)', ...ONCE.slice(1)] : ONCE;
+}
+
+function run({ node, graphql, engine, skip }, index) {
+  const name = `Node ${node}, graphql ${graphql}, engine ${engine}`;
+  console.log(`\n=== ${name} ===`);
+  const report = join(reports, `${index}.json`);
+  const jest = [
+    'node_modules/jest/bin/jest.js',
+    ...args,
+    // Most of these tests wait for sockets and timers: one worker per core, where Jest would leave one core free.
+    '--maxWorkers=2',
+    '--json',
+    `--outputFile=${report}`,
+    '--passWithNoTests',
+    '--moduleNameMapper',
+    JSON.stringify(mapperFor(graphql, engine)),
+    // A list of patterns takes every argument after it, so it comes last.
+    ...(skip.length > 0 ? ['--testPathIgnorePatterns', ...skip.map((path) => `<rootDir>/test/${path}`)] : []),
+  ];
+  const { status } = spawnSync(node === here ? process.execPath : binaryOf(node), jest, {
     cwd: root,
-    stdio: 'inherit',
+    stdio: ['ignore', 'ignore', 'inherit'], // the report is in the file; progress goes to stderr
     timeout: 15 * 60_000, // a suite that hangs has failed
     env: { ...process.env, GRAPHQL_MAJOR: String(graphql) },
   });
-  if (status !== 0) process.exit(status ?? 1);
+  return { name, status, ...countsOf(report) };
+}
+
+/** A pass without a report was killed: that is one failure. */
+function countsOf(report) {
+  try {
+    const { numPassedTests, numFailedTests, numRuntimeErrorTestSuites } = JSON.parse(
+      readFileSync(report, 'utf8'),
+    );
+    return { passed: numPassedTests, failed: numFailedTests + numRuntimeErrorTestSuites };
+  } catch {
+    return { passed: 0, failed: 1 };
+  }
+}
+
+function summarize(results) {
+  const failedOf = ({ status, failed }) => Math.max(failed, status === 0 ? 0 : 1);
+  console.log('');
+  for (const result of results) {
+    console.log(`${failedOf(result) > 0 ? 'failed' : 'passed'}: ${result.name}`);
+  }
+  const passed = results.reduce((sum, result) => sum + result.passed, 0);
+  const failed = results.reduce((sum, result) => sum + failedOf(result), 0);
+  console.log(`\n${passed} passed, ${failed} failed`);
+  if (failed > 0) process.exitCode = 1;
 }
 
 function mapperFor(graphql, engine) {
   return {
-    ...(graphql === 17 ? { '^graphql$': 'graphql17' } : {}),
+    ...(graphql === 17 ? { '^graphql$': graphql17 } : {}),
     ...(engine === 'compiled'
       ? {}
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { npm, pack, root, scratchFolder, type Tarball } from './tarball.ts';
 
@@ -112,6 +112,20 @@ describe('an installation without graphql', () => {
     const script = `console.log(typeof require('espalier/server').createServer(() => {}).listen === 'function')`;
     expect(run(script, 'commonjs')).toBe(true);
   });
+});
+
+describe('npm install espalier graphql', () => {
+  const empty = scratchFolder();
+  afterAll(() => rmSync(empty, { recursive: true, force: true }));
+
+  it('npm install espalier graphql works without Express', () => {
+    writeFileSync(join(empty, 'package.json'), '{ "name": "consumer", "private": true }');
+    npm(['install', '--ignore-scripts', '--prefer-offline', tarball.path, 'graphql@16'], empty);
+    expect(readdirSync(join(empty, 'node_modules'))).not.toContain('express');
+    const script = `import('espalier').then((all) => console.log(Object.keys(all).length))`;
+    const output = execFileSync(process.execPath, ['--eval', script], { cwd: empty, encoding: 'utf8' });
+    expect(Number(output)).toBeGreaterThan(5);
+  }, 120_000);
 });
 
 describe('an installation with graphql', () => {

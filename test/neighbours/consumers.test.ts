@@ -1,9 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pack, root, scratchFolder, type Tarball, unpack } from './tarball.ts';
+import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 
-/** The newest, which is also the fastest, checks every declaration; the others those that are used. */
+/** The newest compiler, which is also the fastest, checks every declaration; the others check those that are used. */
 const THOROUGH = 'typescript';
 const SETUPS = [
   ['typescript59', 'graphql'],
@@ -16,10 +16,10 @@ const RESOLUTIONS = [
   { module: 'node16', moduleResolution: 'node16' },
   { module: 'preserve', moduleResolution: 'bundler' },
 ];
-/** What a user has beside us and graphql. */
+/** Packages of types that a user has installed. */
 const INSTALLED = ['@types/node', '@types/express', '@types/express4', '@types/ws'];
 
-/** What users write. `@ts-expect-error` stands where the compiler must object; a needless one is an error itself. */
+/** What users write. The compiler must object after each `@ts-expect-error`; one without an error is an error itself. */
 const SOURCE = `
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -153,7 +153,14 @@ createServer(app, { allowHTTP1: true });
 
 const folder = scratchFolder();
 
-/** A project of a user's, below `folder`, beside one major of graphql. */
+/** Where a development dependency is: the repository's, or one that npm run test:all installs. */
+function folderOf(name: string): string {
+  const installed = [root, __dirname].map((parent) => join(parent, 'node_modules', name)).find(existsSync);
+  if (installed === undefined) throw new Error(`${name} is missing: run npm ci in test/neighbours`);
+  return installed;
+}
+
+/** Makes a user's project below `folder`, with one major version of graphql. */
 function makeProject(graphql: string, tarball: Tarball): void {
   const project = join(folder, graphql);
   const file = (name: string, text: string): void => writeFileSync(join(project, name), text);
@@ -161,7 +168,7 @@ function makeProject(graphql: string, tarball: Tarball): void {
   for (const [name, source] of [...INSTALLED.map((name) => [name, name] as const), ['graphql', graphql]]) {
     const target = join(project, 'node_modules', name as string);
     mkdirSync(dirname(target), { recursive: true });
-    symlinkSync(join(root, 'node_modules', source as string), target);
+    symlinkSync(folderOf(source as string), target);
   }
   file('package.json', '{ "name": "consumer", "private": true }');
   for (const extension of ['ts', 'mts', 'cts']) file(`consumer.${extension}`, SOURCE);
@@ -187,9 +194,9 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
   it.each(RESOLUTIONS.map(({ module }) => module))(
-    'accepts what users write under %s, and objects where it must',
+    'accepts what users write under %s, and rejects their mistakes',
     (module) => {
-      const tsc = join(root, 'node_modules', compiler, 'bin', 'tsc');
+      const tsc = join(folderOf(compiler), 'bin', 'tsc');
       const skip = String(compiler !== THOROUGH);
       expect(outputOf(join(folder, graphql), [tsc, '-p', `${module}.json`, '--skipLibCheck', skip])).toBe('');
     },
@@ -197,7 +204,7 @@ describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
   );
 });
 
-/** What a compiler has to say. */
+/** The messages of a compiler. */
 function outputOf(cwd: string, args: string[]): string {
   try {
     return execFileSync(process.execPath, args, { cwd, encoding: 'utf8' });

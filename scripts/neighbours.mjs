@@ -1,0 +1,19 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, statSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+
+const folder = fileURLToPath(new URL('../test/neighbours/', import.meta.url));
+
+/** Where graphql 17 is installed. */
+export const graphql17 = `${folder}node_modules/graphql17`;
+
+/** Installs the other versions of graphql and TypeScript that the tests use, unless they are current. */
+export function installNeighbours() {
+  const installed = `${folder}node_modules/.package-lock.json`;
+  if (existsSync(installed) && statSync(installed).mtimeMs > statSync(`${folder}package-lock.json`).mtimeMs)
+    return;
+  // graphql 17 declares Node 22; on Node 20 only child processes with a later Node load it.
+  const args = ['ci', '--prefix', folder, '--ignore-scripts', '--loglevel=error'];
+  const { status } = spawnSync('npm', args, { stdio: 'inherit' });
+  if (status !== 0) process.exit(status ?? 1);
+}

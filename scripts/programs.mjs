@@ -1,0 +1,35 @@
+import { accessSync, constants } from 'node:fs';
+import { delimiter, join } from 'node:path';
+
+const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
+// nginx is where only root has it in the path.
+const PATH = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
+
+/** The programs that the tests run and this machine lacks: a sentence for each, with what to install. */
+export function missingPrograms() {
+  return [
+    ...(isExecutable(CHROMIUM)
+      ? []
+      : [
+          `The tests need Chromium, which is not at ${CHROMIUM}. Install it (Debian: apt-get install chromium) or set CHROMIUM_PATH.`,
+        ]),
+    ...need('redis-server', 'redis-server'),
+    ...need('nginx', 'nginx-light'),
+  ];
+}
+
+function need(program, debianPackage) {
+  if (PATH.some((folder) => isExecutable(join(folder, program)))) return [];
+  return [
+    `The tests need ${program}, which is not in PATH. Install it (Debian: apt-get install ${debianPackage}).`,
+  ];
+}
+
+function isExecutable(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
