@@ -2,129 +2,130 @@ import type { Stats } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { Hook } from './connect.ts';
 
-/** A content coding that may lie ready beside a file, as `.br`, `.zst` or `.gz`. */
+/** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
 export type Precompressed = 'br' | 'zstd' | 'gzip';
 
-/** Bounds of what a `staticFiles` middleware keeps in memory, and for how long it may trust it. */
+/** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
   /**
-   * Bytes of bodies kept at once. `0` keeps none: every body is read again.
+   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk.
    * @default 67108864 (64 MiB)
    */
   maxBytes?: number | undefined;
   /**
-   * Largest body kept, in bytes. Larger files are streamed from disk.
+   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk.
    * @default 262144 (256 KiB)
    */
   maxFileBytes?: number | undefined;
   /**
-   * Files remembered at once, whatever their size.
+   * Number of files in the cache, whatever their size.
    * @default 4096
    */
   maxEntries?: number | undefined;
   /**
-   * Milliseconds for which a remembered file is answered without looking at the disk again.
-   * `0` looks every time: an answer is never older than the request. Files that changed within the
-   * window just passed are always looked at.
+   * Milliseconds for which a cached file is served without checking the disk. `0` checks for each request, so that no
+   * response is older than its request. A file that changed within the last `revalidateAfter` is always checked.
    * @default 0
    */
   revalidateAfter?: number | undefined;
 }
 
-/** Options of `staticFiles`. Names shared with serve-static mean what they mean there. */
+/** Options of `staticFiles`. Options that serve-static has too mean the same. */
 export interface StaticFilesOptions {
   /**
-   * Whether directories are pages: `dir/` answers `dir/index.html` and `dir` redirects to `dir/`.
-   * When false a directory is 404 and a trailing slash is ignored.
+   * Whether directories are pages: `dir/` sends `dir/index.html`, and `dir` redirects to `dir/`.
+   * When false, a directory is a 404 and a slash after a file name is ignored.
    * @default false
    */
   html?: boolean | undefined;
   /**
-   * Name, or names in order, answered for `dir/` when `html` is true.
+   * Name of the index file for `dir/`, or several names in order. Used when `html` is true.
    * @default 'index.html'
    */
   index?: string | readonly string[] | undefined;
   /**
-   * Whether `dir` redirects to `dir/` when `html` is true. When false it is a miss.
+   * Whether `dir` redirects (301) to `dir/` when `html` is true. When false, `dir` is a 404.
    * @default true
    */
   redirect?: boolean | undefined;
   /**
-   * Extensions tried, in order, when a path without one matches no file: `['html']` answers `/about` with `about.html`.
+   * Extensions to try in order when a path without an extension matches no file. With `['html']`, `/about` sends
+   * `about.html`.
    * @default false
    */
   extensions?: false | readonly string[] | undefined;
   /**
-   * File below the root, answered (200) to page navigations that match nothing, as single-page
-   * applications want it. Scripts, images and other assets that are missing stay 404.
+   * Path of a file below the root that is sent (200) for page navigations that match no file, as single-page applications
+   * need it. Missing scripts, images and other assets stay a 404.
    * @default none
    */
   fallback?: string | undefined;
   /**
-   * Whether a miss goes on to the next middleware. When false a miss is answered 404 here, and methods
-   * other than GET and HEAD are answered 405 with `Allow` (RFC 9110 §15.5.6).
+   * Whether a request that matches no file calls `next()`. When false, the response is 404, and 405 with `Allow` for
+   * methods other than GET and HEAD (RFC 9110 §15.5.6).
    * @default true
    */
   fallthrough?: boolean | undefined;
   /**
-   * What a path with a segment that begins with a dot gets: `'ignore'` a miss, `'deny'` 403, `'allow'` the file.
-   * `.well-known` as the first segment is always served (RFC 8615).
+   * How to treat a path with a segment that begins with a dot: `'ignore'` as a 404, `'deny'` responds with 403, `'allow'`
+   * serves the file. `.well-known` as the first segment is always served (RFC 8615).
    * @default 'ignore'
    */
   dotfiles?: 'ignore' | 'deny' | 'allow' | undefined;
   /**
-   * `'inside'`: a symbolic link that leads out of the root is a miss, also when it is swapped during the request.
+   * `'inside'`: a symbolic link that leads out of the root is a 404, even if it is switched during a request.
    * `'follow'`: links may lead anywhere.
    * @default 'inside'
    */
   symlinks?: 'inside' | 'follow' | undefined;
   /**
-   * `'content'` (or `true`): a strong tag from the bytes, equal on every machine and after every deploy of the same bytes.
-   * `'stat'`: from identity, size and nanosecond times, without reading the file. `false`: none (RFC 9110 §8.8.3).
+   * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of the same bytes.
+   * `'stat'`: from inode, size and timestamps in nanoseconds, without reading the file. `false`: none (RFC 9110 §8.8.3).
    * @default 'content'
    */
   etag?: 'content' | 'stat' | boolean | undefined;
   /**
-   * Whether `Last-Modified` is sent and dates in conditional requests count (RFC 9110 §8.8.2).
+   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2).
    * @default true
    */
   lastModified?: boolean | undefined;
   /**
-   * Whether ranges are offered and answered (RFC 9110 §14). When false `Range` is ignored.
+   * Whether to accept range requests (RFC 9110 §14). When false, `Range` is ignored.
    * @default true
    */
   acceptRanges?: boolean | undefined;
   /**
-   * Whether `Cache-Control` is sent. When false `maxAge` and `immutable` do nothing.
+   * Whether to send `Cache-Control`. When false, `maxAge` and `immutable` have no effect.
    * @default true
    */
   cacheControl?: boolean | undefined;
   /**
-   * How long a browser may use a file without asking: milliseconds, or a string such as `'1d'`. At most a year.
+   * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most a year.
    * @default 0
    */
   maxAge?: number | string | undefined;
   /**
-   * Which files never change under their name. `true`: all of them, for `maxAge`, or a year if that is not given.
-   * A RegExp or a function of the path below the mount (`/app.3f2a91.js`): those that match, for a year; the others get `maxAge`.
+   * Which files never change under their name. `true`: all of them, for `maxAge`, or for a year without `maxAge`.
+   * A RegExp or a function of the path below the mount (`/app.3f2a91.js`): files that match are immutable for a year, the
+   * others use `maxAge`.
    * @default false
    */
   immutable?: boolean | RegExp | ((path: string) => boolean) | undefined;
   /**
-   * Whether files that lie compressed beside their source are answered to clients that accept the coding: `app.js.br`,
-   * `app.js.zst`, `app.js.gz`. `true` is `['br', 'zstd', 'gzip']`; a list says which, best first among those the client
-   * likes equally (RFC 9110 §12.5.3). One that is older than its source is ignored.
+   * Whether to send compressed copies to clients that accept the coding: `app.js.br`, `app.js.zst` or `app.js.gz` for
+   * `app.js`. `true` means `['br', 'zstd', 'gzip']`. The order of the list decides among codings that the client weights
+   * equally (RFC 9110 §12.5.3). A copy that is older than its source is ignored.
    * @default false
    */
   precompressed?: boolean | readonly Precompressed[] | undefined;
   /**
-   * Bounds of the memory cache. `false` keeps no bodies.
-   * @default 64 MiB of bodies, 256 KiB each, 4096 files, always fresh
+   * Limits of the memory cache. `false` caches no bodies.
+   * @default 64 MiB of bodies, 256 KiB per file, 4096 files, always revalidated
    */
   cache?: false | StaticCacheOptions | undefined;
   /**
-   * Called for each file about to be answered (304 and HEAD too), before our headers are set: what it sets stays.
-   * `path` is the file's on disk. An error that it throws goes to `next`.
+   * Called before the headers of a file are set, also for 304 and HEAD. Headers that it sets are kept. `path` is the path
+   * on disk. An exception is passed to `next`.
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;
