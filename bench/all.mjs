@@ -1,5 +1,5 @@
-// Every topic, one after the other; with --write the tables become docs/benchmarks.md and the plots beside it.
-// With --only-write nothing is measured: the last results are written. Other words go to the topics.
+// Runs every topic, one after the other. With --write the results become docs/benchmarks.md and its plots.
+// With --only-write the last results are written without a run. Other arguments are passed to the topics.
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -11,19 +11,19 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const writes = process.argv.some((word) => word.endsWith('write'));
 const measures = !process.argv.includes('--only-write');
 const given = process.argv.slice(2).filter((word) => !word.endsWith('write'));
-// Half an hour for everything; a word of yours about the length counts instead.
+// Takes half an hour for all topics, unless an argument sets the length.
 const words = given.some((word) => /^--(quick|scale|rounds)/.test(word)) ? given : [...given, '--scale=0.3'];
 const topics = readdirSync(here('.'))
   .filter((name) => name.endsWith('.mjs') && isTopic(name))
   .map((name) => name.slice(0, -4));
 
-// What differs by the line of Node or of graphql is measured once more.
+// Topics that are also measured on another version of Node or graphql.
 const AGAIN = [
   { topic: 'server', name: 'server-node22', title: 'createServer on Node 22', node: 22, words: [] },
   {
     topic: 'fanout',
     name: 'fanout-graphql17',
-    title: 'Subscriptions: private ones with graphql 17 on Node 22',
+    title: 'Private subscriptions with graphql 17 on Node 22',
     node: 22,
     graphql: '17',
     words: ['--only=^raw ws$|espalier, private'],
@@ -36,18 +36,22 @@ const runs = topics.flatMap((topic) => [
 
 const PREFACE = `# Benchmarks
 
-Server CPU time (user and system, every thread) for one operation, because that is what a machine runs out of and what
-neighbours disturb least. Each contestant is a process of its own on one core, the load generator sits on another;
-rounds interleave the contestants and medians are quoted. A ratio (÷) is the median of the ratios within each round; below
-1 is cheaper than that peer. Answers are checked before anything is measured.
-Repeat it with \`npm install && npm run bench\` in \`bench/\`.
+The tables show the CPU time of the server (user and system, all threads) per operation. CPU time limits a
+server, and other processes on the machine disturb it least.
+
+- Each server runs in its own process on one core. The load generator runs on another core.
+- Rounds interleave the servers, and the tables show medians.
+- A ratio (÷) is the median of the ratios within each round. Below 1 means cheaper than that peer.
+- Every response is compared with the expected one before the measurement.
+
+Run \`npm install && npm run bench\` in \`bench/\` to repeat it.
 `;
 
 const failed = measures ? runs.filter((run) => !measure(run)).map(({ name }) => name) : [];
 if (failed.length > 0) throw new Error(`failed: ${failed.join(', ')}`);
 if (writes) write();
 
-/** Soaks, fuzzers and probes lie here too. */
+/** The folder also contains soak tests and fuzzers. */
 function isTopic(name) {
   return readFileSync(here(name), 'utf8').includes('\nawait runTopic(');
 }
@@ -79,7 +83,7 @@ function write() {
   writeFileSync(here('../docs/benchmarks.md'), [PREFACE, `${contents.join('\n')}\n`, ...parts].join('\n'));
 }
 
-/** As GitHub makes them from headings. */
+/** The anchor that GitHub generates for a heading. */
 function anchorOf(heading) {
   return heading
     .toLowerCase()

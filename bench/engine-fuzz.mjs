@@ -1,7 +1,7 @@
 // A differential run: random schemas, data, failures, promises and queries under graphql-js and the compiled engine.
 // node --import tsx engine-fuzz.mjs [--minutes=10 | --cases=N] [--seed=N] [--graphql=17] [--profile=name]
 // node --import tsx engine-fuzz.mjs --case=<what a failure printed>
-// graphql 17 needs Node 22.15 or later. Ends with status 1 at the first difference, made as small as it gets.
+// graphql 17 needs Node 22.15 or later. Exits with 1 at the first difference, after shrinking it.
 import { parseArgs } from 'node:util';
 import fc from 'fast-check';
 
@@ -58,7 +58,7 @@ for (let batch = 0; count < most && Date.now() < until; batch++) {
 }
 console.log(`${count} cases, no difference`);
 
-/** The same difference with as many zeros as can be had in half a minute: a zero is the first choice everywhere. */
+/** Shrinks a difference for half a minute by replacing bytes with zeros, which select the first choice. */
 async function smaller(fuzzed) {
   const enough = Date.now() + 30_000;
   let { bytes } = fuzzed;
@@ -73,7 +73,7 @@ async function smaller(fuzzed) {
 }
 
 function written({ bytes, seed, profile }) {
-  // Behind the end every byte is zero.
+  // Every byte after the end counts as zero.
   const end = bytes.findLastIndex((byte) => byte !== 0) + 1;
   return `${profile}/${seed}/${Buffer.from(bytes.subarray(0, end)).toString('base64')}`;
 }

@@ -1,7 +1,7 @@
-// What one large answer over HTTP costs in memory: everything that is allocated, in the heap and beside it, from the request's
-// head until its last byte is with the kernel, garbage included, because no collection may run in between. That is more than
-// the memory the request holds at any moment. Three kinds of requests are told apart: the first long answer of the process,
-// which makes the buffers; the first request of a document, which is parsed, validated and compiled; all others.
+// Memory that one large response allocates, on and off the heap, from the request's head until the kernel has its last
+// byte. Garbage is included, because no collection runs in between. The request uses less at any one moment.
+// There are three kinds of requests: the first long response of the process, which allocates the buffers; the first
+// request of a document, which is parsed, validated and compiled; and all others.
 // node --expose-gc --max-semi-space-size=128 engine-memory.mjs [requests, default 20]
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -11,19 +11,19 @@ import { fileURLToPath } from 'node:url';
 const long = (name) => `{ ${name}: pages { a b c d e f g h i j } }`;
 const SHORT = '{ short { a b c d e f g h i j } }';
 const WARMING = 10;
-const FIRST = 'the first long answer of the process';
+const FIRST = 'the first long response of the process';
 const KINDS = {
   [FIRST]: 1,
   'the first request of a document': 5,
   'other requests': Number(process.argv[2] ?? 20),
 };
-/** In the order of the kinds. The first document pays for code that all share. */
+/** In the order of the kinds. The first document pays for code that all of them share. */
 function* queries() {
   for (let n = 0; n < WARMING; n++) yield SHORT;
   const names = Object.values(KINDS).flatMap((count, kind) =>
     Array.from({ length: count }, (_, n) => (kind === 2 ? 'again' : `q${kind}n${n}`)),
   );
-  // Asked before, so that it is known when it is asked again.
+  // Sent before, so that it is in the document cache.
   names.splice(1, 0, 'again');
   yield* names.map(long);
 }
@@ -36,7 +36,7 @@ async function measure() {
   const handler = graphqlHTTP(await makeSchema(), { graphiql: false });
   const extras = [];
   const server = createServer((req, res) => {
-    // The first one leaves buffers to be freed in the background; the second one waits for that.
+    // The first collection frees buffers in the background; the second waits for it.
     globalThis.gc();
     globalThis.gc();
     const before = used();
@@ -47,7 +47,7 @@ async function measure() {
   const client = fork(fileURLToPath(import.meta.url), process.argv.slice(2), { execArgv: [] });
   client.send({ port: server.address().port });
   const bytes = await new Promise((resolve) => client.once('message', resolve));
-  // The client may have its last byte before we hear of it.
+  // The client may have its last byte before this process knows.
   while (extras.length < [...queries()].length) await new Promise(setImmediate);
   server.close();
   report(bytes, extras.slice(WARMING));
@@ -56,13 +56,13 @@ async function measure() {
 function report(bytes, [first, _again, ...others]) {
   const ratios = [first, ...others].map((extra) => extra / bytes);
   console.log(
-    `answer ${(bytes / 1024).toFixed(0)} KiB; extra memory, garbage included, in answers, at most:`,
+    `response ${(bytes / 1024).toFixed(0)} KiB; extra memory, garbage included, in responses, at most:`,
   );
   for (const [kind, count] of Object.entries(KINDS)) {
     const most = Math.max(...ratios.splice(0, count));
     console.log(`${most.toFixed(2)}  ${kind}`);
-    // The first one fills in what V8 learns of our code, now or when it likes: that is no request's.
-    assert(kind === FIRST || most <= 3, `${kind}: more than three times the answer`);
+    // During the first one V8 collects type feedback and compiles, which is not a cost of the request.
+    assert(kind === FIRST || most <= 3, `${kind}: more than three times the response`);
   }
 }
 
@@ -86,12 +86,12 @@ async function makeSchema() {
   return schema;
 }
 
-/** As text comes from a database: in one piece. One that was put together is when it is first read, which costs its length. */
+/** A flat string, as it comes from a database. V8 would flatten a concatenated one on its first read. */
 function flat(text) {
   return Buffer.from(text).toString();
 }
 
-/** The client is another process, so that its memory is not ours. */
+/** The client is another process, so that its memory does not count. */
 async function ask({ port }) {
   let bytes = 0;
   for (const query of queries()) bytes = await once(port, query);

@@ -1,4 +1,4 @@
-// Distinct documents through the document cache and the compiled engine: the heap may not grow with them.
+// Runs distinct documents through the document cache and the compiled engine. The heap must not grow with them.
 // node --expose-gc engine-soak.mjs [how many, default 100000]
 import assert from 'node:assert/strict';
 import { graphqlHTTP } from 'espalier';
@@ -22,7 +22,7 @@ for (let n = 0; n < count; n++) {
   const operation = core.prepare(schema, { query, operationName: undefined, variables: undefined });
   const { body } = await operation.run(inputs);
   assert(body.includes(n % 2 === 0 ? `hello ${n}` : `a${n}`));
-  // By then the cache is full.
+  // The cache is full by then.
   if (n === Math.floor(count / 5)) first = heap();
 }
 const last = heap();

@@ -1,4 +1,4 @@
-// The compiled engine inside graphqlHTTP, all checks in place, beside mercurius with its JIT and the servers on Express.
+// The compiled engine inside graphqlHTTP with all checks, compared with mercurius with its JIT and servers on Express.
 import assert from 'node:assert/strict';
 import { runTopic } from './harness.mjs';
 
@@ -41,7 +41,7 @@ const DATA = {
   ),
 };
 
-/** Every field that is more than a property has a resolver of its own: the JIT knows no methods. */
+/** Every field that is not a plain property has a resolver, because the JIT does not support methods. */
 async function makeSchema() {
   const { buildSchema } = await import('graphql');
   const item = '{ id: ID! name: String price: Float stock: Int sold: Boolean }';
@@ -92,7 +92,7 @@ const espalier = (options) => async () => {
   return graphqlHTTP(await makeSchema(), options);
 };
 
-/** What a request costs that asks for nothing but its bytes: the floor under every server, here and on Express. */
+/** A handler that sends a fixed Buffer: the least a request can cost, on node:http and on Express. */
 const fixedBuffer = () => {
   const body = Buffer.from(JSON.stringify({ data: { pages: DATA.pages } }));
   return (req, res) => {
@@ -115,7 +115,7 @@ const EXPECTED = [
   { failing },
 ];
 
-/** Messages of plain errors differ, because some servers mask them; their places may not. */
+/** Messages of plain errors differ, because some servers mask them. Their locations must be equal. */
 function checkAnswer(wanted, body) {
   const { data, errors = [] } = JSON.parse(body.toString());
   assert.deepEqual(data, wanted);
@@ -133,8 +133,8 @@ export const topic = {
   name: 'engine',
   title: 'The compiled engine',
   about:
-    'One POST with application/json per request; resolvers are explicit functions where a field is more than a property. ' +
-    'Every answer is compared with what graphql-js answers before anything is measured.',
+    'One POST with application/json per request. Fields that are not plain properties have explicit resolvers. ' +
+    'Every response is compared with the result of graphql-js before the measurement.',
   packages: [
     'express',
     'graphql',
@@ -190,7 +190,7 @@ export const topic = {
     };
     return {
       name,
-      // The answers to the first ones are checked: the JIT compiles after the first.
+      // The first responses are checked: the JIT compiles after the first one.
       requests: [request, request, request, request],
       contestants: [
         ...BARE,

@@ -9,7 +9,7 @@ const TYPES = `
   type Subscription { event: Event! }
 `;
 
-/** A bus with hand-written iterators, so that nobody pays for a pub/sub library. */
+/** A bus with hand-written iterators, so that no server pays for a pub/sub library. */
 function createBus() {
   const readers = new Set();
   return {
@@ -46,9 +46,9 @@ function createBus() {
   };
 }
 
-const eventOf = (id) => ({ event: { id, name: 'an event for everybody', value: id / 7 } });
+const eventOf = (id) => ({ event: { id, name: 'an event for each user', value: id / 7 } });
 
-/** `/publish?events=8` publishes in one turn; `/memory` tells what the process holds. */
+/** `/publish?events=8` publishes synchronously; `/memory` reports the memory of the process. */
 function controls(publish, connections = () => 0) {
   let id = 0;
   return (req, res) => {
@@ -75,7 +75,7 @@ async function graphqlSchema(bus) {
   return schema;
 }
 
-/** Without pings, like all here: the load generator answers none. */
+/** Without pings, like all servers here: the load generator sends no pong. */
 async function espalier(options) {
   const { createServer } = await import('node:http');
   const { attachSubscriptions } = await import('espalier/subscriptions');
@@ -163,7 +163,7 @@ async function stalled({ port, warming }) {
   if (warming) return { operations: 1 };
   const fleet = await openSockets(port, 200, { protocol: 'graphql-transport-ws', query: QUERY });
   await new Promise((resolve) => setTimeout(resolve, 300));
-  // What such events take from a process while everybody reads is not the price of those who do not.
+  // The cost of large events for clients that read is measured first, and subtracted.
   for (let i = 0; i < 40; i++) {
     const all = frames(fleet, fleet.sockets.length);
     await get(port, '/blob');
@@ -211,7 +211,9 @@ export const topic = {
   name: 'fanout',
   title: 'Subscriptions: one event, a thousand sockets',
   about:
-    '1000 sockets with one subscription each, under ids of their own; an event has three fields and makes a frame of about 150 bytes. "raw ws" is a loop over `ws.send` of a string that was serialised once: no protocol, no execution. Memory is what the server grew by per idle subscribed socket.',
+    '1000 sockets with one subscription each and different operation ids. An event has three fields, and its frame about ' +
+    '150 bytes. "raw ws" is a loop over `ws.send` of a prepared string, without protocol or execution. Memory is the ' +
+    'growth of the server per idle subscribed socket.',
   packages: ['graphql', 'ws', 'graphql-ws', 'mercurius', 'subscriptions-transport-ws'],
   ratios: ['raw ws'],
   contestants,

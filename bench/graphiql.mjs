@@ -1,4 +1,4 @@
-// GraphiQL pages as a visitor meets them: Chromium, nothing cached, then a reload. The network is the loopback device.
+// GraphiQL pages in Chromium: a first visit with an empty cache, then a reload, over the loopback device.
 import { runTopic } from './harness.mjs';
 
 const FLAGS =
@@ -19,7 +19,7 @@ async function app() {
   return (await import('express')).default();
 }
 
-/** Visits a page `count` times, each time as somebody new, and once more. Usable: a query was typed and answered. */
+/** Visits a page `count` times with an empty cache, then reloads it. Usable: a typed query has its result. */
 async function visits({ port, count }) {
   const { chromium } = await import('playwright-core');
   const browser = await chromium.launch({
@@ -59,7 +59,7 @@ async function use(page, go) {
   await page.keyboard.press('Control+Enter');
   await page.locator('.graphiql-response, .result-window').getByText('"Hello world"').first().waitFor();
   const usable = performance.now() - began;
-  // Workers and fonts come late, and are part of a visit.
+  // Workers and fonts load late and are part of a visit.
   await page.waitForTimeout(1500);
   const entries = await page.evaluate(() =>
     ['navigation', 'resource'].flatMap((type) =>
@@ -80,8 +80,8 @@ export const topic = {
   name: 'graphiql',
   title: 'GraphiQL',
   about:
-    'The page in Chromium on the loopback device: from the address typed to the answer of a typed query, with nothing cached, and ' +
-    'after a reload. Bytes and requests as the browser counts them, workers included. Both talk to the same schema.',
+    'The page in Chromium over the loopback device, from the navigation to the result of a typed query: with an empty cache, ' +
+    'and after a reload. Bytes and requests are counted by the browser, workers included. Both use the same schema.',
   packages: ['ruru'],
   ratios: ['ruru'],
   contestants: {

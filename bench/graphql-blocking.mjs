@@ -1,12 +1,12 @@
 /**
- * How long hostile requests hold the event loop of a server with default limits: each in a process of its own, as its very
- * first request (cold) and after it has seen twenty of them (warm).
+ * How long hostile requests block the event loop of a server with default limits. Each runs in its own process, as its
+ * first request (cold) and after twenty of them (warm).
  *
  *   node bench/graphql-blocking.mjs [--only=regexp] [--rounds=N] [--most=milliseconds]
  *
- * A hold is the longest turn of the loop: its CPU time (or its time by the clock, where that is less), so that other
- * processes count little; least and most of the rounds are printed. Ends with code 1 when the least one of an attack is over
- * the bound, or when an answer is a 5xx.
+ * The measure is the longest iteration of the loop: its CPU time, or its wall time if that is less, so that other
+ * processes count little. The least and the most of the rounds are printed. Exits with 1 when the least time of an attack
+ * is over the limit, or when a response is a 5xx.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -149,7 +149,7 @@ const BODIES = {
 const batchOf = (count, document) =>
   JSON.stringify(Array.from({ length: count }, (_, i) => ({ query: `${document} #${i}` })));
 
-/** Where an option that is off by default has been switched on. */
+/** With an option that is off by default. */
 const SWITCHED_ON = {
   'batch of 500': { options: { batching: true }, body: batchOf(500, '{ hello }') },
   'batch of 10, merges': {
@@ -201,7 +201,7 @@ async function serve() {
   process.on('disconnect', () => process.exit());
   process.on('message', async (ask) => {
     if (ask === 'begin') watch = watchLoop();
-    // What was begun by the answer's way out is part of it.
+    // Work that continues after the response is part of the attack.
     await new Promise((resolve) => setTimeout(resolve, 10));
     process.send(ask === 'begin' ? {} : watch.stop());
   });
@@ -209,7 +209,7 @@ async function serve() {
   process.send(server.address().port);
 }
 
-/** Turns of the event loop, one after the other: the longest one, in milliseconds of CPU time and of the clock. */
+/** Measures iterations of the event loop and keeps the longest, in milliseconds of CPU time and of wall time. */
 function watchLoop() {
   let longest = { cpu: 0, clock: 0 };
   let running = true;
@@ -218,7 +218,7 @@ function watchLoop() {
     const after = { ...process.cpuUsage(), clock: performance.now() };
     const clock = after.clock - before.clock;
     const cpu = (after.user + after.system - before.user - before.system) / 1000;
-    // Helper threads add to the one, other processes to the other.
+    // Helper threads add to the CPU time, other processes to the wall time.
     if (Math.min(cpu, clock) > longest.cpu) longest = { cpu: Math.min(cpu, clock), clock };
     before = after;
     if (running) setImmediate(turn);
@@ -274,7 +274,7 @@ async function inOneProcess({ query, body, headers, options = {} }) {
     return answer();
   };
   const port = await answer();
-  // The same document twice is found in the cache.
+  // A repeated document would come from the cache.
   const bodyOf = (index) => (query === undefined ? body : JSON.stringify({ query: `${query}#${index}` }));
   const send = async (index) => {
     const response = await fetch(`http://127.0.0.1:${port}/graphql`, {

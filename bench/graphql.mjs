@@ -1,4 +1,4 @@
-// graphqlHTTP beside its peers: four queries over POST, default options everywhere, logging off.
+// graphqlHTTP compared with other servers: four queries over POST, default options, logging off.
 import { runTopic } from './harness.mjs';
 
 process.env.NODE_ENV = 'production';
@@ -10,7 +10,7 @@ const QUERIES = {
   'large 200 × 10, 480 KB': '{ pages { a b c d e f g h i j } }',
 };
 
-/** Properties on plain objects, so that the servers are measured and not the resolvers. */
+/** Properties of plain objects, so that the servers are measured and not the resolvers. */
 async function makeSchema() {
   const { buildSchema } = await import('graphql');
   const schema = buildSchema(`
@@ -70,13 +70,13 @@ const espalierOnExpress = (options) => () =>
     app.use('/graphql', graphqlHTTP(schema, options));
   });
 
-/** No GraphQL: reads the body by its events, and answers with the text and the headers that we would send, made beforehand. */
+/** Without GraphQL: reads the body and sends a prepared text with the headers that espalier sends. */
 async function makeFixed() {
   const { graphqlSync } = await import('graphql');
   const schema = await makeSchema();
-  const answers = new Map();
+  const responses = new Map();
   for (const query of Object.values(QUERIES)) {
-    answers.set(JSON.stringify({ query }), JSON.stringify(graphqlSync({ schema, source: query })));
+    responses.set(JSON.stringify({ query }), JSON.stringify(graphqlSync({ schema, source: query })));
   }
   return (req, res) => {
     let body = '';
@@ -84,15 +84,15 @@ async function makeFixed() {
       body += chunk;
     });
     req.on('end', () => {
-      const answer = answers.get(body);
+      const response = responses.get(body);
       res.writeHead(200, {
         'content-type': 'application/json; charset=utf-8',
         'x-content-type-options': 'nosniff',
         vary: 'Accept',
         'cache-control': 'no-store',
-        'content-length': String(Buffer.byteLength(answer)),
+        'content-length': String(Buffer.byteLength(response)),
       });
-      res.end(answer);
+      res.end(response);
     });
   };
 }
@@ -102,8 +102,9 @@ export const topic = {
   title: 'graphqlHTTP',
   about:
     'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
-    '"graphql-js" is espalier with graphql-js executing, as all others do but mercurius with its JIT; "espalier" alone has its compiled engine. ' +
-    'A fixed answer is a handler without GraphQL, as one would write it: it reads the body, looks the answer up by it and sends it with the headers that espalier sends.',
+    '"espalier, graphql-js" executes with graphql-js, as all others do except mercurius with its JIT; "espalier" uses the ' +
+    'compiled engine. A fixed response is a handler without GraphQL: it reads the body, finds the prepared response for it ' +
+    'and sends it with the headers that espalier sends.',
   packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],
   ratios: ['graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)', 'mercurius'],
   contestants: {
@@ -111,8 +112,8 @@ export const topic = {
     'espalier, graphql-js (node:http)': espalier({ engine: 'graphql-js' }),
     'espalier (Express)': espalierOnExpress({}),
     'espalier (node:http)': espalier({}),
-    'a fixed answer (Express)': () => onExpress(async (app) => app.use('/graphql', await makeFixed())),
-    'a fixed answer (node:http)': makeFixed,
+    'a fixed response (Express)': () => onExpress(async (app) => app.use('/graphql', await makeFixed())),
+    'a fixed response (node:http)': makeFixed,
     'graphql-http (Express)': () =>
       onExpress(async (app, schema) => {
         const { createHandler } = await import('graphql-http/lib/use/express');
@@ -148,7 +149,7 @@ export const topic = {
     expect: { status: 200 },
     check: ({ body }) => {
       const { data, errors } = JSON.parse(body.toString());
-      if (errors !== undefined || Object.keys(data).length !== 1) throw new Error('a wrong answer');
+      if (errors !== undefined || Object.keys(data).length !== 1) throw new Error('the response is wrong');
     },
     ...(name.startsWith('large') ? { count: 2000 } : {}),
   })),

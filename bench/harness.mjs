@@ -1,5 +1,5 @@
 /**
- * What a topic writes: one file, bench/<topic>.mjs, that exports what to measure and runs it.
+ * A topic is one file, bench/<topic>.mjs, that exports what to measure and runs it.
  *
  *   import { runTopic } from './harness.mjs';
  *
@@ -10,9 +10,9 @@
  *     packages: ['express', 'fastify'],        // their versions are printed on top
  *     ratios: ['bare node:http'],              // peers that every row is divided by
  *     contestants: {
- *       // Runs in a process of its own, pinned to core 0. Import everything inside, so that nobody else pays for it.
- *       // Returns a listener `(req, res)`, a server (listening or not), or `{ port, cpu?, close? }` for what runs
- *       // elsewhere (`cpu()` = microseconds used so far; see cpuOfProcesses for nginx or a cluster).
+ *       // Runs in its own process, pinned to core 0. Import everything inside, so that no other contestant pays for it.
+ *       // Returns a listener `(req, res)`, a server (listening or not), or `{ port, cpu?, close? }` for a server that
+ *       // runs elsewhere (`cpu()` = microseconds used so far; see cpuOfProcesses for nginx or a cluster).
  *       'bare node:http': async () => (req, res) => res.end('hello'),
  *       'express': async () => (await import('express')).default().get('/', (req, res) => res.end('hello')),
  *     },
@@ -25,18 +25,18 @@
  * A load is
  *   name         the table's heading
  *   requests     [{ method, path, headers, body }], used in turn; or a function of an index (with `distinct: how many`)
- *   expect       { status = 200, body?, headers? }: looked at before anything is measured; the status of every answer is
- *   check        (response, contestant) => void, throws when an answer is wrong; { status, headers, body: Buffer }
+ *   expect       { status = 200, body?, headers? }: checked before the measurement; the status of every response is
+ *   check        (response, contestant) => void, throws when a response is wrong; { status, headers, body: Buffer }
  *   connections  32 keep-alive connections by default; `count` 20000 requests a round, `warmup` as many as that by default
- *   least        the smallest count whatever the scale, for a load whose name tells it; as many as connections by default
+ *   least        the smallest count whatever the scale, for a load whose name contains it; as many as connections by default
  *   contestants  the names that take part, default all
  *   drive        instead of requests: async ({ port, count, warming, contestant }) => { operations, ...figures }, run in
- *                the load generator's process (WebSockets, uploads, slow readers); figures stand in the table as they are
+ *                the load generator's process (WebSockets, uploads, slow readers); figures appear in the table as they are
  *   unit         what an operation is called, default 'request'
  *   fresh        true: a new server process each round (for memory)
- *   columns      figures to show beside the CPU time: 'rssMiB', 'peakRssMiB', or names that `drive` returns
+ *   columns      figures to show next to the CPU time: 'rssMiB', 'peakRssMiB', or names that `drive` returns
  *
- * Each contestant is its own process; the server's CPU time (user + system, all threads) is read before and after a
+ * Each contestant is its own process; the server's CPU time (user + system, all threads) is measured around a
  * fixed load, in rounds that interleave the contestants. Medians are quoted. The load generator has its own core.
  *
  * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
@@ -71,7 +71,7 @@ export async function runTopic(url, topic) {
     const all = load.contestants ?? Object.keys(topic.contestants);
     const names = all.filter((name) => settings.only.test(load.name) || settings.only.test(name));
     const ratios = load.ratios ?? topic.ratios ?? [];
-    // Also where --only leaves none but those that others are compared with.
+    // Also when --only leaves only the peers that others are compared with.
     if (names.length < all.length && names.every((name) => ratios.includes(name))) continue;
     const rows = await measureLoad(url, load, names, settings);
     result.loads.push({
@@ -98,7 +98,7 @@ function commandLine() {
   };
 }
 
-/** The package as it would be installed: peers and we share one graphql. Copied anew, so that a build is all it takes. */
+/** Installs the package so that it shares one graphql with its peers. Copied for each run, so that a build suffices. */
 function installEspalier() {
   if (!existsSync(here('node_modules'))) throw new Error('run npm install in bench/ first');
   if (!existsSync(here('../dist/esm'))) throw new Error('run npm run build first');

@@ -11,7 +11,7 @@ const PROCESSES = 2;
 const QUERY = 'subscription { event { id name } }';
 const worker = fileURLToPath(new URL('fixtures/pubsub-worker.mjs', import.meta.url));
 
-/** A redis-server of our own, two processes on it, and a port that tells theirs and has the first one publish. */
+/** Starts a redis-server and two processes that use it. The returned port reports theirs and makes the first publish. */
 async function start(kind) {
   const probe = createProbe().listen(0, '127.0.0.1');
   await once(probe, 'listening');
@@ -41,7 +41,7 @@ async function start(kind) {
   };
 }
 
-/** Counts what arrives out of order on one socket: ids follow each other for as long as it lives. */
+/** Counts events that arrive out of order on one socket, by their consecutive ids. */
 function watchOrder(socket, wrong) {
   let expected;
   let rest = '';
@@ -89,7 +89,8 @@ export const topic = {
   name: 'pubsub',
   title: 'Subscriptions: two processes, one Redis',
   about:
-    'Two processes with 500 sockets each; one publishes, through Redis, 50 events under way at a time. A message is one event at one socket; CPU is that of both processes.',
+    'Two processes with 500 sockets each. One publishes through Redis, 50 events at a time. A message is one event at one ' +
+    'socket. The CPU time is that of both processes.',
   packages: [
     'graphql',
     'ws',

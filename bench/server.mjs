@@ -7,7 +7,7 @@ const css = await readFile(`${files}/small.css`, 'utf8');
 const order = { id: 7, name: 'a small document', tags: ['one', 'two', 'three'] };
 const body = JSON.stringify(order);
 
-// The same two handlers everywhere, so that what differs is the way to them.
+// All contestants use the same two handlers, so that only the path to them differs.
 function hello(_req, res) {
   res.writeHead(200, { 'content-type': 'text/plain; charset=utf-8', 'content-length': 5 }).end('hello');
 }
@@ -84,10 +84,10 @@ export const topic = {
   name: 'server',
   title: 'createServer',
   about:
-    'One Express app behind `app.listen` and behind `createServer`, beside the same handlers on bare node:http and in ' +
-    'Fastify. Files are served by `espalier/static`, in Fastify by `@fastify/static`. All send the same bytes, but for ' +
-    "Express's `X-Powered-By`, which is left on because that is its default. The last two tables are what Express's and " +
-    "Fastify's own JSON helpers do (Express's also computes an ETag).",
+    'One Express app behind `app.listen` and behind `createServer`, compared with the same handlers on bare ' +
+    'node:http and in Fastify. Files are served by `espalier/static`, in Fastify by `@fastify/static`. All send the same bytes, except for ' +
+    "Express's `X-Powered-By`, which is on by default. The last two tables use the JSON helpers of Express " +
+    'and Fastify. That of Express also computes an ETag.',
   packages: ['express', 'express4', 'fastify', '@fastify/static'],
   ratios: ['bare node:http', 'fastify'],
   contestants: {
@@ -107,7 +107,7 @@ export const topic = {
       expect: { status: 304 },
     },
     {
-      name: 'JSON POST, read and answered by hand',
+      name: 'JSON POST, read and written without helpers',
       requests: [{ method: 'POST', path: '/echo', headers: json, body }],
       expect: { body },
     },

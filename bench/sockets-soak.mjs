@@ -1,4 +1,4 @@
-// 2000 sockets with mixed operations and random resets: nothing may be lost or reordered under one id, and nothing may stay.
+// 2000 sockets with mixed operations and random resets: no message may be lost or reordered under one id, and nothing may leak.
 //   node sockets-soak.mjs --seconds=300 --sockets=2000 --connects=10000
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -103,7 +103,7 @@ async function soak(seconds, count, connects) {
         if (!client.ids.has(message.id)) return;
         const { shared, own, echo } = message.payload.data;
         if (echo !== undefined) {
-          if (message.id !== `q${echo}`) totals.faults.push(`${message.id} answered with ${echo}`);
+          if (message.id !== `q${echo}`) totals.faults.push(`${message.id} got the result of ${echo}`);
           client.ids.delete(message.id);
           return;
         }
@@ -133,7 +133,7 @@ async function soak(seconds, count, connects) {
     return ask({ ask: 'state' });
   };
 
-  // Warm up, so that what a process needs once is not laid on the sockets.
+  // Warm up, so that one-time costs of the process do not count for the sockets.
   const warm = Array.from({ length: 200 }, (_, index) => open(index));
   await Promise.all(warm.map(({ ready }) => ready));
   for (const client of warm) client.subscribe('shared', 'subscription { shared }');
@@ -183,7 +183,7 @@ async function soak(seconds, count, connects) {
     await new Promise((resolve) => setTimeout(resolve, 50));
   }
 
-  // Everybody must have the last event, and every query its answer.
+  // Every client must have the last event, and every query its result.
   await Promise.all(clients.map(({ ready }) => ready));
   await settled(({ stats }) => stats.connections === count);
   server.send({ ask: 'publish', count: 1, topic: 0 });
@@ -193,7 +193,7 @@ async function soak(seconds, count, connects) {
     if (closed) continue;
     if (ids.get('shared') !== last.shared)
       totals.faults.push(`client ${index} is at ${ids.get('shared')} of ${last.shared}`);
-    for (const id of ids.keys()) if (id.startsWith('q')) totals.faults.push(`${id} was never answered`);
+    for (const id of ids.keys()) if (id.startsWith('q')) totals.faults.push(`${id} never got a result`);
   }
   const { messages, resets, resubscribed, queries, faults } = totals;
   console.log(

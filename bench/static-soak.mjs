@@ -1,7 +1,8 @@
 /**
- * Ten minutes (or `--seconds=N`) of mixed traffic against one server: hot files, 304s, ranges, large files, misses and junk, aborted
- * and slow readers, while files are replaced and rewritten. Every whole answer is checked byte by byte: it must be one version, with that
- * version's tag. At the end the server must hold no descriptor, no socket and no more heap than it began with.
+ * Ten minutes (or `--seconds=N`) of mixed traffic against one server: hot files, 304s, ranges, large files, 404s, malformed
+ * requests, aborted and slow clients, while files are replaced and rewritten. Every complete response is checked byte by byte: it must
+ * be one version with the ETag of that version. At the end the server must have no open descriptor, no socket and no more heap than
+ * at the start.
  */
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -82,8 +83,8 @@ async function soak() {
 
 function judge(before, after, counts) {
   const faults = [];
-  if (counts.wrong) faults.push(`${counts.wrong} wrong answers`);
-  if (counts.status500) faults.push('5xx answers');
+  if (counts.wrong) faults.push(`${counts.wrong} wrong responses`);
+  if (counts.status500) faults.push('5xx responses');
   if (after.files > 0) faults.push(`${after.files} files left open`);
   if (after.sockets > before.sockets) faults.push('sockets left open');
   if (after.timers > before.timers) faults.push('timers left');
@@ -107,7 +108,7 @@ function makeFiles(root) {
   return names;
 }
 
-/** Bytes of one letter: that a body is of one version shows in itself. */
+/** Bytes of one letter, so that a body shows whether it is one version. */
 function version(size) {
   return Buffer.alloc(size + Math.floor(Math.random() * 100), 97 + Math.floor(Math.random() * 26));
 }

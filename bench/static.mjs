@@ -43,7 +43,7 @@ function filled(size, seed) {
   return Buffer.alloc(size, createHash('sha512').update(seed).digest('hex'));
 }
 
-/** What the strong tag of a file is to us, and what send, @fastify/send and nginx make of its size and time. */
+/** The ETag that espalier, send, @fastify/send and nginx create for a file. */
 function tagsOf(name) {
   const body = readFileSync(`${root}/${name}`);
   const { size, mtime } = statSync(`${root}/${name}`);
@@ -57,7 +57,7 @@ function tagsOf(name) {
   };
 }
 
-/** Answers one file, whichever is asked for: what many of them cost beyond one, in the same rounds. */
+/** Serves the same file for every path, to measure what many files cost in the same rounds. */
 const oneFile = (make) => async () => {
   const listener = await make();
   return (req, res) => {
@@ -66,7 +66,7 @@ const oneFile = (make) => async () => {
   };
 };
 
-/** The limit: fixed Buffers with the headers that we send, nothing looked at but the path and the tag. */
+/** The limit: fixed Buffers with the headers of espalier. Only the path and If-None-Match are read. */
 function fixed(prefix) {
   const heads = new Map();
   for (const name of ['4k', '10k', '200k', '2m', ...many]) {
@@ -132,7 +132,7 @@ async function underNginx() {
       server { listen 127.0.0.1:${port}; location /static/ { alias ${root}/; add_header X-Content-Type-Options nosniff; } }
     }`,
   );
-  // One process, so that its CPU time is all of it.
+  // One process, so that its CPU time is the total.
   const main = spawn('nginx', ['-p', folder, '-c', `${folder}/nginx.conf`], { stdio: 'ignore' });
   await untilListening(port);
   return {
@@ -165,7 +165,7 @@ async function untilListening(port) {
   }
 }
 
-/** Readers that take one chunk and then nothing for a while: what a server holds for them is what it holds in memory. */
+/** Readers that take one chunk and then pause: whatever the server buffers for them is in its memory. */
 async function slowReaders({ port, count }) {
   const sockets = [];
   for (let i = 0; i < count; i++) {
@@ -196,8 +196,8 @@ export const topic = {
   name: 'static',
   title: 'staticFiles',
   about:
-    'Files of several sizes. «fixed Buffer» answers from memory with the same headers and looks at nothing: the limit of ' +
-    'what Node can do. «window» is `revalidateAfter: 1000`; without it every answer is checked against the disk.',
+    'Files of several sizes. "fixed Buffer" sends a prepared Buffer with the same headers and never reads the disk: the ' +
+    'limit of what Node can do. "window" is `revalidateAfter: 1000`. Without it every response is checked against the disk.',
   packages: ['express', 'serve-static', 'sirv', 'fastify', '@fastify/static'],
   ratios: ['fixed Buffer', 'Express: fixed Buffer', 'Express: express.static'],
   contestants: {
@@ -251,7 +251,7 @@ export const topic = {
       expect: { status: 304 },
     },
     {
-      // It compares with one tag, not with a list.
+      // It compares with one ETag, not with a list.
       name: '304, sirv',
       requests: file('10k', { 'if-none-match': tags.sirv }),
       contestants: ['sirv'],

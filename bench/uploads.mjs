@@ -1,4 +1,4 @@
-// Uploads by the GraphQL multipart request specification beside graphql-upload and Yoga; each resolver reads its file.
+// Uploads by the GraphQL multipart request specification, compared with graphql-upload and Yoga. Each resolver reads its file.
 import { once } from 'node:events';
 import { request } from 'node:http';
 import { runTopic } from './harness.mjs';
@@ -30,7 +30,7 @@ const OPENING = Buffer.from(
   ].join('\r\n'),
 );
 
-/** Bytes as a photograph has them: no runs, and line breaks wherever they fall. */
+/** Random bytes, as in a compressed photograph, line breaks included. */
 function noise(size) {
   const bytes = Buffer.alloc(size);
   let state = 1;
@@ -85,7 +85,7 @@ async function espalier(options) {
   return express().use('/graphql', graphqlHTTP(schema, { uploads }));
 }
 
-/** With the least that executes a request: no GraphQL server around it could be cheaper. */
+/** graphql-upload with the least code that executes a request. No GraphQL server around it could be cheaper. */
 async function graphqlUpload() {
   const [{ default: express }, { graphql }, { default: Upload }, { default: receive }] = await Promise.all([
     import('express'),
@@ -120,7 +120,7 @@ async function yoga() {
   return express().use('/graphql', app);
 }
 
-/** Sends large files one after the other, without ever holding one. */
+/** Sends large files one after the other, without keeping one in memory. */
 async function sendLarge({ port, count: uploads, size }) {
   for (let index = 0; index < uploads; index++) {
     const length = OPENING.length + size + CLOSING.length;
@@ -132,7 +132,7 @@ async function sendLarge({ port, count: uploads, size }) {
     req.end(CLOSING);
     const [res] = await answered;
     const body = (await res.setEncoding('utf8').toArray()).join('');
-    if (JSON.parse(body).data?.take !== size) throw new Error(`the answer is ${res.statusCode} ${body}`);
+    if (JSON.parse(body).data?.take !== size) throw new Error(`the response is ${res.statusCode} ${body}`);
   }
   return { operations: uploads };
 }
@@ -153,8 +153,8 @@ export const topic = {
   name: 'uploads',
   title: 'Uploads',
   about:
-    'One file per request to a mutation that reads it to its end, all under Express 5. graphql-upload has the least ' +
-    'code around it that executes a request; the others are whole GraphQL servers.',
+    'One file per request to a mutation that reads it to its end, all under Express 5. graphql-upload runs with the least ' +
+    'code that executes a request. The others are complete GraphQL servers.',
   packages: ['express', 'graphql', 'graphql-upload', 'graphql-yoga', 'multer'],
   ratios: ['graphql-upload', 'Yoga'],
   contestants: {

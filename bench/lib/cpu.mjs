@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** CPU microseconds that processes have used so far, all threads, by the scheduler's own account (Linux). */
+/** CPU microseconds that processes have used so far, all threads, as the scheduler counts them (Linux). */
 export function cpuOfProcesses(pids) {
   let nanoseconds = 0;
   for (const pid of pids) {

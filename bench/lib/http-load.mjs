@@ -10,7 +10,7 @@ function bytesOf({ method = 'GET', path, headers = {}, body }) {
   return { method, bytes: Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), payload]) };
 }
 
-/** Sends `count` requests over keep-alive connections, one at a time each, and counts whole answers. */
+/** Sends `count` requests over keep-alive connections, one at a time each, and counts complete responses. */
 export function httpLoad(load, port, count) {
   const { requests, connections = 32, expect: { status = 200 } = {} } = load;
   const made =
@@ -37,7 +37,7 @@ export function httpLoad(load, port, count) {
         socket.write(bytes);
       };
       const reader = new ResponseReader((seen) => {
-        if (seen !== status) return finish(new Error(`${load.name}: an answer had status ${seen}`));
+        if (seen !== status) return finish(new Error(`${load.name}: a response had status ${seen}`));
         if (++done === count) finish();
         else next();
       });
@@ -53,7 +53,7 @@ export function httpLoad(load, port, count) {
   });
 }
 
-/** One request on a connection of its own, and the whole answer. */
+/** Sends one request on a new connection and returns the whole response. */
 export function once(port, request) {
   const { method, bytes } = bytesOf({ ...request, headers: { connection: 'close', ...request.headers } });
   return new Promise((resolve, reject) => {
@@ -72,7 +72,7 @@ export function once(port, request) {
     socket.on('data', (chunk) => reader.read(chunk));
     socket.on('error', reject);
     socket.on('close', () => {
-      if (result === undefined) reject(new Error(`${request.path}: the answer is not whole`));
+      if (result === undefined) reject(new Error(`${request.path}: the response is not complete`));
       else resolve({ ...result, body: Buffer.concat(parts) });
     });
   });

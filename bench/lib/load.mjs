@@ -1,11 +1,11 @@
 // The process of the load generator: one at a time, on its own core.
 import assert from 'node:assert/strict';
-import { answerMessages } from './answer.mjs';
+import { replyToMessages } from './reply.mjs';
 import { httpLoad, once } from './http-load.mjs';
 
 const { topic } = await import(process.env.BENCH_TOPIC);
 
-answerMessages(async ({ ask, load: name, contestant, port, count, warming }) => {
+replyToMessages(async ({ ask, load: name, contestant, port, count, warming }) => {
   const load = topic.loads.find((candidate) => candidate.name === name);
   if (ask === 'check') return load.drive === undefined ? check(load, contestant, port) : {};
   const began = process.hrtime.bigint();

@@ -1,4 +1,4 @@
-/** A topic's result as one SVG: a group of bars for each load, CPU time per operation, shorter is better. Reads well in both colour schemes. */
+/** A topic's result as one SVG: a group of bars for each load, CPU time per operation, shorter is better. Readable in both colour schemes. */
 export function plot(result) {
   const groups = [];
   let y = 58;

@@ -4,7 +4,7 @@ import { serverNode } from './environment.mjs';
 
 const pinned = availableParallelism() > 1 && spawnSync('taskset', ['--version']).status === 0;
 
-/** Starts a server or load process on its core; `ask` sends it one message and waits for the answer. */
+/** Starts a server or load process on its core; `ask` sends it one message and waits for the reply. */
 export function startProcess(role, env) {
   const core = role === 'server' ? '0' : '1';
   const node = role === 'server' ? serverNode : process.execPath;

@@ -3,12 +3,27 @@ import { median } from './median.mjs';
 /** A result as Markdown: heading and versions where it has them, then a table for each load. */
 export function tables(result) {
   const parts = [];
-  if (result.title !== undefined) parts.push(`## ${result.title}`, result.about ?? '', conditions(result));
+  if (result.title !== undefined)
+    parts.push(`## ${result.title}`, wrap(result.about ?? ''), wrap(conditions(result)));
   for (const load of result.loads) parts.push(`### ${load.name}`, lengthOf(load, result), table(load));
   return `${parts.filter((part) => part !== '').join('\n\n')}\n`;
 }
 
-/** The rounds of a load that was measured for longer, or shorter, than the topic's others. */
+const COLUMNS = 110;
+
+/** A paragraph of Markdown, broken into lines. */
+function wrap(text) {
+  const lines = [];
+  let line = '';
+  for (const word of text.split(' ')) {
+    const longer = line === '' ? word : `${line} ${word}`;
+    if (longer.length > COLUMNS) lines.push(line);
+    line = longer.length > COLUMNS ? word : longer;
+  }
+  return [...lines, line].join('\n');
+}
+
+/** The rounds of a load that was measured with more or fewer rounds than the others of its topic. */
 function lengthOf(load, { loads }) {
   const rounds = roundsOf(load);
   return rounds === roundsOf(loads[0]) ? '' : `${rounds} rounds.`;

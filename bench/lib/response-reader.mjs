@@ -1,7 +1,7 @@
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 const EMPTY = Buffer.alloc(0);
 
-/** Finds where each answer on a connection ends: by Content-Length, by chunks, or at once where there is no body. */
+/** Finds the end of each response on a connection: by Content-Length, by chunks, or after the head without a body. */
 export class ResponseReader {
   #onResponse;
   #onBody;
@@ -11,7 +11,7 @@ export class ResponseReader {
   #left = 0;
   #step = 'head';
 
-  /** `onResponse(status, headers)` at the end of each answer; `onBody(part)` for its bytes, when they matter. */
+  /** Calls `onResponse(status, headers)` at the end of each response, and `onBody(part)` for its bytes. */
   constructor(onResponse, onBody) {
     this.#onResponse = onResponse;
     this.#onBody = onBody;
@@ -65,7 +65,7 @@ export class ResponseReader {
     return used;
   }
 
-  // `#left` counts what remains of a chunk and of the line end behind it.
+  // `#left` counts what remains of a chunk and of the line end after it.
   #readChunkLine(data) {
     if (this.#left > 0) {
       const used = Math.min(data.length, this.#left);

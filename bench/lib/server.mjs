@@ -1,6 +1,6 @@
-// The process of one contestant: starts it, and tells what it has used.
+// The process of one contestant: starts it and reports its CPU time and memory.
 import { createServer } from 'node:http';
-import { answerMessages } from './answer.mjs';
+import { replyToMessages } from './reply.mjs';
 
 const { BENCH_TOPIC, BENCH_CONTESTANT, BENCH_GRAPHQL } = process.env;
 let running;
@@ -12,7 +12,7 @@ if (BENCH_GRAPHQL === '17') {
   });
 }
 
-answerMessages(async ({ ask }) => {
+replyToMessages(async ({ ask }) => {
   if (ask === 'start') {
     running = await start();
     return { port: running.port };

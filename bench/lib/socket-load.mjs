@@ -1,9 +1,9 @@
-// A WebSocket client that costs the load generator next to nothing: it counts frames, and never builds a message.
+// A cheap WebSocket client for the load generator: it counts frames and never builds a message.
 import { randomBytes, randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 
-/** Opens `count` sockets with one subscription each (or `operations`), all under ids of their own. */
+/** Opens `count` sockets with one subscription each (or `operations`), each under a different id. */
 export async function openSockets(port, count, { protocol, query, operations = 1 }) {
   const fleet = { sockets: [], frames: 0, expected: Number.POSITIVE_INFINITY, reached: () => undefined };
   for (let i = 0; i < count; i += 50) {
@@ -15,7 +15,7 @@ export async function openSockets(port, count, { protocol, query, operations = 1
   return fleet;
 }
 
-/** Resolves when the fleet has counted so many frames more. */
+/** Resolves when the clients have received this many more frames. */
 export function frames(fleet, more) {
   fleet.frames = 0;
   fleet.expected = more;
@@ -44,7 +44,7 @@ async function heard(socket, words) {
   while (!seen.includes(words)) seen += String((await once(socket, 'data'))[0]);
 }
 
-/** Counts text frames by their heads alone. */
+/** Counts text frames by their headers. */
 function count(socket, fleet) {
   let skip = 0;
   let rest;

@@ -1,5 +1,5 @@
-/** Answers each message of the parent with what `handle` returns, or with its error. */
-export function answerMessages(handle) {
+/** Replies to each message of the parent with the result of `handle`, or with its error. */
+export function replyToMessages(handle) {
   process.on('message', async (message) => {
     try {
       process.send(await handle(message));
