@@ -1,7 +1,7 @@
 // The process of the load generator: one at a time, on its own core.
 import assert from 'node:assert/strict';
-import { replyToMessages } from './reply.mjs';
 import { httpLoad, once } from './http-load.mjs';
+import { replyToMessages } from './reply.mjs';
 
 const { topic } = await import(process.env.BENCH_TOPIC);
 
