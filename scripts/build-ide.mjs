@@ -23,7 +23,7 @@ if (isCurrent()) {
   console.log(`GraphiQL: compressing ${files.length} files`);
   rmSync(target, { recursive: true, force: true });
   mkdirSync(target, { recursive: true });
-  // Largest first, all at once: zlib's threads take one each.
+  // Largest first and all at the same time: zlib's threads take one each.
   const sizes = await Promise.all(files.sort((a, b) => b.bytes.length - a.bytes.length).map(writeCompressed));
   writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), notices(packages));
   writeFileSync(join(target, 'index.mjs'), 'export const folder = import.meta.dirname;\n');
@@ -128,7 +128,7 @@ function notices(packages) {
     byText.set(text, [...(byText.get(text) ?? []), `${name} ${version}`]);
   }
   const parts = Array.from(byText, ([text, names]) => `${names.join('\n')}\n\n${text}\n`);
-  return ['The files beside this one contain these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
+  return ['The files in this folder contain these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
 }
 
 function kB(bytes) {

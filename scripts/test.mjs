@@ -16,7 +16,17 @@ const all = process.argv.includes('--all');
 const here = Number(process.versions.node.split('.')[0]);
 
 // These tests depend neither on the version of Node nor on the engine.
-const ONCE = ['browser', 'package', 'install', 'neighbours/', 'readme', 'boundaries', 'words', 'deployment'];
+const ONCE = [
+  'browser',
+  'package',
+  'install',
+  'neighbours/',
+  'readme',
+  'boundaries',
+  'words',
+  'workflows',
+  'deployment',
+];
 // These tests depend on the version of Node only.
 const WITHOUT_GRAPHQL = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
 

@@ -37,7 +37,7 @@ describe('the layout of the sources', () => {
     });
   });
 
-  it('check-layout accepts imports that go down, beside packages of Node and npm', () => {
+  it('check-layout accepts imports that go down and packages of Node and npm', () => {
     const tree = {
       'middleware/static.ts': "export { serve } from '../src/static/handler.ts';\n",
       'src/static/handler.ts':

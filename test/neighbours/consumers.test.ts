@@ -117,37 +117,37 @@ staticFiles();
 staticFiles('public', { htlm: true });
 // @ts-expect-error a wrong value
 staticFiles('public', { dotfiles: 'show' });
-// @ts-expect-error a schema is no text
+// @ts-expect-error a schema is not a string
 graphqlHTTP('type Query { hello: String }');
 // @ts-expect-error an unknown option
 graphqlHTTP(schema, { graphIQL: true });
 // @ts-expect-error a wrong method
 graphqlHTTP(schema, { methods: ['PATCH'] });
-// @ts-expect-error a wrong answer
+// @ts-expect-error a wrong result type
 graphqlHTTP(schema, { pretty: (req: Request) => req.hostname });
-// @ts-expect-error a wrong answer
+// @ts-expect-error a wrong result type
 graphqlHTTP((req: Request) => req.hostname);
-// @ts-expect-error no function
+// @ts-expect-error not a function
 graphqlHTTP(schema, { fieldResolver: 'hello' });
-// @ts-expect-error no server
+// @ts-expect-error not a server
 attachSubscriptions(app, schema);
 // @ts-expect-error neither a schema nor a handler that graphqlHTTP made
 attachSubscriptions(plain, app);
-// @ts-expect-error no middleware
+// @ts-expect-error not a middleware
 attachSubscriptions(plain, schema, { middleware: ['session'] });
-// @ts-expect-error a wrong answer
+// @ts-expect-error a wrong result type
 attachSubscriptions(plain, schema, { share: () => ({}) });
 // @ts-expect-error an unknown topic
-createPubSub<{ added: string }>().publish('gone', '');
+createPubSub<{ added: string }>().publish('removed', '');
 // @ts-expect-error an unknown option
 attachSubscriptions(plain, schema, { paths: '/live' });
 // @ts-expect-error an unknown protocol
 attachSubscriptions(plain, schema, { subscriptionProtocols: ['graphql-sse'] });
-// @ts-expect-error no app
+// @ts-expect-error not an app
 createServer({});
 // @ts-expect-error an unknown option
 createServer(app, { keepAliveTimeOut: 1 });
-// @ts-expect-error an option of HTTP/2 alone
+// @ts-expect-error an option for HTTP/2 only
 createServer(app, { allowHTTP1: true });
 `;
 
