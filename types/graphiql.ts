@@ -1,80 +1,81 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, Hook, MaybePromise } from './connect.ts';
 
-/** How the GraphiQL page looks and whom it talks to. Every option has a default; none is needed. */
+/** Options of the GraphiQL page. All are optional. */
 export interface GraphiQLOptions {
   /**
-   * The page's title, as text; markup in it is shown, not obeyed.
+   * Title of the page. It is plain text; markup is escaped.
    * @default 'GraphiQL'
    */
   title?: string | undefined;
   /**
-   * What the editor shows on a first visit; a visitor's own tabs and `?query=` win over it.
+   * Query in the editor on the first visit. Saved tabs and `?query=` take precedence.
    * @default GraphiQL's welcome text
    */
   defaultQuery?: string | undefined;
   /**
-   * What the headers editor shows in a new tab: a JSON text, or an object. Everyone who may open the page can read it.
+   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. Every visitor of the page can read them.
    * @default none
    */
   defaultHeaders?: string | Readonly<Record<string, string>> | undefined;
   /**
-   * Whether visitors can edit request headers. They are sent with queries and, as `connectionParams`, with subscriptions.
+   * Whether visitors can edit request headers. They are sent with queries and mutations, and as `connectionParams` with
+   * subscriptions.
    * @default true
    */
   headersEditor?: boolean | undefined;
   /**
-   * Whether edited headers are kept in the browser's storage. Off, because they often carry a token.
+   * Whether edited headers are saved in the browser's storage. Headers often contain a token.
    * @default false
    */
   persistHeaders?: boolean | undefined;
   /**
-   * URL that queries and mutations are sent to. A foreign origin is added to the policy's `connect-src`.
+   * URL for queries and mutations. Another origin is added to `connect-src` of the page's policy.
    * @default the page's own URL
    */
   endpoint?: string | undefined;
   /**
-   * URL that subscriptions are opened on; `http` and `https` become `ws` and `wss`.
+   * URL for subscriptions; `http` and `https` become `ws` and `wss`.
    * @default the endpoint
    */
   subscriptionEndpoint?: string | undefined;
   /**
-   * Whether the page may open a WebSocket; without it a subscription is answered with a message that says so.
+   * Whether the page may open a WebSocket. With `false` a subscription shows an error message.
    * @default true
    */
   subscriptions?: boolean | undefined;
   /**
-   * `system` follows the visitor's setting and lets them switch; the others are forced.
+   * `system` follows the visitor's settings; `light` and `dark` are forced.
    * @default 'system'
    */
   theme?: 'system' | 'light' | 'dark' | undefined;
   /**
-   * The page's Content-Security-Policy (CSP 3). `true` is the strict one; an object adds sources to it by directive
-   * (`{ 'img-src': 'https://images.example' }`); `false` leaves the header to the application.
+   * Content-Security-Policy of the page (CSP 3). `true` is a strict policy. An object adds sources by directive
+   * (`{ 'img-src': 'https://images.example' }`). With `false` the application sets the header.
    * @default true
    */
   csp?: boolean | Readonly<Record<string, string | readonly string[]>> | undefined;
   /**
-   * Whether introspection asks for deprecated arguments and input fields; older servers behind `endpoint` may refuse it.
+   * Whether the introspection query requests deprecated arguments and input fields. Old servers behind `endpoint` may refuse it.
    * @default true
    */
   inputValueDeprecation?: boolean | undefined;
   /**
-   * Whether introspection asks for the schema's description; older servers behind `endpoint` may refuse it.
+   * Whether the introspection query requests the schema's description. Old servers behind `endpoint` may refuse it.
    * @default true
    */
   schemaDescription?: boolean | undefined;
-  /** express-graphql's name of `headersEditor`. */
+  /** Name of `headersEditor` in express-graphql. */
   headerEditorEnabled?: boolean | undefined;
-  /** express-graphql's name of `persistHeaders`. */
+  /** Name of `persistHeaders` in express-graphql. */
   shouldPersistHeaders?: boolean | undefined;
-  /** express-graphql's name of `defaultHeaders`. */
+  /** Name of `defaultHeaders` in express-graphql. */
   headers?: string | Readonly<Record<string, string>> | undefined;
 }
 
 /**
- * Decides for one request: `false` and nothing of GraphiQL is there, its files included. Asked for the page and for each
- * of its files (about ten a visit), never for the API's own requests.
+ * Decides per request: `false` turns off the page and its files. Called for the page and for each of its files (about ten per
+ * visit), never for requests to the API.
  */
 export type GraphiQLGate<Req = ConnectRequest> = Hook<
   [req: Req, res: ServerResponse],

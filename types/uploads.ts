@@ -2,87 +2,91 @@ import type { File } from 'node:buffer';
 import type { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
 
-/** Limits and ways of receiving uploads. Every limit is per request unless it says otherwise, and finite. */
+/** Options for uploads. Every limit is finite and applies to one request unless it says otherwise. */
 export interface UploadOptions {
   /**
-   * Bytes of one file; a file of exactly this size passes, one byte more is answered 413 at once.
+   * Maximum size of one file, in bytes. One byte more is refused with 413 as soon as it arrives.
    * @default 26_214_400 (25 MiB)
    */
   maxFileSize?: number | undefined;
   /**
-   * Files in one request, mapped or not; more are answered 413, already from the `map`. A request may name five paths
-   * per allowed file.
+   * Maximum number of files in one request, mapped or not. More are refused with 413, already in the `map`. The `map` may list
+   * five paths per allowed file.
    * @default 20
    */
   maxFiles?: number | undefined;
   /**
-   * Bytes of the whole body; a larger Content-Length is answered 413 with nothing read.
+   * Maximum size of the whole body, in bytes. A larger Content-Length is refused with 413 before the body is read.
    * @default the larger of 104_857_600 (100 MiB) and `maxFileSize` + 2 MiB
    */
   maxRequestSize?: number | undefined;
   /**
-   * Bytes of one text part (`operations`, `map`); more is answered 413.
+   * Maximum size of one text part (`operations`, `map`), in bytes. More is refused with 413.
    * @default 1_048_576 (1 MiB)
    */
   maxFieldSize?: number | undefined;
   /**
-   * Bytes of one file kept in memory; a larger file goes to a temporary file that has no name.
+   * Bytes of one file that are kept in memory. A larger file is written to an unlinked temporary file.
    * @default 262_144 (256 KiB)
    */
   memoryPerFile?: number | undefined;
   /**
-   * Bytes of all files kept in memory at one time by this handler, over all its requests; what comes beyond goes to
-   * temporary files.
+   * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are written to temporary
+   * files.
    * @default 67_108_864 (64 MiB)
    */
   memoryTotal?: number | undefined;
   /**
-   * Directory of the temporary files.
+   * Directory of the temporary files. It must be writable when the handler is created.
    * @default os.tmpdir()
    */
   tempDir?: string | undefined;
   /**
-   * `false`: the whole body is received before execution, `size` is known and a broken request runs no resolver.
-   * `true`: execution starts when the header of every mapped file has come; a limit then fails the reader of that file.
+   * `false`: the whole body is received before execution, `size` is known, and a refused request runs no resolver.
+   * `true`: execution starts when the header of every mapped file has arrived; a broken limit fails the readers of the file.
    * @default false
    */
   streaming?: boolean | undefined;
   /**
-   * Looks at each mapped file before its content is received; `false` is answered 415. The type is what the client says.
+   * Called for each mapped file before its content is received. `false` refuses the request with 415. The client declares the
+   * type. Must return synchronously.
    * @default every file is accepted
    */
   accept?: ((file: UploadedFileInfo) => boolean) | undefined;
 }
 
-/** What a part's header says about a file. All of it is the client's word. */
+/** The description of a file in the header of its part. The client chooses all of it. */
 export interface UploadedFileInfo {
-  /** Base name: directories, control and bidirectional characters removed, at most 255 bytes; never empty, `.` or `..`. */
+  /** Base name without control and bidirectional characters, at most 255 bytes, never empty, `.` or `..`. */
   readonly filename: string;
   /** Media type without parameters, as declared. */
   readonly mimetype: string;
-  /** Content-Transfer-Encoding, as declared; `7bit` when absent. The content is never decoded. */
+  /** Content-Transfer-Encoding, as declared; `7bit` if absent. The content is not decoded. */
   readonly encoding: string;
-  /** Name of the part, the key of `map`. */
+  /** Name of the part, which is its key in `map`. */
   readonly fieldName: string;
 }
 
 /** Options of `createReadStream`. */
 export interface UploadReadOptions {
-  /** Gives strings of this encoding instead of Buffers. */
+  /**
+   * The stream emits strings of this encoding instead of Buffers.
+   * @default none
+   */
   encoding?: BufferEncoding | undefined;
   /**
-   * Bytes buffered by the stream.
+   * Bytes that the stream buffers.
    * @default 65_536 (64 KiB)
    */
   highWaterMark?: number | undefined;
 }
 
 /**
- * An uploaded file as resolvers get it: a plain object, no promise. Readable any number of times, independently,
- * until the response ends.
+ * An uploaded file, as resolvers receive it: a plain object, not a promise. It can be read any number of times until the response
+ * ends.
  */
 export interface UploadedFile extends UploadedFileInfo {
-  /** Bytes; `undefined` while a streamed file is still arriving. */
+  /** Size in bytes; `undefined` while a streamed file is still arriving. */
   readonly size: number | undefined;
   /** A Node stream from the first byte. */
   createReadStream(options?: UploadReadOptions): Readable;
@@ -96,13 +100,13 @@ export interface UploadedFile extends UploadedFileInfo {
   bytes(): Promise<Uint8Array<ArrayBuffer>>;
   /** The content as an ArrayBuffer. */
   arrayBuffer(): Promise<ArrayBuffer>;
-  /** A WHATWG `File` with the content in memory, for APIs that want one. */
+  /** A WHATWG `File` with the content in memory. */
   toFile(): Promise<File>;
   /**
-   * Writes the content to a new file and resolves with its size. Fails with `EEXIST` where a file exists; a failed write
-   * leaves nothing behind. Choose the path yourself: `filename` is the client's word.
+   * Writes the content to a new file and resolves with its size in bytes. Rejects with `EEXIST` if the file exists; a failed write
+   * is deleted. Do not build the path from `filename`, which the client chooses.
    */
   saveTo(path: string | URL): Promise<number>;
-  /** Name, type and size, so that logged variables stay short. */
+  /** Name, type and size, for short logs of variables. */
   toJSON(): UploadedFileInfo & { readonly size: number | undefined };
 }

@@ -13,7 +13,7 @@ export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2Serve
 /**
  * Adds what middleware expects of HTTP/1.1 requests and responses. `:authority` becomes Host (RFC 9113 §8.3.1); a body of unknown
  * length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the closed stream: with no socket,
- * `on-finished` waits for ever, and `send` keeps its file open.
+ * `on-finished` waits forever, and `send` keeps its file open.
  */
 export function withHttp1Headers(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {

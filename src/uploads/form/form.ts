@@ -7,7 +7,7 @@ export interface TextPart {
   readonly value: string;
 }
 
-/** A file part, as its header describes it. Its stream must be read, or the form does not go on. */
+/** A file part, as its header describes it. Its stream must be read, or the parser stops. */
 export interface FilePart {
   readonly kind: 'file';
   readonly name: string;

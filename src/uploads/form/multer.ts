@@ -1,6 +1,6 @@
 // The adapter to multer. It uses multer's middleware as a parser only: splitting the body, decoding names and part headers, and
 // the limits of parts and text. Three things are replaced:
-// - Errors. multer calls `next(error)` after the whole request was read, so a client that waits for its 413 would wait for ever
+// - Errors. multer calls `next(error)` after the whole request was read, so a client that waits for its 413 would wait forever
 //   (multer issue 344). The events of its parser are used instead; a late report of multer only repeats them.
 // - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not recognise a body
 //   over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest` takes its place.

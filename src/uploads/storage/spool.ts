@@ -27,7 +27,7 @@ export class Spool {
   complete = false;
   /** Why reading fails. */
   error: Error | undefined;
-  /** Called when the sender can go on after `write` returned false. */
+  /** Called when the sender can continue after `write` returned false. */
   onDrain: () => void = () => {};
 
   readonly #settings: SpoolSettings;
