@@ -16,7 +16,7 @@ const { values } = parseArgs({
   },
 });
 
-if (values.graphql === '17') await import('../test/engine/seventeen.mjs');
+if (values.graphql === '17') await import('../test/engine/graphql17.mjs');
 const { both, describeCase, difference, PROFILES } = await import('../test/engine/differential.ts');
 const { version } = await import('graphql');
 

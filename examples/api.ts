@@ -1,5 +1,5 @@
-// A GraphQL API whose resolvers know who asks: `npx tsx examples/api.ts`, then try
-// curl -H 'authorization: Bearer ada' 'localhost:3000/graphql?query={me{name}}'
+// A GraphQL API with the user in its context: `npx tsx examples/api.ts`, then
+// curl -g -H 'authorization: Bearer ada' 'localhost:3000/graphql?query={me{name}}'
 import { graphqlHTTP } from 'espalier/graphql';
 import express from 'express';
 import { buildSchema } from 'graphql';
@@ -23,6 +23,6 @@ app.use(
     context: ({ headers }) => ({ token: headers.authorization?.replace(/^Bearer /, '') }),
   }),
 );
-const server = app.listen(port, () => {
-  console.log(`GraphiQL on http://localhost:${Object(server.address()).port}/graphql`);
+app.listen(port, () => {
+  console.log(`GraphiQL on http://localhost:${port}/graphql`);
 });

@@ -1,5 +1,5 @@
-// Live subscriptions: `npx tsx examples/chat.ts`. Open GraphiQL twice: subscribe in one tab with
-// subscription { said { by text } } and speak in the other with mutation { say(by: "Ada", text: "Hello") }
+// Live subscriptions: `npx tsx examples/chat.ts`. Open GraphiQL in two tabs. Subscribe in one with
+// subscription { said { by text } } and send a message in the other with mutation { say(by: "Ada", text: "Hello") }
 import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import { createPubSub } from 'espalier/pubsub';
 import express from 'express';
@@ -21,7 +21,8 @@ const rootValue = {
 
 const graphql = graphqlHTTP(schema, { rootValue });
 const app = express().use('/graphql', graphql);
-const server = app.listen(Number(process.env.PORT ?? 3000), () => {
-  console.log(`Chat on http://localhost:${Object(server.address()).port}/graphql`);
+const port = Number(process.env.PORT ?? 3000);
+const server = app.listen(port, () => {
+  console.log(`Chat on http://localhost:${port}/graphql`);
 });
-attachSubscriptions(server, graphql, { share: () => 'everybody hears the same' });
+attachSubscriptions(server, graphql, { share: () => 'one group for all' });

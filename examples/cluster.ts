@@ -1,4 +1,4 @@
-// Two processes on one port, joined by Redis: `REDIS_URL=redis://127.0.0.1 npx tsx examples/cluster.ts`.
+// Two processes on one port, connected by Redis: `REDIS_URL=redis://127.0.0.1 npx tsx examples/cluster.ts`.
 import cluster from 'node:cluster';
 import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import { createPubSub } from 'espalier/pubsub';
@@ -20,7 +20,7 @@ if (cluster.isPrimary) {
   const graphql = graphqlHTTP(buildSchema(`${types} type Subscription { news: String }`), { rootValue });
   const app = express().use('/graphql', graphql);
   const server = app.listen(Number(process.env.PORT ?? 3000));
-  const sockets = attachSubscriptions(server, graphql, { share: () => 'everybody reads the same' });
+  const sockets = attachSubscriptions(server, graphql, { share: () => 'one group for all' });
   process.once('SIGTERM', async () => {
     server.close();
     await sockets.close({ drain: 1000 });

@@ -22,7 +22,8 @@ async function* count(to: number) {
 
 const graphql = graphqlHTTP(builder.toSchema());
 const app = express().use('/graphql', graphql);
-const server = app.listen(Number(process.env.PORT ?? 3000), () => {
-  console.log(`GraphiQL on http://localhost:${Object(server.address()).port}/graphql`);
+const port = Number(process.env.PORT ?? 3000);
+const server = app.listen(port, () => {
+  console.log(`GraphiQL on http://localhost:${port}/graphql`);
 });
 attachSubscriptions(server, graphql);

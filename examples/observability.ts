@@ -7,7 +7,7 @@ import express from 'express';
 import { buildSchema } from 'graphql';
 import { Histogram, register } from 'prom-client';
 
-// Any exporter will do: that of @opentelemetry/exporter-trace-otlp-http sends the spans to a collector.
+// @opentelemetry/exporter-trace-otlp-http would send the spans to a collector instead of the console.
 const spans = new BasicTracerProvider({
   spanProcessors: [new SimpleSpanProcessor(new ConsoleSpanExporter())],
 });
@@ -25,6 +25,5 @@ for (const step of ['parse', 'validate', 'execute', 'response']) {
 const schema = buildSchema('type Query { hello: String }');
 const app = express().use('/graphql', graphqlHTTP(schema, { rootValue: { hello: 'world' } }));
 app.get('/metrics', async (_req, res) => void res.type(register.contentType).send(await register.metrics()));
-const server = app.listen(Number(process.env.PORT ?? 3000), () => {
-  console.log(`http://localhost:${Object(server.address()).port}/graphql`);
-});
+const port = Number(process.env.PORT ?? 3000);
+app.listen(port, () => console.log(`http://localhost:${port}/graphql`));

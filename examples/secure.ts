@@ -1,4 +1,4 @@
-// Behind helmet, one session for HTTP and sockets: `npx tsx examples/secure.ts`, then /login?name=Ada, then /graphql.
+// helmet, and one session for HTTP and sockets: `npx tsx examples/secure.ts`, then /login?name=Ada, then /graphql.
 import { randomBytes } from 'node:crypto';
 import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import express from 'express';
@@ -20,10 +20,11 @@ const graphql = graphqlHTTP(schema, { rootValue, context: contextOf });
 
 const app = express().use(helmet(), sessions).use('/graphql', graphql);
 app.get('/login', ({ query, session }, res) => void res.json(Object.assign(session, { name: query.name })));
-const server = app.listen(Number(process.env.PORT ?? 3000), () => {
-  console.log(`http://localhost:${Object(server.address()).port}/login?name=Ada`);
+const port = Number(process.env.PORT ?? 3000);
+const server = app.listen(port, () => {
+  console.log(`http://localhost:${port}/login?name=Ada`);
 });
-// The session is read before the socket is opened; who has not logged in gets 4403.
+// The session middleware runs before the upgrade. A client without a login is closed with 4403.
 const context = ({ request }: { request?: object | undefined }) => contextOf(request);
 const onConnect = ({ request }: { request: object }) => contextOf(request).name !== undefined;
 attachSubscriptions(server, graphql, { middleware: [sessions], context, onConnect });

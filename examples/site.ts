@@ -9,7 +9,7 @@ const port = Number(process.env.PORT ?? 3000);
 const app = express();
 app.use('/', staticFiles(folder, { html: true, maxAge: '1m' }));
 
-const server = app.listen(port, (error) => {
+app.listen(port, (error) => {
   if (error) throw error;
-  console.log(`${folder} on http://localhost:${Object(server.address()).port}/`);
+  console.log(`${folder} on http://localhost:${port}/`);
 });

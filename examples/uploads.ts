@@ -25,6 +25,5 @@ const query = new GraphQLObjectType({ name: 'Query', fields: { hello: { type: Gr
 
 const uploads = { maxFileSize: 5 * 1024 * 1024, maxFiles: 3 };
 const app = express().use('/graphql', graphqlHTTP(new GraphQLSchema({ query, mutation }), { uploads }));
-const server = app.listen(Number(process.env.PORT ?? 3000), () => {
-  console.log(`Uploads to http://localhost:${Object(server.address()).port}/graphql`);
-});
+const port = Number(process.env.PORT ?? 3000);
+app.listen(port, () => console.log(`Uploads to http://localhost:${port}/graphql`));

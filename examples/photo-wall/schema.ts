@@ -43,14 +43,14 @@ const PhotoType = new GraphQLObjectType<Photo>({
   },
 });
 
-/** What clients may ask of the wall. */
+/** The API of the wall. */
 export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchema {
   const query = new GraphQLObjectType({
     name: 'Query',
     fields: {
       photos: {
         type: new GraphQLNonNull(new GraphQLList(new GraphQLNonNull(PhotoType))),
-        description: 'The newest pictures, or those before one that is known.',
+        description: 'The newest pictures, or those before a given one.',
         args: { first: { type: required.int, defaultValue: 60 }, before: { type: GraphQLID } },
         resolve: (_root, { first, before }) => store.list(Math.max(0, Math.min(first, MAX_PAGE)), before),
       },
@@ -86,12 +86,12 @@ export function createSchema(store: Store, events: PubSub<Events>): GraphQLSchem
 async function addPhoto(store: Store, events: PubSub<Events>, file: UploadedFile): Promise<Photo> {
   const content = await file.bytes();
   const photo = await store.add(file.filename, content).catch((error: Error) => {
-    // A system error carries a path and is none of the client's business: it is masked like any other.
+    // The message of a system error contains a path. It is thrown as it is, and graphqlHTTP masks it.
     throw 'code' in error
       ? error
       : new GraphQLError(error.message, { extensions: { code: 'NOT_A_PICTURE' } });
   });
-  // The picture is on the wall even where Redis could not be told; `onError` has heard of it.
+  // The picture is stored even if Redis cannot be reached. `onError` reports that failure.
   await events.publish('photoAdded', photo).catch(() => undefined);
   return photo;
 }

@@ -1,4 +1,4 @@
-// A wall of pictures that every open tab sees grow: `npm start`. See README.md beside this file.
+// A wall of pictures that updates live in every open tab: `npm start`. See README.md.
 import { once } from 'node:events';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -26,7 +26,7 @@ const graphql = graphqlHTTP(createSchema(store, events), {
   uploads: { maxFileSize: 10 * 1024 * 1024, maxFiles: 1 },
 });
 
-// What visitors brought is shown as the picture it is and never run as anything else.
+// Uploaded files may be shown as pictures. No browser runs them as a page or a script.
 const forPictures = headers("default-src 'none'; sandbox");
 const forPage = headers(
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob:; connect-src 'self'; " +
@@ -39,17 +39,17 @@ app.use('/graphql', graphql);
 app.use('/', staticFiles(new URL('public/', import.meta.url), { html: true, setHeaders: forPage }));
 
 const server = createServer(app);
-// A tab is live once events reach this process: what it asks for after that, and what is told to it, leave no gap.
+// A connection is accepted once this process receives events, so a client that then queries misses none.
 const sockets = attachSubscriptions(server, graphql, { onConnect: () => events.ready('photoAdded') });
 server.on('error', (error: NodeJS.ErrnoException) =>
   giveUp(
     error.code === 'EADDRINUSE'
-      ? `port ${PORT} is in use; choose another one: PORT=${Number(PORT) + 1} npm start`
+      ? `port ${PORT} is in use; choose another one with PORT=${Number(PORT) + 1} npm start`
       : error.message,
   ),
 );
 if (!/^\d{1,5}$/.test(PORT) || Number(PORT) > 65_535)
-  giveUp(`PORT is "${PORT}"; a number from 0 to 65535 is wanted`);
+  giveUp(`PORT is "${PORT}"; expected a number from 0 to 65535`);
 server.listen(Number(PORT), HOST, () => {
   const url = `http://localhost:${(server.address() as AddressInfo).port}`;
   const shared =
@@ -63,7 +63,7 @@ server.listen(Number(PORT), HOST, () => {
 
 for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => void shutDown());
 
-/** Answers what is under way, sends the tabs elsewhere, then leaves: with the second signal at once. */
+/** Finishes open requests, closes the sockets and ends the process. A second signal ends it immediately. */
 async function shutDown(): Promise<void> {
   for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => process.exit(1));
   const closed = once(server, 'close');

@@ -1,4 +1,4 @@
-/** What a file turned out to be, told from its bytes: the name and the type it was sent with are only the sender's word. */
+/** The type and size of a picture, read from its bytes. A client can send any name and media type. */
 export interface Picture {
   type: string;
   extension: string;
@@ -8,7 +8,7 @@ export interface Picture {
 
 type Size = [width: number, height: number];
 
-/** One format: how it begins, how to read its size, how to tell that the end is there. */
+/** One format: its first bytes, its size, and whether the file is complete. */
 interface Format {
   extension: string;
   begins(bytes: Buffer): boolean;
@@ -52,10 +52,10 @@ const FORMATS: Format[] = [
   },
 ];
 
-// More would make a small file unpack to gigabytes in everybody's browser.
+// A larger picture could decompress from a small file to gigabytes in the browser.
 const MAX_PIXELS = 100_000_000;
 
-/** The picture in `bytes`; undefined when it is none of the five kinds; throws when it is one that cannot be read. */
+/** Returns undefined for a file of another format, and throws for a damaged or too large picture. */
 export function sniff(bytes: Buffer): Picture | undefined {
   if (bytes.length < 32) return undefined;
   const format = FORMATS.find(({ begins }) => begins(bytes));
@@ -67,7 +67,7 @@ export function sniff(bytes: Buffer): Picture | undefined {
   return { type: `image/${format.extension}`, extension: format.extension, width, height };
 }
 
-/** Goes through the segments up to the frame header (ITU-T T.81, table B.1). */
+/** Reads the segments up to the frame header (ITU-T T.81, table B.1). */
 function jpegSize(bytes: Buffer): Size | undefined {
   for (let at = 2; at + 9 < bytes.length && bytes[at] === 0xff; ) {
     const marker = bytes[at + 1] as number;
@@ -78,7 +78,7 @@ function jpegSize(bytes: Buffer): Size | undefined {
   return undefined;
 }
 
-/** The first chunk says which of the three layouts it is (RFC 9649). */
+/** The first chunk selects one of three layouts (RFC 9649). */
 function webpSize(bytes: Buffer): Size | undefined {
   const kind = text(bytes, 12, 16);
   if (kind === 'VP8 ') return [bytes.readUInt16LE(26) & 0x3fff, bytes.readUInt16LE(28) & 0x3fff];
@@ -100,7 +100,7 @@ function boxesAreWhole(bytes: Buffer): boolean {
   let at = 0;
   while (at + 8 <= bytes.length) {
     const size = bytes.readUInt32BE(at);
-    // 0 means "to the end of the file"; 1 a 64-bit size, which no picture of ours needs.
+    // 0 means "to the end of the file"; 1 a 64-bit size, which no accepted picture needs.
     if (size === 0) return true;
     if (size < 8) return false;
     at += size;

@@ -16,23 +16,23 @@ export interface Photo {
   addedAt: string;
 }
 
-/** The pictures of the wall: files in a folder, beside each what is known about it. */
+/** The pictures of the wall: files in a folder, each with a JSON file of metadata. */
 export interface Store {
-  /** The folder to serve: pictures and nothing else. */
+  /** The folder to serve. It contains only pictures. */
   readonly pictures: string;
   /** Newest first. */
   list(first: number, before?: string | null): Promise<Photo[]>;
-  /** Looks at the bytes and keeps them; throws, with nothing left behind, when they are no picture. */
+  /** Checks and stores the bytes. Throws and stores nothing if they are not a picture. */
   add(name: string, bytes: Uint8Array, addedAt?: Date): Promise<Photo>;
 }
 
-/** Opens the store in `folder`. A new one begins with the pictures in `examples`. Several processes may share a folder. */
+/** Opens the store in `folder`. A new store gets the pictures in `examples`. Several processes may share it. */
 export async function openStore(folder: string, examples: URL): Promise<Store> {
   const pictures = join(folder, 'pictures');
   const notes = join(folder, 'photos');
   const known = new Map<string, Photo>();
   await mkdir(pictures, { recursive: true });
-  await sweep(pictures);
+  await removePartialFiles(pictures);
 
   const store: Store = {
     pictures,
@@ -57,9 +57,9 @@ export async function openStore(folder: string, examples: URL): Promise<Store> {
       const id = `${addedAt.getTime().toString(36).padStart(9, '0')}-${randomBytes(4).toString('hex')}`;
       const photo = { id, title: titleOf(name), file: `${id}.${extension}`, ...facts };
       const whole = { ...photo, bytes: bytes.length, addedAt: addedAt.toISOString() };
-      // The picture first: whoever sees the note finds the picture.
-      await writeWhole(join(pictures, photo.file), bytes);
-      await writeWhole(join(notes, `${id}.json`), JSON.stringify(whole));
+      // The picture first: a reader that finds the metadata finds the picture too.
+      await writeAtomically(join(pictures, photo.file), bytes);
+      await writeAtomically(join(notes, `${id}.json`), JSON.stringify(whole));
       return whole;
     },
   };
@@ -70,17 +70,17 @@ export async function openStore(folder: string, examples: URL): Promise<Store> {
     return photo;
   }
 
-  // Made by one process only, also when two start at the same moment.
+  // Only one process creates the folder, even if two start in the same moment.
   const isNew = await mkdir(notes).then(
     () => true,
     () => false,
   );
-  if (isNew) await hang(store, examples);
+  if (isNew) await addExamples(store, examples);
   return store;
 }
 
-/** Hangs the pictures that the app comes with, some minutes apart. */
-async function hang(store: Store, examples: URL): Promise<void> {
+/** Adds the example pictures, some minutes apart. */
+async function addExamples(store: Store, examples: URL): Promise<void> {
   const names = (await readdir(examples)).sort();
   for (const [index, name] of names.entries()) {
     const addedAt = new Date(Date.now() - (names.length - index) * 17 * 60_000);
@@ -88,8 +88,8 @@ async function hang(store: Store, examples: URL): Promise<void> {
   }
 }
 
-/** A file appears under its name when it is whole, or not at all. */
-async function writeWhole(path: string, content: string | Buffer): Promise<void> {
+/** Writes a file atomically: it appears under its name only when it is complete. */
+async function writeAtomically(path: string, content: string | Buffer): Promise<void> {
   const part = `${path}.part`;
   try {
     await writeFile(part, content, { flag: 'wx' });
@@ -100,8 +100,8 @@ async function writeWhole(path: string, content: string | Buffer): Promise<void>
   }
 }
 
-/** Removes what a killed process left half written an hour ago or earlier. */
-async function sweep(folder: string): Promise<void> {
+/** Removes partial files that a killed process left more than an hour ago. */
+async function removePartialFiles(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     const path = join(folder, name);
     if (name.endsWith('.part') && Date.now() - (await stat(path)).mtimeMs > 3_600_000)

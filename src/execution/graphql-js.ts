@@ -23,7 +23,7 @@ const NO_ERRORS: readonly GraphQLError[] = [];
 /** Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1). */
 export function outcomeFromResult(result: ExecutionResult, settings: EngineSettings): ExecutionOutcome {
   if (result.errors === undefined || result.errors.length === 0) {
-    // An async iterator would be stringified as `{}`, which looks like a valid response.
+    // An async iterator would be stringified as `{}`, and clients would take that for a response.
     if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
     return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS };
   }

@@ -1,4 +1,4 @@
-// The types that HTTP, WebSockets and the engines share: plain values that know no transport.
+// The types that HTTP, WebSockets and the engines share: plain values without any transport.
 import type {
   DocumentNode,
   GraphQLError,
@@ -60,7 +60,7 @@ export interface ExecutionOutcome {
   readonly body: string | Buffer;
   /** Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it. */
   readonly release?: (() => void) | undefined;
-  /** The errors before masking; empty if there are none. Created when first read, unless formatting needed them. */
+  /** The errors before masking; empty without errors. Created when first read, unless formatting needed them. */
   readonly errors: readonly GraphQLError[];
   /** True if no error has extensions, so that `errors` need not be read for a status or headers. */
   readonly noExtensions?: boolean;

@@ -7,10 +7,10 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
+import { hash } from './choices.ts';
 import { failure } from './failures.ts';
 import { leafValue } from './leaf-values.ts';
 import { listOf } from './list-values.ts';
-import { hash } from './tape.ts';
 
 /** How often things happen, of 1000. */
 export interface Profile {

@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import { runInThisContext } from 'node:vm';
 import { buildSchema, type GraphQLResolveInfo, versionInfo } from 'graphql';
-import { mayUseArgument } from '../../src/engine/declares.ts';
+import { mayReadArgument } from '../../src/engine/compile/function-arity.ts';
 import { engines, prepare } from './compare.ts';
 
 const DEFER = 'directive @defer(if: Boolean, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT';
@@ -133,6 +133,6 @@ describe('info', () => {
     ],
     ['destructuring with a default', ({ a }: { a: number }, _b = {}, _c: unknown, _d: unknown) => a, true],
   ])('is made for %s', (_title, fn, expected) => {
-    expect(mayUseArgument(fn as (...args: never[]) => unknown, 3)).toBe(expected);
+    expect(mayReadArgument(fn as (...args: never[]) => unknown, 3)).toBe(expected);
   });
 });

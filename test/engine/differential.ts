@@ -2,10 +2,10 @@ import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql'
 import { createErrorFormatter, MASKED } from '../../src/core/errors.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
+import { readTape } from './choices.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
-import { type RandomQuery, randomQuery } from './query.ts';
-import { readTape } from './tape.ts';
-import { randomWorld, type World } from './world.ts';
+import { type RandomQuery, randomQuery } from './random-query.ts';
+import { randomWorld, type World } from './random-schema.ts';
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   'calm and synchronous': { late: 0, fails: 0, nulls: 20, strange: 0, long: 40 },

@@ -1,5 +1,5 @@
 import { GraphQLError, parse } from 'graphql';
-import { hash } from './tape.ts';
+import { hash } from './choices.ts';
 
 const NODE = parse('{ far { away } }').definitions[0];
 const SHARED = new Error('one error for all');

@@ -1,4 +1,4 @@
-import { runAlone } from './child.ts';
+import { runAlone } from './run-in-process.ts';
 
 const CASES = process.env['ENGINE_CASES'] ?? '2000';
 const SEED = process.env['ENGINE_SEED'] ?? '20261120';

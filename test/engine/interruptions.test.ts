@@ -1,4 +1,4 @@
-import { runAlone } from './child.ts';
+import { runAlone } from './run-in-process.ts';
 
 // In a process of its own, which sees rejections that nobody handles.
 it('throws, rejections and aborts come to what graphql-js makes of them, wherever they happen', () => {

@@ -1,7 +1,7 @@
 // Run by interruptions.test.ts: throws, rejects and aborts at every point of some executions, under both engines.
 import { schemaOf } from './cases/case.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
-import { type Action, Script } from './script.ts';
+import { type Action, Script } from './recorder.ts';
 
 const SDL = /* GraphQL */ `
   scalar Leaf

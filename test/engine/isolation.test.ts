@@ -1,7 +1,7 @@
 import { buildSchema, versionInfo } from 'graphql';
 import type { ExecutionOutcome } from '../../src/execution/types.ts';
+import { hash } from './choices.ts';
 import { engines, prepare, settingsOf } from './compare.ts';
-import { hash } from './tape.ts';
 
 const schema = buildSchema(`
   type Row { id: ID! text: String! again: String }

@@ -1,4 +1,4 @@
-import { runAlone } from './child.ts';
+import { runAlone } from './run-in-process.ts';
 
 it('works where no code may be made from strings', () => {
   const written = runAlone('test/engine/no-eval.ts', ['--disallow-code-generation-from-strings']);

@@ -1,5 +1,5 @@
 import { after, type Behaviour, roll } from './behaviour.ts';
-import { hash } from './tape.ts';
+import { hash } from './choices.ts';
 
 const typeOf = (value: unknown): string | undefined => (value as { $type?: string } | undefined)?.$type;
 

@@ -1,8 +1,10 @@
+import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { get } from 'node:http';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
+import { promisify } from 'node:util';
 import WebSocket from 'ws';
 import { startRedis } from '../redis.ts';
 import { connect, MODERN, type RawClient, ready } from '../subscriptions/client.ts';
@@ -14,13 +16,17 @@ afterAll(stopExamples);
 const folder = resolve(__dirname, '../../examples');
 const names = ['api', 'chat', 'cluster', 'code-first', 'observability', 'secure', 'site', 'uploads'] as const;
 
-interface Asked {
+interface Result {
   status: number;
   data?: Record<string, unknown>;
   errors?: { message: string }[];
 }
 
-async function ask({ url }: Running, query: string, headers: Record<string, string> = {}): Promise<Asked> {
+async function execute(
+  { url }: Running,
+  query: string,
+  headers: Record<string, string> = {},
+): Promise<Result> {
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', ...headers },
@@ -29,7 +35,7 @@ async function ask({ url }: Running, query: string, headers: Record<string, stri
   return { status: response.status, ...((await response.json()) as object) };
 }
 
-async function upload({ url }: Running, query: string, name: string, content: string): Promise<Asked> {
+async function upload({ url }: Running, query: string, name: string, content: string): Promise<Result> {
   const form = new FormData();
   form.append('operations', JSON.stringify({ query, variables: { file: null } }));
   form.append('map', '{"0":["variables.file"]}');
@@ -38,19 +44,28 @@ async function upload({ url }: Running, query: string, name: string, content: st
   return { status: response.status, ...((await response.json()) as object) };
 }
 
+/** Runs the curl command in the first comment of an example; returns what it prints. */
+async function runCommand({ url }: Running, name: string): Promise<unknown> {
+  const source = readFileSync(join(folder, `${name}.ts`), 'utf8');
+  const comment = source.slice(0, source.indexOf('\nimport')).replace(/^\/\/ ?/gm, '');
+  const command = comment.slice(comment.indexOf('curl ')).replace('localhost:3000', new URL(url).host);
+  const { stdout } = await promisify(execFile)('sh', ['-c', command], { cwd: resolve(folder, '..') });
+  return JSON.parse(stdout);
+}
+
 const socketUrl = ({ url }: Running): string => `${url.replace('http', 'ws')}/graphql`;
 
 async function subscribe(server: Running, query: string): Promise<RawClient> {
   const client = await ready(socketUrl(server));
   client.send({ id: '1', type: 'subscribe', payload: { query } });
-  // Answered after the subscription was taken.
+  // The pong comes after the subscription has started.
   client.websocket.ping();
   await once(client.websocket, 'pong');
   return client;
 }
 
-describe('each small example', () => {
-  it('is here, under test, and fits a screen', () => {
+describe('the examples', () => {
+  it('every example has a test, at most 30 lines and its command in the first line', () => {
     const files = readdirSync(folder).filter((name) => name.endsWith('.ts'));
     expect(files.map((name) => name.replace('.ts', '')).sort()).toEqual([...names]);
     for (const file of files) {
@@ -61,7 +76,7 @@ describe('each small example', () => {
   });
 });
 
-it('site serves a folder, its pages and nothing twice', async () => {
+it('examples/site.ts serves pages and sends 304 for a known ETag', async () => {
   const { url, stop } = await startExample('site');
   const page = await fetch(`${url}/`);
   expect(await page.text()).toContain('<h1>A static site</h1>');
@@ -72,30 +87,34 @@ it('site serves a folder, its pages and nothing twice', async () => {
   await stop();
 });
 
-it('api tells those who say who they are, and everybody hello', async () => {
+it('examples/api.ts sends the user of the token and a greeting without one', async () => {
   const server = await startExample('api');
   const query = '{ me { name } hello }';
-  expect((await ask(server, query)).data).toEqual({ me: null, hello: 'Hello world' });
-  const { data } = await ask(server, query, { authorization: 'Bearer ada' });
+  expect((await execute(server, query)).data).toEqual({ me: null, hello: 'Hello world' });
+  const { data } = await execute(server, query, { authorization: 'Bearer ada' });
   expect(data).toMatchObject({ me: { name: 'Ada Lovelace' } });
+  expect(await runCommand(server, 'api')).toEqual({ data: { me: { name: 'Ada Lovelace' } } });
   await server.stop();
 });
 
-it('uploads hashes a file', async () => {
+it('examples/uploads.ts hashes a file and refuses one over its limit', async () => {
   const server = await startExample('uploads');
   const query = 'mutation ($file: Upload!) { hash(file: $file) }';
   expect((await upload(server, query, 'abc.txt', 'abc')).data).toEqual({
     hash: 'abc.txt: 3 bytes, SHA-256 ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad',
   });
   expect((await upload(server, query, 'big', 'x'.repeat(6_000_000))).status).toBe(413);
+  expect(await runCommand(server, 'uploads')).toEqual({
+    data: { hash: expect.stringMatching(/^package\.json: \d+ bytes, SHA-256 [0-9a-f]{64}$/) },
+  });
   await server.stop();
 });
 
-it('chat lets everybody hear what one says', async () => {
+it('examples/chat.ts sends a message to every subscriber', async () => {
   const server = await startExample('chat');
   const query = 'subscription { said { by text } }';
   const listeners = await Promise.all([subscribe(server, query), subscribe(server, query)]);
-  await ask(server, 'mutation { say(by: "Ada", text: "Hello") }');
+  await execute(server, 'mutation { say(by: "Ada", text: "Hello") }');
   for (const listener of listeners) {
     expect(await listener.next()).toMatchObject({
       payload: { data: { said: { by: 'Ada', text: 'Hello' } } },
@@ -105,30 +124,30 @@ it('chat lets everybody hear what one says', async () => {
   await server.stop();
 });
 
-it('code-first has a query, an upload and a subscription', async () => {
+it('examples/code-first.ts serves a query, an upload and a subscription', async () => {
   const server = await startExample('code-first');
-  expect((await ask(server, '{ hello }')).data).toEqual({ hello: 'world' });
+  expect((await execute(server, '{ hello }')).data).toEqual({ hello: 'world' });
   const query = 'mutation ($file: Upload!) { createFile(file: $file) }';
   expect((await upload(server, query, 'a.txt', 'a')).data).toEqual({ createFile: 'a.txt created' });
   const client = await subscribe(server, 'subscription { count(to: 3) }');
   const heard = await client.until(({ type }) => type === 'complete');
-  const counts = heard.map(({ payload }) => (payload as Asked | undefined)?.data?.count);
+  const counts = heard.map(({ payload }) => (payload as Result | undefined)?.data?.count);
   expect(counts).toEqual([1, 2, 3, undefined]);
   await client.close();
   await server.stop();
 });
 
-it('secure knows one session over HTTP and over the socket, and turns strangers away', async () => {
+it('examples/secure.ts uses one session for HTTP and sockets and closes clients without a login', async () => {
   const server = await startExample('secure');
   const login = await fetch(`${server.url}/login?name=Ada`);
   expect(login.headers.get('strict-transport-security')).not.toBeNull();
   const cookie = (login.headers.get('set-cookie') as string).split(';')[0] as string;
-  expect((await ask(server, '{ me }', { cookie })).data).toEqual({ me: 'Ada' });
-  expect((await ask(server, '{ me }')).data).toEqual({ me: null });
+  expect((await execute(server, '{ me }', { cookie })).data).toEqual({ me: 'Ada' });
+  expect((await execute(server, '{ me }')).data).toEqual({ me: null });
 
-  const stranger = await connect(socketUrl(server));
-  stranger.send({ type: 'connection_init' });
-  expect((await stranger.closed).code).toBe(4403);
+  const anonymous = await connect(socketUrl(server));
+  anonymous.send({ type: 'connection_init' });
+  expect((await anonymous.closed).code).toBe(4403);
 
   const client = await connect(socketUrl(server), MODERN, { headers: { cookie } });
   client.send({ type: 'connection_init' });
@@ -142,21 +161,21 @@ it('secure knows one session over HTTP and over the socket, and turns strangers 
   await server.stop();
 });
 
-it('cluster answers from two processes, whose subscribers hear the same', async () => {
+it('examples/cluster.ts delivers events to the subscribers of both processes', async () => {
   const redis = await startRedis();
   const server = await startExample('cluster', { REDIS_URL: redis.url });
   const workers = new Set<unknown>();
-  // Connections go round; each question has one of its own.
+  // The cluster distributes connections, so each request uses a new one.
   while (workers.size < 2)
     workers.add(
-      await once(get(`${server.url}/graphql?query={worker}`, { agent: false }), 'response').then(([answer]) =>
-        text(answer),
+      await once(get(`${server.url}/graphql?query={worker}`, { agent: false }), 'response').then(
+        ([response]) => text(response),
       ),
     );
   const listeners = await Promise.all([1, 2, 3, 4].map(() => subscribe(server, 'subscription { news }')));
   const heard = () => listeners.every((listener) => listener.heard.some(({ type }) => type === 'next'));
   while (!heard()) {
-    await ask(server, 'mutation { send(news: "it works") }');
+    await execute(server, 'mutation { send(news: "it works") }');
   }
   for (const listener of listeners) {
     expect(listener.heard.at(-1)).toMatchObject({ payload: { data: { news: 'it works' } } });
@@ -166,10 +185,10 @@ it('cluster answers from two processes, whose subscribers hear the same', async 
   await redis.kill();
 });
 
-it('observability has a span and a metric for each step', async () => {
+it('examples/observability.ts records a span and a metric for each step', async () => {
   const server = await startExample('observability');
-  await ask(server, '{ hello }');
-  await ask(server, '{ nonsense }');
+  await execute(server, '{ hello }');
+  await execute(server, '{ unknown }');
   const metrics = await (await fetch(`${server.url}/metrics`)).text();
   for (const [step, result, count] of [
     ['parse', 'valid', 2],

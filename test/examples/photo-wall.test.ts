@@ -28,7 +28,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-interface Answer {
+interface Result {
   data?: { addPhoto?: Record<string, unknown>; photos?: { title: string }[] } | null;
   errors?: { message: string; extensions?: Record<string, unknown> }[];
 }
@@ -48,17 +48,17 @@ function formOf(name: string, content: Uint8Array<ArrayBuffer>, type: string): F
 async function add({ url }: Running, name: string, content: Buffer, type = 'image/png') {
   const body = formOf(name, new Uint8Array(content), type);
   const response = await fetch(`${url}/graphql`, { method: 'POST', body });
-  return { status: response.status, ...((await response.json()) as Answer) };
+  return { status: response.status, ...((await response.json()) as Result) };
 }
 
 async function titles({ url }: Running): Promise<string[]> {
   const response = await fetch(`${url}/graphql?query={photos{title}}`);
-  const { data } = (await response.json()) as Answer;
+  const { data } = (await response.json()) as Result;
   return (data?.photos ?? []).map(({ title }) => title);
 }
 
-describe('the photo wall’s server', () => {
-  it('keeps a picture and serves it for ever under a strict policy', async () => {
+describe('the server of the photo wall', () => {
+  it('the photo wall stores a picture and serves it as immutable under a strict Content-Security-Policy', async () => {
     const { data } = await add(wall, 'a walk.png', picture);
     expect(data?.addPhoto).toMatchObject({
       title: 'A walk',
@@ -81,7 +81,7 @@ describe('the photo wall’s server', () => {
     ['a page', `<!doctype html><script>alert(1)</script>${' '.repeat(50)}`, 'image/png'],
     ['a drawing', `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, 'image/svg+xml'],
     ['nothing', '', 'image/png'],
-  ])('refuses %s whatever it calls itself', async (_what, content, type) => {
+  ])('the photo wall refuses %s that is sent as a picture', async (_what, content, type) => {
     const before = kept();
     const { errors } = await add(wall, 'trust me.png', Buffer.from(content), type);
     expect(errors?.[0]).toMatchObject({
@@ -91,14 +91,14 @@ describe('the photo wall’s server', () => {
     expect([kept(), leftovers()]).toEqual([before, []]);
   });
 
-  it('refuses a picture that is torn', async () => {
+  it('the photo wall refuses a truncated picture', async () => {
     const before = kept();
     const { errors } = await add(wall, 'torn.png', picture.subarray(0, 30_000));
     expect(errors?.[0]?.message).toBe('The picture is damaged or not complete.');
     expect(kept()).toEqual(before);
   });
 
-  it('answers 100 MB at once, without taking them', async () => {
+  it('the photo wall refuses an upload of 100 MB with 413 and stores nothing', async () => {
     const before = kept();
     const { status, errors } = await add(wall, 'huge.png', Buffer.concat([picture, Buffer.alloc(100 << 20)]));
     expect(status).toBe(413);
@@ -107,9 +107,9 @@ describe('the photo wall’s server', () => {
     expect(await titles(wall)).toHaveLength(before[0] as number);
   });
 
-  it('forgets an upload that breaks off', async () => {
+  it('the photo wall stores nothing of an aborted upload', async () => {
     const before = kept();
-    const body = new Response(formOf('gone.png', new Uint8Array(picture), 'image/png'));
+    const body = new Response(formOf('aborted.png', new Uint8Array(picture), 'image/png'));
     const headers = { 'content-type': body.headers.get('content-type') as string, 'content-length': 150_000 };
     const sending = request(`${wall.url}/graphql`, { method: 'POST', headers });
     sending.on('error', () => undefined);
@@ -120,11 +120,14 @@ describe('the photo wall’s server', () => {
     expect([kept(), leftovers()]).toEqual([before.map((count) => count + 1), []]);
   });
 
-  it.each(['..%2f..%2fstore.ts', '%00.png', 'photos'])('has nothing at /uploads/%s', async (path) => {
-    expect((await fetch(`${wall.url}/uploads/${path}`)).status).toBe(404);
-  });
+  it.each(['..%2f..%2fstore.ts', '%00.png', 'photos'])(
+    'the photo wall sends 404 for /uploads/%s',
+    async (path) => {
+      expect((await fetch(`${wall.url}/uploads/${path}`)).status).toBe(404);
+    },
+  );
 
-  it('ends quietly when told to, and finds its pictures again', async () => {
+  it('the photo wall exits with 0 on SIGINT and has its pictures after a restart', async () => {
     const before = await titles(wall);
     expect(await wall.stop('SIGINT')).toBe(0);
     wall = await startExample('photo-wall/server', { DATA_DIR: data, TMPDIR: temporary });
@@ -133,25 +136,25 @@ describe('the photo wall’s server', () => {
   });
 });
 
-describe('a photo wall that cannot start', () => {
-  it('says that the port is taken, and how to choose another', async () => {
+describe('a photo wall that fails to start', () => {
+  it('the photo wall reports a port in use and the command for another port', async () => {
     const taken = createServer().listen(0);
     await once(taken, 'listening');
     const { port } = taken.address() as { port: number };
     const { code, output } = await failExample('photo-wall/server', { DATA_DIR: data, PORT: `${port}` });
     expect(output).toBe(
-      `photo wall: port ${port} is in use; choose another one: PORT=${port + 1} npm start\n`,
+      `photo wall: port ${port} is in use; choose another one with PORT=${port + 1} npm start\n`,
     );
     expect(code).toBe(1);
     taken.close();
   });
 
-  it('says that the port is none', async () => {
+  it('the photo wall reports a PORT that is not a number', async () => {
     const { code, output } = await failExample('photo-wall/server', { DATA_DIR: data, PORT: 'http' });
-    expect([code, output]).toEqual([1, 'photo wall: PORT is "http"; a number from 0 to 65535 is wanted\n']);
+    expect([code, output]).toEqual([1, 'photo wall: PORT is "http"; expected a number from 0 to 65535\n']);
   });
 
-  it('says where the pictures cannot be kept', async () => {
+  it('the photo wall reports a DATA_DIR that it cannot write to', async () => {
     const file = join(folder, 'a file');
     writeFileSync(file, '');
     const { code, output } = await failExample('photo-wall/server', { DATA_DIR: file, PORT: '0' });
@@ -160,11 +163,11 @@ describe('a photo wall that cannot start', () => {
   });
 });
 
-describe('photo walls in two processes with one Redis', () => {
-  it('show each other’s pictures at once, with the same validators for the same bytes', async () => {
+describe('photo walls in several processes with one Redis', () => {
+  it('photo walls in several processes show the pictures of each other, with equal ETags for equal bytes', async () => {
     const redis = await startRedis();
     const env = { DATA_DIR: data, REDIS_URL: redis.url };
-    // The second serves from another folder with the same content: another host's disk.
+    // The third serves from a copy of the folder, like another host with its own disk.
     const copy = join(folder, 'copy');
     cpSync(data, copy, { recursive: true });
     const [one, two, elsewhere] = await Promise.all(
@@ -184,8 +187,8 @@ describe('photo walls in two processes with one Redis', () => {
     }
     const path = added.data?.addPhoto?.url as string;
     cpSync(join(data, 'pictures'), join(copy, 'pictures'), { recursive: true });
-    const answers = await Promise.all(walls.map(({ url }) => fetch(url + path)));
-    const tags = new Set(answers.map(({ headers }) => headers.get('etag')));
+    const responses = await Promise.all(walls.map(({ url }) => fetch(url + path)));
+    const tags = new Set(responses.map(({ headers }) => headers.get('etag')));
     expect(tags.size).toBe(1);
     const [tag] = tags;
     for (const { url } of walls) {

@@ -19,7 +19,7 @@ const extended = riff(bytes('VP8X', [10, 0, 0, 0, 0, 0, 0, 0, 0xff, 0, 0, 8, 0, 
 const ftyp = bytes([0, 0, 0, 24], 'ftypmif1', [0, 0, 0, 0], 'avifmiaf');
 const ispe = bytes([0, 0, 0, 28], 'meta', [0, 0, 0, 20], 'ispe', zeros(4), [0, 0, 1, 0, 0, 0, 0, 9]);
 
-describe('what a file is, told from its bytes', () => {
+describe('sniff', () => {
   it.each([
     ['png', bytes([...png], [...END])],
     ['jpeg', bytes([...jpegHead], [...frame], [0xff, 0xd9])],
@@ -28,7 +28,7 @@ describe('what a file is, told from its bytes', () => {
     ['webp', lossless],
     ['webp', extended],
     ['avif', bytes([...ftyp], [...ispe])],
-  ])('a %s has its size', (extension, content) => {
+  ])('sniff returns the type and size of a %s', (extension, content) => {
     expect(sniff(content)).toEqual({ type: `image/${extension}`, extension, width: 256, height: 9 });
   });
 
@@ -42,11 +42,11 @@ describe('what a file is, told from its bytes', () => {
     ['a WebP of an unknown kind', riff(bytes('VP9 ', zeros(30)))],
     ['an AVIF without its size', bytes([...ftyp], [0, 0, 0, 12], 'mdat', zeros(4))],
     ['an AVIF cut in a box', bytes([...ftyp], [...ispe.subarray(0, -2)])],
-  ])('%s is refused', (_what, content) => {
+  ])('sniff throws for %s', (_what, content) => {
     expect(() => sniff(content)).toThrow('The picture is damaged or not complete.');
   });
 
-  it('a picture that would fill the memory is refused', () => {
+  it('sniff throws for a picture with too many pixels', () => {
     const vast = bytes([...png.subarray(0, 16)], [0, 1, 0, 0, 0, 1, 0, 0], zeros(9), [...END]);
     expect(() => sniff(vast)).toThrow('The picture has too many pixels (65536 × 65536).');
   });
@@ -57,11 +57,11 @@ describe('what a file is, told from its bytes', () => {
     '<svg xmlns="http://www.w3.org/2000/svg"></svg>',
     'BM'.padEnd(60, 'x'),
     '%PDF-1.7'.padEnd(60),
-  ])('neither is %j', (content) => {
+  ])('sniff returns undefined for %j', (content) => {
     expect(sniff(Buffer.from(content))).toBeUndefined();
   });
 
-  it('never reads past the end, whatever the bytes', () => {
+  it('sniff never reads past the end of truncated files', () => {
     for (const whole of [bytes([...png], [...END]), jpegHead, gif, lossy, lossless, extended, ftyp]) {
       for (let length = 0; length <= whole.length; length++) {
         const padded = Buffer.concat([whole.subarray(0, length), Buffer.alloc(40, 0xff)]);

@@ -1,12 +1,13 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
+import { freePort } from '../redis.ts';
 
-/** An example in a process of its own. */
+/** An example that runs in its own process. */
 export interface Running {
-  /** Where it says it listens. */
+  /** The URL that it printed. */
   readonly url: string;
-  /** What it has printed so far. */
+  /** Its output so far. */
   output(): string;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
@@ -15,9 +16,9 @@ export interface Running {
 const root = resolve(__dirname, '../..');
 const running = new Set<ChildProcess>();
 
-/** Starts `examples/<name>.ts` on a free port, with `espalier` as it is in the sources, and waits until it has printed its URL. */
+/** Starts `examples/<name>.ts` with the sources of espalier, on a free port. Resolves when it has printed its URL. */
 export async function startExample(name: string, env: Record<string, string> = {}): Promise<Running> {
-  const child = launch(name, { PORT: '0', ...env });
+  const child = launch(name, { PORT: String(await freePort()), ...env });
   let output = '';
   const url = await new Promise<string>((found, failed) => {
     const listen = (text: Buffer) => {
@@ -34,16 +35,16 @@ export async function startExample(name: string, env: Record<string, string> = {
     output: () => output,
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) {
-        const gone = once(child, 'exit');
+        const exited = once(child, 'exit');
         child.kill(signal);
-        await gone;
+        await exited;
       }
       return child.exitCode ?? child.signalCode;
     },
   };
 }
 
-/** Starts an example that is to give up; resolves with its exit code and what it printed. */
+/** Starts an example that must fail. Resolves with its exit code and its output. */
 export async function failExample(
   name: string,
   env: Record<string, string>,
@@ -56,13 +57,13 @@ export async function failExample(
   return { code, output };
 }
 
-/** Ends whatever a test has left running. */
+/** Ends all examples that still run. */
 export async function stopExamples(): Promise<void> {
   await Promise.all(
     [...running].map(async (child) => {
-      const gone = once(child, 'exit');
+      const exited = once(child, 'exit');
       child.kill('SIGKILL');
-      await gone;
+      await exited;
     }),
   );
 }

@@ -1,4 +1,4 @@
-// GraphQL over HTTP: a question asked with fetch, a file sent with XMLHttpRequest, which tells how far it has come.
+// GraphQL over HTTP. Queries use fetch. Uploads use XMLHttpRequest, which reports their progress.
 
 const PHOTO = 'id url title width height addedAt';
 export const ADDED = `subscription Added { photoAdded { ${PHOTO} } }`;
@@ -25,7 +25,7 @@ export function addPhoto(file, { progress, signal }) {
     const request = new XMLHttpRequest();
     request.open('POST', '/graphql');
     request.setRequestHeader('accept', 'application/json');
-    // Says that this is a script of ours and no other site's form, where the browser sends no fetch metadata (plain http).
+    // Proves that this is a script of the same site. Browsers send no fetch metadata over plain HTTP.
     request.setRequestHeader('graphql-require-preflight', '1');
     request.upload.onprogress = ({ loaded, total }) => progress(loaded / total);
     request.onload = () => {
@@ -35,7 +35,7 @@ export function addPhoto(file, { progress, signal }) {
         reject(error);
       }
     };
-    request.onerror = () => reject(new Error('The connection broke off. Is the server still there?'));
+    request.onerror = () => reject(new Error('The connection was lost. Is the server still running?'));
     request.onabort = () => reject(new DOMException('Cancelled', 'AbortError'));
     signal.addEventListener('abort', () => request.abort());
     request.send(form);
@@ -47,7 +47,7 @@ function dataOf(status, text) {
   try {
     result = JSON.parse(text);
   } catch {
-    throw new Error(`The server answered ${status} without a GraphQL result.`);
+    throw new Error(`The server sent status ${status} without a GraphQL result.`);
   }
   if (result.errors?.length > 0) throw new Error(result.errors[0].message);
   return result.data;

@@ -11,7 +11,7 @@ const live = document.querySelector('#live');
 const tile = document.querySelector('#tile').content.firstElementChild;
 const ago = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 
-/** Puts a picture in its place, newest first. The same picture may come from the list, the live stream and our own upload. */
+/** Inserts a picture, newest first. The list, the subscription and an upload may all deliver the same picture. */
 function show(photo, fresh = false) {
   if (document.getElementById(photo.id)) return;
   const item = tile.cloneNode(true);
@@ -53,7 +53,7 @@ async function load(before) {
   try {
     const page = await photos(PAGE, before);
     const news = wall.children.length > 0 && before === undefined;
-    // Away for so long that not even the oldest of a whole page is known: what lies between is missing, so begin afresh.
+    // No picture of a whole page is known: the tab missed more than a page, so the wall starts again.
     if (news && page.length === PAGE && !page.some(({ id }) => document.getElementById(id)))
       wall.replaceChildren();
     for (const photo of page) show(photo, news);
@@ -71,7 +71,7 @@ async function load(before) {
 older.onclick = () => load(wall.lastElementChild?.id);
 acceptPictures((photo) => show(photo, true));
 
-// Subscribe first, then ask: what is added between the two arrives twice, and nothing is missed.
+// Subscribe first, then query: a picture that is added in between arrives twice, and none is missed.
 const words = { on: 'Live', off: 'Reconnecting', refused: 'Not live' };
 follow(ADDED, {
   event: ({ photoAdded }) => show(photoAdded, true),

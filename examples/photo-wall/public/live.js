@@ -1,11 +1,13 @@
-// A subscription over graphql-transport-ws, spoken directly: https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
+// A client for one subscription over graphql-transport-ws:
+// https://github.com/enisdenjo/graphql-ws/blob/master/PROTOCOL.md
 
-// Close codes that trying again would not cure: bad message, unauthorized, forbidden, wrong subprotocol.
+// Close codes after which reconnecting is useless: bad message, unauthorized, forbidden, wrong subprotocol.
 const FATAL = new Set([4400, 4401, 4403, 4406]);
 
 /**
  * Keeps one subscription alive for as long as the page is open.
- * `started` is called whenever events flow again, for the page to ask what it missed; `state` gets 'on', 'off' or 'refused'.
+ * `started` is called after each (re)connection, so that the page can query what it missed.
+ * `state` is called with 'on', 'off' or 'refused'.
  */
 export function follow(query, { event, started, state }) {
   let socket;
@@ -33,14 +35,14 @@ export function follow(query, { event, started, state }) {
       started();
     }
     if (message.type === 'next' && message.payload.data) event(message.payload.data);
-    // The server ended the subscription, perhaps to restart: connect again and ask what was missed.
+    // The server ended the subscription, perhaps to restart: reconnect and query what was missed.
     if (message.type === 'error' || message.type === 'complete') socket.close(4000);
   }
 
   function closed({ code }) {
     if (FATAL.has(code)) return state('refused');
     state('off');
-    // 0.5 s, 1 s, 2 s … 15 s, and up to half as much again, so that a restart is not met by everyone at once.
+    // 0.5 s, 1 s, 2 s … 15 s, plus up to half of it, so that tabs do not all reconnect in the same moment.
     retry = setTimeout(connect, Math.min(15_000, 500 * 2 ** tries++) * (1 + Math.random() / 2));
   }
 

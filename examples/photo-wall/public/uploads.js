@@ -8,11 +8,11 @@ const card = document.querySelector('#upload').content.firstElementChild;
 const waiting = [];
 let running = 0;
 
-/** Takes pictures from the picker, from drag and drop and from the clipboard; three travel at a time. */
+/** Accepts pictures from the file picker, drag and drop and the clipboard. Three are sent at a time. */
 export function acceptPictures(added) {
   const take = (files) => {
     for (const file of files) waiting.push(enlist(file, added));
-    goOn();
+    sendNext();
   };
   picker.onchange = () => {
     take(picker.files);
@@ -36,19 +36,19 @@ export function acceptPictures(added) {
   });
 }
 
-function goOn() {
+function sendNext() {
   while (running < 3 && waiting.length > 0) {
     running++;
     void waiting
       .shift()()
       .finally(() => {
         running--;
-        goOn();
+        sendNext();
       });
   }
 }
 
-/** Puts a card for the file into the tray, with its progress and a button to cancel; returns what sends the file. */
+/** Adds a card with progress and a cancel button to the tray. Returns a function that sends the file. */
 function enlist(file, added) {
   const item = card.cloneNode(true);
   const stop = new AbortController();
@@ -84,7 +84,7 @@ function say(item, text) {
   item.querySelector('.state').textContent = text;
 }
 
-/** What the server would refuse is not sent at all; the server looks at the bytes in any case. */
+/** Rejects files that the server would refuse. The server checks the bytes in any case. */
 async function check(file, thumb) {
   if (file.size > LIMIT) {
     throw new Error(`This file has ${Math.ceil(file.size / 1024 / 1024)} MB; the limit is 10 MB.`);

@@ -1,4 +1,4 @@
-// One picture at full size, in a modal dialog; arrow keys go through the wall, Escape closes.
+// One picture at full size in a modal dialog. Arrow keys show the next picture, Escape closes the dialog.
 
 const viewer = document.querySelector('#viewer');
 const image = document.querySelector('#viewer-image');

@@ -1,0 +1,59 @@
+import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+import { isThenable } from '../../execution/promises.ts';
+import { NULL, writeStatic } from '../json/static-text.ts';
+import { addError, type Execution } from '../run/execution.ts';
+import { toFieldError } from '../run/field-error.ts';
+import { PROMISE_DEPTH } from '../run/microtasks.ts';
+import { openPending, type PositionStart, wrapPending } from '../run/pending.ts';
+import type { Position } from '../run/plan.ts';
+import { subscribe } from '../run/promises.ts';
+
+/** Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value fails. */
+export function completeValue(
+  ex: Execution,
+  position: Position,
+  value: unknown,
+  path: ResponsePath,
+  info: GraphQLResolveInfo | undefined,
+): void {
+  if (isThenable(value)) {
+    completePromise(ex, position, value, path, info);
+    return;
+  }
+  const mark = ex.pending.length;
+  const { segment, pos } = ex;
+  const continuation = position.complete(ex, value, path, info);
+  if (continuation !== undefined) continuation(openPending(ex, position, path));
+  else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
+}
+
+function completePromise(
+  ex: Execution,
+  position: Position,
+  promise: PromiseLike<unknown>,
+  path: ResponsePath,
+  info: GraphQLResolveInfo | undefined,
+): void {
+  const pending = openPending(ex, position, path);
+  pending.promiseDepth = PROMISE_DEPTH;
+  // 17 awaits the value, which converts other thenables into promises; 16 calls their `then`.
+  subscribe(pending, V17 ? Promise.resolve(promise) : promise, position.complete, info);
+}
+
+/** Handles an error in the synchronous run that writes the position: null here, or the parent fails. */
+export function handleSyncError(
+  ex: Execution,
+  caught: unknown,
+  position: Position,
+  path: ResponsePath,
+  from: PositionStart,
+): void {
+  ex.pending.length = from.mark;
+  ex.segment = from.segment;
+  const error = toFieldError(caught, position, path);
+  if (!position.nullable) throw error;
+  ex.pos = from.start;
+  addError(ex, error, path);
+  writeStatic(ex, NULL);
+}

@@ -1,0 +1,102 @@
+import {
+  GraphQLBoolean,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  type GraphQLLeafType,
+  GraphQLString,
+  type ResponsePath,
+} from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+import { isThenable } from '../../execution/promises.ts';
+import { isInt, writeInt, writeNumber } from '../json/numbers.ts';
+import { FALSE, NULL, type StaticText, TRUE, writeStatic } from '../json/static-text.ts';
+import { writeString } from '../json/strings.ts';
+import type { Execution } from '../run/execution.ts';
+import type { Complete, Continuation, DirectWrite } from '../run/plan.ts';
+import { subscribe } from '../run/promises.ts';
+import { writeCustomValue } from './custom-scalars.ts';
+import { inspect } from './inspect.ts';
+import { OUTPUT_METHOD, outputFunction, toOutput } from './leaf-output.ts';
+
+/** The direct write of String and ID. */
+export const writeIfString: DirectWrite = (ex, value) => {
+  if (typeof value !== 'string') return false;
+  writeString(ex, value);
+  return true;
+};
+
+const writeIfInt: DirectWrite = (ex, value) => {
+  if (!isInt(value)) return false;
+  writeInt(ex, value);
+  return true;
+};
+
+const writeIfNumber: DirectWrite = (ex, value) => {
+  if (typeof value !== 'number' || !Number.isFinite(value)) return false;
+  writeNumber(ex, value);
+  return true;
+};
+
+const writeIfBoolean: DirectWrite = (ex, value) => {
+  if (typeof value !== 'boolean') return false;
+  writeStatic(ex, value ? TRUE : FALSE);
+  return true;
+};
+
+/** Built-in scalars with their original output function; one that was replaced has to be called. */
+const DIRECT_WRITES: ReadonlyMap<unknown, { output: unknown; write: DirectWrite }> = new Map(
+  (
+    [
+      [GraphQLString, writeIfString],
+      [GraphQLID, writeIfString],
+      [GraphQLInt, writeIfInt],
+      [GraphQLFloat, writeIfNumber],
+      [GraphQLBoolean, writeIfBoolean],
+    ] as const
+  ).map(([type, write]) => [type, { output: outputFunction(type), write }]),
+);
+
+/** How most values of a type are written without calling its output function; undefined if it has to be called. */
+export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
+  const direct = DIRECT_WRITES.get(type);
+  return direct?.output === outputFunction(type) ? direct?.write : undefined;
+}
+
+/** Completes a value of a leaf type that is neither null nor an error. */
+export function completeLeaf(type: GraphQLLeafType, keyText: StaticText | undefined): Complete {
+  const write = directWrite(type);
+  const completeOutput: Complete = (ex, value, path) => {
+    const output = toOutput(type, value);
+    if (output === null || output === undefined) throw noOutputError(type, value, output);
+    return writeOutput(ex, output, path, keyText);
+  };
+  if (write === undefined) return completeOutput;
+  return (ex, value, path, info) => (write(ex, value) ? undefined : completeOutput(ex, value, path, info));
+}
+
+function noOutputError(type: GraphQLLeafType, value: unknown, output: unknown): Error {
+  return new Error(
+    `Expected \`${type.name}.${OUTPUT_METHOD}(${inspect(value)})\` to return non-nullable value, returned: ${inspect(output)}`,
+  );
+}
+
+/** Writes what the output function returned, as JSON.stringify would. */
+function writeOutput(
+  ex: Execution,
+  output: unknown,
+  path: ResponsePath,
+  keyText: StaticText | undefined,
+): Continuation | undefined {
+  if (typeof output === 'string') writeString(ex, output);
+  else if (typeof output === 'number') {
+    if (Number.isFinite(output)) writeNumber(ex, output);
+    else writeStatic(ex, NULL);
+  } else if (typeof output === 'boolean') writeStatic(ex, output ? TRUE : FALSE);
+  else if (V17 ? output instanceof Promise : isThenable(output)) {
+    // The result is written as it is, without a null check.
+    const complete: Complete = (later, result, at) => writeOutput(later, result, at, keyText);
+    return (pending) => subscribe(pending, output as PromiseLike<unknown>, complete, undefined);
+  } else writeCustomValue(ex, output, path, keyText);
+  return undefined;
+}

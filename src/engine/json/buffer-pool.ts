@@ -1,0 +1,97 @@
+/** The first bytes of every response. Idle buffers keep them, so that an execution starts writing after them. */
+export const RESPONSE_START: Buffer = Buffer.from('{"data":');
+
+/** A working buffer with two views of the same memory. */
+export interface PooledBuffer {
+  readonly buf: Buffer;
+  /** Reads and writes four bytes at any offset. */
+  readonly view: DataView;
+  /** Reads four bytes at offsets that are multiples of four, which is cheaper. Omits up to three bytes at the end. */
+  readonly words: Int32Array;
+}
+
+/** Working buffers that are kept between executions. */
+export interface BufferPool {
+  /** Returns a buffer for a response of about `expectedBytes`. */
+  take(expectedBytes: number): PooledBuffer;
+  /** Replaces a buffer by a larger one with at least `neededBytes`: copies the first `usedBytes`, gives the old one back. */
+  enlarge(buffer: PooledBuffer, usedBytes: number, neededBytes: number): PooledBuffer;
+  /** Takes back a buffer that has no other reader or writer. */
+  give(buffer: PooledBuffer): void;
+  /** The size of all idle buffers. */
+  idleBytes(): number;
+}
+
+/** A response of this many bytes keeps its working buffer; shorter ones are copied out of it. */
+export const LONG_RESPONSE: number = 16 * 1024;
+
+const INITIAL_SIZE = 8 * 1024;
+/** Smaller buffers grow by a factor of four to avoid copies; larger ones double to avoid unused memory. */
+const LARGE = 256 * 1024;
+const MAX_KEPT_SIZE = 1024 * 1024;
+const MAX_IDLE_BYTES = 4 * 1024 * 1024;
+const MAX_IDLE_COUNT = 64;
+
+/** Creates a pool that is bounded in count and bytes. The buffer that has been idle longest is dropped first. */
+export function createBufferPool(): BufferPool {
+  const idle: PooledBuffer[] = [];
+  let bytes = 0;
+
+  /** Prefers the buffer used last, which is probably still in the processor's cache. */
+  function find(minBytes: number, maxBytes: number): PooledBuffer | undefined {
+    for (let index = idle.length - 1; index >= 0; index--) {
+      const { length } = (idle[index] as PooledBuffer).buf;
+      if (length >= minBytes && length <= maxBytes) return remove(index);
+    }
+    return undefined;
+  }
+
+  function remove(index: number): PooledBuffer {
+    const removed = (index === idle.length - 1 ? idle.pop() : idle.splice(index, 1)[0]) as PooledBuffer;
+    bytes -= removed.buf.length;
+    return removed;
+  }
+
+  function give(buffer: PooledBuffer): void {
+    const { length } = buffer.buf;
+    if (length > MAX_KEPT_SIZE) return;
+    while (idle.length === MAX_IDLE_COUNT || bytes + length > MAX_IDLE_BYTES) remove(0);
+    bytes += length;
+    idle.push(buffer);
+  }
+
+  return {
+    take: (expectedBytes) =>
+      expectedBytes < LONG_RESPONSE
+        ? (find(INITIAL_SIZE, INITIAL_SIZE * 4) ?? allocate(INITIAL_SIZE))
+        : // A long response keeps its buffer, so the buffer may not be much larger than the response.
+          (find(expectedBytes, expectedBytes * 2) ?? allocate(expectedBytes + (expectedBytes >> 3))),
+    enlarge(buffer, usedBytes, neededBytes) {
+      const { length } = buffer.buf;
+      const larger =
+        find(neededBytes, neededBytes * 4) ??
+        allocate(Math.max(neededBytes, length * (length < LARGE ? 4 : 2)));
+      buffer.buf.copy(larger.buf, 0, 0, usedBytes);
+      give(buffer);
+      return larger;
+    },
+    give,
+    idleBytes: () => bytes,
+  };
+}
+
+function allocate(bytes: number): PooledBuffer {
+  const pooled = withViews(Buffer.allocUnsafeSlow(bytes));
+  RESPONSE_START.copy(pooled.buf);
+  return pooled;
+}
+
+/** Adds the views to a buffer. Its offset must be a multiple of four, as it is for memory that is not shared. */
+export function withViews(buf: Buffer): PooledBuffer {
+  const { buffer, byteOffset, length } = buf;
+  return {
+    buf,
+    view: new DataView(buffer, byteOffset, length),
+    words: new Int32Array(buffer, byteOffset, length >> 2),
+  };
+}

@@ -1,0 +1,45 @@
+import { tracingChannel } from 'node:diagnostics_channel';
+import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+
+const INCREMENTAL_DIRECTIVES = new Set(['defer', 'stream']);
+const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
+
+/** Whether graphql-js has to execute an operation, because it uses a feature that the engine does not implement. */
+export function needsGraphqlJs(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+): boolean {
+  if (schema.getRootType(operation.operation) === undefined) return true;
+  if (operation.directives?.some(({ name }) => name.value === NO_PROPAGATION_DIRECTIVE) === true) return true;
+  if (V17 && [...INCREMENTAL_DIRECTIVES].some((name) => schema.getDirective(name) != null)) return true;
+  let found = false;
+  visit(document, {
+    Directive: ({ name }) => {
+      if (INCREMENTAL_DIRECTIVES.has(name.value)) found = true;
+    },
+    FragmentDefinition: (node) => {
+      if (hasVariables(node)) found = true;
+    },
+  });
+  return found;
+}
+
+/** Whether a fragment has arguments (graphql 17, experimental). */
+function hasVariables(fragment: { variableDefinitions?: readonly unknown[] | undefined }): boolean {
+  return fragment.variableDefinitions !== undefined && fragment.variableDefinitions.length > 0;
+}
+
+/** graphql 17 publishes each execution and each resolver call on these channels. */
+const channels = V17
+  ? ['execute', 'execute:variableCoercion', 'execute:rootSelectionSet', 'resolve'].map((name) =>
+      tracingChannel(`graphql:${name}`),
+    )
+  : [];
+
+/** Whether a channel has subscribers; then graphql-js executes, because the engine does not publish events. */
+export function isTraced(): boolean {
+  for (const channel of channels) if (channel.hasSubscribers) return true;
+  return false;
+}

@@ -1,0 +1,58 @@
+import { GraphQLError, locatedError, type ResponsePath, type SourceLocation } from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+import type { ErrorField, FieldError } from '../run/field-error.ts';
+import { isPlainError } from './masked-errors.ts';
+
+/** Converts the errors of an execution, in order. */
+export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
+  // Each GraphQLError made here shows the stack of its original; capturing another stack would be most of the cost.
+  const limit = Error.stackTraceLimit;
+  Reflect.set(Error, 'stackTraceLimit', 0);
+  try {
+    return errors.map(toGraphQLError);
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', limit);
+  }
+}
+
+/** The GraphQLError that graphql-js would have made. */
+function toGraphQLError({ reason, field, path }: FieldError): GraphQLError {
+  if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
+  if (isPlainError(reason)) return fromPlainError(reason, field, keysOf(path));
+  return locatedError(reason, field.nodes, keysOf(path));
+}
+
+/** The keys of a path, from the root on. */
+function keysOf(path: ResponsePath | undefined): (string | number)[] {
+  const keys: (string | number)[] = [];
+  for (let at = path; at !== undefined; at = at.prev) keys.push(at.key);
+  return keys.reverse();
+}
+
+/**
+ * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per field, and the
+ * stack of the original is rendered when it is read.
+ */
+function fromPlainError(originalError: Error, field: ErrorField, path: (string | number)[]): GraphQLError {
+  const message = originalError.message;
+  const options = V17 ? [message, { cause: originalError }] : [message];
+  const error: object = Reflect.construct(Error, options, GraphQLError);
+  const { source, positions, locations } = field.location();
+  Object.assign(error, { path, locations: locations?.map(copyOf), extensions: Object.create(null) });
+  Object.defineProperty(error, 'message', { value: message, enumerable: true });
+  defineHidden(error, 'name', 'GraphQLError');
+  defineHidden(error, 'nodes', field.nodes);
+  defineHidden(error, 'source', source);
+  defineHidden(error, 'positions', positions);
+  defineHidden(error, 'originalError', originalError);
+  Object.defineProperty(error, 'stack', { configurable: true, get: () => originalError.stack });
+  return error as GraphQLError;
+}
+
+function copyOf({ line, column }: SourceLocation): SourceLocation {
+  return { line, column };
+}
+
+function defineHidden(error: object, name: string, value: unknown): void {
+  Object.defineProperty(error, name, { value, enumerable: false, configurable: true, writable: true });
+}

@@ -1,0 +1,138 @@
+import type { GraphQLError } from 'graphql';
+import type { ExecutionOutcome } from '../../execution/types.ts';
+import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START } from '../json/buffer-pool.ts';
+import { useBuffer, writeByte } from '../json/sink.ts';
+import type { Execution, Pending } from '../run/execution.ts';
+import type { FieldError } from '../run/field-error.ts';
+import { NO_BUFFER, releaseExecution } from '../run/sync-run.ts';
+import { concatSegments, maxConcatSize } from './concat-segments.ts';
+import { toGraphQLErrors } from './graphql-errors.ts';
+import { isFullyMasked, maskedErrorsJson } from './masked-errors.ts';
+
+const CLOSE = 125;
+const NO_ERRORS: readonly never[] = Object.freeze([]);
+
+/**
+ * Finishes an execution. Without `root` the text of `data` is contiguous in the working buffer; with it the segments have
+ * to be joined. The working buffer returns to the pool now, or later together with a long response.
+ */
+export function toOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
+  markFinished(ex);
+  try {
+    if (ex.errors === undefined) return dataOutcome(ex, root);
+    return partialOutcome(ex, (errors) => bodyAfter(errors, ex, root));
+  } finally {
+    releaseExecution(ex);
+  }
+}
+
+/** Finishes an execution whose error has propagated to `data`. */
+export function toNullOutcome(ex: Execution): ExecutionOutcome {
+  markFinished(ex);
+  try {
+    return partialOutcome(ex, nullBodyAfter);
+  } finally {
+    releaseExecution(ex);
+  }
+}
+
+function markFinished(ex: Execution): void {
+  ex.finished = true;
+  ex.running = false;
+  ex.abortResolvers?.();
+}
+
+function dataOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
+  if (root !== undefined) return concatenatedOutcome(ex, root);
+  writeByte(ex, CLOSE);
+  const { buf, buffer, pos } = ex;
+  if (pos < LONG_RESPONSE || isMostlyEmpty(buffer, pos)) return copiedOutcome(buf, pos);
+  useBuffer(ex, NO_BUFFER);
+  return bufferOutcome(ex, buffer, pos);
+}
+
+function concatenatedOutcome(ex: Execution, root: Pending): ExecutionOutcome {
+  const { pool } = ex;
+  const size = maxConcatSize(root, RESPONSE_START);
+  if (size < LONG_RESPONSE) {
+    const body = concatSegments(ex, root, RESPONSE_START, Buffer.allocUnsafe(size));
+    return { kind: 'data', body, errors: NO_ERRORS };
+  }
+  const buffer = pool.take(size);
+  const { length } = concatSegments(ex, root, RESPONSE_START, buffer.buf);
+  if (!isMostlyEmpty(buffer, length)) return bufferOutcome(ex, buffer, length);
+  const copied = copiedOutcome(buffer.buf, length);
+  pool.give(buffer);
+  return copied;
+}
+
+/** The response would keep more unused memory than it uses. */
+const isMostlyEmpty = ({ buf }: PooledBuffer, length: number): boolean => length * 2 < buf.length;
+
+function copiedOutcome(buf: Buffer, length: number): ExecutionOutcome {
+  const body = Buffer.allocUnsafe(length);
+  buf.copy(body, 0, 0, length);
+  return { kind: 'data', body, errors: NO_ERRORS };
+}
+
+/** A long response that keeps its buffer until `release` is called. */
+function bufferOutcome({ pool }: Execution, buffer: PooledBuffer, length: number): ExecutionOutcome {
+  const release = once(() => pool.give(buffer));
+  return { kind: 'data', body: buffer.buf.subarray(0, length), errors: NO_ERRORS, release };
+}
+
+/** Guards against a double release, after which two executions would share one buffer. */
+function once(run: () => void): () => void {
+  let called = false;
+  return () => {
+    if (!called) run();
+    called = true;
+  };
+}
+
+function partialOutcome(ex: Execution, bodyOf: (errorsJson: string) => Buffer): ExecutionOutcome {
+  const errors = ex.errors ?? [];
+  const { maskedMessage, formatErrors } = ex.program.settings;
+  if (maskedMessage !== undefined && errors.every(isFullyMasked)) {
+    return new MaskedOutcome(bodyOf(maskedErrorsJson(errors, maskedMessage)), errors);
+  }
+  const graphqlErrors = toGraphQLErrors(errors);
+  const body = bodyOf(JSON.stringify(formatErrors(graphqlErrors)));
+  return { kind: 'partial', body, errors: graphqlErrors };
+}
+
+/** An outcome whose GraphQLErrors are created when something reads them. */
+class MaskedOutcome implements ExecutionOutcome {
+  readonly kind = 'partial';
+  readonly body: Buffer;
+  readonly noExtensions = true;
+  readonly #fieldErrors: readonly FieldError[];
+  #errors: readonly GraphQLError[] | undefined;
+
+  constructor(body: Buffer, fieldErrors: readonly FieldError[]) {
+    this.body = body;
+    this.#fieldErrors = fieldErrors;
+  }
+
+  get errors(): readonly GraphQLError[] {
+    this.#errors ??= toGraphQLErrors(this.#fieldErrors);
+    return this.#errors;
+  }
+}
+
+function nullBodyAfter(errorsJson: string): Buffer {
+  return Buffer.from(`{"errors":${errorsJson},"data":null}`);
+}
+
+function bodyAfter(errorsJson: string, ex: Execution, root: Pending | undefined): Buffer {
+  if (root?.isNull === true) return nullBodyAfter(errorsJson);
+  const head = Buffer.from(`{"errors":${errorsJson},"data":`);
+  if (root !== undefined) {
+    return concatSegments(ex, root, head, Buffer.allocUnsafe(maxConcatSize(root, head)));
+  }
+  const body = Buffer.allocUnsafe(head.length + ex.pos - RESPONSE_START.length + 1);
+  head.copy(body);
+  ex.buf.copy(body, head.length, RESPONSE_START.length, ex.pos);
+  body[body.length - 1] = CLOSE;
+  return body;
+}

@@ -1,0 +1,124 @@
+import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
+import type { ExecutionInputs, ExecutionOutcome } from '../../execution/types.ts';
+import { type BufferPool, type PooledBuffer, RESPONSE_START } from '../json/buffer-pool.ts';
+import type { Sink } from '../json/sink.ts';
+import type { ErrorPosition, FieldError } from './field-error.ts';
+import type { Program } from './program.ts';
+
+export const WAITING = 0;
+/** A child has failed and its error is propagating. */
+export const FAILED = 1;
+export const DONE = 2;
+
+/**
+ * One execution. A synchronous run is the code between two waits; it appends to `buf`. A position that waits for a
+ * promise becomes a Pending; the text since the last one is the open segment, from `segment` to `pos`.
+ */
+export class Execution implements Sink {
+  buffer: PooledBuffer;
+  buf: Buffer;
+  view: DataView;
+  readonly pool: BufferPool;
+  pos: number = RESPONSE_START.length;
+  segment: number = RESPONSE_START.length;
+  /** The positions that wait since the current synchronous run began. */
+  pending: Pending[] = [];
+  /** A synchronous run is in progress. A thenable that settles in it has to wait for its end. */
+  running = true;
+  /** The outcome exists or the execution was aborted: the buffer belongs to others. */
+  finished = false;
+  errors: FieldError[] | undefined = undefined;
+  /** The positions that an error has set to null; undefined in it stands for `data`. */
+  nulledPaths: Set<ResponsePath | undefined> | undefined = undefined;
+  /** graphql 16: the error of an object that still waits for the siblings of the field that failed. */
+  pendingError: FieldError | undefined = undefined;
+  /** The value just written has no JSON text: the length of the key that has to be removed with it. */
+  omittedKeyLength = 0;
+  /** Settle the promise of an asynchronous execution. */
+  resolve: ((outcome: ExecutionOutcome) => void) | undefined = undefined;
+  reject: ((reason: unknown) => void) | undefined = undefined;
+  removeAbortListener: (() => void) | undefined = undefined;
+  /** graphql 17: the functions of `info`, made for the first resolver that needs `info`. */
+  infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
+  abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
+  readonly program: Program;
+  readonly inputs: ExecutionInputs;
+  /** The coerced variables for `info`: a map (16), or `{ sources, coerced }` (17). */
+  readonly variables: Record<string, unknown>;
+  /** The coerced variables by name. */
+  readonly values: Record<string, unknown>;
+
+  constructor(
+    program: Program,
+    inputs: ExecutionInputs,
+    variables: Record<string, unknown>,
+    values: Record<string, unknown>,
+  ) {
+    this.program = program;
+    this.inputs = inputs;
+    this.variables = variables;
+    this.values = values;
+    this.pool = program.pool;
+    this.buffer = program.pool.take(program.expectedBytes);
+    this.buf = this.buffer.buf;
+    this.view = this.buffer.view;
+  }
+}
+
+/** Collects the errors of an asynchronous iterable while it is read; the error with the lowest index counts. */
+export interface ErrorCollector {
+  add(error: FieldError, index: number): void;
+  first(): FieldError | undefined;
+}
+
+/** A position whose text is incomplete: it waits for a promise, for its children, or for one after the other. */
+export class Pending {
+  /** Undefined for the root, and for a position whose ancestor has failed. */
+  parent: Pending | undefined = undefined;
+  children: Pending[] | undefined = undefined;
+  /** The parent's text before this position. */
+  precedingStart = 0;
+  precedingEnd = 0;
+  /** Its own text; with children, the text after the last one. */
+  start = 0;
+  end = 0;
+  /** Children (and a running iteration) that are not done. */
+  openChildren = 0;
+  /** How many promises graphql-js would wrap around the value (see microtasks.ts). */
+  promiseDepth = 0;
+  state: number = WAITING;
+  isNull = false;
+  /** Successes below have to be delayed like those of graphql-js, too. */
+  countsMicrotasks = false;
+  pendingError: FieldError | undefined = undefined;
+  /** The length of its key in the preceding text, if the key has to be removed. */
+  omittedKeyLength = 0;
+  /** A value that JSON.stringify refused; tried again when the response is assembled. */
+  deferredJson: { readonly value: unknown; json: string } | undefined = undefined;
+  /** Called when the position is done, for the root and for the fields of a mutation. */
+  onDone: (() => void) | undefined = undefined;
+  /** Microtasks from a child's failure to the handler, where they do not follow from the shape. */
+  childErrorMicrotasks: number | undefined = undefined;
+  errorCollector: ErrorCollector | undefined = undefined;
+  /** Changes with each subscription, so that a thenable that calls back twice is ignored the second time. */
+  subscriptionId = 0;
+  readonly ex: Execution;
+  readonly position: ErrorPosition;
+  path: ResponsePath | undefined;
+
+  constructor(ex: Execution, position: ErrorPosition, path: ResponsePath | undefined) {
+    this.ex = ex;
+    this.position = position;
+    this.path = path;
+  }
+}
+
+/** Sets a position to null and keeps its error, unless it or a position above it is null already. */
+export function addError(ex: Execution, error: FieldError, path: ResponsePath | undefined): void {
+  ex.nulledPaths ??= new Set();
+  for (let at = path; at !== undefined; at = at.prev) if (ex.nulledPaths.has(at)) return;
+  if (ex.nulledPaths.has(undefined)) return;
+  ex.nulledPaths.add(path);
+  ex.errors ??= [];
+  ex.errors.push(error);
+}

@@ -1,0 +1,49 @@
+import type { FieldNode, ResponsePath, Source, SourceLocation } from 'graphql';
+
+/** Where the nodes of a field are in the document. */
+export interface FieldLocation {
+  readonly source: Source | undefined;
+  readonly positions: readonly number[] | undefined;
+  readonly locations: readonly SourceLocation[] | undefined;
+  /** `,"locations":[…]`, a member of an error's JSON; empty if the nodes have no locations. */
+  readonly locationsJson: string;
+}
+
+/** The field that an error belongs to. */
+export interface ErrorField {
+  readonly nodes: readonly FieldNode[];
+  /** Computed when an error first needs it. */
+  location(): FieldLocation;
+}
+
+/** Promises are joined differently around leaves, objects and lists (see microtasks.ts). */
+export type Shape = 'leaf' | 'object' | 'list';
+
+/** A response position as error propagation sees it (GraphQL specification, "Handling Execution Errors"). */
+export interface ErrorPosition {
+  readonly field: ErrorField | undefined;
+  readonly nullable: boolean;
+  readonly shape: Shape;
+}
+
+/** A failure with the position where it happened. Cheaper than a GraphQLError, which is made only for the response. */
+export class FieldError {
+  readonly reason: unknown;
+  readonly field: ErrorField | undefined;
+  readonly path: ResponsePath | undefined;
+
+  constructor(reason: unknown, field: ErrorField | undefined, path: ResponsePath | undefined) {
+    this.reason = reason;
+    this.field = field;
+    this.path = path;
+  }
+}
+
+/** Wraps what was caught at a position. An error that propagates from below keeps its own position. */
+export function toFieldError(
+  caught: unknown,
+  position: ErrorPosition,
+  path: ResponsePath | undefined,
+): FieldError {
+  return caught instanceof FieldError ? caught : new FieldError(caught, position.field, path);
+}

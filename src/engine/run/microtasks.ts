@@ -1,0 +1,63 @@
+/*
+ * graphql-js joins promises with Promise.all and `then`, so an error needs several microtasks to propagate from its
+ * position to the one that becomes null. Errors elsewhere are still added meanwhile, so the number of microtasks decides
+ * which errors a response contains and in which order. The engine keeps counters instead of promises. Only after a
+ * failure does it wait for as many microtasks as the promises would have taken.
+ */
+import { V17 } from '../../execution/graphql-version.ts';
+import type { Pending } from './execution.ts';
+
+/** The promises around a promised value: `result.then(completeValue)` in 16; 17 awaits in place. */
+export const PROMISE_DEPTH: number = V17 ? 0 : 1;
+
+const RESOLVED = Promise.resolve();
+
+/** Calls back after `count` microtasks; synchronously for 0. */
+export function afterMicrotasks(count: number, callback: () => void): void {
+  if (count === 0) callback();
+  else if (count === 1) void RESOLVED.then(callback);
+  else void RESOLVED.then(() => afterMicrotasks(count - 1, callback));
+}
+
+/** From the moment a continuation throws until its position handles the error: one for each `then` around it. */
+export function microtasksToHandler(pending: Pending): number {
+  return pending.promiseDepth;
+}
+
+/** From the moment a child has failed until the position of the object or list handles the error. */
+export function microtasksFromChild(pending: Pending): number {
+  return (
+    pending.childErrorMicrotasks ??
+    joinMicrotasks(pending) + (pending.pendingError === undefined ? 0 : 1) + pending.promiseDepth + 1
+  );
+}
+
+/** `Promise.all`; for objects also the `then` that builds them. */
+function joinMicrotasks(pending: Pending): number {
+  return pending.position.shape === 'list' ? 1 : 2;
+}
+
+/** From the failure of an asynchronous iterable until its position handles the error. */
+export function microtasksFromIterable(pending: Pending): number {
+  return pending.promiseDepth + 1;
+}
+
+/*
+ * Successes count only in graphql 16, below an object of which one field threw while others were pending: its error
+ * waits for all of them (`finally`).
+ */
+
+/** From a value until the parent's Promise.all receives it. */
+export function microtasksOfValue(pending: Pending): number {
+  return pending.promiseDepth + 1;
+}
+
+/** From the last child until the Promise.all of the parent receives the object or list. */
+export function microtasksOfComposite(pending: Pending): number {
+  return joinMicrotasks(pending) - 1 + pending.promiseDepth + 2;
+}
+
+/** From the last sibling until the position handles the error that waited for the siblings. */
+export function microtasksOfPendingError(pending: Pending): number {
+  return 2 + pending.promiseDepth + 1;
+}

@@ -1,0 +1,74 @@
+import type {
+  GraphQLField,
+  GraphQLObjectType,
+  GraphQLOutputType,
+  GraphQLResolveInfo,
+  ResponsePath,
+} from 'graphql';
+import type { StaticText } from '../json/static-text.ts';
+import type { Execution, Pending } from './execution.ts';
+import type { ErrorField, ErrorPosition } from './field-error.ts';
+
+/** Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null. */
+export type FieldRun = (ex: Execution, source: unknown, parent: ResponsePath | undefined) => void;
+
+/** Writes the fields of an object value. */
+export type ObjectRun = (ex: Execution, source: unknown, path: ResponsePath | undefined) => void;
+
+/**
+ * Writes a value that is not a promise (CompleteValue of the specification). Throws the reason if that fails. If it has
+ * to wait (for an asynchronous `resolveType`), it writes nothing and returns how to continue with a Pending.
+ */
+export type Complete = (
+  ex: Execution,
+  value: unknown,
+  path: ResponsePath,
+  info: GraphQLResolveInfo | undefined,
+) => Continuation | undefined;
+
+/** Continues with a position that waits. */
+export type Continuation = (pending: Pending) => void;
+
+/** Writes a value of the JavaScript type that its built-in scalar represents; returns false for any other value. */
+export type DirectWrite = (ex: Execution, value: unknown) => boolean;
+
+/** A response position that can be null or fail: a field, or the items of a list. */
+export interface Position extends ErrorPosition {
+  readonly complete: Complete;
+  /** Undefined unless the type is a built-in scalar. */
+  readonly direct: DirectWrite | undefined;
+}
+
+/** A resolver as the engine calls it: `info` is missing if the function cannot read it. */
+export type Resolver = (
+  source: unknown,
+  args: Record<string, unknown>,
+  context: unknown,
+  info: GraphQLResolveInfo | undefined,
+) => unknown;
+
+/** A field of one object type, as far as it is known before execution. */
+export interface FieldPlan extends ErrorField {
+  /** The response key: the alias, or the name. */
+  readonly key: string;
+  readonly name: string;
+  readonly parentType: GraphQLObjectType;
+  readonly definition: GraphQLField<unknown, unknown>;
+  readonly type: GraphQLOutputType;
+  /** `,"key":`. The comma of an object's first field is replaced by the brace. */
+  readonly keyText: StaticText;
+  readonly resolve: Resolver | undefined;
+  readonly args: (ex: Execution) => Record<string, unknown>;
+  /** The resolver, or a function of the field's type, may read `info`. */
+  readonly needsInfo: boolean;
+}
+
+/** The path of a field. */
+export function fieldPath(plan: FieldPlan, parent: ResponsePath | undefined): ResponsePath {
+  return { prev: parent, key: plan.key, typename: plan.parentType.name };
+}
+
+/** The path of a list item. */
+export function itemPath(list: ResponsePath, index: number): ResponsePath {
+  return { prev: list, key: index, typename: undefined };
+}

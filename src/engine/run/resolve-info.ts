@@ -1,0 +1,75 @@
+import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+import { isThenable } from '../../execution/promises.ts';
+import type { Execution } from './execution.ts';
+import type { FieldPlan } from './plan.ts';
+
+/** The functions that graphql 17 adds to `info`. */
+interface InfoFunctions {
+  getAbortSignal(): AbortSignal | undefined;
+  getAsyncHelpers(): {
+    promiseAll(values: readonly unknown[]): Promise<unknown[]>;
+    track(values: readonly unknown[]): void;
+  };
+}
+
+/** Creates the `info` of a field: every property of graphql-js's, in the same order. */
+export const createInfo: (ex: Execution, plan: FieldPlan, path: ResponsePath) => GraphQLResolveInfo = V17
+  ? (ex, plan, path) => {
+      ex.infoFunctions ??= createInfoFunctions(ex);
+      return { ...infoData(ex, plan, path), ...ex.infoFunctions };
+    }
+  : infoData;
+
+function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
+  const { program } = ex;
+  return {
+    fieldName: plan.name,
+    fieldNodes: plan.nodes,
+    returnType: plan.type,
+    parentType: plan.parentType,
+    path,
+    schema: program.schema,
+    fragments: program.fragments,
+    rootValue: ex.inputs.rootValue,
+    operation: program.operation,
+    variableValues: ex.variables,
+  };
+}
+
+/** Called once per execution. The controller is created when a resolver first asks for the signal. */
+function createInfoFunctions(ex: Execution): InfoFunctions {
+  let controller: AbortController | undefined;
+  const helpers = {
+    promiseAll(values: readonly unknown[]) {
+      const all = Promise.all(values);
+      all.then(undefined, () => track(values));
+      return all;
+    },
+    track,
+  };
+  return {
+    getAbortSignal() {
+      if (controller === undefined) {
+        controller = new AbortController();
+        const { signal } = ex.inputs;
+        const abort = (reason?: unknown): void => {
+          signal?.removeEventListener('abort', onAbort);
+          controller?.abort(reason);
+        };
+        const onAbort = (): void => abort(signal?.reason);
+        if (ex.finished || signal?.aborted === true) abort(signal?.reason);
+        else signal?.addEventListener('abort', onAbort);
+        ex.abortResolvers = abort;
+      }
+      return controller.signal;
+    },
+    getAsyncHelpers: () => helpers,
+  };
+}
+
+/** Prevents unhandled rejections of promises whose values are no longer needed. */
+function track(values: readonly unknown[]): void {
+  const ignore = (): void => undefined;
+  for (const value of values) if (isThenable(value)) value.then(ignore, ignore);
+}
