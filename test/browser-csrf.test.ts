@@ -14,7 +14,7 @@ let asked: IncomingMessage[] = [];
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
 const handler = graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs } });
 
-/** The API beside a page of its own; the same server plays the other site under another name. */
+/** The API and a page of the same site. Under another host name the server is the other site. */
 function site(req: IncomingMessage, res: ServerResponse): void {
   if (req.url?.startsWith('/graphql')) {
     asked.push(req);
@@ -40,7 +40,7 @@ afterAll(async () => {
   rmSync(profile, { recursive: true, force: true });
 });
 
-/** How a page may send a GET without asking anybody. */
+/** Ways in which a page can send a GET without a preflight. */
 const ways: Record<string, (page: Page, url: string) => Promise<unknown>> = {
   link: (page, url) =>
     Promise.all([
@@ -95,7 +95,7 @@ const ways: Record<string, (page: Page, url: string) => Promise<unknown>> = {
     ),
 };
 
-// Browsers send fetch metadata to origins they trust, loopback among them, and none to other plain http.
+// Browsers send fetch metadata only to trustworthy origins, such as loopback, and not to other plain HTTP.
 describe.each([
   ['with fetch metadata', '127.0.0.1', 'localhost', true],
   ['on plain http, without it', 'api.test', 'evil.test', false],
@@ -112,7 +112,7 @@ describe.each([
     return page;
   };
 
-  it.each(Object.keys(ways))('cannot be made to run a mutation by a %s of another site', async (way) => {
+  it.each(Object.keys(ways))('the API does not run a mutation for a %s of another site', async (way) => {
     await (await visit(own)).close();
     const page = await visit(foreign);
     await ways[way]?.(page, at(own, mutation));
@@ -121,14 +121,14 @@ describe.each([
     await page.close();
   });
 
-  it.each(['image', 'frame'])('cannot be made to run one by an %s on the own page either', async (way) => {
+  it.each(['image', 'frame'])('the API does not run a mutation for an %s on its own page', async (way) => {
     const page = await visit(own);
     await ways[way]?.(page, at(own, mutation));
     expect([asked.length, runs]).toEqual([1, 0]);
     await page.close();
   });
 
-  it('runs it for a script of the own page, over GET where the page says so and over POST', async () => {
+  it('the API runs a mutation for a script of its own page, over POST and over GET with a preflight header', async () => {
     const page = await visit(own);
     const texts = await page.evaluate(
       async ([url]) => [
@@ -147,7 +147,7 @@ describe.each([
     await page.close();
   });
 
-  it(`${metadata ? 'runs' : 'does not run'} it for a script of the own page that says nothing`, async () => {
+  it(`the API ${metadata ? 'runs' : 'does not run'} a mutation over GET for a script of its own page without a preflight header`, async () => {
     const page = await visit(own);
     const status = await page.evaluate(async (url) => (await fetch(url)).status, at(own, mutation));
     expect([status, runs]).toEqual(metadata ? [200, 1] : [403, 0]);

@@ -14,7 +14,7 @@ import { type Served, serve } from './graphiql/serve.ts';
 
 jest.setTimeout(40_000);
 
-/** What a first visit ends with, in any order: the schema and the three workers. */
+/** The last requests of a first visit, in any order: the schema and the three workers. */
 const FIRST_VISIT = [/^POST/, /editor\.worker/, /graphql\.worker/, /json\.worker/];
 
 let browser: Browser;
@@ -50,14 +50,14 @@ eachExpress((express) => {
     served.server.on('upgrade', () => sockets++);
   });
 
-  it('runs a typed query and a mutation; a first visit and a reload keep to their budgets', async () => {
+  it('GraphiQL runs a typed query and a mutation within the size budgets of a first visit and a reload', async () => {
     const { page, query, response, received, problems, write, run, textOf } = await open();
     await query.click();
     await page.keyboard.press('Control+A');
     await page.keyboard.type('{ hello ');
     await page.keyboard.press('Control+Enter');
     await response.getByText('"Hello world"').waitFor();
-    // Completion shows icons, so their font counts.
+    // Completion shows icons, so the size of their font counts.
     await received(...FIRST_VISIT, /codicon/);
     expect(served.requests.length).toBeLessThanOrEqual(18);
     expect(served.sent()).toBeLessThanOrEqual(1_300_000);
@@ -65,7 +65,7 @@ eachExpress((express) => {
     await write('mutation Kept { rename(to: "Ada") }');
     await run.click();
     await response.getByText('"Renamed to Ada"').waitFor();
-    // The IDE keeps its tabs half a second after the last change.
+    // GraphiQL stores its tabs half a second after the last change.
     await page.waitForFunction(() =>
       Object.keys(localStorage).some((key) => key.endsWith('tabState') && localStorage[key].includes('Kept')),
     );
@@ -77,12 +77,12 @@ eachExpress((express) => {
     await schemaAgain;
     expect(await textOf(query)).toContain('mutation Kept { rename(to: "Ada") }');
     expect(served.sent() - sent).toBeLessThanOrEqual(30_000);
-    // The page and the introspection, and nothing was run; everything else is immutable.
+    // Only the page and the introspection are requested again. All other files are immutable.
     expect(served.requests.slice(asked)).toEqual(['GET /graphql', 'POST /graphql']);
     expect(problems).toEqual([]);
   });
 
-  it('shows a linked operation without running it, and sends edited headers', async () => {
+  it('GraphiQL shows a linked operation without running it and sends edited headers', async () => {
     const linked = link(
       'query($name: String) { hello(name: $name) authorization }',
       '&variables={"name":"you"}',
@@ -99,7 +99,7 @@ eachExpress((express) => {
     expect(problems).toEqual([]);
   });
 
-  it('puts the answer below the editor on a phone, and a side panel in place of both', async () => {
+  it('GraphiQL shows the response below the editor on a phone, and a side panel instead of both', async () => {
     const phone = { viewport: { width: 390, height: 844 }, isMobile: true };
     const { page, query, response, run, problems } = await open(`/graphql?${link('{ hello }')}`, phone);
     await run.click();
@@ -115,7 +115,7 @@ eachExpress((express) => {
     expect(problems).toEqual([]);
   });
 
-  it('streams subscriptions on a page with a slash at the end of its path', async () => {
+  it('GraphiQL streams subscriptions when its path ends with a slash', async () => {
     const { write, run, response, problems } = await open('/graphql/?tenant=x');
     await write('subscription { token }');
     await run.click();
@@ -123,7 +123,7 @@ eachExpress((express) => {
     expect(problems).toEqual([]);
   });
 
-  it('streams subscriptions, over one connection for each set of headers', async () => {
+  it('GraphiQL streams subscriptions over one connection for each set of headers', async () => {
     const { response, run, write, writeHeaders, problems } = await open();
     await write('subscription { count }');
     await Promise.all([once(tap, 'subscribed'), run.click()]);
@@ -152,7 +152,7 @@ describe('the page', () => {
     served = await serve(app.use(['/graphql', '/other'], graphqlHTTP(schema, { graphiql })));
   };
 
-  it('completes, documents and keeps a history', async () => {
+  it('GraphiQL completes fields, shows documentation and keeps a history', async () => {
     await serveWith(true);
     const { page, query, response, write, problems } = await open();
     await write('query ');
@@ -167,7 +167,7 @@ describe('the page', () => {
     const docs = page.locator('.graphiql-doc-explorer');
     await docs.getByText('Book', { exact: true }).click();
     await docs.locator('em', { hasText: 'printed' }).waitFor();
-    // The history takes what the tab holds, which follows the editor after a moment: so it is the second run that counts.
+    // The history stores the tab, which follows the editor with a delay, so the second run is tested.
     await query.click();
     await page.keyboard.press('Control+Enter');
     await page.getByRole('button', { name: 'Show History' }).click();
@@ -180,7 +180,7 @@ describe('the page', () => {
     { visitor: 'dark', theme: 'system', shown: 'dark' },
     { visitor: 'light', theme: 'dark', shown: 'dark' },
   ] as const)(
-    'is $shown with theme $theme when the visitor prefers $visitor',
+    'GraphiQL is $shown with theme $theme for a visitor who prefers $visitor',
     async ({ visitor, theme, shown }) => {
       await serveWith({ theme });
       const { page, problems } = await open('/graphql', { colorScheme: visitor });
@@ -205,7 +205,7 @@ describe('the page', () => {
     },
   );
 
-  it('says how to attach a WebSocket where there is none', async () => {
+  it('GraphiQL explains how to attach a WebSocket without a WebSocket server', async () => {
     await serveWith(true);
     const { response, run, write } = await open();
     await write('subscription { count }');
@@ -213,7 +213,7 @@ describe('the page', () => {
     await response.getByText('attachSubscriptions').waitFor();
   });
 
-  it('keeps the tabs of each endpoint apart, and links by fragment', async () => {
+  it('GraphiQL stores tabs per endpoint and creates links with a fragment', async () => {
     await serveWith(true);
     const { page, write, problems } = await open('/graphql/', {
       permissions: ['clipboard-read', 'clipboard-write'],
@@ -240,7 +240,7 @@ describe('the page', () => {
     await elsewhere.locator('.graphiql-response').getByText('"Hello you"').waitFor();
   });
 
-  it('runs nothing that a title, an option or a link contains', async () => {
+  it('GraphiQL never runs markup or scripts in a title, an option or a link', async () => {
     const hostile = `</script><script>alert(1)</script><img src=x onerror=alert(1)>\u2028"'\`-->`;
     await serveWith({ title: hostile, defaultQuery: hostile, defaultHeaders: hostile });
     const encoded = encodeURIComponent(hostile);
@@ -255,7 +255,7 @@ describe('the page', () => {
     expect(problems).toEqual([]);
   });
 
-  it('works with and without a slash behind a proxy that strips a prefix', async () => {
+  it('GraphiQL works behind a proxy that strips a prefix, with and without a trailing slash', async () => {
     await serveWith(true);
     const { port } = served.server.address() as AddressInfo;
     const proxy = await serve((req, res) => {
@@ -277,7 +277,7 @@ describe('the page', () => {
     await proxy.close();
   });
 
-  it('shows what went wrong, and each part of an answer as it comes', async () => {
+  it('GraphiQL shows errors, and each part of an incremental response when it arrives', async () => {
     const api = express5().use(express5.json());
     const parts = new EventEmitter();
     api.post('/api', async ({ body, headers }, res, next) => {

@@ -21,7 +21,7 @@ const picture = resolve(__dirname, '../examples/photo-wall/pictures/hills-in-may
 const folder = mkdtempSync(join(tmpdir(), 'photo-wall-'));
 const temporary = join(folder, 'tmp');
 const env = { DATA_DIR: join(folder, 'data'), TMPDIR: temporary };
-const complaints: string[] = [];
+const problems: string[] = [];
 
 let browser: Browser;
 let wall: Running;
@@ -44,12 +44,12 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true });
 });
 
-/** A visitor with a window of their own, past the moment when the wall is live. */
+/** Opens the wall in a new browser context and waits until it is live. */
 async function visit(options: Parameters<Browser['newContext']>[0] = {}): Promise<Page> {
   const context = await browser.newContext({ viewport: { width: 1280, height: 860 }, ...options });
   const visitor = await context.newPage();
-  visitor.on('console', (message) => message.type() === 'error' && complaints.push(message.text()));
-  visitor.on('pageerror', (error) => complaints.push(String(error)));
+  visitor.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+  visitor.on('pageerror', (error) => problems.push(String(error)));
   await visitor.goto(wall.url);
   await visitor.locator('#live', { hasText: 'Live' }).waitFor();
   return visitor;
@@ -65,13 +65,13 @@ const choose = (visitor: Page, files: Parameters<Page['setInputFiles']>[1]) =>
 const named = (name: string, buffer: Buffer, mimeType = 'image/png') => ({ name, mimeType, buffer });
 
 describe('the photo wall', () => {
-  it('comes with pictures of its own', async () => {
+  it('a new photo wall shows six example pictures', async () => {
     await tiles(page, 'Moon on the lake').waitFor();
     expect(await page.locator('.tile').count()).toBe(6);
     await page.waitForFunction(() => [...document.images].every((image) => image.complete));
   });
 
-  it('shows a picture in every open tab as soon as one of them has added it', async () => {
+  it('the photo wall shows an added picture in every open tab', async () => {
     await choose(page, named('Picnic_in-the.hills.png', readFileSync(picture)));
     await Promise.all([page, other].map((visitor) => tiles(visitor, 'Picnic in the hills').waitFor()));
     expect(await tiles(page, 'Picnic in the hills').count()).toBe(1);
@@ -79,7 +79,7 @@ describe('the photo wall', () => {
     await other.screenshot({ path: join(artifacts, 'photo-wall-other-tab.png') });
   });
 
-  it('takes pictures that are dropped on it, several at once', async () => {
+  it('the photo wall accepts several pictures by drag and drop', async () => {
     const bytes = readFileSync(picture).toString('base64');
     await page.evaluate((base64) => {
       const data = new DataTransfer();
@@ -94,7 +94,7 @@ describe('the photo wall', () => {
     expect(await page.locator('#drop').isHidden()).toBe(true);
   });
 
-  it('opens a picture at full size, goes through the wall by keyboard, and closes', async () => {
+  it('the viewer of the photo wall opens, moves between pictures and closes by keyboard', async () => {
     await page.locator('.tile button').first().press('Enter');
     const title = page.locator('#viewer-title');
     const first = await title.textContent();
@@ -106,7 +106,7 @@ describe('the photo wall', () => {
     await page.locator('#viewer').waitFor({ state: 'hidden' });
   });
 
-  it('says in plain words why a file was not taken, and keeps nothing of it', async () => {
+  it('the photo wall says why a file was refused and stores nothing of it', async () => {
     const before = kept();
     const huge = join(folder, 'huge.png');
     writeFileSync(huge, readFileSync(picture));
@@ -133,7 +133,7 @@ describe('the photo wall', () => {
     expect(leftovers()).toEqual([]);
   });
 
-  it('forgets a picture whose tab is closed while it travels, and goes on', async () => {
+  it('the photo wall stores nothing of an upload whose tab is closed and accepts the next one', async () => {
     const before = kept();
     const leaving = await visit();
     const network = await leaving.context().newCDPSession(leaving);
@@ -158,7 +158,7 @@ describe('the photo wall', () => {
     expect(await tiles(other, 'Never there').count()).toBe(0);
   });
 
-  it('keeps its pictures over a restart, and open tabs find their way back', async () => {
+  it('the photo wall keeps its pictures over a restart, and open tabs reconnect', async () => {
     const shown = await page.locator('.tile').count();
     expect(await wall.stop()).toBe(0);
     await page.locator('#live', { hasText: 'Reconnecting' }).waitFor();
@@ -172,7 +172,7 @@ describe('the photo wall', () => {
     expect(await late.locator('.tile').count()).toBe(shown + 1);
   });
 
-  it('puts a word in the place of a picture that has become unreadable', async () => {
+  it('the photo wall shows a text instead of an unreadable picture', async () => {
     const [newest] = readdirSync(join(env.DATA_DIR, 'pictures')).sort().reverse();
     writeFileSync(join(env.DATA_DIR, 'pictures', newest as string), 'no longer a picture');
     const late = await visit();
@@ -180,11 +180,9 @@ describe('the photo wall', () => {
     expect(await late.locator('.tile.broken').count()).toBe(1);
   });
 
-  it('runs under its strict policy without a complaint', () => {
-    // What a browser prints about the server's restart is not ours to change.
-    expect(complaints.filter((text) => !/ERR_CONNECTION_REFUSED|WebSocket connection/.test(text))).toEqual(
-      [],
-    );
+  it('the photo wall reports no error under its strict Content-Security-Policy', () => {
+    // Messages of the browser about the server's restart are expected.
+    expect(problems.filter((text) => !/ERR_CONNECTION_REFUSED|WebSocket connection/.test(text))).toEqual([]);
   });
 });
 
@@ -194,7 +192,7 @@ describe('the photo wall on all kinds of screens', () => {
     ['desktop', 'dark', 1280, 860],
     ['phone', 'light', 390, 844],
     ['phone', 'dark', 390, 844],
-  ] as const)('fits a %s with %s colours', async (device, colorScheme, width, height) => {
+  ] as const)('the photo wall fits a %s with %s colours', async (device, colorScheme, width, height) => {
     const visitor = await visit({ viewport: { width, height }, colorScheme, hasTouch: device === 'phone' });
     await tiles(visitor, 'Evening tide').waitFor();
     await visitor.waitForFunction(() =>
@@ -204,7 +202,7 @@ describe('the photo wall on all kinds of screens', () => {
     await visitor.screenshot({ path: join(artifacts, `photo-wall-${device}-${colorScheme}.png`) });
   });
 
-  it('invites to begin where there is nothing yet', async () => {
+  it('an empty photo wall invites visitors to add a picture', async () => {
     const data = join(folder, 'empty');
     mkdirSync(join(data, 'photos'), { recursive: true });
     const { url } = await startExample('photo-wall/server', { ...env, DATA_DIR: data });

@@ -23,7 +23,7 @@ beforeAll(async () => {
     }
     res.once('finish', () => {
       answers.push(`${req.headers['sec-fetch-site'] ?? 'no metadata'} ${res.statusCode}`);
-      server.server.emit('answered');
+      server.server.emit('responded');
     });
     handle(req, res);
   });
@@ -39,7 +39,7 @@ beforeEach(async () => {
 });
 afterEach(() => page.close());
 
-/** Sends an upload from the page's own code, in one of the ways that need no preflight. */
+/** Sends an upload from a page in one of the ways that need no preflight. */
 function send(url: string, way: 'form' | 'fetch' | 'own'): Promise<unknown> {
   return page.evaluate(
     async ([target, kind, query]) => {
@@ -81,7 +81,7 @@ function send(url: string, way: 'form' | 'fetch' | 'own'): Promise<unknown> {
 }
 
 describe('in Chromium, a page of another site', () => {
-  // Browsers send fetch metadata only to addresses they trust, and an Origin to all.
+  // Browsers send fetch metadata only to trustworthy origins, and Origin to all.
   it.each([
     ['form', '127.0.0.1', 'cross-site 403'],
     ['fetch', '127.0.0.1', 'cross-site 403'],
@@ -89,28 +89,31 @@ describe('in Chromium, a page of another site', () => {
     ['fetch', 'api.test', 'no metadata 403'],
   ] as const)('cannot upload by %s to %s', async (way, host, expected) => {
     await page.goto(`http://evil.test:${server.port}/`);
-    const answered = once(server.server, 'answered');
+    const responded = once(server.server, 'responded');
     await send(`http://${host}:${server.port}/graphql`, way);
-    await answered;
+    await responded;
     expect(answers).toEqual([expected]);
     expect(seen).toEqual([]);
   });
 });
 
 describe('in Chromium, the own page', () => {
-  it.each([['127.0.0.1'], ['api.test']])('uploads with fetch and FormData, on %s', async (host) => {
-    await page.goto(`http://${host}:${server.port}/`);
-    const answer = await send(`http://${host}:${server.port}/graphql`, 'own');
-    expect(answer).toMatchObject({
-      data: { one: { filename: 'photo.png', mimetype: 'image/png', text: 'content' } },
-    });
-  });
+  it.each([['127.0.0.1'], ['api.test']])(
+    'the own page uploads with fetch and FormData on %s',
+    async (host) => {
+      await page.goto(`http://${host}:${server.port}/`);
+      const response = await send(`http://${host}:${server.port}/graphql`, 'own');
+      expect(response).toMatchObject({
+        data: { one: { filename: 'photo.png', mimetype: 'image/png', text: 'content' } },
+      });
+    },
+  );
 
-  it('uploads by a plain form', async () => {
+  it('the own page uploads with a plain form', async () => {
     await page.goto(`http://127.0.0.1:${server.port}/`);
-    const answered = once(server.server, 'answered');
+    const responded = once(server.server, 'responded');
     await send(`http://127.0.0.1:${server.port}/graphql`, 'form');
-    await answered;
+    await responded;
     expect(answers).toEqual(['same-origin 200']);
     expect(seen).toHaveLength(1);
   });

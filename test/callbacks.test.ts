@@ -6,8 +6,7 @@ import { buildSchema, type GraphQLFormattedError } from 'graphql';
 import request from 'supertest';
 import WebSocket from 'ws';
 
-// Functions that an application gives as options, and that fail: the process lives, every request is answered, and what
-// was to be closed stays closed.
+// Option functions that fail: the process survives, every request gets a response, and access stays denied.
 
 const schema = buildSchema('type Query { hello: String, broken: String }');
 const rootValue = {
@@ -23,7 +22,7 @@ const throws = (): never => {
 const throwsNothing = (): never => {
   throw undefined;
 };
-/** Fails later, and would end the process if nobody caught that. */
+/** Rejects later. The rejection would end the process if the package did not catch it. */
 const rejects = (): never => Promise.reject(new Error('a bug')) as never;
 const promises = (): never => Promise.resolve(true) as never;
 
@@ -33,7 +32,7 @@ const FAILING: Failing[] = [
   ['throws nothing', throwsNothing],
 ];
 const REJECTING: Failing = ['rejects', rejects];
-const PROMISING: Failing = ['answers with a promise', promises];
+const PROMISING: Failing = ['returns a promise', promises];
 
 const remember =
   (failures: unknown[]): ErrorRequestHandler =>
@@ -62,7 +61,7 @@ const ask = (app: RequestListener, body: string | object) =>
 
 describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
   it.each([...FAILING, REJECTING, ...(mayWait.includes(name) ? [] : [PROMISING])])(
-    'that %s is the error handlers’ affair, or a masked 500',
+    'an option function that %s goes to the error handlers, or becomes a masked 500',
     async (_how, fail) => {
       const failures: unknown[] = [];
       await ask(express().use('/graphql', make(fail)).use(remember(failures)), body).expect(599);
@@ -77,7 +76,7 @@ describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
 });
 
 describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (value) => {
-  it('is a bug, not an answer no client can read', async () => {
+  it('graphqlHTTP sends 500 instead of an unreadable response', async () => {
     const failures: unknown[] = [];
     const formatError = () => value as unknown as GraphQLFormattedError;
     const app = express().use('/graphql', graphqlHTTP(schema, { formatError })).use(remember(failures));
@@ -87,7 +86,7 @@ describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (v
 });
 
 describe('the option graphiql', () => {
-  it.each(FAILING)('that %s is the error handlers’ affair', async (_how, graphiql) => {
+  it.each(FAILING)('an option graphiql that %s goes to the error handlers', async (_how, graphiql) => {
     const failures: unknown[] = [];
     const app = express().use('/graphql', graphqlHTTP(schema, { graphiql })).use(remember(failures));
     await request(app).get('/graphql').set('accept', 'text/html').expect(599);
@@ -96,19 +95,22 @@ describe('the option graphiql', () => {
 });
 
 describe('the option accept of uploads', () => {
-  it.each([...FAILING, REJECTING, PROMISING])('that %s accepts nothing', async (_how, accept) => {
-    const failures: unknown[] = [];
-    const upload = buildSchema('scalar Upload type Query { a: Int } type Mutation { put(f: Upload): Int }');
-    const put = jest.fn();
-    const handler = graphqlHTTP(upload, { rootValue: { put }, uploads: { accept } });
-    await request(express().use('/graphql', handler).use(remember(failures)))
-      .post('/graphql')
-      .field('operations', '{"query":"mutation($f:Upload){put(f:$f)}","variables":{"f":null}}')
-      .field('map', '{"0":["variables.f"]}')
-      .attach('0', Buffer.from('x'), 'x.txt')
-      .expect(599);
-    expect(put).not.toHaveBeenCalled();
-  });
+  it.each([...FAILING, REJECTING, PROMISING])(
+    'an option accept of uploads that %s refuses the file',
+    async (_how, accept) => {
+      const failures: unknown[] = [];
+      const upload = buildSchema('scalar Upload type Query { a: Int } type Mutation { put(f: Upload): Int }');
+      const put = jest.fn();
+      const handler = graphqlHTTP(upload, { rootValue: { put }, uploads: { accept } });
+      await request(express().use('/graphql', handler).use(remember(failures)))
+        .post('/graphql')
+        .field('operations', '{"query":"mutation($f:Upload){put(f:$f)}","variables":{"f":null}}')
+        .field('map', '{"0":["variables.f"]}')
+        .attach('0', Buffer.from('x'), 'x.txt')
+        .expect(599);
+      expect(put).not.toHaveBeenCalled();
+    },
+  );
 });
 
 describe.each([
@@ -116,7 +118,7 @@ describe.each([
   ['setHeaders', (fail: () => never) => staticFiles('test', { setHeaders: fail })],
 ])('%s of staticFiles', (name, make) => {
   it.each([...FAILING, ...(name === 'setHeaders' ? [] : [PROMISING])])(
-    'that %s is the error handlers’ affair',
+    'an option function that %s goes to the error handlers',
     async (_how, fail) => {
       const failures: unknown[] = [];
       await request(express().use(make(fail)).use(remember(failures)))
@@ -127,7 +129,7 @@ describe.each([
   );
 });
 
-it('a bare server whose formatError throws goes on serving the connection', async () => {
+it('a bare server whose formatError throws continues to serve the connection', async () => {
   const handler = graphqlHTTP(schema, { rootValue, formatError: throws });
   const server = createServer((req, res) => handler(req, res));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

@@ -8,8 +8,8 @@ import {
 } from 'playwright-core';
 
 /**
- * How Chromium is started: it can reach this machine, under other names too, and nothing else, so that a page that wanted a
- * CDN would fail.
+ * Options that start Chromium. It can only reach this machine, also under other names, so that a page that needs a CDN
+ * fails.
  */
 export function launchOptions(...names: string[]): LaunchOptions {
   const own = names.map((name) => `MAP ${name} 127.0.0.1, `).join('');
@@ -33,7 +33,7 @@ export function launch(...names: string[]): Promise<Browser> {
   return chromium.launch(launchOptions(...names));
 }
 
-/** A page of a visitor who was never here before, and whatever went wrong in it. */
+/** Opens a page with an empty cache and storage, and collects its problems. */
 export async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}) {
   const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
   context.setDefaultTimeout(10_000);
@@ -42,7 +42,7 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
   page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
   page.on('pageerror', (error) => problems.push(`error: ${error.stack}`));
   page.on('requestfailed', (request) => {
-    // A reload cancels what the page before it was still fetching, such as the script of a worker.
+    // A reload cancels open requests of the previous page, such as the script of a worker.
     const reason = request.failure()?.errorText;
     if (reason !== 'net::ERR_ABORTED') problems.push(`failed: ${request.url()}: ${reason}`);
   });
@@ -52,7 +52,7 @@ export async function visit(browser: Browser, url: string, options: BrowserConte
     if (response.status() >= 400) problems.push(`${response.status()}: ${response.url()}`);
   });
   await page.goto(url);
-  /** Resolves when requests that match each of the patterns have come to their end. */
+  /** Resolves when a request has finished for each of the patterns. */
   const received = async (...patterns: RegExp[]): Promise<void> => {
     while (!patterns.every((pattern) => finished.some((line) => pattern.test(line)))) {
       await page.waitForEvent('requestfinished');
@@ -76,9 +76,9 @@ function parts(page: Page) {
     query,
     response: page.locator('.graphiql-response'),
     run: page.locator('.graphiql-execute-button'),
-    /** Replaces what the query editor holds. */
+    /** Replaces the text of the query editor. */
     write: (text: string) => replace(query, text),
-    /** Opens the headers editor and replaces what it holds. */
+    /** Opens the headers editor and replaces its text. */
     async writeHeaders(headers: object) {
       await page.getByRole('button', { name: 'Headers', exact: true }).click();
       await replace(
@@ -86,7 +86,7 @@ function parts(page: Page) {
         JSON.stringify(headers),
       );
     },
-    /** The text of an editor, with the spaces that Monaco draws as others. */
+    /** The text of an editor, with Monaco's non-breaking spaces as ordinary ones. */
     textOf: async (editor: Locator) => (await editor.allInnerTexts()).join('').replaceAll('\u00a0', ' '),
   };
 }

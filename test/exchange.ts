@@ -8,9 +8,9 @@ import { resolve } from 'node:path';
 
 const pem = (name: string): string => readFileSync(resolve(__dirname, 'fixtures/tls', name), 'utf8');
 
-/** Key and certificate of a server that `localhost` may call itself. */
+/** Key and certificate of a server named `localhost`. */
 export const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
-/** What a client needs to trust it. */
+/** Client options that trust the certificate. */
 export const trusted = { ca: tls.cert, servername: 'localhost' };
 
 export interface Ask {
@@ -38,12 +38,12 @@ export async function serving<T>(server: Server, run: (port: number) => Promise<
 
 const UNSTEADY = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding', ':status']);
 
-/** Without what differs from one minute or protocol to the next, which is not the app's doing. */
+/** Removes headers that depend on the time or the protocol and not on the app. */
 function steady(headers: object): Record<string, unknown> {
   return Object.fromEntries(Object.entries(headers).filter(([name]) => !UNSTEADY.has(name)));
 }
 
-/** Sends one request on a connection of its own, over one protocol. */
+/** Sends one request on a new connection, over one protocol. */
 export type Asker = (port: number, ask: Ask) => Promise<Answer>;
 
 export const askHttp1: Asker = (port, ask) => overHttp1(http.request, port, ask);

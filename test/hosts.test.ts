@@ -29,27 +29,27 @@ afterAll(() => rmSync(root, { recursive: true, force: true }));
 type Mounts = Record<string, Middleware>;
 type Used = { use(path: string, handler: Middleware): unknown };
 
-/** Mounts handlers on an app that can. */
+/** Mounts handlers on an app that supports mounting. */
 function mounted<App extends Used>(app: App, mounts: Mounts): App {
   for (const [path, handler] of Object.entries(mounts)) app.use(path, handler);
   return app;
 }
 
-/** A plain listener that does the least of what frameworks do: strip the prefix, and answer 404 in the end. */
+/** A plain listener with the minimum of a framework: it strips the prefix and sends 404 in the end. */
 function bare(mounts: Mounts): http.RequestListener {
   return (req, res) => {
     const path = Object.keys(mounts).find((prefix) => req.url?.startsWith(prefix));
-    const nobody = (error?: unknown): void => {
+    const finish = (error?: unknown): void => {
       res.statusCode = error === undefined ? 404 : 500;
-      res.end('nobody');
+      res.end('no handler');
     };
-    if (path === undefined) return nobody();
+    if (path === undefined) return finish();
     req.url = req.url?.slice(path.length) || '/';
-    (mounts[path] as Middleware)(req, res, nobody);
+    (mounts[path] as Middleware)(req, res, finish);
   };
 }
 
-// The compatibility API looks like HTTP/1 to handlers, but not to the type checker.
+// Handlers can use the compatibility API like HTTP/1, but its types differ.
 const compat = (mounts: Mounts) =>
   bare(mounts) as unknown as (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => void;
 
@@ -63,7 +63,7 @@ const hosts: [string, (mounts: Mounts) => Server, Asker][] = [
   ['node:http2', (mounts) => http2.createServer(compat(mounts)), askHttp2],
   ['node:http2 with TLS', (mounts) => http2.createSecureServer(tls, compat(mounts)), askSecureHttp2],
   [
-    'node:http2 with TLS, asked over HTTP/1.1',
+    'node:http2 with TLS and an HTTP/1.1 client',
     (mounts) => http2.createSecureServer({ ...tls, allowHTTP1: true }, compat(mounts)),
     askHttps,
   ],
@@ -90,7 +90,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
   });
   const json = { 'content-type': 'application/json' };
 
-  it('serves files, whole, in part, and not again', async () => {
+  it('staticFiles sends a file, a range of it and a 304', async () => {
     await asking(async (ask) => {
       const whole = await ask('GET', '/files/page.txt');
       expect(whole).toMatchObject({ status: 200, body: 'a page of text' });
@@ -113,7 +113,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('passes on what is not a file', async () => {
+  it('staticFiles calls next() for a path without a file', async () => {
     await asking(async (ask) => {
       for (const path of ['/files/nothing', '/files/', '/files/..%2f..%2fetc/passwd', '/elsewhere']) {
         expect(await ask('GET', path)).toMatchObject({ status: 404 });
@@ -121,7 +121,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('answers queries over GET and POST [69]', async () => {
+  it('graphqlHTTP executes queries over GET and POST', async () => {
     await asking(async (ask) => {
       const answered = { status: 200, body: '{"data":{"hello":"world"}}' };
       expect(await ask('GET', '/graphql?query={hello}')).toMatchObject(answered);
@@ -129,7 +129,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('runs mutations with uploads', async () => {
+  it('graphqlHTTP executes a mutation with an upload', async () => {
     await asking(async (ask) => {
       const form = [
         operations({ query: ONE, variables: { file: null } }),
@@ -152,7 +152,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('refuses what it cannot take with the right status', async () => {
+  it('graphqlHTTP refuses bad requests with the right status', async () => {
     await asking(async (ask) => {
       expect(await ask('POST', '/graphql', json, '{"query":')).toMatchObject({ status: 400 });
       expect(await ask('POST', '/graphql', { 'content-type': 'text/csv' }, 'a,b')).toMatchObject({
@@ -166,7 +166,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
     });
   });
 
-  it('shows the IDE to browsers', async () => {
+  it('graphqlHTTP serves GraphiQL to browsers', async () => {
     await asking(async (ask) => {
       const page = await ask('GET', '/graphql', { accept: 'text/html' });
       expect(page).toMatchObject({ status: 200 });

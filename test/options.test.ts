@@ -13,13 +13,13 @@ const settled = (given: unknown, within?: string) => () =>
   resolveOptions(within === undefined ? owner : { ...owner, within }, given, rules);
 
 describe('options', () => {
-  it('are filled in with their defaults, for undefined too', () => {
+  it('resolveOptions fills in defaults, also for undefined', () => {
     const filled = { html: true, etag: 'content', maxAge: 0, maxFiles: 1, accept: undefined };
     expect(settled({ html: true, etag: undefined })()).toEqual(filled);
     expect(settled(undefined)()).toEqual({ ...filled, html: false });
   });
 
-  it('refuse an unknown name and say which one was meant', () => {
+  it('resolveOptions rejects an unknown option and suggests the closest name', () => {
     expect(settled({ htlm: true })).toThrow(/^staticFiles: unknown option "htlm"; did you mean "html"\? /);
     expect(settled({ HTML: true })).toThrow(/did you mean "html"\?/);
     expect(settled({ whatever: true })).toThrow(/accepted: html, etag, maxAge, maxFiles, accept /);
@@ -40,22 +40,22 @@ describe('options', () => {
     expect(settled(given)).toThrow(`staticFiles: ${message} (see `);
   });
 
-  it('that are members of another are named in full', () => {
+  it('resolveOptions reports members of an option with their full name', () => {
     expect(settled({ html: 1 }, 'cache')).toThrow(/option "cache.html" is 1/);
     expect(settled({ htlm: 1 }, 'cache')).toThrow(/"cache.htlm"; did you mean "cache.html"\?/);
   });
 
-  it('throw a TypeError with a stable code, and a link to their page', () => {
+  it('resolveOptions throws a TypeError with the code ERR_OPTION and a link to the documentation', () => {
     expect(settled({ html: 1 })).toThrow(TypeError);
     expect(settled({ html: 1 })).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }));
     expect(settled({ html: 1 })).toThrow(/\(see https:\/\/.*\/docs\/static-files\.md\)$/);
   });
 
-  it('never reach into the prototype', () => {
+  it('resolveOptions ignores properties of the prototype', () => {
     expect(settled({ constructor: 1 })).toThrow(/unknown option "constructor"/);
   });
 
-  it('show a value of any kind in one short line', () => {
+  it('formatValue shows a value of any type in one short line', () => {
     const round: Record<string, unknown> = {};
     round['self'] = round;
     const shown = (value: unknown): string => {

@@ -9,7 +9,7 @@ const KIB = 1024;
 const folder = scratchFolder();
 let tarball: Tarball;
 
-/** Runs a script in the folder where the package is installed, and gives what it prints as JSON. */
+/** Runs a script in the folder where the package is installed and parses its output as JSON. */
 function run(script: string, type: 'module' | 'commonjs'): unknown {
   const args = [`--input-type=${type}`, '--eval', script];
   return JSON.parse(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' }));
@@ -30,7 +30,7 @@ describe('the tarball', () => {
   const sizeOf = (prefix: string): number =>
     tarball.files.filter(({ path }) => path.startsWith(prefix)).reduce((sum, { size }) => sum + size, 0);
 
-  it('has the built files and the papers, and nothing else', () => {
+  it('the tarball contains the built files, LICENSE and README, and nothing else', () => {
     for (const { path } of tarball.files) {
       expect(path).toMatch(/^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(esm|cjs|graphiql)\/.*)$/);
       expect(path).not.toMatch(/(^|\/)(test|tests|examples|bench|node_modules|\.[^/]+)\/|\.map$|\.tgz$/);
@@ -39,7 +39,7 @@ describe('the tarball', () => {
     expect(tarball.files.map(({ path }) => path)).toEqual(expect.arrayContaining(['README.md', 'LICENSE']));
   });
 
-  it('has each module once for each of the two systems', () => {
+  it('the tarball contains each module once as ESM and once as CommonJS', () => {
     const modules = (system: string): string[] =>
       tarball.files
         .map(({ path }) => path)
@@ -49,13 +49,13 @@ describe('the tarball', () => {
     expect(modules('esm')).toEqual(modules('cjs'));
   });
 
-  it('stays small', () => {
+  it('the tarball stays below its size limits', () => {
     expect(tarball.size).toBeLessThan(2048 * KIB);
     expect(sizeOf('dist/esm/')).toBeLessThan(768 * KIB);
     expect(sizeOf('dist/graphiql/')).toBeLessThan(1600 * KIB);
   });
 
-  it('has declarations that import only graphql and Node', () => {
+  it('the declarations import only graphql and Node', () => {
     const dist = join(folder, 'node_modules/espalier/dist/esm/middleware');
     const entries = ['index', ...SUBPATHS].map((name) => join(dist, `${name}.d.ts`));
     const outside = new Set<string>();
@@ -81,26 +81,26 @@ describe('an installation without graphql', () => {
   const serve = `
     const app = express().use('/files', staticFiles('.'));
     const server = app.listen(0, async () => {
-      const answer = await fetch('http://127.0.0.1:' + server.address().port + '/files/package.json');
+      const response = await fetch('http://127.0.0.1:' + server.address().port + '/files/package.json');
       const loaded = Object.keys(require.cache).map((path) => path.split('node_modules/').pop());
       const heavy = loaded.filter((path) => /^(graphql|graphql-ws|ws|multer|busboy)\\//.test(path));
-      console.log(JSON.stringify([answer.status, answer.headers.has('etag'), heavy, loaded.length > 0]));
+      console.log(JSON.stringify([response.status, response.headers.has('etag'), heavy, loaded.length > 0]));
       server.close();
       server.closeAllConnections();
     });`;
 
-  it('serves files by require', () => {
+  it('espalier/static serves files after require without graphql', () => {
     const load = `const express = require('express'); const { staticFiles } = require('espalier/static');`;
     expect(run(load + serve, 'commonjs')).toEqual([200, true, [], true]);
   });
 
-  it('serves files by import', () => {
+  it('espalier/static serves files after import without graphql', () => {
     const load = `import express from 'express'; import { staticFiles } from 'espalier/static';
       import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`;
     expect(run(load + serve, 'module')).toEqual([200, true, [], true]);
   });
 
-  it('says what is missing when the API is asked for', () => {
+  it('importing espalier/graphql without graphql fails with ERR_MODULE_NOT_FOUND', () => {
     const script = `import('espalier').catch((error) => console.log(JSON.stringify([error.code, error.message])))`;
     expect(run(script, 'module')).toEqual([
       'ERR_MODULE_NOT_FOUND',
@@ -108,7 +108,7 @@ describe('an installation without graphql', () => {
     ]);
   });
 
-  it('makes servers', () => {
+  it('espalier/server creates servers without graphql', () => {
     const script = `console.log(typeof require('espalier/server').createServer(() => {}).listen === 'function')`;
     expect(run(script, 'commonjs')).toBe(true);
   });
@@ -133,7 +133,7 @@ describe('an installation with graphql', () => {
     install('--legacy-peer-deps', `graphql@${process.env['GRAPHQL_MAJOR'] ?? 16}`);
   }, 120_000);
 
-  it('has exactly the exports that were promised', () => {
+  it('each entry point has exactly the documented exports', () => {
     const script = `console.log(JSON.stringify(Object.keys(require('espalier')).sort()))`;
     const names = ['Method', 'Upload', 'attachSubscriptions', 'createServer', 'graphqlHTTP', 'staticFiles'];
     expect(run(script, 'commonjs')).toEqual(names);
@@ -141,18 +141,21 @@ describe('an installation with graphql', () => {
     expect(run(imported, 'module')).toEqual(names);
   });
 
-  it.each(['espalier', ...SUBPATHS.map((name) => `espalier/${name}`)])('is one instance of %s', (entry) => {
-    const script = `
+  it.each(['espalier', ...SUBPATHS.map((name) => `espalier/${name}`)])(
+    'import and require load one instance of %s',
+    (entry) => {
+      const script = `
       import { createRequire } from 'node:module';
       import * as imported from '${entry}';
       const required = createRequire(import.meta.url)('${entry}');
       console.log(JSON.stringify(Object.keys(imported).map((name) => imported[name] === required[name])));`;
-    const same = run(script, 'module') as boolean[];
-    expect(same.length).toBeGreaterThan(0);
-    expect(same.every(Boolean)).toBe(true);
-  });
+      const same = run(script, 'module') as boolean[];
+      expect(same.length).toBeGreaterThan(0);
+      expect(same.every(Boolean)).toBe(true);
+    },
+  );
 
-  it('gives the CommonJS build to tools that know no other', () => {
+  it('tools without support for ES modules get the CommonJS build', () => {
     const { name } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const script = `
       const path = require('node:path').dirname(require.resolve('${name}/package.json'));
@@ -160,7 +163,7 @@ describe('an installation with graphql', () => {
     expect(run(script, 'commonjs')).toBe(6);
   });
 
-  it('answers queries with the IDE beside it, from the tarball alone', () => {
+  it('the installed tarball executes queries and serves GraphiQL', () => {
     const script = `
       import express from 'express';
       import { buildSchema } from 'graphql';

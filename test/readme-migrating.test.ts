@@ -14,7 +14,7 @@ afterEach(() => {
   running.clear();
 });
 
-/** Every server of the page listens on a free port instead of 3000 and says which. */
+/** Makes every server of the page listen on a free port instead of 3000 and report it. */
 const ANY_PORT = `
 const net = require('node:net');
 const listen = net.Server.prototype.listen;
@@ -138,12 +138,12 @@ const CASES: Record<string, { ask: Ask; expected: unknown }[]> = {
 };
 
 describe('the migration guides', () => {
-  it('have cases for every page', () => {
+  it('every migration guide has test cases', () => {
     expect(pages.sort()).toEqual(Object.keys(CASES).sort());
   });
 
   it.each(pages)(
-    'the code before and after answers alike: %s',
+    'the code before and after in the guide for %s sends the same responses',
     async (page) => {
       const before = await start(page, 'before');
       const after = await start(page, 'after');

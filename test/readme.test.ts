@@ -9,7 +9,7 @@ import { connectionRules, upgradeRules } from '../src/websocket/options.ts';
 const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
 
-/** Which page documents the options of which module in types/. */
+/** The page that documents the options of each module in types/. */
 const PAGES: Record<string, string> = {
   static: 'static-files',
   graphql: 'graphql',
@@ -43,7 +43,7 @@ function optionsOf(module: string): Option[] {
 }
 
 const subscriptionRules = Object.entries({ ...connectionRules, ...upgradeRules });
-/** What the code takes for what is not given, by module in types/. */
+/** The defaults in the code, by module in types/. */
 const DEFAULTS: Record<string, object> = {
   static: { ...resolveStaticOptions(undefined), ...resolveStaticOptions(undefined).cache },
   graphql: { ...resolveHttpOptions(undefined), ...resolveHttpOptions(undefined).limits },
@@ -51,14 +51,14 @@ const DEFAULTS: Record<string, object> = {
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };
 
-/** A default in any of the ways the pages write it. */
+/** All notations of a default in the pages. */
 function spellings(value: number | string | boolean): string[] {
   if (typeof value !== 'number') return [`\`${typeof value === 'string' ? `'${value}'` : value}\``];
   const grouped = String(value).replace(/\B(?=(\d{3})+$)/g, ' ');
   return [String(value), grouped, `${value / 1024} KiB`, `${value / 1024 ** 2} MiB`];
 }
 
-/** Whether a text holds a word, and not as a part of a longer number. */
+/** Whether a text contains a word, but not as part of a longer number. */
 const holds = (text: string | undefined, word: string): boolean =>
   text !== undefined && new RegExp(`(?<!\\d[ _]?)${word}(?![ _]?\\d)`).test(text);
 
@@ -70,7 +70,7 @@ const pages = [
     .filter((name) => name.endsWith('.md'))
     .map((name) => `docs/${name}`),
 ];
-/** For those who change it. */
+/** Pages for contributors. */
 const notes = [
   'CONTRIBUTING.md',
   'SECURITY.md',
@@ -81,12 +81,12 @@ const notes = [
 ];
 
 describe('the documentation', () => {
-  it('covers options that exist', () => {
+  it('types/ contains options to check', () => {
     expect(options.length).toBeGreaterThan(20);
   });
 
   it.each(options.map((option) => [`${option.owner}.${option.name}`, option] as const))(
-    'explains %s',
+    'the documentation has a docstring and a row for %s',
     (_, option) => {
       expect(option.comment).toMatch(/\/\*\*/);
       const rows = read(`docs/${PAGES[option.module]}.md`).split('\n');
@@ -110,20 +110,20 @@ describe('the documentation', () => {
     return isSimple ? [[`${owner}.${name}`, module, name, value] as const] : [];
   });
 
-  it('tells defaults that can be compared', () => {
+  it('the code has defaults to compare', () => {
     expect(simple.length).toBeGreaterThan(50);
   });
 
-  it.each(simple)('says what %s is by default', (_, module, name, value) => {
+  it.each(simple)('the documentation states the default of %s', (_, module, name, value) => {
     const rows = read(`docs/${PAGES[module]}.md`).split('\n');
     const cell = rows.map((row) => row.split('|')).find(([, first]) => first?.includes(`\`${name}\``))?.[2];
     expect(spellings(value).some((text) => holds(cell, text))).toBe(true);
     const comment = options.find((option) => option.module === module && option.name === name)?.comment ?? '';
-    const told = /@default ([^\n]*)/.exec(comment)?.[1]?.replaceAll('_', '');
-    expect(holds(told, typeof value === 'string' ? `'${value}'` : String(value))).toBe(true);
+    const stated = /@default ([^\n]*)/.exec(comment)?.[1]?.replaceAll('_', '');
+    expect(holds(stated, typeof value === 'string' ? `'${value}'` : String(value))).toBe(true);
   });
 
-  it.each(modules)('has the options of types/%s.ts in their order', (module) => {
+  it.each(modules)('the documentation lists the options of types/%s.ts in their order', (module) => {
     const rows = read(`docs/${PAGES[module]}.md`).split('\n');
     const rowOf = (name: string): number =>
       rows.findIndex((row) => row.split('|')[1]?.includes(`\`${name}\``));
@@ -134,13 +134,13 @@ describe('the documentation', () => {
     }
   });
 
-  it('keeps the README within 250 lines, with the first code in sight of the top', () => {
+  it('README.md has at most 250 lines and code near its top', () => {
     const lines = read('README.md').split('\n');
     expect(lines.length).toBeLessThanOrEqual(251);
     expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
   });
 
-  it('links only to files that exist', () => {
+  it('the documentation links only to files that exist', () => {
     for (const page of [...pages, ...notes]) {
       for (const [, target] of read(page).matchAll(/\]\((?!https?:|#|mailto:)([^)#\s]+)/g)) {
         expect([page, target, existsSync(resolve(root, page, '..', target as string))]).toEqual([
@@ -152,7 +152,7 @@ describe('the documentation', () => {
     }
   });
 
-  it('has TypeScript that type-checks as it stands', () => {
+  it('every TypeScript block of the documentation compiles', () => {
     const folder = join(root, 'node_modules', '.cache', 'espalier-docs');
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });

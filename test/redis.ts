@@ -2,10 +2,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 
-/** A redis-server of the test's own. */
+/** A redis-server that a test has started. */
 export interface RedisServer {
   readonly url: string;
-  /** Kills it as a crash would. */
+  /** Kills it with SIGKILL, like a crash. */
   kill(): Promise<void>;
   /** Starts it again on the same port. */
   start(): Promise<void>;
@@ -55,7 +55,7 @@ export async function startRedis(): Promise<RedisServer> {
   return server;
 }
 
-/** A port that was free a moment ago. */
+/** A port that is free at the moment. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

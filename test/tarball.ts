@@ -11,12 +11,12 @@ export interface Tarball {
   files: { path: string; size: number }[];
 }
 
-/** A folder of its own outside the repository, so that nothing is found here by accident. */
+/** A new folder outside the repository, so that no module of the repository is found by accident. */
 export function scratchFolder(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'espalier-package-')));
 }
 
-/** Packs what was built last, as a registry would get it. */
+/** Packs the last build as `npm publish` would. */
 export function pack(folder: string): Tarball {
   if (!existsSync(join(root, 'dist/esm/middleware/index.js'))) throw new Error('run npm run build first');
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
@@ -24,7 +24,7 @@ export function pack(folder: string): Tarball {
   return { path: join(folder, told.filename), size: told.size, files: told.files };
 }
 
-/** Runs npm with nothing but what a user would have in mind. */
+/** Runs npm with the settings of a user. */
 export function npm(args: string[], cwd: string): string {
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--workspaces=false'];
   return execFileSync('npm', [...args, ...quiet], {
