@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { graphqlHTTP } from 'espalier';
 import type { Browser, Page } from 'playwright-core';
 import { launch } from './chromium.ts';
-import { createSchema, ONE, type Seen } from './uploads/api.ts';
+import { createSchema, ONE, type Seen } from './uploads/schema.ts';
 import { startServer, type TestServer } from './uploads/server.ts';
 
 jest.setTimeout(20_000);

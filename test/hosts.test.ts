@@ -19,8 +19,8 @@ import {
   serving,
   tls,
 } from './exchange.ts';
-import { createSchema, ONE } from './uploads/api.ts';
 import { BOUNDARY, encode, file, map, operations } from './uploads/form.ts';
+import { createSchema, ONE } from './uploads/schema.ts';
 
 const root = mkdtempSync(join(tmpdir(), 'espalier-hosts-'));
 writeFileSync(join(root, 'page.txt'), 'a page of text');

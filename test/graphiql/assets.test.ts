@@ -11,7 +11,7 @@ const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'))
 const names: string[] = Object.keys(manifest.files);
 const app = express().use('/graphql', graphqlHTTP(buildSchema('type Query { hello: String }')));
 
-/** The bytes of an answer; superagent has decoded them. */
+/** The bytes of a response; superagent has decoded them. */
 const bytesOf = (path: string, encoding: string) =>
   request(app)
     .get(path)
@@ -24,13 +24,13 @@ const bytesOf = (path: string, encoding: string) =>
     }) as Test & Promise<{ body: Buffer; headers: Record<string, string> }>;
 
 describe("the page's files", () => {
-  it('are in the package as brotli alone, and every one is listed', () => {
+  it('the files of GraphiQL are stored as brotli only and listed in the manifest', () => {
     const files = readdirSync(folder).filter((name) => name.endsWith('.br'));
     expect(files.sort()).toEqual(names.map((name) => `${name}.br`).sort());
     for (const name of names) expect(name).toMatch(/-[\w-]{8}\.(?:js|css|ttf)$/);
   });
 
-  it.each(names)('serves %s in brotli and plain, immutable', async (name) => {
+  it.each(names)('graphqlHTTP serves %s in brotli and decoded, as immutable', async (name) => {
     const stored = readFileSync(join(folder, `${name}.br`));
     const decoded = brotliDecompressSync(stored);
     const br = await bytesOf(`/graphql/__graphiql/${name}`, 'gzip, deflate, br, zstd');
@@ -51,14 +51,14 @@ describe("the page's files", () => {
     expect(new Set([br.headers.etag, plain.headers.etag]).size).toBe(2);
   });
 
-  it('packs one again for a client that knows gzip alone', async () => {
+  it('graphqlHTTP serves files of GraphiQL in gzip to clients without brotli', async () => {
     const path = `/graphql/__graphiql/${manifest.entry}`;
     const { text, headers } = await request(app).get(path).set('accept-encoding', 'gzip');
     expect(headers['content-encoding']).toBe('gzip');
     expect(text).toBe(brotliDecompressSync(readFileSync(join(folder, `${manifest.entry}.br`))).toString());
   });
 
-  it('answers HEAD and a known tag without the body', async () => {
+  it('graphqlHTTP sends no body of a GraphiQL file for HEAD and a matching ETag', async () => {
     const path = `/graphql/__graphiql/${manifest.entry}`;
     const { headers } = await request(app).head(path).set('accept-encoding', 'br').expect(200);
     await request(app)
@@ -83,7 +83,7 @@ describe("the page's files", () => {
     `${manifest.entry}/`.repeat(2),
     '%00',
     '__proto__',
-  ])('has no file %s', async (name) => {
+  ])('graphqlHTTP responds with 404 for %s', async (name) => {
     const { status, headers, text } = await request(app)
       .get(`/graphql/__graphiql/${name}`)
       .set('accept', 'text/html');
@@ -92,7 +92,7 @@ describe("the page's files", () => {
     expect(text).not.toContain('graphiql-config');
   });
 
-  it('knows which packages are inside, and their licences', () => {
+  it('THIRD-PARTY-NOTICES lists the bundled packages and their licences', () => {
     const notices = readFileSync(join(folder, 'THIRD-PARTY-NOTICES.txt'), 'utf8');
     const inside = Object.values<{ name: string; version: string }>(manifest.packages);
     expect(inside.map(({ name }) => name)).toEqual(
@@ -102,7 +102,7 @@ describe("the page's files", () => {
     expect(notices).not.toContain('UNLICENSED');
   });
 
-  it('keeps to its share of the package', () => {
+  it('the files of GraphiQL stay within their size budget', () => {
     const sizes = readdirSync(folder).map((name) => readFileSync(join(folder, name)).length);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_600_000);
   });

@@ -20,8 +20,8 @@ const files = { entry: 'main.js', styles: ['style.css'], preload: ['libraries.js
 /** The tags of a page, without what stands between them. */
 const tagsOf = (page: string): string[] => page.match(/<[a-z!/][^>]*>/gi) ?? [];
 
-describe('what options may hold', () => {
-  it('survives as JSON inside a script, with nothing that could end it', () => {
+describe('escaping of options', () => {
+  it('jsonForScript escapes everything that could end the script element', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.dictionary(text, text)), (value) => {
         const json = jsonForScript(value);
@@ -31,7 +31,7 @@ describe('what options may hold', () => {
     );
   });
 
-  it('survives as text, with nothing that could begin a tag, an entity or end an attribute', () => {
+  it('escapeHtml escapes everything that could begin a tag or an entity or end an attribute', () => {
     fc.assert(
       fc.property(text, (value) => {
         expect(escapeHtml(value)).not.toMatch(/[<>"']|&(?!amp;|lt;|gt;|quot;|#39;)/);
@@ -39,7 +39,7 @@ describe('what options may hold', () => {
     );
   });
 
-  it('adds no tag to the page, whatever it is', () => {
+  it('options never add a tag to the page', () => {
     const plain = tagsOf(pageRenderer(resolveGraphiQLOptions({}), files)('./graphql/__graphiql/', 'n0nce'));
     fc.assert(
       fc.property(text, text, text, (title, query, headers) => {
@@ -49,7 +49,7 @@ describe('what options may hold', () => {
     );
   });
 
-  it('links files of its own origin alone, whatever the path', () => {
+  it('the page links only files of its own origin for any path', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.webPath()), (path) => {
         const base = filesBase(`/${path}`);

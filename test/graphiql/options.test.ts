@@ -6,7 +6,7 @@ const schema = buildSchema('type Query { hello: String }');
 const configOf = (options: object) => JSON.parse(resolveGraphiQLOptions(options).config);
 
 describe('the options of GraphiQL', () => {
-  it('has defaults for all of them', () => {
+  it('GraphiQL has a default for every option', () => {
     const { title, config, policy } = resolveGraphiQLOptions({});
     expect(title).toBe('GraphiQL');
     expect(JSON.parse(config)).toEqual({
@@ -20,7 +20,7 @@ describe('the options of GraphiQL', () => {
     expect(policy?.('abc')).toContain("'nonce-abc'");
   });
 
-  it("takes express-graphql's names", () => {
+  it('GraphiQL accepts the option names of express-graphql', () => {
     const headers = '{"Authorization":"Bearer t0k"}';
     expect(
       configOf({
@@ -39,7 +39,7 @@ describe('the options of GraphiQL', () => {
     });
   });
 
-  it('writes headers given as an object the way one would type them', () => {
+  it('GraphiQL formats headers that are an object', () => {
     expect(configOf({ defaultHeaders: { a: 'b' } }).defaultHeaders).toBe('{\n  "a": "b"\n}');
   });
 
@@ -68,7 +68,7 @@ describe('the options of GraphiQL', () => {
     ],
     [{ titel: 'x' }, /unknown option "graphiql.titel"; did you mean "graphiql.title"\?/],
     [{ websocketClient: 'v1' }, /unknown option "graphiql.websocketClient"/],
-  ])('refuses %j when the middleware is made', (graphiql, message) => {
+  ])('graphqlHTTP rejects the GraphiQL options %j', (graphiql, message) => {
     expect(() => graphqlHTTP(schema, { graphiql: graphiql as object })).toThrow(
       expect.objectContaining({
         name: 'TypeError',
@@ -78,7 +78,7 @@ describe('the options of GraphiQL', () => {
     );
   });
 
-  it.each([1, 'true', null, []])('refuses graphiql: %j', (graphiql) => {
+  it.each([1, 'true', null, []])('graphqlHTTP rejects graphiql: %j', (graphiql) => {
     expect(() => graphqlHTTP(schema, { graphiql: graphiql as never })).toThrow(
       /option "graphiql" is .*; accepted: a boolean, .*options, or a function of the request/,
     );

@@ -7,7 +7,7 @@ jest.setTimeout(60_000);
 
 const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
-/** Asks a page of its own for its script, as a browser would. */
+/** Requests the page and then its script, like a browser. */
 const ASK = `
 const handler = graphqlHTTP(buildSchema('type Query { hello: String }'));
 const server = createServer((req, res) => handler(req, res)).listen(0, '127.0.0.1', async () => {
@@ -34,7 +34,7 @@ describe('the packed tarball', () => {
   });
   afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-  it('has the page as brotli, its manifest and its notices, and none of its sources', () => {
+  it('the tarball contains the files of GraphiQL, the manifest and the notices, but no sources', () => {
     const paths = packed.files.map(({ path }) => path);
     for (const path of paths.filter((path) => path.startsWith('dist/graphiql/'))) {
       expect(path).toMatch(/\/(?:[\w.-]+\.br|manifest\.json|index\.[mc]js|THIRD-PARTY-NOTICES\.txt)$/);
@@ -57,7 +57,7 @@ import { buildSchema } from 'graphql';`,
 const { graphqlHTTP } = require('espalier/graphql');
 const { buildSchema } = require('graphql');`,
     ],
-  ])('serves the page where it was loaded with %s', (_how, name, load) => {
+  ])('the package serves GraphiQL when loaded with %s', (_how, name, load) => {
     writeFileSync(join(folder, name), load + ASK);
     const output = execFileSync(process.execPath, [name], { cwd: folder, encoding: 'utf8' });
     expect(output).toBe('200 br true\n');

@@ -33,7 +33,7 @@ eachExpress((express) => {
     'application/graphql-response+json;q=0.5, text/html;q=0.6',
     'text/*',
     'TEXT/HTML',
-  ])('answers Accept: %s with the page [62]', async (accept) => {
+  ])('graphqlHTTP sends the GraphiQL page for Accept: %s', async (accept) => {
     const { text, headers } = await request(serve()).get('/graphql').set('accept', accept).expect(200);
     expect(isPage(text)).toBe(true);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -48,9 +48,9 @@ eachExpress((express) => {
     'application/graphql-response+json, text/html;q=0.9',
     '*/*, text/html;q=0.9',
     'text/html;q=0, */*',
-    'text/html;q=nonsense, application/json',
+    'text/html;q=invalid, application/json',
     'application/*, text/html;q=0.99',
-  ])('answers Accept: %s with JSON [57] [58]', async (accept) => {
+  ])('graphqlHTTP sends JSON for Accept: %s', async (accept) => {
     const get = request(serve()).get('/graphql?query={__typename}');
     if (accept !== undefined) get.set('accept', accept);
     const { body, headers } = await get.expect(200);
@@ -58,7 +58,7 @@ eachExpress((express) => {
     expect(headers.vary).toBe('Accept');
   });
 
-  it('gives the page its headers, and a nonce of its own each time', async () => {
+  it('graphqlHTTP sends the GraphiQL page with its headers and a new nonce each time', async () => {
     const app = serve();
     const [one, other] = [await visit(app), await visit(app)];
     expect(one.headers).toMatchObject({
@@ -78,7 +78,7 @@ eachExpress((express) => {
     expect(one.text.split(`nonce="${nonces[0]}"`)).toHaveLength(3);
   });
 
-  it('has no script in the page but a file of its own', async () => {
+  it('the GraphiQL page has no inline script', async () => {
     const { text } = await visit(serve());
     expect(text.match(/<script[^>]*>/g)).toEqual([
       '<script type="application/json" id="graphiql-config">',
@@ -87,18 +87,18 @@ eachExpress((express) => {
     expect(text).not.toMatch(/\son\w+=|javascript:|https?:\/\/(?!www\.w3\.org\/2000\/svg)/);
   });
 
-  it('answers HEAD like GET, without the page', async () => {
+  it('graphqlHTTP sends the headers of the GraphiQL page for HEAD', async () => {
     const { headers, text } = await request(serve()).head('/graphql').set('accept', BROWSER).expect(200);
     expect(Number(headers['content-length'])).toBeGreaterThan(1000);
     expect(text).toBeUndefined();
   });
 
-  it('answers ?raw with JSON, and other parameters with the page [60]', async () => {
+  it('graphqlHTTP sends JSON for ?raw and the page for other parameters', async () => {
     await visit(serve(), '/graphql?query={__typename}&raw').expect(200, { data: { __typename: 'Query' } });
     expect(isPage((await visit(serve(), '/graphql?query={x}&rawer')).text)).toBe(true);
   });
 
-  it('keeps what others vary on, and replaces their policy for this answer alone', async () => {
+  it('the GraphiQL page keeps an earlier Vary header and replaces the policy for its response only', async () => {
     const app = express();
     app.use(helmet(), (_req, res, next) => {
       res.vary('Origin');
@@ -111,7 +111,7 @@ eachExpress((express) => {
     expect(json.headers['content-security-policy']).toContain("script-src-attr 'none'");
   });
 
-  it('leaves the policy to the application, or adds sources to its own', async () => {
+  it('the option csp leaves the policy to the application or adds sources', async () => {
     expect(policyOf(await visit(serve({ csp: false })))).toBeUndefined();
     const csp = { 'img-src': 'https://images.example', 'frame-ancestors': ["'self'"], 'report-to': 'csp' };
     expect(policyOf(await visit(serve({ csp })))).toBe(
@@ -128,7 +128,7 @@ eachExpress((express) => {
     ],
     [{ subscriptionEndpoint: 'ws://live.example:8080/x' }, "connect-src 'self' ws://live.example:8080"],
     [{ endpoint: '//api.example/graphql' }, "connect-src 'self' api.example"],
-  ])('lets the page reach the endpoint of %j', async (options, expected) => {
+  ])('the policy of GraphiQL allows the endpoints of %j', async (options, expected) => {
     expect(policyOf(await visit(serve(options)))?.split('; ')).toContain(expected);
   });
 
@@ -143,19 +143,19 @@ eachExpress((express) => {
     },
   );
 
-  it('links its files below a path of any characters', async () => {
+  it('the GraphiQL page links its files for a path with any characters', async () => {
     const app = express().use(graphqlHTTP(schema));
     const { text } = await visit(app, "/x/a&b'%22%3C%E2%82%AC");
     expect(scriptOf(text)).toMatch(/^\.\/a&amp;b&#39;%22%3C%E2%82%AC\/__graphiql\/main/);
   });
 
-  it('is not led to another host by a path that begins like one', async () => {
+  it('the GraphiQL page does not link another host for a path that begins with //', async () => {
     const app = express().use('/', graphqlHTTP(schema));
     const { text } = await request(app).get('//evil.example/graphql').set('accept', BROWSER);
     expect(text).not.toMatch(/(?:src|href)="(?!\.\/|data:)/);
   });
 
-  it('leaves pages below the mount to others', async () => {
+  it('graphqlHTTP passes on requests for pages below the mount', async () => {
     const app = serve().use((_req, res) => void res.status(418).end());
     await visit(app, '/graphql/about').expect(418);
   });
@@ -179,7 +179,7 @@ eachExpress((express) => {
         return app.all('/graphql', (req, res, next) => handler(req, res, next));
       },
     ],
-  ])('explains itself on an exact route (%s), where JSON still works', async (_how, mount) => {
+  ])('graphqlHTTP explains why GraphiQL cannot run on an exact route (%s)', async (_how, mount) => {
     const app = mount(express());
     const { text } = await visit(app).expect(500);
     expect(text).toContain('<code>app.use(&#39;/graphql&#39;, graphqlHTTP(schema))</code>');
@@ -188,18 +188,18 @@ eachExpress((express) => {
       .expect(200, { data: { __typename: 'Query' } });
   });
 
-  it('works behind an exact route that has passed the request on', async () => {
+  it('GraphiQL works after an exact route that called next', async () => {
     const app = express().all('/graphql', (_req, _res, next) => next());
     await visit(app.use('/graphql', graphqlHTTP(schema))).expect(200);
   });
 
-  it('explains itself on a route of a router below a prefix', async () => {
+  it("graphqlHTTP explains why GraphiQL cannot run on a router's route", async () => {
     const app = express().use('/api', express.Router().all('/graphql', graphqlHTTP(schema)));
     const { text } = await visit(app, '/api/graphql').expect(500);
     expect(text).toContain('<code>app.use(&#39;/api/graphql&#39;, graphqlHTTP(schema))</code>');
   });
 
-  it('works on a route that takes the paths below it too', async () => {
+  it('GraphiQL works on a route that also matches the paths below it', async () => {
     const app = express().all(/^\/graphql(\/|$)/, graphqlHTTP(schema));
     const { text } = await visit(app).expect(200);
     await request(app)
@@ -207,14 +207,14 @@ eachExpress((express) => {
       .expect(200);
   });
 
-  it('is not there at all when it is off', async () => {
+  it('graphiql: false serves neither the page nor its files', async () => {
     const file = new URL(scriptOf((await visit(serve())).text), 'http://localhost/graphql').pathname;
     const app = serve(false);
     await visit(app, '/graphql?query={__typename}').expect(200, { data: { __typename: 'Query' } });
     await request(app).get(file).expect(404);
   });
 
-  it('asks a gate for the page and its files, and never for the API', async () => {
+  it('graphqlHTTP calls a graphiql function for the page and its files, never for the API', async () => {
     const asked: string[] = [];
     const app = serve((req) => {
       asked.push(`${req.originalUrl}`);
@@ -249,7 +249,7 @@ eachExpress((express) => {
       /gate broken/,
     ],
     [
-      'returns nonsense',
+      'returns a wrong value',
       () => 'yes' as never,
       /"graphiql" returned "yes"; accepted: a boolean, or an object of options/,
     ],
@@ -258,7 +258,7 @@ eachExpress((express) => {
       () => ({ theme: 'pink' }) as never,
       /option "graphiql.theme" is "pink"; accepted: 'system', 'light' or 'dark'/,
     ],
-  ])('hands the error to the error handlers when a gate %s', async (_what, gate, message) => {
+  ])('graphqlHTTP passes the error to next when a graphiql function %s', async (_what, gate, message) => {
     const app = serve(gate);
     const seen: unknown[] = [];
     const onError: ErrorRequestHandler = (error, _req, res, _next) => {
@@ -280,7 +280,7 @@ describe('without a framework', () => {
   });
   const server = createServer((req, res) => handler(req, res));
 
-  it('serves the page and its files', async () => {
+  it('graphqlHTTP serves GraphiQL without a framework', async () => {
     const { text } = await request(server).get('/graphql').set('accept', BROWSER).expect(200);
     const file = /src="\.(\/graphql[^"]+)"/.exec(text)?.[1] ?? '';
     await request(server)
@@ -290,7 +290,7 @@ describe('without a framework', () => {
     await request(server).get('/graphql/__graphiql/no-such.js').expect(404);
   });
 
-  it('answers a fault with 500 and none of its details', async () => {
+  it('graphqlHTTP without a framework responds with 500 and hides the error', async () => {
     const { text } = await request(server)
       .get('/graphql')
       .set({ accept: BROWSER, 'x-fault': '1' })

@@ -9,7 +9,7 @@ import {
   GraphQLString,
 } from 'graphql';
 
-/** The schema that pages under test look at, and the tap its subscription flows from. */
+/** The schema of the tested pages, and the source of its subscription. */
 export function createSchema() {
   const tap = new EventEmitter();
   const Book = new GraphQLObjectType({

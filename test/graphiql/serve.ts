@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 
-/** An app on a port of its own, with what it was asked and what it sent. */
+/** An app on a free port, with the requests and bytes that it served. */
 export async function serve(app: RequestListener) {
   const server = createServer(app);
   const requests: string[] = [];

@@ -23,14 +23,14 @@ eachExpress((express) => {
   afterEach(() => forget(express));
 
   describe.each(behaviours)('an app that $title', (behaviour) => {
-    it('does the same behind createServer', async () => {
+    it('an Express app behaves equally with createServer', async () => {
       const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
       const ours = await observe(express, behaviour, (app) => createServer(app), askHttp1);
       expect(ours).toEqual(plain);
       expect(plain).toHaveLength(behaviour.asks.length);
     });
 
-    it('does the same over HTTP/2', async () => {
+    it('an Express app behaves equally over HTTP/2', async () => {
       const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
       const ours = await observe(express, behaviour, (app) => createServer(app, { http2: true }), askHttp2);
       expect(ours).toEqual(plain);
@@ -38,7 +38,7 @@ eachExpress((express) => {
   });
 });
 
-/** What a behaviour looks like from outside, its app freshly made. */
+/** The responses of a behaviour in a new app. */
 async function observe(
   express: ExpressModule,
   { define, asks }: Behaviour,

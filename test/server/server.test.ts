@@ -27,30 +27,30 @@ class LoudResponse extends http.ServerResponse {
   }
 }
 
-describe('the server', () => {
+describe('createServer', () => {
   const plain = (_req: unknown, res: { end(text: string): unknown }): unknown => res.end('hello');
 
-  it('is one of node:http, or of node:https with any TLS option', () => {
+  it('createServer creates a server of node:http, or of node:https with any TLS option', () => {
     const options: https.ServerOptions = { minVersion: 'TLSv1.3' };
     expect(createServer(plain)).toBeInstanceOf(http.Server);
     expect(createServer(plain, tls)).toBeInstanceOf(https.Server);
     expect(createServer(plain, options)).toBeInstanceOf(https.Server);
   });
 
-  it('takes the options of Node', () => {
+  it('createServer passes the options of Node', () => {
     const server = createServer(plain, { keepAliveTimeout: 1234, requestTimeout: 2345, maxHeaderSize: 4096 });
     expect(server).toMatchObject({ keepAliveTimeout: 1234, requestTimeout: 2345, maxHeaderSize: 4096 });
   });
 
   it.each<[string, unknown, unknown, RegExp]>([
     [
-      'an app that is none',
+      'an app that is not a function',
       { key: 1 },
       {},
       /argument "app" is \{"key":1\}; accepted: a function \(req, res\)/,
     ],
     ['no app', undefined, {}, /argument "app" is undefined/],
-    ['options that are none', plain, 3000, /argument "options" is 3000; accepted: an object/],
+    ['options that are not an object', plain, 3000, /argument "options" is 3000; accepted: an object/],
     ['an odd http2', plain, { http2: 'yes' }, /option "http2" is "yes"; accepted: a boolean/],
     ['an odd allowHTTP1', plain, { allowHTTP1: 'no' }, /option "allowHTTP1" is "no"; accepted: a boolean/],
     [
@@ -65,13 +65,13 @@ describe('the server', () => {
       { http2: true, Http2ServerResponse: {} },
       /"Http2ServerResponse" is \{\}/,
     ],
-  ])('refuses %s', (_, app, options, message) => {
+  ])('createServer rejects %s', (_, app, options, message) => {
     const make = (): unknown => Reflect.apply(createServer, undefined, [app, options]);
     expect(make).toThrow(message);
     expect(make).toThrow(expect.objectContaining({ name: 'TypeError', code: 'ERR_OPTION' }));
   });
 
-  it('leaves requests of a plain listener and of a Connect app as Node makes them', async () => {
+  it('createServer does not change requests of a listener or a Connect app', async () => {
     const prototypes: unknown[] = [];
     const note = (req: http.IncomingMessage, res: http.ServerResponse): unknown => {
       prototypes.push(Object.getPrototypeOf(req), Object.getPrototypeOf(res));
@@ -85,7 +85,7 @@ describe('the server', () => {
     expect(prototypes).toEqual([...node, ...node]);
   });
 
-  it('gives HTTP/2 requests the headers of HTTP/1.1', async () => {
+  it('createServer adds the headers of HTTP/1.1 to HTTP/2 requests', async () => {
     const app = (
       req: http.IncomingMessage | http2.Http2ServerRequest,
       res: http.ServerResponse | http2.Http2ServerResponse,
@@ -118,7 +118,7 @@ eachExpress((express) => {
     return app;
   };
 
-  it('makes the classes of an app once, however many servers it has', async () => {
+  it('createServer creates the classes of an app once for all its servers', async () => {
     const app = hello();
     const first = createServer(app);
     const { request: ofRequests, response } = app;
@@ -130,7 +130,7 @@ eachExpress((express) => {
     expect(app.request).toBe(ofRequests);
   });
 
-  it('leaves Node, Express, other apps and app.listen as they were', async () => {
+  it('createServer does not change Node, Express, other apps or app.listen', async () => {
     const shared = [
       http,
       http.IncomingMessage.prototype,
@@ -154,14 +154,14 @@ eachExpress((express) => {
     await serving(server, async (port) => expect((await askHttp1(port, { path: '/' })).status).toBe(200));
   });
 
-  it('speaks TLS', async () => {
+  it('createServer creates a TLS server', async () => {
     await serving(createServer(hello(), tls), async (port) => {
       const { body } = await askHttps(port, { path: '/' });
       expect(JSON.parse(body)).toEqual(['https', true, 'site.test', '1.1']);
     });
   });
 
-  it('speaks HTTP/2 and HTTP/1.1 on one port', async () => {
+  it('createServer serves HTTP/2 and HTTP/1.1 on one port', async () => {
     await serving(createServer(hello(), { ...tls, http2: true }), async (port) => {
       const newer = await askSecureHttp2(port, { path: '/' });
       expect(JSON.parse(newer.body)).toEqual(['https', true, 'site.test', '2.0']);
@@ -170,7 +170,7 @@ eachExpress((express) => {
     });
   });
 
-  it('speaks HTTP/2 alone when told so', async () => {
+  it('createServer refuses HTTP/1.1 with allowHTTP1: false', async () => {
     const server = createServer(hello(), { ...tls, http2: true, allowHTTP1: false });
     await serving(server, async (port) => {
       const socket = connectTls({ ...trusted, port, ALPNProtocols: ['http/1.1'] });
@@ -178,7 +178,7 @@ eachExpress((express) => {
     });
   });
 
-  it('builds on the classes of the user', async () => {
+  it('createServer extends the classes of the user', async () => {
     const app = express();
     app.get('/', (req, res) => {
       const loud = req as unknown as LoudRequest;
@@ -193,27 +193,30 @@ eachExpress((express) => {
     await request(createServer(app)).get('/').expect('x-loud', 'yes');
   });
 
-  it.each(['before', 'after'])('serves an app by itself that was mounted in another %s', async (when) => {
-    const [parent, sub] = [express(), express()];
-    for (const app of [parent, sub]) {
-      app.get('/', (req, res) => {
-        res.json([
-          req.app === app,
-          Object.getPrototypeOf(req) === app.request,
-          Reflect.get(req, 'ofParent') ?? 'none',
-        ]);
-      });
-    }
-    if (when === 'before') parent.use('/sub', sub);
-    const [ofSub, ofParent] = [createServer(sub), createServer(parent)];
-    if (when === 'after') parent.use('/sub', sub);
-    Object.assign(parent.request, { ofParent: 'added' });
-    await request(ofParent).get('/').expect([true, true, 'added']);
-    await request(ofParent).get('/sub').expect([true, true, 'added']);
-    await request(ofSub).get('/').expect([true, true, 'added']);
-  });
+  it.each(['before', 'after'])(
+    'createServer serves an app that was mounted in another app %s',
+    async (when) => {
+      const [parent, sub] = [express(), express()];
+      for (const app of [parent, sub]) {
+        app.get('/', (req, res) => {
+          res.json([
+            req.app === app,
+            Object.getPrototypeOf(req) === app.request,
+            Reflect.get(req, 'ofParent') ?? 'none',
+          ]);
+        });
+      }
+      if (when === 'before') parent.use('/sub', sub);
+      const [ofSub, ofParent] = [createServer(sub), createServer(parent)];
+      if (when === 'after') parent.use('/sub', sub);
+      Object.assign(parent.request, { ofParent: 'added' });
+      await request(ofParent).get('/').expect([true, true, 'added']);
+      await request(ofParent).get('/sub').expect([true, true, 'added']);
+      await request(ofSub).get('/').expect([true, true, 'added']);
+    },
+  );
 
-  it('refuses other classes for an app that has a server', () => {
+  it('createServer rejects different classes for an app that has a server', () => {
     const app = hello();
     createServer(app);
     expect(() => createServer(app, { IncomingMessage: LoudRequest })).toThrow(
@@ -221,7 +224,7 @@ eachExpress((express) => {
     );
   });
 
-  it('builds on the HTTP/2 classes of the user', async () => {
+  it('createServer extends the HTTP/2 classes of the user', async () => {
     class Loud2 extends http2.Http2ServerRequest {
       shout(): string {
         return `${this.url}!`;
@@ -236,7 +239,7 @@ eachExpress((express) => {
     });
   });
 
-  it('tells a handler over HTTP/2 that its client has gone', async () => {
+  it('createServer lets a handler over HTTP/2 notice an abort', async () => {
     const app = express();
     const arrived = new Promise<void>((resolve) => {
       app.get('/', (_req, res, next) => {
@@ -257,7 +260,7 @@ eachExpress((express) => {
     });
   });
 
-  it('hands upgrades to their listeners', async () => {
+  it('createServer emits upgrades', async () => {
     const server = createServer(hello());
     server.on('upgrade', (req, socket) => socket.end(`HTTP/1.1 101 Switching\r\n\r\n${req.url}`));
     await serving(server, async (port) => {
@@ -267,7 +270,7 @@ eachExpress((express) => {
     });
   });
 
-  describe('asked with Expect: 100-continue', () => {
+  describe('Expect: 100-continue', () => {
     const app = () => {
       const made = express();
       made.post('/refused', (_req, res) => {
@@ -279,7 +282,7 @@ eachExpress((express) => {
       return made;
     };
 
-    /** Sends a head, and the body once it is asked for; what the server sent before and after that. */
+    /** Sends a request head, and the body after 100 Continue. Returns what the server sent before and after. */
     async function expecting(port: number, path: string): Promise<string> {
       const socket = connectTcp(port, '127.0.0.1').setEncoding('latin1');
       const lines = [
@@ -299,13 +302,13 @@ eachExpress((express) => {
       return seen;
     }
 
-    it('refuses before the body is sent', async () => {
+    it('createServer lets the app refuse a request before the client sends the body', async () => {
       await serving(createServer(app()), async (port) => {
         expect(await expecting(port, '/refused')).toMatch(/^HTTP\/1.1 403 /);
       });
     });
 
-    it('asks for the body when it is read', async () => {
+    it('createServer sends 100 Continue when the app reads the body', async () => {
       await serving(createServer(app()), async (port) => {
         expect(await expecting(port, '/read')).toMatch(
           /^HTTP\/1.1 100 Continue\r\n\r\nHTTP\/1.1 200 .*words$/s,
@@ -313,7 +316,7 @@ eachExpress((express) => {
       });
     });
 
-    it('leaves it to another listener', async () => {
+    it('createServer leaves Expect: 100-continue to a checkContinue listener', async () => {
       const server = createServer(app());
       server.on('checkContinue', (_req, res) => res.writeHead(418).end());
       await serving(server, async (port) => {
@@ -321,7 +324,7 @@ eachExpress((express) => {
       });
     });
 
-    it('works over HTTP/2', async () => {
+    it('createServer supports Expect: 100-continue over HTTP/2', async () => {
       await serving(createServer(app(), { http2: true }), async (port) => {
         const headers = { expect: '100-continue', 'content-type': 'text/plain' };
         expect(await askHttp2(port, { method: 'POST', path: '/read', headers, body: 'words' })).toMatchObject(

@@ -1,9 +1,9 @@
-// A server in a process of its own: `node --import tsx child.ts <tempDir>`, told to die or asked for its memory.
+// A server for a child process: `node --import tsx child.ts <tempDir>`. It can report its memory or exit.
 import { readdirSync, readlinkSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { graphqlHTTP } from 'espalier';
-import { createSchema } from './api.ts';
+import { createSchema } from './schema.ts';
 
 const handle = graphqlHTTP(createSchema([]), {
   uploads: { tempDir: process.argv[2] as string, maxFileSize: 2 ** 31, maxRequestSize: 2 ** 31 },

@@ -2,23 +2,26 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { graphqlHTTP } from 'espalier';
-import { createSchema } from './api.ts';
+import { createSchema } from './schema.ts';
 import { startServer, type TestServer } from './server.ts';
 
 const run = promisify(execFile);
 
-describe('clients of the specification upload without a header of ours', () => {
+describe('clients of the multipart request specification', () => {
   let server: TestServer;
   beforeAll(async () => {
     server = await startServer(graphqlHTTP(createSchema([])));
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it.each(['apollo-upload-client', 'urql', 'FormData', 'curl'])('%s', async (name) => {
-    const { stdout } = await run(process.execPath, [join(__dirname, 'clients.mjs'), name, server.url]);
-    expect(JSON.parse(stdout)).toMatchObject({
-      one: { filename: 'a.txt', text: 'first' },
-      many: [{ text: 'second' }, { text: 'first' }],
-    });
-  });
+  it.each(['apollo-upload-client', 'urql', 'FormData', 'curl'])(
+    '%s uploads a file without extra headers',
+    async (name) => {
+      const { stdout } = await run(process.execPath, [join(__dirname, 'clients.mjs'), name, server.url]);
+      expect(JSON.parse(stdout)).toMatchObject({
+        one: { filename: 'a.txt', text: 'first' },
+        many: [{ text: 'second' }, { text: 'first' }],
+      });
+    },
+  );
 });

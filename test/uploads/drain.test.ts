@@ -6,7 +6,7 @@ import { drainRequest } from '../../src/http/body/drain.ts';
 import { deferContinue } from '../../src/http/body/expect-continue.ts';
 import { startServer } from './server.ts';
 
-/** Answers 413 to every body at once; `GET` answers `ok`. */
+/** Refuses every body with 413 immediately; the response to GET is `ok`. */
 function refuse(req: http.IncomingMessage, res: http.ServerResponse): void {
   if (req.method === 'GET') {
     res.end('ok');
@@ -41,8 +41,8 @@ async function connect(port: number): Promise<Wire> {
   return { socket, closed, until };
 }
 
-describe('an answer that does not wait for the body', () => {
-  it('comes while the body is held back, and the connection serves the next request', async () => {
+describe('a response before the end of the request body', () => {
+  it('drainRequest lets a response leave while the client withholds the body, and keeps the connection usable', async () => {
     await using server = await startServer(refuse);
     const { socket, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
@@ -55,7 +55,7 @@ describe('an answer that does not wait for the body', () => {
     socket.destroy();
   });
 
-  it('ends the connection when the client sends more than the cap', async () => {
+  it('drainRequest closes the connection when the client sends more than 16 MB', async () => {
     await using server = await startServer(refuse);
     const { socket, closed, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
@@ -72,7 +72,7 @@ describe('an answer that does not wait for the body', () => {
     expect(sent).toBeLessThan(64 << 20);
   });
 
-  it('still reaches a client that sends more than the cap before it reads', async () => {
+  it('drainRequest lets a client that sends more than 16 MB read the response', async () => {
     await using server = await startServer((req, res) => {
       refuse(req, res);
       req.once('pause', () => setImmediate(() => res.socket?.destroyed || passed()));
@@ -91,7 +91,7 @@ describe('an answer that does not wait for the body', () => {
     await closed;
   });
 
-  it('ends the connection when the client stops sending', async () => {
+  it('drainRequest closes the connection when the client stops sending', async () => {
     await using server = await startServer(refuse);
     const { socket, closed, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\n');
@@ -99,25 +99,25 @@ describe('an answer that does not wait for the body', () => {
     await closed;
   });
 
-  it('waits for an answer that is still being written', async () => {
+  it('drainRequest closes the connection only after a late response was written', async () => {
     await using server = await startServer((req, res) => {
       drainRequest(req, res);
       drainRequest(req, res);
-      req.once('pause', () => res.end('late answer'));
+      req.once('pause', () => res.end('late response'));
     });
     const { socket, closed, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 900000000\r\n\r\n');
-    // Not more than the server reads: what it leaves unread resets the connection, which may overtake the answer.
+    // Not more than the server reads: unread bytes reset the connection, possibly before the response arrives.
     socket.write(Buffer.alloc((16 << 20) + 1));
-    await until('late answer');
+    await until('late response');
     await closed;
   });
 
   it.each([
-    ['goes on for ever', (stream: http2.ClientHttp2Stream) => stream.write(Buffer.alloc(1000))],
+    ['never ends', (stream: http2.ClientHttp2Stream) => stream.write(Buffer.alloc(1000))],
     // More than the windows of HTTP/2 let through unread.
     ['is ready to end', (stream: http2.ClientHttp2Stream) => stream.end(Buffer.alloc(1_000_000))],
-  ])('resets only the stream over HTTP/2, of a body that %s', async (_how, begin) => {
+  ])('drainRequest resets only the HTTP/2 stream of a body that %s', async (_how, begin) => {
     const server = http2.createServer((req, res) => refuse(req as never, res as never));
     server.listen(0);
     await once(server, 'listening');
@@ -138,7 +138,7 @@ describe('an answer that does not wait for the body', () => {
   });
 });
 
-describe('Expect: 100-continue, held back', () => {
+describe('deferred 100 Continue', () => {
   const onContinue = (server: http.Server): void => {
     server.on('checkContinue', (req, res) => {
       deferContinue(req, res);
@@ -147,7 +147,7 @@ describe('Expect: 100-continue, held back', () => {
   };
   const head = 'POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n';
 
-  it('is not sent when the answer comes first, and the connection is closed', async () => {
+  it('deferContinue sends no 100 and closes the connection when the response comes first', async () => {
     await using server = await startServer(refuse, onContinue);
     const { socket, closed, until } = await connect(server.port);
     socket.write(head);
@@ -157,7 +157,7 @@ describe('Expect: 100-continue, held back', () => {
     await closed;
   });
 
-  it('is sent when a body parser begins to read, once', async () => {
+  it('deferContinue sends 100 once, when a body parser begins to read', async () => {
     await using server = await startServer((req, res) => {
       const chunks: Buffer[] = [];
       req.on('data', (chunk) => chunks.push(chunk));

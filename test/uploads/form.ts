@@ -52,15 +52,15 @@ export const file = (
   body,
 });
 
-/** An answer, its body parsed. */
+/** A response with its parsed body. */
 export interface Answer {
   status: number;
   headers: http.IncomingHttpHeaders;
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of many shapes
   json: any;
 }
 
-/** Posts a form (or bytes) and gives the answer. */
+/** Posts a form (or bytes) and returns the response. */
 export function post(
   url: string,
   body: Buffer | readonly Part[],

@@ -11,8 +11,8 @@ import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { until } from '../until.ts';
-import { createSchema, ONE, type Seen } from './api.ts';
 import { BOUNDARY, encode, file, map, operations, post } from './form.ts';
+import { createSchema, ONE, type Seen } from './schema.ts';
 import { startServer } from './server.ts';
 
 const run = promisify(execFile);
@@ -65,8 +65,8 @@ async function answerOf(
   };
 }
 
-describe('a temporary file', () => {
-  it('has no name while it is filled, and its descriptor is closed behind the response', async () => {
+describe('temporary files', () => {
+  it('uploads use an unlinked temporary file and close its descriptor after the response', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), { uploads: { tempDir: folder } }));
     const req = await begin(server.port, 1 << 20);
     await until(() => nameless() === 1);
@@ -76,7 +76,7 @@ describe('a temporary file', () => {
     await until(() => nameless() === 0);
   });
 
-  it('is closed when the clients go away in the middle', async () => {
+  it('uploads close the temporary file when the client aborts', async () => {
     const seen: Seen = [];
     await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads: { tempDir: folder } }));
     const requests = await Promise.all(
@@ -89,7 +89,7 @@ describe('a temporary file', () => {
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
   });
 
-  it('is closed when a limit is passed or the body is malformed', async () => {
+  it('uploads close the temporary file when a limit is exceeded or the body is malformed', async () => {
     const uploads = { tempDir: folder, maxFileSize: 600_000 };
     await using server = await startServer(graphqlHTTP(createSchema([]), { uploads }));
     expect((await post(server.url, [...head, file('0', Buffer.alloc(600_001))])).status).toBe(413);
@@ -99,7 +99,7 @@ describe('a temporary file', () => {
     await until(() => nameless() === 0);
   });
 
-  it('that cannot be made is a fault of the server, without a trace of its path', async () => {
+  it('uploads respond with 500 and hide the path when the temporary file cannot be created', async () => {
     const gone = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
     const errors: unknown[] = [];
     const app = express();
@@ -115,28 +115,31 @@ describe('a temporary file', () => {
   });
 });
 
-describe('an answer before the end of the body', () => {
+describe('a refusal before the end of the body', () => {
   const limited = { uploads: { maxFileSize: 1 << 20, maxRequestSize: 100 << 20 } };
 
   it.each([
     ['a file limit', head, 2 << 20, 413],
     ['a limit of the whole body, from its announced length', head, 0, 413],
     ['a bad path', [head[0] as never, map({ 0: ['variables.nope'] })], 0, 400],
-  ])('comes while the rest is held back: %s', async (_, parts, size, status) => {
-    await using server = await startServer(graphqlHTTP(createSchema([]), limited));
-    const announced = status === 413 && size === 0 ? 200 << 20 : 50 << 20;
-    const socket = net.connect(server.port, '127.0.0.1').on('error', () => {});
-    socket.write(
-      `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\nContent-Length: ${announced}\r\n\r\n`,
-    );
-    socket.write(encode([...parts, file('0', Buffer.alloc(size))], ''));
-    const [answer] = await once(socket, 'data');
-    expect(String(answer)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(String(answer)).not.toMatch(/connection: close/i);
-    socket.destroy();
-  });
+  ])(
+    'uploads are refused while the client withholds the rest of the body: %s',
+    async (_, parts, size, status) => {
+      await using server = await startServer(graphqlHTTP(createSchema([]), limited));
+      const announced = status === 413 && size === 0 ? 200 << 20 : 50 << 20;
+      const socket = net.connect(server.port, '127.0.0.1').on('error', () => {});
+      socket.write(
+        `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\nContent-Length: ${announced}\r\n\r\n`,
+      );
+      socket.write(encode([...parts, file('0', Buffer.alloc(size))], ''));
+      const [answer] = await once(socket, 'data');
+      expect(String(answer)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(String(answer)).not.toMatch(/connection: close/i);
+      socket.destroy();
+    },
+  );
 
-  it('is seen by curl and by fetch every time', async () => {
+  it('curl and fetch always receive the refusal of an upload that they are still sending', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), limited));
     const body = new Uint8Array(encode([...head, file('0', Buffer.alloc(8 << 20))]));
     for (let round = 0; round < 4; round++) {
@@ -163,7 +166,7 @@ describe('an answer before the end of the body', () => {
     }
   });
 
-  it('leaves the connection usable', async () => {
+  it('uploads that were refused leave the connection usable', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), limited));
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
     let connections = 0;
@@ -184,7 +187,7 @@ describe('streaming', () => {
     uploads: { streaming: true, tempDir: folder, ...more },
   });
 
-  it('runs resolvers when the headers have come, and they follow the body', async () => {
+  it('streaming starts resolvers after the part headers, and they read the file while it arrives', async () => {
     const seen: Seen = [];
     await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
     const req = await begin(server.port, 1_000_000);
@@ -197,7 +200,7 @@ describe('streaming', () => {
     await until(() => nameless() === 0);
   });
 
-  it('gives the limit to the resolver that reads', async () => {
+  it('streaming reports an exceeded limit to the resolver that reads the file', async () => {
     await using server = await startServer(
       graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1_100_000 })),
     );
@@ -210,7 +213,7 @@ describe('streaming', () => {
     ]);
   });
 
-  it('fails the readers of a client that goes away', async () => {
+  it('streaming fails the readers of a file when the client aborts', async () => {
     const seen: Seen = [];
     await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
     const req = await begin(server.port, 1_000_000);
@@ -221,7 +224,7 @@ describe('streaming', () => {
     await until(() => nameless() === 0);
   });
 
-  it('answers at once when nobody reads', async () => {
+  it('streaming sends the response immediately when no resolver reads the file', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), streaming()));
     const req = await begin(server.port, 1_000_000, unread);
     expect((await answerOf(req)).json.data).toEqual({ unread: '0.txt' });
@@ -229,7 +232,7 @@ describe('streaming', () => {
     req.destroy();
   });
 
-  it('still refuses a missing file and bad paths with nothing run', async () => {
+  it('streaming refuses a missing file and wrong paths before any resolver runs', async () => {
     const seen: Seen = [];
     await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
     expect((await post(server.url, head)).json.errors[0].extensions.code).toBe('FILE_MISSING');
@@ -242,7 +245,7 @@ describe('streaming', () => {
 });
 
 describe('the async context of the application', () => {
-  it('reaches the resolvers', async () => {
+  it('the AsyncLocalStorage of the application is available in resolvers of uploads', async () => {
     const storage = new AsyncLocalStorage<string>();
     const query = new GraphQLObjectType({
       name: 'Query',
@@ -256,15 +259,15 @@ describe('the async context of the application', () => {
   });
 });
 
-describe('a body that was read before', () => {
-  it('is taken from where a parser of bytes has kept it', async () => {
+describe('a body that earlier middleware has read', () => {
+  it('uploads use a whole body in req.body or req.rawBody', async () => {
     const app = express();
     app.use(express.raw({ type: 'multipart/form-data', limit: '10mb' }), graphqlHTTP(createSchema([])));
     await using server = await startServer(app);
     expect((await post(server.url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
   });
 
-  it('and not kept is told to the application, not to the client', async () => {
+  it('uploads report a body that another parser has consumed to the application, not to the client', async () => {
     const app = express();
     app.use(
       (req, _res, next) => {
@@ -281,12 +284,12 @@ describe('a body that was read before', () => {
   });
 });
 
-describe('behind createServer, curl asks before it sends', () => {
+describe('Expect: 100-continue with createServer', () => {
   it.each([
     ['a limit', [], 413],
     ['the guard', ['-H', 'origin: https://evil.test'], 403],
     ['nothing', ['-F', '0=x;filename=a.txt'], 200],
-  ])('and is stopped by %s', async (_, more, status) => {
+  ])('curl does not send a body that is refused by %s', async (_, more, status) => {
     const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -317,7 +320,7 @@ describe('behind createServer, curl asks before it sends', () => {
 });
 
 describe('over HTTP/2', () => {
-  it('an upload needs no Content-Length', async () => {
+  it('uploads over HTTP/2 need no Content-Length', async () => {
     const http2 = await import('node:http2');
     const server = createServer(graphqlHTTP(createSchema([])), { http2: true });
     server.listen(0);
@@ -339,7 +342,7 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
-/** Starts child.ts; `limit` is a shell command in front of it. */
+/** Starts child.ts; `limit` is a shell command that runs before it. */
 async function startChild(
   limit = '',
 ): Promise<{ child: ChildProcess; port: number; status(): Promise<Record<string, number>> }> {
@@ -353,8 +356,8 @@ async function startChild(
   return { child, port, status };
 }
 
-describe('a server in a process of its own', () => {
-  it('keeps its memory while a large file comes, and leaves nothing when it is killed', async () => {
+describe('a server in a child process', () => {
+  it('uploads of a large file do not grow memory, and SIGKILL leaves no temporary file', async () => {
     const { child, port, status } = await startChild();
     await post(`http://127.0.0.1:${port}`, [...head, file('0', Buffer.alloc(1 << 20))]);
     const before = await status();
@@ -370,7 +373,7 @@ describe('a server in a process of its own', () => {
     req.destroy();
   });
 
-  it('answers 507 when there is no space, and goes on', async () => {
+  it('uploads get 507 when the disk is full, and the server keeps running', async () => {
     // The largest file a process may write, in KiB; the signal that comes with it is ignored.
     const { child, port, status } = await startChild('trap "" XFSZ; ulimit -f 2048;');
     const url = `http://127.0.0.1:${port}`;

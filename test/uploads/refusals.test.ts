@@ -1,8 +1,8 @@
 import type * as http from 'node:http';
 import { graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
-import { createSchema, MANY, ONE, type Seen } from './api.ts';
 import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
+import { createSchema, MANY, ONE, type Seen } from './schema.ts';
 import { startServer, type TestServer } from './server.ts';
 
 const one = { query: ONE, variables: { file: null } };
@@ -30,13 +30,18 @@ const cases: Case[] = [
   // operations
   ['no operations', [map({ 0: ['variables.file'] }), file('0')], 400, /must come after/],
   ['no operations and no file', [map({})], 400, /"operations" is missing/],
-  ['operations that are no JSON', [operations('{bad'), map({}), file('0')], 400, /"operations" must be JSON/],
+  [
+    'operations that are not JSON',
+    [operations('{bad'), map({}), file('0')],
+    400,
+    /"operations" must be JSON/,
+  ],
   ...['"str"', 'null', '5', 'true'].map(
     (text): Case => [`operations ${text}`, [operations(text), map({})], 400, /must be a JSON object/],
   ),
   ['empty operations', [operations(''), map({})], 400, /must be JSON/],
   ['an empty batch', [operations('[]'), map({})], 400, /batch/i],
-  ['a batch where there may be none', [operations([one]), map({}), file('0')], 400, /batch/i],
+  ['a batch without the option batching', [operations([one]), map({}), file('0')], 400, /batch/i],
   [
     'operations without a query',
     [operations({ variables: {} }), map({}), file('0')],
@@ -46,7 +51,7 @@ const cases: Case[] = [
   ['deep lists', [operations(nested('[', ']', 20_000)), map({})], 400, /./],
   ['deep objects', [operations(`${'{"a":'.repeat(8000)}1${'}'.repeat(8000)}`), map({})], 400, /./],
   [
-    'operations twice',
+    'two parts named operations',
     [operations(one), operations(one), ...valid.slice(1)],
     400,
     /"operations" is given twice/,
@@ -67,7 +72,7 @@ const cases: Case[] = [
     400,
     /must come after/,
   ],
-  ['a map that is no JSON', [operations(one), map('{bad'), file('0')], 400, /"map" must be JSON/],
+  ['a map that is not JSON', [operations(one), map('{bad'), file('0')], 400, /"map" must be JSON/],
   ...['[]', 'null', '"x"', '1'].map(
     (text): Case => [
       `the map ${text}`,
@@ -84,7 +89,7 @@ const cases: Case[] = [
       /a list of paths/,
     ],
   ),
-  ['the map twice', [...valid.slice(0, 2), map({}), file('0')], 400, /"map" is given twice/],
+  ['two maps', [...valid.slice(0, 2), map({}), file('0')], 400, /"map" is given twice/],
   // paths
   ...[
     '__proto__.polluted',
@@ -124,9 +129,14 @@ const cases: Case[] = [
     (path): Case => [`the path ${JSON.stringify(path.slice(0, 40))}`, mapped(path), 400, /"map": the path/],
   ),
   ['100 000 steps', mapped('a.'.repeat(20_000)), 400, /"map": the path/],
-  ['a place that is no object', mapped('variables.file', null), 400, /does not exist in "operations"/],
   [
-    'an own __proto__ in operations',
+    'a path through a value that is not an object',
+    mapped('variables.file', null),
+    400,
+    /does not exist in "operations"/,
+  ],
+  [
+    '__proto__ as a key of operations',
     mapped('variables.__proto__.x', JSON.parse('{"__proto__":{"x":null}}')),
     400,
     /does not exist in "operations"/,
@@ -236,7 +246,7 @@ const cases: Case[] = [
   // the body
   ['an empty body', Buffer.alloc(0), 400, /ends too early/],
   ['only the closing line', raw(`--${BOUNDARY}--\n`), 400, /"operations" is missing/],
-  ['a boundary that never comes', Buffer.from('x'.repeat(10_000)), 400, /ends too early/],
+  ['a boundary that does not occur', Buffer.from('x'.repeat(10_000)), 400, /ends too early/],
   ['a body cut in a file', encode(valid).subarray(0, -BOUNDARY.length - 20), 400, /ends too early|malformed/],
   [
     'a body cut in a header',
@@ -284,7 +294,7 @@ describe('a malformed upload', () => {
     seen.length = 0;
   });
 
-  it.each(cases)('is refused: %s', async (_, body, status, message) => {
+  it.each(cases)('graphqlHTTP refuses a malformed upload: %s', async (_, body, status, message) => {
     const answer = await post(url, body);
     expect([answer.status, answer.json]).toEqual([
       status,
@@ -302,7 +312,7 @@ describe('a malformed upload', () => {
     expect(seen).toEqual([]);
     expect(Object.keys(Object.prototype)).toEqual([]);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
-    // The server is well.
+    // The server still works.
     expect((await post(url, valid)).json.data.one.text).toBe('content of 0');
   });
 
@@ -327,16 +337,16 @@ describe('a malformed upload', () => {
       403,
       /another site/,
     ],
-    ['a foreign Origin', { origin: 'https://evil.test' }, 403, /another site/],
+    ['another Origin', { origin: 'https://evil.test' }, 403, /another site/],
     ['a hidden Origin', { origin: 'null' }, 403, /another site/],
-  ])('is refused by its head: %s', async (_, headers, status, message) => {
+  ])('graphqlHTTP refuses an upload by its request headers: %s', async (_, headers, status, message) => {
     const answer = await post(url, valid, headers);
     expect(answer.status).toBe(status);
     expect(answer.json.errors[0].message).toMatch(message);
     expect(seen).toEqual([]);
   });
 
-  it('is refused from a page of another site even without a file', async () => {
+  it('graphqlHTTP refuses a cross-site multipart request without a file', async () => {
     const { status } = await post(url, [operations({ query: '{ hello }' }), map({})], {
       'sec-fetch-site': 'cross-site',
     });
@@ -344,28 +354,28 @@ describe('a malformed upload', () => {
   });
 
   it.each([
-    ['the own page', { 'sec-fetch-site': 'same-origin', origin: 'https://x.test' }],
+    ['a page of the same origin', { 'sec-fetch-site': 'same-origin', origin: 'https://x.test' }],
     ['a preflighted request', { 'sec-fetch-site': 'cross-site', 'apollo-require-preflight': 'true' }],
     ['curl or a server', {}],
-  ])('is none when it comes from %s', async (_, headers) => {
+  ])('graphqlHTTP accepts an upload from %s', async (_, headers) => {
     expect((await post(url, valid, headers)).json.data.one.text).toBe('content of 0');
   });
 
-  it('is refused for PUT with 405', async () => {
+  it('graphqlHTTP refuses an upload with PUT with 405', async () => {
     expect((await post(url, valid, {}, 'PUT')).status).toBe(405);
   });
 
-  it('of exactly the size allowed is none', async () => {
+  it('graphqlHTTP accepts a file of exactly maxFileSize', async () => {
     const { json } = await post(url, [...valid.slice(0, 2), file('0', Buffer.alloc(100_000))]);
     expect(json.data.one.size).toBe(100_000);
   });
 
-  it('with a repeated file keeps the first', async () => {
+  it('graphqlHTTP uses the first of two file parts with the same name', async () => {
     const { json } = await post(url, [...valid, file('0', 'second')]);
     expect(json.data.one.text).toBe('content of 0');
   });
 
-  it.each(['__proto__', 'constructor', 'a[b]'])('named %s is a file like any other', async (name) => {
+  it.each(['__proto__', 'constructor', 'a[b]'])('graphqlHTTP accepts a file part named %s', async (name) => {
     const { json } = await post(url, [
       operations(one),
       map(`{${JSON.stringify(name)}:["variables.file"]}`),
@@ -374,19 +384,19 @@ describe('a malformed upload', () => {
     expect(json.data.one).toMatchObject({ fieldName: name, text: 'x' });
   });
 
-  it('with headers named as members of Object is none', async () => {
+  it('graphqlHTTP accepts part headers named like members of Object', async () => {
     const head = `Content-Disposition: form-data; name="0"; filename="x"\r\n__proto__: x\r\nconstructor: y`;
     expect((await post(url, [...valid.slice(0, 2), { head, body: 'x' }])).json.data.one.text).toBe('x');
   });
 
-  it('with a boundary of 252 characters takes no time', async () => {
+  it('graphqlHTTP accepts a boundary of 252 characters', async () => {
     const boundary = 'b'.repeat(252);
     const body = Buffer.from(encode(valid).toString('latin1').replaceAll(BOUNDARY, boundary), 'latin1');
     const { json } = await post(url, body, contentType(`multipart/form-data; boundary=${boundary}`));
     expect(json.data.one.text).toBe('content of 0');
   });
 
-  it('leaves the rest of a body beyond its Content-Length to the parser of HTTP', async () => {
+  it('graphqlHTTP does not read beyond the Content-Length of an upload', async () => {
     const whole = encode(valid);
     const { status } = await post(url, whole.subarray(0, -30), { 'content-length': whole.length - 30 });
     expect(status).toBe(400);
@@ -394,8 +404,8 @@ describe('a malformed upload', () => {
   });
 });
 
-describe('uploads switched off', () => {
-  it('are answered 415, with nothing parsed', async () => {
+describe('multipartUploadsEnabled', () => {
+  it('multipartUploadsEnabled: false refuses uploads with 415 before parsing', async () => {
     const seen: Seen = [];
     await using server = await startServer(
       graphqlHTTP(createSchema(seen), { multipartUploadsEnabled: false }),
@@ -406,8 +416,8 @@ describe('uploads switched off', () => {
   });
 });
 
-describe('a type that is not accepted', () => {
-  it('is refused before its content', async () => {
+describe('the accept option', () => {
+  it('accept refuses a file before its content is received', async () => {
     const seen: Seen = [];
     const accept: UploadOptions['accept'] = ({ mimetype }) => mimetype.startsWith('image/');
     await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads: { accept } }));

@@ -10,8 +10,8 @@ import { createMemoryBudget } from '../../src/uploads/storage/memory-budget.ts';
 import { Spool, type SpoolSettings } from '../../src/uploads/storage/spool.ts';
 import { readAll, readSpool } from '../../src/uploads/storage/spool-reader.ts';
 import { openThenUnlink, openUnlinkedTempFile } from '../../src/uploads/storage/temp-file.ts';
-import { createSchema, ONE } from './api.ts';
 import { BOUNDARY, encode, file, map, operations } from './form.ts';
+import { createSchema, ONE } from './schema.ts';
 import { startServer } from './server.ts';
 
 let folder: string;
@@ -32,7 +32,7 @@ const settings = (more: Partial<SpoolSettings> = {}): SpoolSettings => ({
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 describe('a spool', () => {
-  it('gives every reader every byte, whenever it starts and wherever the bytes are', async () => {
+  it('a spool delivers all bytes to every reader, from memory and from disk', async () => {
     const pieces = fc.array(fc.uint8Array({ minLength: 1, maxLength: 700 }), { maxLength: 12 });
     await fc.assert(
       fc.asyncProperty(pieces, fc.integer({ min: 1, max: 900 }), fc.nat(12), async (given, size, start) => {
@@ -54,7 +54,7 @@ describe('a spool', () => {
     );
   });
 
-  it('leaves memory when a file trickles in byte by byte', async () => {
+  it('a spool writes a file to disk when it arrives byte by byte', async () => {
     const spool = new Spool(settings({ memoryPerFile: 1_000_000 }));
     const expected = randomBytes(600);
     for (const byte of expected) spool.write(Buffer.from([byte]));
@@ -64,7 +64,7 @@ describe('a spool', () => {
     spool.release();
   });
 
-  it('asks the sender to wait while the disk is behind, and tells when there is room', async () => {
+  it('a spool applies backpressure while the disk is slow', async () => {
     const spool = new Spool(settings());
     const room = new Promise<void>((resolve) => {
       spool.onDrain = resolve;
@@ -77,7 +77,7 @@ describe('a spool', () => {
     spool.release();
   });
 
-  it('gives its memory back to the budget', async () => {
+  it('a spool returns its memory to the budget', async () => {
     const budget = createMemoryBudget(1000);
     const first = new Spool(settings({ budget }));
     first.write(Buffer.alloc(900));
@@ -95,7 +95,7 @@ describe('a spool', () => {
     expect(budget.reserve(1)).toBe(false);
   });
 
-  it('released while its file is being opened closes it', async () => {
+  it('a spool that is released while its file opens closes the file', async () => {
     const spool = new Spool(settings());
     spool.write(Buffer.alloc(5000));
     const reader = buffer(readSpool(spool));
@@ -108,9 +108,9 @@ describe('a spool', () => {
 
 describe('a temporary file', () => {
   it.each([
-    ['of this platform', openUnlinkedTempFile],
-    ['where there is no better way', openThenUnlink],
-  ])('has no name and belongs to its owner only: %s', async (_, open) => {
+    ['on this platform', openUnlinkedTempFile],
+    ['with the fallback', openThenUnlink],
+  ])('a temporary file has no name and mode 0600: %s', async (_, open) => {
     const fd = await new Promise<number>((resolve, reject) =>
       open(folder, (error, opened) => (error === null ? resolve(opened) : reject(error))),
     );
@@ -124,15 +124,15 @@ describe('a temporary file', () => {
     closeSync(fd);
   });
 
-  it('fails with the fault of the directory', async () => {
+  it('openUnlinkedTempFile reports an error of the directory', async () => {
     const error = await new Promise((resolve) => openUnlinkedTempFile(join(folder, 'nowhere'), resolve));
     expect(error).toMatchObject({ code: 'ENOENT' });
   });
 });
 
 describe('a form in pieces', () => {
-  it('is the same form however the network cuts it', async () => {
-    // Everything that begins like the boundary and is none.
+  it('a form is parsed equally in chunks of any size', async () => {
+    // Text that begins like the boundary.
     const content = `\r--${BOUNDARY}\r\n--${BOUNDARY.slice(0, -1)}\r\n-`;
     const body = encode([
       operations({ query: ONE, variables: { file: null } }),

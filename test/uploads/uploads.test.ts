@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto';
 import { graphqlHTTP } from 'espalier';
 import { eachExpress } from '../express.ts';
-import { createSchema, FORM, MANY, ONE, type Seen } from './api.ts';
 import { file, map, operations, post } from './form.ts';
+import { createSchema, FORM, MANY, ONE, type Seen } from './schema.ts';
 import { startServer, type TestServer } from './server.ts';
 
 const batching: object = { batching: true };
@@ -26,7 +26,7 @@ eachExpress((express) => {
     seen.length = 0;
   });
 
-  it('gives a resolver one file', async () => {
+  it('uploads pass one file to a resolver', async () => {
     const { status, json } = await post(url, [
       operations({ query: ONE, variables: { file: null } }),
       map({ 0: ['variables.file'] }),
@@ -44,7 +44,7 @@ eachExpress((express) => {
     });
   });
 
-  it('gives a list of files, in the order of the list and not of the parts', async () => {
+  it('uploads pass a list of files in the order of the list, not of the parts', async () => {
     const { json } = await post(url, [
       operations({ query: MANY, variables: { files: [null, null] } }),
       map({ a: ['variables.files.1'], b: ['variables.files.0'] }),
@@ -57,7 +57,7 @@ eachExpress((express) => {
     ]);
   });
 
-  it('places files into input objects', async () => {
+  it('uploads assign files to fields of input objects', async () => {
     const { json } = await post(url, [
       operations({ query: FORM, variables: { form: { title: 't', file: null, files: [null] } } }),
       map({ 0: ['variables.form.file'], 1: ['variables.form.files.0'] }),
@@ -70,7 +70,7 @@ eachExpress((express) => {
     ]);
   });
 
-  it('gives one file at several paths as one value', async () => {
+  it('uploads pass one value for a file at several paths', async () => {
     const { json } = await post(url, [
       operations({ query: MANY, variables: { files: [null, null] } }),
       map({ 0: ['variables.files.0', 'variables.files.1'] }),
@@ -83,7 +83,7 @@ eachExpress((express) => {
     expect(seen[0]).toBe(seen[1]);
   });
 
-  it('runs a batch, each operation with its files', async () => {
+  it('uploads run a batch, each operation with its files', async () => {
     const { status, json } = await post(url, [
       operations([
         { query: ONE, variables: { file: null } },
@@ -98,7 +98,7 @@ eachExpress((express) => {
     expect(json[1].data.many[0].text).toBe('content of 1');
   });
 
-  it('takes the map before the operations, and parts nobody asked for', async () => {
+  it('uploads accept the map before the operations, and ignore unknown parts', async () => {
     const { json } = await post(url, [
       map({ 0: ['variables.file'] }),
       { name: 'csrf', body: 'token' },
@@ -110,7 +110,7 @@ eachExpress((express) => {
     expect(json.data.one.text).toBe('content of 0');
   });
 
-  it('takes a form without files', async () => {
+  it('uploads accept a form without files', async () => {
     const { json } = await post(url, [operations({ query: '{ hello }' }), map({})]);
     expect(json).toEqual({ data: { hello: 'world' } });
   });
@@ -119,7 +119,7 @@ eachExpress((express) => {
     ['memory', 200 * 1024],
     ['a temporary file', 3 * 1024 * 1024 + 17],
     ['nothing', 0],
-  ])('keeps every byte of a file held in %s', async (_, size) => {
+  ])('uploads preserve every byte of a file %s', async (_, size) => {
     const content = Buffer.alloc(size);
     for (let index = 0; index < size; index++) content[index] = (index * 31) ^ (index >> 8);
     const { json } = await post(url, [
@@ -130,7 +130,7 @@ eachExpress((express) => {
     expect(json.data.one).toMatchObject({ size, sha256: sha256(content) });
   });
 
-  it('answers a resolver that throws, and one that never reads', async () => {
+  it('uploads work with a resolver that throws and with one that does not read the file', async () => {
     for (const [field, expected] of [
       ['fails', { data: { fails: null } }],
       ['unread', { data: { unread: '0.txt' } }],

@@ -47,7 +47,7 @@ const sizes: [string, Buffer][] = [
 ];
 
 describe('the value of an upload', () => {
-  it('is readable without awaiting, and stays itself when awaited', async () => {
+  it('an upload can be used with and without await', async () => {
     await use(file('0', 'abc', 'a.txt'), async (value) => {
       expect(value.filename).toBe('a.txt');
       expect({ ...value }).toMatchObject({
@@ -64,7 +64,7 @@ describe('the value of an upload', () => {
     });
   });
 
-  it('works in code written for graphql-upload', async () => {
+  it('an upload works in code for graphql-upload', async () => {
     const result = await use(file('0', 'abc'), async (promise) => {
       const { createReadStream, filename } = await promise;
       return [filename, await text(createReadStream())];
@@ -72,7 +72,7 @@ describe('the value of an upload', () => {
     expect(result).toEqual(['0.txt', 'abc']);
   });
 
-  it.each(sizes)('gives its content in every form: %s', async (_, content) => {
+  it.each(sizes)('an upload returns its content in every form: %s', async (_, content) => {
     await use(file('0', content), async (value) => {
       expect(value.size).toBe(content.length);
       expect(await value.text()).toBe(content.toString());
@@ -87,7 +87,7 @@ describe('the value of an upload', () => {
     });
   });
 
-  it.each(sizes)('is read by many at once, each at its own pace: %s', async (_, content) => {
+  it.each(sizes)('an upload has independent streams of different speed: %s', async (_, content) => {
     await use(file('0', content), async (value) => {
       const idle = value.createReadStream();
       const given = value.createReadStream();
@@ -100,7 +100,7 @@ describe('the value of an upload', () => {
     });
   });
 
-  it.each(sizes)('is saved to a new file, never over another: %s', async (_, content) => {
+  it.each(sizes)('saveTo writes a new file and does not overwrite another: %s', async (_, content) => {
     const folder = mkdtempSync(join(tmpdir(), 'espalier-test-'));
     const taken = join(folder, 'taken');
     writeFileSync(taken, 'mine');
@@ -115,21 +115,18 @@ describe('the value of an upload', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it.each(sizes)(
-    'is gone when the response has ended, without ending the process: %s',
-    async (_, content) => {
-      const value = (await use(file('0', content), (given) => {
-        given.createReadStream();
-        given.text();
-        return given;
-      })) as UploadedFile;
-      expect(value.filename).toBe('0.txt');
-      await expect(value.text()).rejects.toThrow(/until the response ends/);
-      await expect(text(value.createReadStream())).rejects.toThrow(/until the response ends/);
-    },
-  );
+  it.each(sizes)('an upload cannot be read after the response: %s', async (_, content) => {
+    const value = (await use(file('0', content), (given) => {
+      given.createReadStream();
+      given.text();
+      return given;
+    })) as UploadedFile;
+    expect(value.filename).toBe('0.txt');
+    await expect(value.text()).rejects.toThrow(/until the response ends/);
+    await expect(text(value.createReadStream())).rejects.toThrow(/until the response ends/);
+  });
 
-  it('spills to disk when the memory of the handler is used up', async () => {
+  it('an upload is written to disk when memoryTotal is used up', async () => {
     const content = Buffer.alloc(50_000, 'x');
     const digest = await use(
       file('0', content),
@@ -156,11 +153,11 @@ describe('a filename', () => {
     ['50%.pdf', '50%.pdf'],
     ['日本語 – é.txt', '日本語 – é.txt'],
     ['a\u202egpj.exe', 'agpj.exe'],
-  ])('sent as %j is given as %j', async (sent, given) => {
+  ])('a filename %j is received as %j', async (sent, given) => {
     expect(await use(file('0', 'x', sent), (value) => value.filename)).toBe(given);
   });
 
-  it('is taken from filename* too, which RFC 7578 forbids and clients send', async () => {
+  it('a filename is also read from filename*, which RFC 7578 forbids but clients send', async () => {
     const head = `Content-Disposition: form-data; name="0"; filename*=UTF-8''%e2%82%ac.txt`;
     expect(await use({ head, body: 'x' }, (value) => value.filename)).toBe('€.txt');
   });
@@ -175,7 +172,7 @@ describe('a filename', () => {
     [`${'é'.repeat(300)}.jpeg`, `${'é'.repeat(125)}.jpeg`],
     ['x'.repeat(4000), 'x'.repeat(255)],
     [`.${'x'.repeat(300)}`, `.${'x'.repeat(254)}`],
-  ])('%j is cleaned', (raw, clean) => {
+  ])('cleanFilename cleans %j', (raw, clean) => {
     expect(cleanFilename(raw)).toBe(clean);
     expect(Buffer.byteLength(clean)).toBeLessThanOrEqual(255);
   });
@@ -184,7 +181,7 @@ describe('a filename', () => {
 describe('the Upload scalar', () => {
   const poser = { filename: 'x', mimetype: 'text/plain', size: 1, path: '/etc/passwd', createReadStream: {} };
 
-  it.each([[poser], ['x'], [1], [[]], [{}], [true]])('refuses the JSON value %j', async (value) => {
+  it.each([[poser], ['x'], [1], [[]], [{}], [true]])('Upload refuses the JSON value %j', async (value) => {
     const seen: string[] = [];
     const schema = new GraphQLSchema({
       query: new GraphQLObjectType({
@@ -209,7 +206,7 @@ describe('the Upload scalar', () => {
     expect(seen).toEqual([]);
   });
 
-  it('refuses literals and has no output', () => {
+  it('Upload refuses literals and cannot be serialized', () => {
     const schema = new GraphQLSchema({
       query: new GraphQLObjectType({
         name: 'Query',
@@ -243,7 +240,7 @@ describe('the uploads option', () => {
     ],
     [{ tempDir: __filename }, /a directory/],
     [true, /object/],
-  ])('%j is refused when the handler is made', (uploads, message) => {
+  ])('graphqlHTTP rejects the uploads option %j', (uploads, message) => {
     const schema = new GraphQLSchema({
       query: new GraphQLObjectType({ name: 'Q', fields: { a: { type: GraphQLString } } }),
     });

@@ -8,9 +8,13 @@ const told: ErrorRequestHandler = (error, req, res, _next) => {
 };
 
 export const errors: Behaviour[] = [
-  { title: 'answers 404 by itself', define: () => undefined, asks: ['/', { path: '/<b>', method: 'POST' }] },
   {
-    title: 'answers errors by itself',
+    title: 'responds with 404 by default',
+    define: () => undefined,
+    asks: ['/', { path: '/<b>', method: 'POST' }],
+  },
+  {
+    title: 'handles errors by default',
     define: (app) => {
       app.set('env', 'test');
       app.get('/thrown', () => {

@@ -38,17 +38,17 @@ const trust =
 
 export const requests: Behaviour[] = [
   {
-    title: 'tells about a request',
+    title: 'reads the members of a request',
     define: (app) => app.get('/a/b', about),
     asks: [{ path: '/a/b?x=1&y[z]=2', headers }],
   },
   ...[false, true, 1, 'loopback', '10.0.0.0/8'].map((value) => ({
-    title: `trusts proxies as told: ${value}`,
+    title: `sets trust proxy: ${value}`,
     define: trust(value),
     asks: [{ path: '/', headers: proxied }],
   })),
   {
-    title: 'trusts proxies as told after',
+    title: 'sets trust proxy later',
     define: (app) => {
       app.get('/', about);
       return () => app.set('trust proxy', true);
@@ -106,7 +106,7 @@ export const requests: Behaviour[] = [
     asks: ['/v/2/items/7', '/v/2/items', '/late', '/nothing', { path: '/v/2/items/7', method: 'OPTIONS' }],
   },
   {
-    title: 'answers OPTIONS and HEAD from the routes there are',
+    title: 'responds to OPTIONS and HEAD from its routes',
     define: (app) => app.get('/', about).post('/', about),
     asks: [
       { path: '/', method: 'OPTIONS' },

@@ -6,10 +6,10 @@ import type { Behaviour } from './behaviour.ts';
 const views = resolve(__dirname, '..', 'views');
 const page = resolve(views, 'page.txt');
 
-/** A behaviour per way to answer: `GET /` does it, with and without conditions. */
+/** A behaviour per kind of response: `GET /` sends it, with and without conditions. */
 function answering(title: string, answer: (res: Response) => unknown): Behaviour {
   return {
-    title: `answers with ${title}`,
+    title: `sends ${title}`,
     define: (app) => app.get('/', (_req, res) => void answer(res)),
     asks: [
       '/',
@@ -27,7 +27,7 @@ export const responses: Behaviour[] = [
   answering('res.send() of text', (res) => res.send('<p>hello</p>')),
   answering('res.send() of bytes', (res) => res.send(Buffer.from([0, 1, 255]))),
   answering('res.send() of an object', (res) => res.send({ a: 1 })),
-  answering('res.send() and 204', (res) => res.status(204).send('gone')),
+  answering('res.send() and 204', (res) => res.status(204).send('ignored')),
   answering('res.sendStatus()', (res) => res.sendStatus(202)),
   answering('res.end()', (res) => res.set('content-length', '5').end('plain')),
   answering('res.writeHead()', (res) => res.writeHead(203, { 'x-two': '2' }).end('head')),
@@ -58,12 +58,12 @@ export const responses: Behaviour[] = [
     res.json([res.get('x-one'), res.getHeaderNames(), res.headersSent, res.writableEnded, res.statusCode]);
   }),
   {
-    title: 'answers with res.sendFile()',
+    title: 'sends a file with res.sendFile()',
     define: (app) => app.get('/', (_req, res) => res.sendFile(page, { maxAge: 1000 })),
     asks: ['/', ranged, { path: '/', method: 'HEAD' }, { path: '/', headers: { range: 'bytes=900-' } }],
   },
   {
-    title: 'answers with res.download(), and tells when it is done',
+    title: 'sends a file with res.download() and a callback',
     define: (app) => {
       let sent: unknown = 'not yet';
       app.get('/', (_req, res) =>
@@ -76,7 +76,7 @@ export const responses: Behaviour[] = [
     asks: ['/', '/sent'],
   },
   {
-    title: 'answers with files that are not there',
+    title: 'sends files that do not exist',
     define: (app) => app.get('/', (_req, res) => res.sendFile('nothing.txt', { root: views })),
     asks: ['/'],
   },
@@ -110,7 +110,7 @@ export const responses: Behaviour[] = [
     asks: ['/'],
   },
   {
-    title: 'tags its answers as told',
+    title: 'sets the option etag',
     define: (app) => app.set('etag', 'strong').get('/', (_req, res) => res.send('words')),
     asks: ['/', { path: '/', headers: { 'if-none-match': '"5-h/LbUCm32NpK1l3+hCCpxjYgHV8"' } }],
   },

@@ -13,8 +13,8 @@ import {
 /** What the tests' resolvers have been given, in order; a request that was refused leaves no trace. */
 export type Seen = Upload[];
 
-const Told = new GraphQLObjectType({
-  name: 'Told',
+const FileInfo = new GraphQLObjectType({
+  name: 'FileInfo',
   fields: {
     filename: { type: GraphQLString },
     mimetype: { type: GraphQLString },
@@ -35,7 +35,7 @@ const Form = new GraphQLInputObjectType({
   }),
 });
 
-async function tell(file: Upload): Promise<object> {
+async function describeFile(file: Upload): Promise<object> {
   const { filename, mimetype, encoding, fieldName, size } = file;
   const hash = createHash('sha256');
   for await (const chunk of file.createReadStream()) hash.update(chunk);
@@ -47,7 +47,7 @@ async function tell(file: Upload): Promise<object> {
 export function createSchema(seen: Seen): GraphQLSchema {
   const take = (file: Upload): Promise<object> => {
     seen.push(file);
-    return tell(file);
+    return describeFile(file);
   };
   const takeAll = (files: readonly Upload[]): Promise<object[]> => Promise.all(files.map(take));
   return new GraphQLSchema({
@@ -59,17 +59,17 @@ export function createSchema(seen: Seen): GraphQLSchema {
       name: 'Mutation',
       fields: {
         one: {
-          type: Told,
+          type: FileInfo,
           args: { file: { type: new GraphQLNonNull(Upload) } },
           resolve: (_, { file }) => take(file),
         },
         many: {
-          type: new GraphQLList(Told),
+          type: new GraphQLList(FileInfo),
           args: { files: { type: new GraphQLList(new GraphQLNonNull(Upload)) } },
           resolve: (_, { files }) => takeAll(files),
         },
         form: {
-          type: new GraphQLList(Told),
+          type: new GraphQLList(FileInfo),
           args: { form: { type: Form } },
           resolve: (_, { form }) => takeAll([form.file, ...(form.files ?? [])].filter(Boolean)),
         },
@@ -95,7 +95,7 @@ export function createSchema(seen: Seen): GraphQLSchema {
   });
 }
 
-const TOLD = '{ filename mimetype encoding fieldName size text sha256 }';
-export const ONE = `mutation ($file: Upload!) { one(file: $file) ${TOLD} }`;
-export const MANY = `mutation ($files: [Upload!]) { many(files: $files) ${TOLD} }`;
-export const FORM = `mutation ($form: Form) { form(form: $form) ${TOLD} }`;
+const INFO_FIELDS = '{ filename mimetype encoding fieldName size text sha256 }';
+export const ONE = `mutation ($file: Upload!) { one(file: $file) ${INFO_FIELDS} }`;
+export const MANY = `mutation ($files: [Upload!]) { many(files: $files) ${INFO_FIELDS} }`;
+export const FORM = `mutation ($form: Form) { form(form: $form) ${INFO_FIELDS} }`;

@@ -8,7 +8,7 @@ import type { App } from './behaviours/behaviour.ts';
 const same = new Function('a', 'b', 'return %HaveSameMap(a, b)') as (a: object, b: object) => boolean;
 const fast = new Function('a', 'return %HasFastProperties(a)') as (a: object) => boolean;
 
-/** Serves requests of an app, and tells how V8 and Express see them. */
+/** Serves requests of an app, and reports how V8 and Express see them. */
 async function observe(app: App, make: (app: App) => http.Server): Promise<unknown> {
   const bornRight: boolean[] = [];
   const seen: { req: object; res: object }[] = [];

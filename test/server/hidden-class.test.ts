@@ -1,12 +1,12 @@
 import { execFileSync } from 'node:child_process';
 import { resolve } from 'node:path';
 
-const child = resolve(__dirname, 'guard.child.mts');
+const child = resolve(__dirname, 'hidden-class.child.mts');
 const args = ['--allow-natives-syntax', '--import', 'tsx', child];
 const told = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
 
 describe.each(['express', 'express4'])('requests of an app made with %s', (express) => {
-  it('are born with its prototypes and share a hidden class', () => {
+  it("createServer creates requests that have the app's prototypes and share a hidden class", () => {
     expect(told[`${express}, createServer`]).toEqual({
       bornRight: true,
       sharedClasses: [true, true],
@@ -15,7 +15,7 @@ describe.each(['express', 'express4'])('requests of an app made with %s', (expre
   });
 
   // Were this to fail, createServer would have nothing left to do.
-  it('are born with others on a plain server', () => {
+  it("http.createServer creates requests that do not have the app's prototypes", () => {
     expect(told[`${express}, plain`]).toMatchObject({ bornRight: false });
   });
 });
