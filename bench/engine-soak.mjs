@@ -20,7 +20,7 @@ let first = 0;
 for (let n = 0; n < count; n++) {
   const query = n % 2 === 0 ? `{ hello(n: ${n}) }` : `{ rows { a${n}: id name } }`;
   const operation = core.prepare(schema, { query, operationName: undefined, variables: undefined });
-  const { body } = await operation.run(inputs);
+  const { body } = await operation.execute(inputs);
   assert(body.includes(n % 2 === 0 ? `hello ${n}` : `a${n}`));
   // The cache is full by then.
   if (n === Math.floor(count / 5)) first = heap();

@@ -12,7 +12,7 @@ import { failure } from './failures.ts';
 import { leafValue } from './leaf-values.ts';
 import { listOf } from './list-values.ts';
 
-/** How often things happen, of 1000. */
+/** How many of 1000 fields behave in this way. */
 export interface Profile {
   readonly late: number;
   readonly fails: number;
@@ -22,7 +22,7 @@ export interface Profile {
   readonly long: number;
 }
 
-/** What resolvers do in one execution, and what they were asked. */
+/** What resolvers do in one execution, and their calls. */
 export interface Behaviour {
   readonly schema: GraphQLSchema;
   readonly seed: number;
@@ -36,13 +36,13 @@ export function roll(behaviour: Behaviour, id: string, what: string): number {
   return hash(`${what}:${id}`, behaviour.seed) % 1000;
 }
 
-/** A promise that settles after some turns. Engines may lose interest in it: that is no unhandled rejection. */
-export function after(behaviour: Behaviour, turns: number, settle: () => unknown): Promise<unknown> {
+/** A promise that settles after some microtasks. It never causes an unhandled rejection, because engines may ignore it. */
+export function after(behaviour: Behaviour, microtasks: number, settle: () => unknown): Promise<unknown> {
   behaviour.open++;
   const promise = (async () => {
     try {
-      if (turns > 20) await new Promise(setImmediate);
-      else for (let i = 0; i < turns; i++) await undefined;
+      if (microtasks > 20) await new Promise(setImmediate);
+      else for (let i = 0; i < microtasks; i++) await undefined;
       return settle();
     } finally {
       behaviour.open--;
@@ -52,10 +52,10 @@ export function after(behaviour: Behaviour, turns: number, settle: () => unknown
   return promise;
 }
 
-/** Most promises settle soon, some much later, few in another turn of the event loop. */
-const TURNS = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 5, 8, 13, 20, 21];
+/** Most promises settle soon, some much later, few in another iteration of the event loop. */
+const MICROTASKS = [0, 1, 2, 3, 0, 1, 2, 3, 0, 1, 2, 5, 8, 13, 20, 21];
 
-/** What a field or an item gives: a value, a promise of one, or a failure. */
+/** The result of a field or an item: a value, a promise, or a failure. */
 export function resultOf(behaviour: Behaviour, type: GraphQLOutputType, id: string): unknown {
   const { profile, seed } = behaviour;
   const settle = (): unknown => {
@@ -64,12 +64,12 @@ export function resultOf(behaviour: Behaviour, type: GraphQLOutputType, id: stri
   };
   if (roll(behaviour, id, 'late') >= profile.late) return settle();
   const kind = hash(`turns:${id}`, seed) % 20;
-  return kind > 15 ? thenable(behaviour, settle) : after(behaviour, TURNS[kind] as number, settle);
+  return kind > 15 ? thenable(behaviour, settle) : after(behaviour, MICROTASKS[kind] as number, settle);
 }
 
 const THEN = 'then';
 
-/** A thenable that is no promise. */
+/** A thenable that is not a promise. */
 function thenable(behaviour: Behaviour, settle: () => unknown): unknown {
   const promise = after(behaviour, 1, settle);
   return { [THEN]: (...handlers: Parameters<typeof promise.then>) => promise.then(...handlers) };
@@ -87,7 +87,7 @@ function plainValue(behaviour: Behaviour, type: GraphQLOutputType, id: string): 
   return leafValue(type, hash(`leaf:${id}`, seed), { strange, long });
 }
 
-/** Deep down lists have one item at most, so that trees end; lists of leaves may be long. */
+/** Deeply nested lists have at most one item, so that trees end; lists of leaves may be long. */
 function listValue(behaviour: Behaviour, type: GraphQLOutputType, id: string, strange: boolean): unknown {
   const kind = hash(`list:${id}`, behaviour.seed);
   const inner = isNonNullType(type) ? type.ofType : type;
@@ -113,7 +113,7 @@ function objectValue(behaviour: Behaviour, type: GraphQLOutputType, id: string, 
   return kind % 19 === 0 ? Object.setPrototypeOf(object, null) : object;
 }
 
-/** An object whose properties come from the behaviour; every third is a method. */
+/** An object whose properties follow the behaviour; every third is a method. */
 export function source(behaviour: Behaviour, typeName: string, id: string): object {
   const type = behaviour.schema.getType(typeName);
   const object: Record<string, unknown> = { __typename: typeName };

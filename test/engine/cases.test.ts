@@ -28,7 +28,7 @@ const GROUPS: readonly Group[] = [
   ...abstract,
 ];
 
-async function answer(
+async function respond(
   engine: (typeof engines)['compiled'],
   schema: GraphQLSchema,
   { query, variables, root, context, operationName, settings }: Case,
@@ -38,20 +38,20 @@ async function answer(
   return run({ rootValue, variableValues: variables, contextValue: context });
 }
 
-describe.each(GROUPS)('$title', ({ schema, cases }) => {
-  it.each(cases)('$title', async (wanted) => {
-    const reference = await answer(engines.graphqlJs, schema, wanted);
+describe.each(GROUPS)('$title', ({ title: topic, schema, cases }) => {
+  it.each(cases)(`the engine $title (${topic})`, async (wanted) => {
+    const reference = await respond(engines.graphqlJs, schema, wanted);
     expect(shown(reference)).toEqual({ data: wanted.data, errors: wanted.errors ?? [] });
-    const ours = await answer(engines.compiled, schema, wanted);
+    const ours = await respond(engines.compiled, schema, wanted);
     expect(seen(ours)).toBe(seen(reference));
   });
 });
 
-it('has cases of one title once in each group', () => {
+it('the titles of cases are unique in each group', () => {
   for (const { cases } of GROUPS) expect(new Set(cases.map(({ title }) => title)).size).toBe(cases.length);
 });
 
-/** An answer as cases write it down. */
+/** A response in the form of a case. */
 function shown({ body, errors }: ExecutionOutcome): { data: unknown; errors: string[] } {
   const { data } = JSON.parse(body.toString());
   const lines = errors.map(({ message, path, locations }) =>
@@ -63,7 +63,7 @@ function shown({ body, errors }: ExecutionOutcome): { data: unknown; errors: str
 }
 
 describe('the compiled engine', () => {
-  it('answers at once when every resolver does', () => {
+  it('the engine returns synchronously if every resolver does', () => {
     const run = prepare(engines.compiled, fields.schema, '{ text nodes { name } }');
     expect(run({ rootValue: { text: 'a', nodes: [{ name: 'b' }] } })).toMatchObject({ kind: 'data' });
   });

@@ -1,13 +1,16 @@
-/** Choices read from a list of bytes, so that fast-check can shrink a whole case by shrinking the bytes. Past its end every choice is the first. */
-export interface Tape {
+/**
+ * Choices that are read from bytes, so that fast-check can shrink a case by shrinking the bytes. After the last byte every
+ * choice is the first one.
+ */
+export interface Choices {
   /** A number from 0 to below `count`. */
   choose(count: number): number;
-  /** True in so many of 256 cases. */
+  /** True in this many of 256 cases. */
   chance(of256: number): boolean;
   pick<T>(items: readonly T[]): T;
 }
 
-export function readTape(bytes: Uint8Array): Tape {
+export function readChoices(bytes: Uint8Array): Choices {
   let at = 0;
   const next = (): number => bytes[at++] ?? 0;
   return {
@@ -17,7 +20,7 @@ export function readTape(bytes: Uint8Array): Tape {
   };
 }
 
-/** A number that depends on nothing but a text and a seed: what a field does must not depend on when it is asked. */
+/** A pseudo-random number from a text and a seed, so that a field behaves the same whenever it is called. */
 export function hash(text: string, seed: number): number {
   let state = (seed ^ 0x9e3779b9) >>> 0;
   for (let i = 0; i < text.length; i++) {

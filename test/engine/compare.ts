@@ -16,7 +16,7 @@ export function settingsOf(more: Partial<EngineSettings> = {}): EngineSettings {
   };
 }
 
-/** One operation under one engine, as the document cache would prepare it. */
+/** Prepares an operation for one engine, as the document cache does. */
 export function prepare(
   engine: Engine,
   schema: GraphQLSchema,
@@ -31,7 +31,7 @@ export function prepare(
     run({ rootValue: undefined, contextValue: undefined, variableValues: undefined, ...inputs });
 }
 
-/** Everything that can be seen of an outcome: the text, and the errors before masking. */
+/** The observable parts of an outcome: the text, and the errors before masking. */
 export function seen(outcome: ExecutionOutcome): string {
   const errors = outcome.errors.map((error) => [
     error.name,
@@ -53,7 +53,7 @@ export function seen(outcome: ExecutionOutcome): string {
   return `${outcome.kind} ${outcome.body.toString()}\n${JSON.stringify(errors)}`;
 }
 
-/** An outcome, or what was thrown instead of it. */
+/** An outcome as text, or the error that was thrown. */
 export async function outcomeOf(run: () => ExecutionOutcome | Promise<ExecutionOutcome>): Promise<string> {
   try {
     return seen(await run());

@@ -7,7 +7,7 @@ import { engines, prepare } from './compare.ts';
 const DEFER = 'directive @defer(if: Boolean, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT';
 const SDL = 'type Query { who: String, other: Query, list(n: Int = 1): [String] }';
 
-/** Who executes: the compiled engine answers with bytes, graphql-js with text. */
+/** Which engine executes a query: the body of the compiled engine is a Buffer, that of graphql-js a string. */
 async function executor(query: string, variables?: Record<string, unknown>, sdl = SDL): Promise<unknown> {
   const outcome = await prepare(
     engines.compiled,
@@ -20,7 +20,7 @@ async function executor(query: string, variables?: Record<string, unknown>, sdl 
   return Buffer.isBuffer(outcome.body) ? 'compiled' : 'graphql-js';
 }
 
-describe('what graphql-js executes', () => {
+describe('delegation to graphql-js', () => {
   it.each([
     ['a plain query', '{ who }', undefined, 'compiled'],
     ['conditions by variable', 'query ($a: Boolean!) { who @include(if: $a) }', { a: true }, 'compiled'],
@@ -31,18 +31,18 @@ describe('what graphql-js executes', () => {
       'compiled',
     ],
     ['introspection', '{ who __schema { types { name } } }', undefined, 'compiled'],
-  ])('is not %s', async (_title, query, variables, expected) => {
+  ])('the compiled engine executes %s', async (_title, query, variables, expected) => {
     expect(await executor(query, variables)).toBe(expected);
   });
 
-  it('is a document with @defer', async () => {
+  it('graphql-js executes a document with @defer', async () => {
     const deferred = '{ ... @defer(if: false) { other { who } } who }';
     expect(await executor(deferred, undefined, `${DEFER} ${SDL}`)).toBe('graphql-js');
   });
 
-  it('is a condition that is no boolean', async () => {
+  it('graphql-js executes a document with a condition that is not a boolean', async () => {
     const query = 'query ($a: Boolean = true) { who @include(if: $a) }';
-    const answers = await Promise.all(
+    const bodies = await Promise.all(
       Object.values(engines).map(async (engine) => {
         const outcome = await prepare(
           engine,
@@ -52,10 +52,10 @@ describe('what graphql-js executes', () => {
         return outcome.body.toString();
       }),
     );
-    expect(answers[0]).toBe(answers[1]);
+    expect(bodies[0]).toBe(bodies[1]);
   });
 
-  it('are more combinations of conditions than are kept', async () => {
+  it('graphql-js executes combinations of conditions beyond the first 64', async () => {
     const names = Array.from({ length: 7 }, (_, index) => `v${index}`);
     const query = `query (${names.map((name) => `$${name}: Boolean!`).join(' ')}) {
       who ${names.map((name) => `${name}: who @include(if: $${name})`).join(' ')} }`;
@@ -74,7 +74,7 @@ describe('what graphql-js executes', () => {
     expect(seen.filter((who) => who === 'graphql-js')).toHaveLength(64);
   });
 
-  it('is everything while graphql 17 is traced', async () => {
+  it('graphql-js executes everything while a tracing channel of graphql 17 has subscribers', async () => {
     const channel = tracingChannel('graphql:execute');
     const handlers = { start: () => undefined, end: () => undefined } as never;
     channel.subscribe(handlers);
@@ -85,11 +85,11 @@ describe('what graphql-js executes', () => {
   });
 });
 
-/** As libraries compiled for old engines do. */
+/** Code that was compiled for old engines reads `arguments`. */
 const readsArguments = runInThisContext('(function () { return arguments; })');
 
 describe('info', () => {
-  it('has every property graphql-js gives it, in its order', async () => {
+  it('info has every property of that of graphql-js, in the same order', async () => {
     const schema = buildSchema(SDL);
     const seen: GraphQLResolveInfo[] = [];
     Object.assign(schema.getQueryType()?.getFields()['who'] ?? {}, {
@@ -118,7 +118,11 @@ describe('info', () => {
     ['a declared parameter', (_a: unknown, _b: unknown, _c: unknown, info: unknown) => info, true],
     ['fewer parameters', (a: unknown, _b: unknown, c: unknown) => [a, c], false],
     ['rest parameters', (...all: unknown[]) => all, true],
-    ['a default in front', (_a: unknown, _b = {}, _c: unknown, _info: unknown) => undefined, true],
+    [
+      'an earlier parameter with a default',
+      (_a: unknown, _b = {}, _c: unknown, _info: unknown) => undefined,
+      true,
+    ],
     ['arguments', readsArguments, true],
     ['a bound function', ((a: unknown) => a).bind(null), true],
     ['a proxy', new Proxy((a: unknown) => a, {}), true],
@@ -132,7 +136,7 @@ describe('info', () => {
       false,
     ],
     ['destructuring with a default', ({ a }: { a: number }, _b = {}, _c: unknown, _d: unknown) => a, true],
-  ])('is made for %s', (_title, fn, expected) => {
+  ])('mayReadArgument returns the expected result for %s', (_title, fn, expected) => {
     expect(mayReadArgument(fn as (...args: never[]) => unknown, 3)).toBe(expected);
   });
 });

@@ -2,10 +2,10 @@ import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql'
 import { createErrorFormatter, MASKED } from '../../src/core/errors.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
-import { readTape } from './choices.ts';
+import { readChoices } from './choices.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
 import { type RandomQuery, randomQuery } from './random-query.ts';
-import { randomWorld, type World } from './random-schema.ts';
+import { type RandomSchema, randomSchema } from './random-schema.ts';
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   'calm and synchronous': { late: 0, fails: 0, nulls: 20, strange: 0, long: 40 },
@@ -16,38 +16,38 @@ export const PROFILES: Readonly<Record<string, Profile>> = {
   'few failures': { late: 300, fails: 12, nulls: 10, strange: 8, long: 20 },
 };
 
-/** What makes a case: the bytes that schema and query are read from, and the seed of what resolvers do. */
+/** A case: the bytes that schema and query are generated from, and the seed of the resolvers. */
 export interface FuzzCase {
   readonly bytes: Uint8Array;
   readonly seed: number;
   readonly profile: string;
 }
 
-/** A request as it can be seen from outside: the answer, and what resolvers were asked. */
-interface Answer {
+/** The observable result of a request: the response, and the calls of resolvers. */
+interface Result {
   readonly text: string;
   readonly calls: readonly string[];
 }
 
-/** The same operation several times, at last twice at the same time. */
+/** Several executions of one operation; the last two are concurrent. */
 export interface Executions {
-  readonly answers: readonly Answer[];
-  /** Rejections that nobody handled; graphql-js leaves some. */
+  readonly results: readonly Result[];
+  /** Unhandled rejections; graphql-js leaves some. */
   readonly unhandled: readonly unknown[];
 }
 
 interface Setting {
-  readonly world: World;
+  readonly random: RandomSchema;
   readonly query: RandomQuery;
 }
 
 function settingOf({ bytes }: FuzzCase): Setting {
-  const tape = readTape(bytes);
-  const world = randomWorld(tape);
-  return { world, query: randomQuery(tape, world.schema) };
+  const choices = readChoices(bytes);
+  const random = randomSchema(choices);
+  return { random, query: randomQuery(choices, random.schema) };
 }
 
-/** Executes one case under graphql-js and under the compiled engine, each with resolvers of its own. */
+/** Executes one case under graphql-js and under the compiled engine. */
 export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; ours: Executions }> {
   const setting = settingOf(fuzzed);
   const reference = await execute(engines.graphqlJs, setting, fuzzed);
@@ -55,7 +55,7 @@ export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; o
   return { reference, ours };
 }
 
-/** Half of the cases are masked as they are for clients, and some have resolvers of their own for all fields and types. */
+/** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {
   const masking = { maskedMessage: MASKED, formatErrors: createErrorFormatter({ formatError: undefined }) };
   const resolving = {
@@ -67,44 +67,44 @@ function optionsOf(seed: number): EngineSettings {
 
 async function execute(
   engine: (typeof engines)['compiled'],
-  { world, query }: Setting,
+  { random, query }: Setting,
   { seed, profile }: FuzzCase,
 ): Promise<Executions> {
   const unhandled: unknown[] = [];
   const notice = (reason: unknown): void => void unhandled.push(reason);
   process.on('unhandledRejection', notice);
-  const run = prepare(engine, world.schema, query.text, optionsOf(seed));
-  const answers: Answer[] = [];
+  const run = prepare(engine, random.schema, query.text, optionsOf(seed));
+  const results: Result[] = [];
   for (const [index, variableValues] of query.variables.entries()) {
     const behaviour: Behaviour = {
-      schema: world.schema,
+      schema: random.schema,
       seed: seed + index,
       profile: PROFILES[profile] as Profile,
       calls: [],
       open: 0,
     };
-    world.use(behaviour);
-    const answer = (values: Record<string, unknown>): Promise<string> =>
+    random.use(behaviour);
+    const respond = (values: Record<string, unknown>): Promise<string> =>
       outcomeOf(() => run({ rootValue: source(behaviour, query.root, ''), variableValues: values }));
-    const text = await answer(variableValues);
-    answers.push({ text, calls: [...behaviour.calls] });
+    const text = await respond(variableValues);
+    results.push({ text, calls: [...behaviour.calls] });
     await quiet(behaviour);
     if (index === 0) continue;
-    const both = await Promise.all([answer(variableValues), answer(query.variables[0] ?? {})]);
-    answers.push(...both.map((overlapping) => ({ text: overlapping, calls: [] })));
+    const both = await Promise.all([respond(variableValues), respond(query.variables[0] ?? {})]);
+    results.push(...both.map((overlapping) => ({ text: overlapping, calls: [] })));
     await quiet(behaviour);
   }
   process.off('unhandledRejection', notice);
-  return { answers, unhandled };
+  return { results, unhandled };
 }
 
-/** Waits for orphans, so that they do not meddle with what comes next. */
+/** Waits for promises that the engine no longer needs, so that they do not affect the next execution. */
 async function quiet(behaviour: Behaviour): Promise<void> {
   do await new Promise(setImmediate);
   while (behaviour.open > 0);
 }
 
-/** Why a case is no equal answer; undefined when it is one. */
+/** Describes the difference between the engines; undefined if the results are equal. */
 export function difference({
   reference,
   ours,
@@ -112,27 +112,27 @@ export function difference({
   reference: Executions;
   ours: Executions;
 }): string | undefined {
-  // What graphql-js executes for us leaves as many as graphql-js.
+  // Delegated operations leave as many unhandled rejections as graphql-js.
   if (ours.unhandled.length > reference.unhandled.length)
     return `unhandled: ${ours.unhandled.map(String).join()}`;
-  for (const [index, theirs] of reference.answers.entries()) {
-    const found = differs(theirs, ours.answers[index] as Answer);
-    if (found !== undefined) return `answer ${index + 1}\n${found}`;
+  for (const [index, theirs] of reference.results.entries()) {
+    const found = differs(theirs, ours.results[index] as Result);
+    if (found !== undefined) return `response ${index + 1}\n${found}`;
   }
   return undefined;
 }
 
-function differs(theirs: Answer, ours: Answer): string | undefined {
+function differs(theirs: Result, ours: Result): string | undefined {
   if (ours.text !== theirs.text) return `graphql-js: ${theirs.text}\nours:       ${ours.text}`;
-  // With errors either engine may leave off work for nobody at its own time.
+  // After errors the engines may stop unneeded work at different times.
   if (!theirs.text.startsWith('data')) return undefined;
   if (ours.calls.join('\n') === theirs.calls.join('\n')) return undefined;
   return `graphql-js calls:\n${theirs.calls.join('\n')}\nours:\n${ours.calls.join('\n')}`;
 }
 
-/** A case in words. */
+/** The schema, query and variables of a case as text. */
 export function describeCase(fuzzed: FuzzCase): string {
-  const { world, query } = settingOf(fuzzed);
+  const { random, query } = settingOf(fuzzed);
   const variables = JSON.stringify(query.variables);
-  return `${printSchema(world.schema)}\n\n${query.text}\n\nvariables ${variables}`;
+  return `${printSchema(random.schema)}\n\n${query.text}\n\nvariables ${variables}`;
 }

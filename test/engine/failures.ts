@@ -5,7 +5,7 @@ const NODE = parse('{ far { away } }').definitions[0];
 const SHARED = new Error('one error for all');
 const LOCATED = new GraphQLError('knows its place', NODE === undefined ? {} : { nodes: NODE });
 
-/** Ways to fail, as different as what resolvers throw. A returned error is one more. */
+/** Ways to fail: resolvers may throw or return anything. */
 const FAILURES: readonly ((id: string) => unknown)[] = [
   (id) => new Error(`returned ${id}`),
   (id) => {
@@ -49,7 +49,7 @@ const FAILURES: readonly ((id: string) => unknown)[] = [
   },
 ];
 
-/** Fails in the way that belongs to an id; most failures are plain errors. */
+/** Fails in a way that depends on the id; most failures are plain errors. */
 export function failure(id: string, seed: number): unknown {
   const kind = hash(`failure:${id}`, seed) % (FAILURES.length * 2);
   const fail = FAILURES[kind];

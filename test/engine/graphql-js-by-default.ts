@@ -1,2 +1,2 @@
-// Stands in for src/core/default-engine.ts when the whole suite is run under graphql-js (see README.md here).
+// Replaces src/core/default-engine.ts when the whole suite runs under graphql-js (see README.md).
 export const DEFAULT_ENGINE: 'compiled' | 'graphql-js' = 'graphql-js';

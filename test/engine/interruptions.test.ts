@@ -1,10 +1,10 @@
-import { runAlone } from './run-in-process.ts';
+import { runInProcess } from './run-in-process.ts';
 
-// In a process of its own, which sees rejections that nobody handles.
-it('throws, rejections and aborts come to what graphql-js makes of them, wherever they happen', () => {
-  const { points, differences, buffers } = JSON.parse(runAlone('test/engine/interruptions.ts'));
+// Runs in its own process, which counts unhandled rejections.
+it('the engine handles throws, rejections and aborts at every point of an execution like graphql-js', () => {
+  const { points, differences, buffers } = JSON.parse(runInProcess('test/engine/interruptions.ts'));
   expect(differences).toEqual([]);
   expect(points).toBeGreaterThan(500);
-  // Every working buffer has come back, and none was taken by what went on behind an abort.
+  // Every working buffer was given back, and code that continued after an abort took none.
   expect(buffers).toBe(0);
 }, 120_000);

@@ -1,7 +1,7 @@
 // Run by interruptions.test.ts: throws, rejects and aborts at every point of some executions, under both engines.
 import { schemaOf } from './cases/case.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
-import { type Action, Script } from './recorder.ts';
+import { type Action, Recorder } from './recorder.ts';
 
 const SDL = /* GraphQL */ `
   scalar Leaf
@@ -29,26 +29,26 @@ const QUERIES = {
     'mutation { first second { now later must } third fourth { ... on Cat { meow } ... on Dog { leaf } } fifth }',
 } as const;
 
-/** Whose points are the ones of the execution that runs now. Set before each: executions follow each other here. */
-let script = new Script();
+/** The recorder of the current execution; there is one execution at a time. */
+let recorder = new Recorder();
 
 type Source = { readonly id: string; readonly kind?: string };
 const place = (source: Source | undefined, field: string): string => `${source?.id ?? ''}.${field}`;
 const now = (field: string, value: unknown) => (source: Source | undefined) =>
-  script.at(place(source, field), value);
+  recorder.at(place(source, field), value);
 const later = (field: string, value: unknown) => (source: Source | undefined) =>
-  script.later(place(source, field), value);
+  recorder.later(place(source, field), value);
 const row = (id: string, depth = 0): Source => ({ id: `${id}${depth}` });
 const rows = (field: string, promised: boolean) => (source: Source | undefined) =>
-  script.at(
+  recorder.at(
     place(source, field),
     [1, 2].map((n) => {
       const item = row(`${place(source, field)}.${n}`);
-      return promised ? script.later(`${item.id} item`, item, n) : item;
+      return promised ? recorder.later(`${item.id} item`, item, n) : item;
     }),
   );
 const pet = (field: string, kind: string) => (source: Source | undefined) =>
-  script.later(place(source, field), { id: place(source, field), kind }, 1);
+  recorder.later(place(source, field), { id: place(source, field), kind }, 1);
 
 const schema = schemaOf(
   SDL,
@@ -56,49 +56,49 @@ const schema = schemaOf(
     'Query.now': now('now', 'now'),
     'Query.later': later('later', 'later'),
     'Query.leaf': now('leaf', 'leaf'),
-    'Query.row': (source) => script.at(place(source, 'row'), row('row')),
-    'Query.mustRow': (source) => script.later(place(source, 'mustRow'), row('mustRow')),
+    'Query.row': (source) => recorder.at(place(source, 'row'), row('row')),
+    'Query.mustRow': (source) => recorder.later(place(source, 'mustRow'), row('mustRow')),
     'Query.rows': rows('rows', false),
     'Query.promised': rows('promised', true),
     'Query.leaves': (source) =>
-      script.at(place(source, 'leaves'), ['a', script.later('leaf item', 'b'), 'c']),
+      recorder.at(place(source, 'leaves'), ['a', recorder.later('leaf item', 'b'), 'c']),
     'Query.being': pet('being', 'Dog'),
     'Query.pets': () => [pet('pets', 'Cat')({ id: 'one' }), { id: 'two', kind: 'Dog' }],
-    'Query.echo': (source, { leaf }: { leaf: string }) => script.at(place(source, 'echo'), leaf),
+    'Query.echo': (source, { leaf }: { leaf: string }) => recorder.at(place(source, 'echo'), leaf),
     'Row.now': now('now', 'now'),
     'Row.later': later('later', 'later'),
     'Row.must': later('must', 'must'),
-    'Row.leaf': (source: Source) => script.at(place(source, 'leaf'), `leaf of ${source.id}`),
-    'Row.next': (source: Source) => script.later(place(source, 'next'), row(source.id, 1)),
+    'Row.leaf': (source: Source) => recorder.at(place(source, 'leaf'), `leaf of ${source.id}`),
+    'Row.next': (source: Source) => recorder.later(place(source, 'next'), row(source.id, 1)),
     'Row.rows': rows('rows', true),
     'Dog.name': now('name', 'Rex'),
     'Dog.bark': later('bark', 'wuff'),
-    'Dog.leaf': (source: Source) => script.later(place(source, 'leaf'), `leaf of ${source.id}`),
+    'Dog.leaf': (source: Source) => recorder.later(place(source, 'leaf'), `leaf of ${source.id}`),
     'Cat.meow': now('meow', 'miau'),
-    'Cat.leaf': (source: Source) => script.at(place(source, 'leaf'), `leaf of ${source.id}`),
+    'Cat.leaf': (source: Source) => recorder.at(place(source, 'leaf'), `leaf of ${source.id}`),
     'Mutation.first': now('first', 'one'),
-    'Mutation.second': () => script.later('second', row('second')),
-    'Mutation.third': () => ['x', script.later('third item', 'y')],
+    'Mutation.second': () => recorder.later('second', row('second')),
+    'Mutation.third': () => ['x', recorder.later('third item', 'y')],
     'Mutation.fourth': pet('fourth', 'Cat'),
     'Mutation.fifth': later('fifth', 'five'),
   },
   {
     Leaf: {
-      serialize: (value: unknown) => script.at(`serialize ${value}`, value),
-      parseLiteral: () => script.at('parse', 'parsed'),
+      serialize: (value: unknown) => recorder.at(`serialize ${value}`, value),
+      parseLiteral: () => recorder.at('parse', 'parsed'),
       parseValue: (value: unknown) => value,
     },
-    Pet: { resolveType: ({ id, kind }: Source) => script.later(`type of ${id}`, kind, 1) },
-    Dog: { isTypeOf: ({ id, kind }: Source) => script.later(`is ${id} a dog`, kind === 'Dog', 1) },
-    Cat: { isTypeOf: ({ id, kind }: Source) => script.at(`is ${id} a cat`, kind === 'Cat') },
+    Pet: { resolveType: ({ id, kind }: Source) => recorder.later(`type of ${id}`, kind, 1) },
+    Dog: { isTypeOf: ({ id, kind }: Source) => recorder.later(`is ${id} a dog`, kind === 'Dog', 1) },
+    Cat: { isTypeOf: ({ id, kind }: Source) => recorder.at(`is ${id} a cat`, kind === 'Cat') },
   },
 );
 const settings = settingsOf();
 const ACTIONS: readonly Action[] = ['throw', 'reject', 'abort', 'abort and throw'];
 
-interface Answer {
+interface Result {
   readonly text: string;
-  /** The points that were reached by then, without those that come after a promise: when they do is the promise's business. */
+  /** The points that were reached until the response, except those after a promise, whose timing may differ. */
   readonly reached: string;
   readonly unhandled: number;
 }
@@ -109,12 +109,12 @@ process.on('unhandledRejection', () => {
 });
 type Run = ReturnType<typeof prepare>;
 
-async function answer(run: Run, own: Script, behind?: () => Promise<void>): Promise<Answer> {
-  script = own;
+async function execute(run: Run, own: Recorder, afterwards?: () => Promise<void>): Promise<Result> {
+  recorder = own;
   const before = unhandled;
   const text = await outcomeOf(() => run({ signal: own.controller.signal }));
   const reached = own.reached.filter((point) => !point.endsWith('settled')).join();
-  await behind?.();
+  await afterwards?.();
   for (let i = 0; i < 3; i++) await new Promise(setImmediate);
   return { text, reached, unhandled: unhandled - before };
 }
@@ -130,16 +130,16 @@ const { allocUnsafeSlow } = Buffer;
 for (const [title, query] of Object.entries(QUERIES)) {
   const reference = prepare(engines.graphqlJs, schema, query, settings);
   const ours = prepare(engines.compiled, schema, query, settings);
-  const undisturbed = new Script();
-  const whole = await answer(reference, undisturbed);
+  const undisturbed = new Recorder();
+  const whole = await execute(reference, undisturbed);
   const firstWait = undisturbed.reached.findIndex((point) => point.endsWith('settled'));
-  // While what is left of the one before goes on, another execution begins with the buffer that it gave back.
+  // While promises of the previous execution settle, another one starts with the buffer that it gave back.
   const next = async (): Promise<void> => {
-    script = new Script();
+    recorder = new Recorder();
     check(`${title}, next`, await outcomeOf(() => ours({})), whole.text);
   };
-  await answer(ours, new Script(), next);
-  // From here on the pool holds a buffer for every execution to come.
+  await execute(ours, new Recorder(), next);
+  // From here on the pool has a buffer for every execution.
   Buffer.allocUnsafeSlow = (size) => {
     buffers++;
     return allocUnsafeSlow(size);
@@ -147,11 +147,11 @@ for (const [title, query] of Object.entries(QUERIES)) {
   for (const [index, point] of undisturbed.reached.entries()) {
     for (const action of ACTIONS) {
       points++;
-      const theirs = await answer(reference, new Script(point, action));
-      const mine = await answer(ours, new Script(point, action), next);
+      const theirs = await execute(reference, new Recorder(point, action));
+      const mine = await execute(ours, new Recorder(point, action), next);
       const at = `${title}, ${action} at ${point}`;
       if (mine.unhandled > theirs.unhandled) differences.push(`${at}: unhandled rejection`);
-      // Nobody but a resolver can abort what has not waited yet: we look at the signal when we wait.
+      // Before the first wait only a resolver can abort; the engine checks the signal when it waits.
       if (action.startsWith('abort') && index < firstWait) continue;
       check(at, mine.text, theirs.text);
       check(`${at}, reached`, mine.reached, theirs.reached);

@@ -4,7 +4,7 @@ import type { Sink } from '../../src/engine/json/sink.ts';
 import { StaticText, writeStatic } from '../../src/engine/json/static-text.ts';
 import { writeString } from '../../src/engine/json/strings.ts';
 
-/** A small buffer, so that it has to grow in all sorts of places. */
+/** A sink with a small buffer, so that it has to grow at many offsets. */
 const emptySink = (): Sink => {
   const buffer = withViews(Buffer.alloc(3));
   return { buffer, ...buffer, pos: 0, pool: createBufferPool() };
@@ -43,7 +43,7 @@ const PIECES = [
   '~',
 ];
 
-/** Each piece at each place of texts around the lengths where the way of writing changes. */
+/** Each piece at each place of texts whose lengths are around the limits of the writers. */
 function* texts(): Generator<string> {
   for (const length of [0, 1, 7, 38, 39, 40, 41, 42, 43, 44, 45, 60]) {
     const plain = 'abcdefg '.repeat(8).slice(0, length);
@@ -61,12 +61,12 @@ const NUMBERS = [
   [21474836.47, -21474836.48, 21474836.48, 1e21, 1e-7, 5e-324, 1.7976931348623157e308, 123456.789],
 ].flat();
 
-describe('what is written without JSON.stringify', () => {
-  it('is the text JSON.stringify makes of strings, whatever has to be escaped, and where', () => {
+describe('JSON that is written without JSON.stringify', () => {
+  it('writeString writes the same as JSON.stringify for escapes at every place of a string', () => {
     for (const text of texts()) expect(written((sink) => writeString(sink, text))).toBe(JSON.stringify(text));
   });
 
-  it('is that wherever the buffer ends', () => {
+  it('writeString writes the same as JSON.stringify wherever the buffer ends', () => {
     for (const unit of ['a', 'é', '漢', '😀', '"', '\n', 'é"', '漢\\\n', '\x01é']) {
       for (const count of [3, 30, 50, 301]) {
         const text = unit.repeat(count);
@@ -82,28 +82,28 @@ describe('what is written without JSON.stringify', () => {
   });
 
   it.each(['', 'a', ',"k":', ',"id":', ',"key":', ',"name":', ',"number":'])(
-    'is %p as it was fixed',
+    'writeStatic writes %p',
     (text) => {
-      const fixed = new StaticText(text);
+      const staticText = new StaticText(text);
       const twice = (sink: Sink): void => {
-        for (let time = 0; time < 2; time++) writeStatic(sink, fixed);
+        for (let time = 0; time < 2; time++) writeStatic(sink, staticText);
       };
       expect(written(twice)).toBe(text.repeat(2));
     },
   );
 
-  it.each(NUMBERS)('is the text JSON.stringify makes of %p', (value) => {
+  it.each(NUMBERS)('writeNumber writes the same as JSON.stringify for %p', (value) => {
     expect(written((sink) => writeNumber(sink, value))).toBe(JSON.stringify(value));
   });
 
-  it('is the text JSON.stringify makes of decimals of two places', () => {
+  it('writeNumber writes the same as JSON.stringify for decimals with two places', () => {
     for (let hundredths = -20_000; hundredths <= 20_000; hundredths += 7) {
       const value = hundredths / 100;
       expect(written((sink) => writeNumber(sink, value))).toBe(JSON.stringify(value));
     }
   });
 
-  it('goes on behind what is there', () => {
+  it('writeString appends to the text before it', () => {
     const sink = emptySink();
     const long = 'one "two" three '.repeat(10);
     writeStatic(sink, new StaticText('['));

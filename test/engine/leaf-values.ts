@@ -1,6 +1,6 @@
 import { type GraphQLOutputType, isEnumType } from 'graphql';
 
-/** Where the texts get long enough to cross the edges of the engine's working buffer, which begins with 8 KiB. */
+/** Lengths of strings that reach the end of the engine's working buffer, which has 8 KiB at first. */
 const EDGE = 8192;
 
 const TEXTS = [
@@ -26,7 +26,7 @@ function longText(kind: number): string {
   return kind % 5 === 0 ? text.replaceAll('t', filling) : text;
 }
 
-/** The values that enum members stand for. */
+/** The internal values of enum members. */
 export const OPAQUE: object = { opaque: true };
 const MEMBERS = [1, 'g', 'BLUE', OPAQUE, Number.NaN];
 
@@ -56,7 +56,7 @@ const STRANGE: readonly unknown[] = [
 const INTS = [0, 1, -1, 2147483647, -2147483648, '12', 7.0, true, -0];
 const FLOATS = [0, 1.5, -0, 1e21, 1e-7, '2.5', 3, 5e-324, 19.99, -0.05, 123456.789, false];
 
-/** What a field or item of a leaf type gives. */
+/** The value of a field or item of a leaf type. */
 export function leafValue(
   type: GraphQLOutputType,
   kind: number,

@@ -1,6 +1,6 @@
 type Items = readonly (() => unknown)[];
 
-/** Makes a list out of its items: mostly an array, else something that only looks like one. */
+/** Makes a list of items: mostly an array, otherwise another iterable or an invalid value. */
 export function listOf(items: Items, kind: number, strange: boolean): unknown {
   if (strange && kind % 3 === 0) return kind % 2 === 0 ? 'no list' : { no: 'list' };
   if (kind % 5 === 0) return kind % 2 === 0 ? asyncItems(items) : handMade(items, kind);

@@ -1,6 +1,6 @@
-import { runAlone } from './run-in-process.ts';
+import { runInProcess } from './run-in-process.ts';
 
-it('works where no code may be made from strings', () => {
-  const written = runAlone('test/engine/no-eval.ts', ['--disallow-code-generation-from-strings']);
+it('the engine runs under --disallow-code-generation-from-strings', () => {
+  const written = runInProcess('test/engine/no-eval.ts', ['--disallow-code-generation-from-strings']);
   expect(JSON.parse(written)).toEqual({ blocked: true, body: '{"data":{"text":"got 3"}}' });
 });

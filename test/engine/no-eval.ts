@@ -1,4 +1,4 @@
-// Run by no-eval.test.ts in a process that may make no code from strings.
+// Run by no-eval.test.ts in a process that must not generate code from strings.
 import { buildSchema } from 'graphql';
 import { engines, prepare } from './compare.ts';
 

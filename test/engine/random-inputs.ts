@@ -41,7 +41,7 @@ export function leavesOf(now: () => Behaviour): Leaves {
   };
 }
 
-/** A scalar that passes everything on, and tells what it was asked to parse. */
+/** A scalar that accepts every value and records the values that it parses. */
 function anyType(now: () => Behaviour): GraphQLScalarType {
   return new GraphQLScalarType({
     name: 'Any',

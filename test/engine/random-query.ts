@@ -6,9 +6,9 @@ import {
   isLeafType,
   isObjectType,
 } from 'graphql';
-import type { Tape } from './choices.ts';
+import type { Choices } from './choices.ts';
 
-/** A random operation for a schema of world.ts, and variables for it. */
+/** A random operation for a schema of random-schema.ts, with variables. */
 export interface RandomQuery {
   readonly text: string;
   /** For several requests. */
@@ -19,17 +19,17 @@ export interface RandomQuery {
 const HEAD = `($b1: Boolean!, $b2: Boolean = true, $b3: Boolean! = false, $i: Int, $s: String = "from variable", $e: Colour,
   $in: In, $n: Int! = 3, $one: One, $list: [Float!] = [1, 2.5], $any: Any, $id: ID, $unused: Colour = GREEN, $__proto__: String)`;
 
-export function randomQuery(tape: Tape, schema: GraphQLSchema): RandomQuery {
+export function randomQuery(choices: Choices, schema: GraphQLSchema): RandomQuery {
   const fragments: string[] = [];
-  const mutation = tape.chance(50);
+  const mutation = choices.chance(50);
   const root = mutation ? 'Mutation' : 'Query';
-  const selection = selectionOf(tape, schema, schema.getType(root) as GraphQLNamedType, {
+  const selection = selectionOf(choices, schema, schema.getType(root) as GraphQLNamedType, {
     fragments,
     depth: 0,
-    depthLimit: tape.pick([5, 5, 5, 3, 12]),
+    depthLimit: choices.pick([5, 5, 5, 3, 12]),
   });
   const text = `${mutation ? 'mutation' : 'query'} Q${HEAD} ${selection}\n${fragments.join('\n')}`;
-  return { text, root, variables: [randomVariables(tape), randomVariables(tape)] };
+  return { text, root, variables: [randomVariables(choices), randomVariables(choices)] };
 }
 
 interface Place {
@@ -38,25 +38,25 @@ interface Place {
   readonly depthLimit: number;
 }
 
-function selectionOf(tape: Tape, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
+function selectionOf(choices: Choices, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
   const parts: string[] = [];
-  const count = 1 + tape.choose(place.depth === 0 ? 5 : 4);
-  for (let i = 0; i < count; i++) parts.push(itemOf(tape, schema, type, place));
+  const count = 1 + choices.choose(place.depth === 0 ? 5 : 4);
+  for (let i = 0; i < count; i++) parts.push(itemOf(choices, schema, type, place));
   return `{ ${parts.join('\n')} }`;
 }
 
-function itemOf(tape: Tape, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
-  const kind = tape.choose(10);
-  if (kind < 7) return fieldOf(tape, schema, type, place);
-  const target = tape.pick(conditionsFor(schema, type));
-  const inner = selectionOf(tape, schema, schema.getType(target) as GraphQLNamedType, {
+function itemOf(choices: Choices, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
+  const kind = choices.choose(10);
+  if (kind < 7) return fieldOf(choices, schema, type, place);
+  const target = choices.pick(conditionsFor(schema, type));
+  const inner = selectionOf(choices, schema, schema.getType(target) as GraphQLNamedType, {
     ...place,
     depth: place.depth + 1,
   });
-  if (kind < 9) return `... on ${target} ${directiveOf(tape)} ${inner}`;
+  if (kind < 9) return `... on ${target} ${directiveOf(choices)} ${inner}`;
   const name = `F${place.fragments.length}`;
   place.fragments.push(`fragment ${name} on ${target} ${inner}`);
-  return tape.chance(60) ? `...${name} ...${name}` : `...${name} ${directiveOf(tape)}`;
+  return choices.chance(60) ? `...${name} ...${name}` : `...${name} ${directiveOf(choices)}`;
 }
 
 function conditionsFor(schema: GraphQLSchema, type: GraphQLNamedType): readonly string[] {
@@ -66,31 +66,31 @@ function conditionsFor(schema: GraphQLSchema, type: GraphQLNamedType): readonly 
   return type.name === 'C' ? [type.name, 'Node'] : [type.name, 'Node', 'Named', 'Either'];
 }
 
-function fieldOf(tape: Tape, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
+function fieldOf(choices: Choices, schema: GraphQLSchema, type: GraphQLNamedType, place: Place): string {
   if (!('getFields' in type)) return '__typename';
   const fields = type.getFields();
   const names = Object.keys(fields);
-  const name = tape.pick([...names, '__typename']);
-  if (name === '__typename') return `${tape.pick(TYPE_NAMES)}__typename`;
+  const name = choices.pick([...names, '__typename']);
+  if (name === '__typename') return `${choices.pick(TYPE_NAMES)}__typename`;
   const field = fields[name] as { type: unknown; args?: readonly unknown[] };
-  const variant = tape.pick(VARIANTS);
+  const variant = choices.pick(VARIANTS);
   const args = (field.args?.length ?? 0) > 0 ? ARGUMENTS[variant] : '';
   const alias = aliasOf(name, variant);
   const named = getNamedType(field.type as Parameters<typeof getNamedType>[0]) as GraphQLNamedType;
-  const directive = directiveOf(tape);
+  const directive = directiveOf(choices);
   if (isLeafType(named)) return `${alias}${name}${args} ${directive}`;
   const inner =
     place.depth >= place.depthLimit
       ? isObjectType(named)
         ? '{ id }'
         : '{ __typename }'
-      : selectionOf(tape, schema, named, { ...place, depth: place.depth + 1 });
+      : selectionOf(choices, schema, named, { ...place, depth: place.depth + 1 });
   return `${alias}${name}${args} ${directive} ${inner}`;
 }
 
 const TYPE_NAMES = ['', 'kind: ', '__proto__: ', 'constructor: ', 'toString: ', '_1: '];
 
-/** Names that objects have of themselves are good for aliases too. */
+/** Aliases include the names of properties that every object inherits. */
 function aliasOf(name: string, variant: number): string {
   if (variant === 0) return '';
   if (variant === 1 && name === 'id') return 'hasOwnProperty: ';
@@ -98,7 +98,7 @@ function aliasOf(name: string, variant: number): string {
   return `${name}_${variant}: `;
 }
 
-/** Each response key goes with one list of arguments, so that fields merge. */
+/** Each response key has one list of arguments, so that fields merge. */
 const ARGUMENTS = [
   '',
   '(i: $i, s: $s, in: $in)',
@@ -109,12 +109,12 @@ const ARGUMENTS = [
   '(i: null, s: null, e: null, in: null, one: null, list: null, any: null)',
   '(any: 1.5, e: NIL)',
 ];
-/** Those that mostly fail are rare. */
+/** Arguments that mostly fail are rare. */
 const VARIANTS = [0, 0, 0, 1, 1, 1, 2, 2, 3, 3, 4, 4, 5, 6, 0, 1, 2, 7];
 
-function directiveOf(tape: Tape): string {
-  if (!tape.chance(60)) return '';
-  return tape.pick([
+function directiveOf(choices: Choices): string {
+  if (!choices.chance(60)) return '';
+  return choices.pick([
     '@include(if: $b1)',
     '@skip(if: $b2)',
     '@skip(if: false)',
@@ -125,7 +125,7 @@ function directiveOf(tape: Tape): string {
   ]);
 }
 
-/** For each variable what fits it, and what does not, or not everywhere. */
+/** For each variable: valid values, invalid values, and values that are valid in some positions. */
 const VALUES: Readonly<Record<string, readonly [right: readonly unknown[], wrong: readonly unknown[]]>> = {
   b2: [
     [false, true],
@@ -173,13 +173,13 @@ const VALUES: Readonly<Record<string, readonly [right: readonly unknown[], wrong
   unused: [['RED'], ['BLACK']],
 };
 
-function randomVariables(tape: Tape): Record<string, unknown> {
-  const variables: Record<string, unknown> = { b1: tape.chance(200), id: 'given' };
+function randomVariables(choices: Choices): Record<string, unknown> {
+  const variables: Record<string, unknown> = { b1: choices.chance(200), id: 'given' };
   for (const [name, [right, wrong]] of Object.entries(VALUES)) {
-    if (tape.chance(110)) variables[name] = tape.pick(tape.chance(12) ? wrong : right);
+    if (choices.chance(110)) variables[name] = choices.pick(choices.chance(12) ? wrong : right);
   }
-  if (tape.chance(40)) variables['more'] = [1];
-  if (tape.chance(40)) Object.defineProperty(variables, '__proto__', { value: 'own', enumerable: true });
-  if (tape.chance(4)) delete variables['b1'];
+  if (choices.chance(40)) variables['more'] = [1];
+  if (choices.chance(40)) Object.defineProperty(variables, '__proto__', { value: 'own', enumerable: true });
+  if (choices.chance(4)) delete variables['b1'];
   return variables;
 }

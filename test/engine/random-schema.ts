@@ -12,32 +12,32 @@ import {
   GraphQLUnionType,
 } from 'graphql';
 import { type Behaviour, resultOf } from './behaviour.ts';
-import type { Tape } from './choices.ts';
+import type { Choices } from './choices.ts';
 import { leavesOf } from './random-inputs.ts';
 import { typeCheck, typeName } from './type-checks.ts';
 
-/** How types of an interface or union are told apart. */
+/** How the object types of an interface or union are determined. */
 const STRATEGIES = ['typename', 'resolveType', 'asyncResolveType', 'isTypeOf', 'asyncIsTypeOf'] as const;
 
-/** A random schema whose resolvers do what the behaviour in force says. Call `use` before each execution. */
-export interface World {
+/** A random schema whose resolvers follow the current behaviour. `use` has to be called before each execution. */
+export interface RandomSchema {
   readonly schema: GraphQLSchema;
   use(behaviour: Behaviour): void;
 }
 
-export function randomWorld(tape: Tape): World {
+export function randomSchema(choices: Choices): RandomSchema {
   let behaviour: Behaviour;
   const now = (): Behaviour => behaviour;
   const { types: leaves, args } = leavesOf(now);
-  const strategy = tape.pick(STRATEGIES);
+  const strategy = choices.pick(STRATEGIES);
   const objects: GraphQLObjectType[] = [];
   const abstract: GraphQLOutputType[] = [];
   const shapes = ['Query', 'Mutation', 'A', 'B', 'C'].map((name) => {
     const wraps = Array.from(
       { length: 7 },
-      () => [tape.choose(12), tape.choose(20), tape.choose(4)] as const,
+      () => [choices.choose(12), choices.choose(20), choices.choose(4)] as const,
     );
-    return { name, wraps, checks: name.length === 1 && tape.chance(60) };
+    return { name, wraps, checks: name.length === 1 && choices.chance(60) };
   });
   const fieldsOf = (name: string) => () => {
     const shape = shapes.find((candidate) => candidate.name === name);
@@ -97,10 +97,10 @@ export function randomWorld(tape: Tape): World {
 }
 
 function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: boolean) {
-  const resolve = (source: unknown, args: Record<string, unknown>, told: string): unknown => {
+  const resolve = (source: unknown, args: Record<string, unknown>, infoText: string): unknown => {
     const id = (source as { $id?: string } | undefined)?.$id ?? '';
     const behaviour = now();
-    behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${told}`);
+    behaviour.calls.push(`${type}.${field} ${id} ${JSON.stringify(args)} ${infoText}`);
     const definition = behaviour.schema.getType(type) as GraphQLObjectType;
     return resultOf(
       behaviour,
@@ -110,11 +110,11 @@ function resolver(type: string, field: string, now: () => Behaviour, wantsInfo: 
   };
   return wantsInfo
     ? (source: unknown, args: Record<string, unknown>, _context: unknown, info: GraphQLResolveInfo) =>
-        resolve(source, args, told(info))
+        resolve(source, args, textOf(info))
     : (source: unknown, args: Record<string, unknown>) => resolve(source, args, '');
 }
 
-function told({ path, fieldNodes, returnType, variableValues, operation }: GraphQLResolveInfo): string {
+function textOf({ path, fieldNodes, returnType, variableValues, operation }: GraphQLResolveInfo): string {
   const nodes = fieldNodes.map(({ loc }) => loc?.start);
   return JSON.stringify([path, nodes, String(returnType), variableValues, operation.operation]);
 }

@@ -2,9 +2,10 @@
 export type Action = 'throw' | 'reject' | 'abort' | 'abort and throw';
 
 /**
- * Resolvers tell the script where they are, by names that each execution passes once. At one of them the script acts.
+ * Records the points that an execution reaches. Each point has a name that occurs once. At the target point the recorder
+ * throws, rejects or aborts.
  */
-export class Script {
+export class Recorder {
   readonly reached: string[] = [];
   readonly controller = new AbortController();
   readonly #target: string | undefined;
@@ -15,7 +16,7 @@ export class Script {
     this.#action = action;
   }
 
-  /** A value at once. */
+  /** Records a point and returns the value. */
   at<T>(point: string, value: T): T | Promise<never> {
     this.reached.push(point);
     if (point !== this.#target) return value;
@@ -24,15 +25,15 @@ export class Script {
     return value;
   }
 
-  /** A value after some turns, with one point at its start and one at its end. */
-  later<T>(point: string, value: T, turns = 2): Promise<T> | Promise<never> {
+  /** Returns a promise of the value, with one point at its start and one at its end. */
+  later<T>(point: string, value: T, microtasks = 2): Promise<T> | Promise<never> {
     const begun = this.at(`${point}, called`, undefined);
     if (begun !== undefined) return begun;
-    return this.settle(point, value, turns);
+    return this.settle(point, value, microtasks);
   }
 
-  private async settle<T>(point: string, value: T, turns: number): Promise<T> {
-    for (let i = 0; i < turns; i++) await undefined;
+  private async settle<T>(point: string, value: T, microtasks: number): Promise<T> {
+    for (let i = 0; i < microtasks; i++) await undefined;
     return this.at(`${point}, settled`, value);
   }
 

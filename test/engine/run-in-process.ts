@@ -4,8 +4,8 @@ import { versionInfo } from 'graphql';
 
 const GRAPHQL_17 = versionInfo.major >= 17 ? ['--import', './test/engine/graphql17.mjs'] : [];
 
-/** Runs a script of this folder in a process of its own, with the graphql of this one: what it writes. */
-export function runAlone(
+/** Runs a script in its own process, with the same major version of graphql; returns its output. */
+export function runInProcess(
   script: string,
   options: readonly string[] = [],
   args: readonly string[] = [],

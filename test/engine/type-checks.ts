@@ -3,7 +3,7 @@ import { hash } from './choices.ts';
 
 const typeOf = (value: unknown): string | undefined => (value as { $type?: string } | undefined)?.$type;
 
-/** A `resolveType`, now or later, that fails at times, or gives what is no name. */
+/** A `resolveType`, synchronous or not, that sometimes fails or returns a value that is not a name. */
 export function typeName(now: () => Behaviour, late: boolean) {
   return (value: unknown): never => {
     const behaviour = now();
@@ -19,7 +19,7 @@ export function typeName(now: () => Behaviour, late: boolean) {
   };
 }
 
-/** An `isTypeOf`, now or later, that fails at times. */
+/** An `isTypeOf`, synchronous or not, that sometimes fails. */
 export function typeCheck(name: string, now: () => Behaviour, late: boolean) {
   return (value: unknown): boolean | Promise<boolean> => {
     const behaviour = now();
@@ -31,7 +31,7 @@ export function typeCheck(name: string, now: () => Behaviour, late: boolean) {
     };
     if (!late) return answer();
     const kind = hash(`is:${id}${name}`, behaviour.seed);
-    // Some answer at once, others later.
+    // Some return synchronously, others a promise.
     return kind % 5 === 0 ? answer() : (after(behaviour, kind % 3, answer) as Promise<boolean>);
   };
 }

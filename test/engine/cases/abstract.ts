@@ -30,10 +30,10 @@ const BOTH = [
 type Check = (value: Being) => unknown;
 const TYPES = ['Dog', 'Cat', 'Stone'];
 
-/** Object types that know their values, in some way. */
+/** A schema whose object types have `isTypeOf`. */
 const checked = (check: (name: string) => Check) =>
   schemaOf(SDL, {}, Object.fromEntries(TYPES.map((name) => [name, { isTypeOf: check(name) }])));
-/** Interfaces and unions that know the type of a value, in some way. */
+/** A schema whose interfaces and unions have `resolveType`. */
 const resolved = (resolveType: Check) =>
   schemaOf(
     SDL,
@@ -43,19 +43,19 @@ const resolved = (resolveType: Check) =>
 
 const SAME: readonly Case[] = [
   {
-    title: 'tells objects of an interface apart',
+    title: 'determines the object types of an interface',
     query: QUERY,
     root: { beings: [dog, cat] },
     data: { beings: BOTH },
   },
   {
-    title: 'tells objects of a union apart',
+    title: 'determines the object types of a union',
     query: '{ things { ... on Stone { weight } ... on Being { name } ...M } } fragment M on Mammal { age }',
     root: { things: [stone, cat, Promise.resolve(dog)] },
     data: { things: [{ weight: 7 }, { name: 'Garfield', age: 5 }, { name: 'Odie', age: 2 }] },
   },
   {
-    title: 'follows interfaces of interfaces',
+    title: 'selects fields of interfaces that implement interfaces',
     query:
       '{ life { ... on Being { age ... on Mammal { mother { name } ... on Dog { friends { name } } } } } }',
     root: { life: { ...dog, mother: { ...dog, name: 'Mum' }, friends: [cat, null] } },
@@ -64,24 +64,24 @@ const SAME: readonly Case[] = [
 ];
 
 const GROUPS = {
-  'isTypeOf at once': checked(
+  'synchronous isTypeOf': checked(
     (name) =>
       ({ kind }) =>
         kind === name,
   ),
-  'isTypeOf later': checked(
+  'asynchronous isTypeOf': checked(
     (name) =>
       async ({ kind }) =>
         kind === name,
   ),
-  'isTypeOf at times later': checked((name) =>
+  'isTypeOf, synchronous and asynchronous': checked((name) =>
     name === 'Cat' ? ({ kind }) => kind === name : async ({ kind }) => kind === name,
   ),
-  'resolveType at once': resolved(({ kind }) => kind),
-  'resolveType later': resolved(async ({ kind }) => kind),
+  'synchronous resolveType': resolved(({ kind }) => kind),
+  'asynchronous resolveType': resolved(async ({ kind }) => kind),
 };
 
-const asked: Group[] = Object.entries(GROUPS).map(([title, schema]) => ({ title, schema, cases: SAME }));
+const byFunction: Group[] = Object.entries(GROUPS).map(([title, schema]) => ({ title, schema, cases: SAME }));
 
 const failing = (
   title: string,
@@ -93,14 +93,14 @@ const failing = (
   schema,
   cases: [
     {
-      title: 'makes what it cannot tell null',
+      title: 'sets a value to null if its type cannot be determined',
       query: QUERY,
       root: { beings: [dog, cat] },
       data: { beings: rows },
       errors,
     },
     {
-      title: 'makes the whole null where an item may not be',
+      title: 'propagates the error of an undetermined type from a non-null position',
       query: '{ must { name } }',
       root: { must: [dog] },
       data: rows[0] === null ? null : { must: [{ name: 'Odie' }] },
@@ -184,29 +184,29 @@ const wrong: Group[] = [
     twice(() => 'Abstract type "Being" was resolved to a non-object type "Mammal".'),
   ),
   failing(
-    'resolveType that names a stranger',
+    'resolveType returns a type that is not possible',
     resolved(() => 'Stone'),
     twice(() => 'Runtime Object type "Stone" is not a possible type for "Being".'),
   ),
   failing(
-    'nothing to tell types by',
+    'neither isTypeOf nor resolveType',
     schemaOf(SDL),
     twice(() => `${MUST}. ${HOW}`),
   ),
 ];
 
 const others: Group = {
-  title: 'other ways to tell types apart',
+  title: 'other ways to determine types',
   schema: schemaOf(SDL),
   cases: [
     {
-      title: '__typename of the value',
+      title: 'reads __typename of the value',
       query: QUERY,
       root: { beings: [named(dog), Promise.resolve(named(cat))] },
       data: { beings: BOTH },
     },
     {
-      title: 'a resolver of the options',
+      title: 'calls the typeResolver option',
       query: QUERY,
       root: { beings: [dog, cat] },
       settings: { typeResolver: async ({ kind }: Being) => kind },
@@ -216,7 +216,7 @@ const others: Group = {
 };
 
 const confirming: Group = {
-  title: 'isTypeOf of a type that was found otherwise',
+  title: 'isTypeOf after __typename',
   schema: checked(
     (name) =>
       async ({ kind }) =>
@@ -224,7 +224,7 @@ const confirming: Group = {
   ),
   cases: [
     {
-      title: 'confirms it, or not',
+      title: 'checks the named type with isTypeOf',
       query: QUERY,
       root: { beings: [named(dog), { ...named(dog), __typename: 'Cat' }] },
       data: { beings: [BOTH[0], null] },
@@ -235,4 +235,4 @@ const confirming: Group = {
   ],
 };
 
-export const abstract: readonly Group[] = [...asked, ...wrong, others, confirming];
+export const abstract: readonly Group[] = [...byFunction, ...wrong, others, confirming];

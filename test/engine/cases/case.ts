@@ -10,7 +10,7 @@ import type { EngineSettings } from '../../../src/execution/types.ts';
 
 export const V17: boolean = versionInfo.major >= 17;
 
-/** A request and the answer graphql-js gives. */
+/** A request and the response of graphql-js. */
 export interface Case {
   readonly title: string;
   readonly query: string;
@@ -20,16 +20,16 @@ export interface Case {
   readonly context?: unknown;
   readonly operationName?: string;
   readonly settings?: Partial<EngineSettings>;
-  /** Without it the answer has no `data`: the request was refused. */
+  /** Missing if the response has no `data`, because the request was refused. */
   readonly data?: unknown;
   /** Message, path and locations (line:column) of each error, in order. */
   readonly errors?: readonly string[];
 }
 
-/** The messages of graphql 16, or those of 17. */
+/** Selects the messages of graphql 16 or 17. */
 export const on = <T>(of16: T, of17: T): T => (V17 ? of17 : of16);
 
-/** Cases of one topic, and the schema they ask. */
+/** Cases of one topic, with their schema. */
 export interface Group {
   readonly title: string;
   readonly schema: GraphQLSchema;
@@ -37,7 +37,7 @@ export interface Group {
 }
 
 type Resolvers = Readonly<Record<string, GraphQLFieldResolver<never, never>>>;
-/** What the definition language cannot say of a type. */
+/** Functions of a type, which the schema language cannot express. */
 type Functions = Readonly<Record<string, (...args: never[]) => unknown>>;
 
 /** A schema with resolvers by `Type.field`, and functions by type (`serialize` is `coerceOutputValue` from 17 on). */
@@ -72,5 +72,5 @@ export const fails = (text: string) => (): never => {
 };
 export const later = <T>(value: T): Promise<T> => Promise.resolve(value);
 export const rejects = (text: string) => (): Promise<never> => Promise.reject(new Error(text));
-/** The arguments as they arrived. */
+/** Returns the arguments as JSON. */
 export const echo = (_source: unknown, args: unknown): string => JSON.stringify(args);

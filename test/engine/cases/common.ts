@@ -24,7 +24,7 @@ const SDL = /* GraphQL */ `
 
 const isA = (name: string) => (value: { kind?: string }) => value.kind === name;
 
-/** A schema whose resolvers are what the root value holds, but for the echoes. */
+/** A schema with resolvers for `echo` only; all other values come from the root value. */
 export const common: GraphQLSchema = schemaOf(
   SDL,
   { 'Query.echo': echo, 'Query.needs': echo },

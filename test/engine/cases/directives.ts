@@ -7,7 +7,7 @@ const FRAGMENTS = {
   'an inline fragment without a type': (directive: string) => `{ a ... ${directive} { b } }`,
 };
 
-/** Which directives leave `b` in. */
+/** The directives, and whether they include `b`. */
 const DIRECTIVES: readonly (readonly [text: string, included: boolean])[] = [
   ['', true],
   ['@include(if: true)', true],
@@ -21,7 +21,7 @@ const DIRECTIVES: readonly (readonly [text: string, included: boolean])[] = [
 
 const byLiteral: Case[] = Object.entries(FRAGMENTS).flatMap(([where, query]) =>
   DIRECTIVES.map(([directive, included]) => ({
-    title: `${included ? 'keeps' : 'leaves out'} ${where} with "${directive}"`,
+    title: `${included ? 'keeps' : 'omits'} ${where} with "${directive}"`,
     query: query(directive),
     data: included ? { a: 'a', b: 'b' } : { a: 'a' },
   })),
@@ -29,7 +29,7 @@ const byLiteral: Case[] = Object.entries(FRAGMENTS).flatMap(([where, query]) =>
 
 const byVariable: Case[] = Object.entries(FRAGMENTS).flatMap(([where, query]) =>
   [true, false].map((yes) => ({
-    title: `takes ${yes} from a variable for ${where}`,
+    title: `reads ${yes} from a variable for ${where}`,
     query: `query ($yes: Boolean!, $no: Boolean = true) ${query('@include(if: $yes) @skip(if: $no)')}`,
     variables: { yes, no: !yes },
     data: yes ? { a: 'a', b: 'b' } : { a: 'a' },
@@ -38,12 +38,12 @@ const byVariable: Case[] = Object.entries(FRAGMENTS).flatMap(([where, query]) =>
 
 const defaults: Case[] = [
   {
-    title: 'takes the default of a variable that is not sent',
+    title: 'uses the default of a missing variable',
     query: 'query ($yes: Boolean = true, $no: Boolean! = false) { a @include(if: $no) b @include(if: $yes) }',
     data: { b: 'b' },
   },
   {
-    title: 'refuses a default that null replaces',
+    title: 'refuses null in place of a default',
     query: 'query ($yes: Boolean = true) { a b @include(if: $yes) }',
     variables: { yes: null },
     data: null,
@@ -55,7 +55,7 @@ const defaults: Case[] = [
     ),
   },
   {
-    title: 'refuses a required variable that is missing',
+    title: 'refuses a missing required variable',
     query: 'query ($yes: Boolean!) { a @include(if: $yes) }',
     errors: on(
       ['Variable "$yes" of required type "Boolean!" was not provided.  1:8'],
@@ -65,25 +65,25 @@ const defaults: Case[] = [
     ),
   },
   {
-    title: 'keeps a field that one of two fragments keeps',
+    title: 'keeps a field that one of two fragments includes',
     query:
       '{ ...A @skip(if: true) ...B } fragment A on Query { a } fragment B on Query { a @include(if: true) a @skip(if: true) }',
     data: { a: 'a' },
   },
   {
-    title: 'orders by what is left',
+    title: 'orders fields by their first included selection',
     query: '{ b @skip(if: true) a ... @include(if: true) { b } }',
     data: { a: 'a', b: 'b' },
   },
   {
-    title: 'merges selections of which some are left out',
+    title: 'merges selections of which some are omitted',
     query:
       'query ($no: Boolean!) { deep { a } deep @include(if: $no) { b } deep { ... @skip(if: $no) { b } } }',
     variables: { no: false },
     data: { deep: { a: 'deep a', b: 'deep b' } },
   },
   {
-    title: 'leaves fields of mutations out',
+    title: 'omits fields of mutations',
     query: 'mutation ($no: Boolean!) { set(to: 1) @include(if: $no) second: set(to: 2) }',
     variables: { no: false },
     data: { second: 2 },

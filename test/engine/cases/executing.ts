@@ -64,7 +64,7 @@ export const executing: Group = {
   }),
   cases: [
     {
-      title: 'reaches everything a document asks for',
+      title: 'executes every kind of selection',
       query: `query Q($size: Int) { a b x: c ...F deep { deeper { a b } } promised { a } }
         fragment F on Query { d e deep { pic(size: $size) { url size } } }`,
       variables: { size: 100 },
@@ -98,36 +98,36 @@ export const executing: Group = {
       data: { a: 'A', b: 'B', deep: { b: 'b', deeper: { b: 'bb', a: 'aa' }, a: 'a' }, c: 'C' },
     },
     {
-      title: 'ends where fragments spread themselves',
+      title: 'stops at fragments that spread themselves',
       query: 'query Q { a ...Frag ...Frag } fragment Frag on Query { a ...Frag }',
       root: { a: 'b' },
       data: { a: 'b' },
     },
     {
-      title: 'leaves out fields that do not exist',
+      title: 'omits fields that do not exist',
       query: '{ thisIsIllegal a deep { nor this } }',
       root: { a: 'b', deep: {} },
       data: { a: 'b', deep: {} },
     },
     {
-      title: 'selects nothing of an object without a selection',
+      title: 'writes an empty object for an object field without a selection set',
       query: '{ deep }',
       root: { deep },
       data: { deep: {} },
     },
     {
-      title: 'passes on the arguments that were given',
+      title: 'passes the arguments to resolvers',
       query: '{ args(one: 1, three: 3) sum(x: 1) }',
       data: { args: '{"one":1,"three":3}', sum: 3 },
     },
     {
-      title: 'passes on the context',
+      title: 'passes the context to resolvers',
       query: '{ context }',
       context: { user: 'me' },
       data: { context: '{"user":"me"}' },
     },
     {
-      title: 'tells resolvers where they are',
+      title: 'passes info to resolvers',
       query:
         'query Named($var: String) { result: info deep { deeper { ...F } } } fragment F on Deep { inner: info }',
       variables: { var: 'abc' },
@@ -146,7 +146,7 @@ export const executing: Group = {
       },
     },
     {
-      title: 'keeps the order of the document, whatever settles first',
+      title: 'keeps the order of the document when promises settle in another order',
       query: '{ a b c d e }',
       root: {
         a: 'a',
@@ -158,7 +158,7 @@ export const executing: Group = {
       data: { a: 'a', b: 'b', c: 'c', d: 'd', e: 'e' },
     },
     {
-      title: 'makes everything that fails null, in any way it may fail',
+      title: 'sets fields to null for every kind of error',
       query: `{ broken {
         sync
         syncRaw
@@ -200,14 +200,14 @@ export const executing: Group = {
       ],
     },
     {
-      title: 'tells of failures in the order in which they reach what they make null',
+      title: 'orders errors by the moment when they set a position to null',
       query: '{ deep { must a } other: promised { must } }',
       root: { deep: { must: () => Promise.reject(new Error('one')) }, promised: later({ must: null }) },
       data: { deep: null, other: null },
       errors: ['Cannot return null for non-nullable field Deep.must. other.must 1:37', 'one deep.must 1:10'],
     },
     {
-      title: 'asks a resolver of the options where the schema has none',
+      title: 'calls the fieldResolver option for fields without a resolver',
       query: '{ a b sum(x: 5) }',
       settings: {
         fieldResolver: (

@@ -22,9 +22,9 @@ export const fields: Group = {
       },
       data: { text: 'mine' },
     },
-    { title: 'takes a missing property for null', query: '{ text }', root: {}, data: { text: null } },
+    { title: 'writes null for a missing property', query: '{ text }', root: {}, data: { text: null } },
     {
-      title: 'has no properties in a primitive',
+      title: 'reads no properties of primitive values',
       query: '{ node { name } }',
       root: { node: 5 },
       data: { node: null },
@@ -37,7 +37,7 @@ export const fields: Group = {
       data: { c: 'x', a: 1, b: true },
     },
     {
-      title: 'merges fields of one key',
+      title: 'merges fields with the same response key',
       query: '{ node { id } node { name } }',
       root: { node: { id: 1, name: 'n' } },
       data: { node: { id: '1', name: 'n' } },
@@ -50,13 +50,13 @@ export const fields: Group = {
       data: { node: { id: '1', name: 'n', next: { id: '2' } } },
     },
     {
-      title: 'knows its own type',
+      title: 'writes __typename',
       query: '{ __typename node { kind: __typename } }',
       root: { node: {} },
       data: { __typename: 'Query', node: { kind: 'Node' } },
     },
     {
-      title: 'answers with an empty object when nothing is left',
+      title: 'writes an empty object if every field is omitted',
       query: '{ text @skip(if: true) }',
       root: {},
       data: {},
@@ -81,13 +81,13 @@ export const fields: Group = {
       errors: ['b nodes.1.name 1:11'],
     },
     {
-      title: 'fills the holes of an array with null',
+      title: 'writes null for the holes of an array',
       query: '{ numbers }',
       root: { numbers: Object.assign([], { 2: 1, length: 3 }) },
       data: { numbers: [null, null, 1] },
     },
     {
-      title: 'mixes errors and values of promised items in order',
+      title: 'keeps the order of promised items that resolve and reject',
       query: '{ numbers }',
       root: { numbers: () => [later(1), rejects('x')(), 'no', later(4)] },
       data: { numbers: [1, null, null, 4] },

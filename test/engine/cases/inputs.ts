@@ -26,20 +26,20 @@ const SDL = /* GraphQL */ `
   }
 `;
 
-const asks = (name: string, type: string, value = ''): string =>
+const withVariable = (name: string, type: string, value = ''): string =>
   `query ($v: ${type}${value}) { ${name}(input: $v) }`;
 
-/** The field that a query asks. */
+/** The field that a query selects. */
 const FIELD = /\{ (\w+)(?:\(input| \}$)/;
 
 const given = (title: string, query: string, variables: Record<string, unknown>, args: string): Case => ({
-  title,
+  title: `accepts ${title}`,
   query,
   variables,
   data: { [FIELD.exec(query)?.[1] ?? '']: args },
 });
 
-const OBJECT = asks('object', 'Test');
+const OBJECT = withVariable('object', 'Test');
 const FULL = '{"input":{"a":"foo","b":["bar"],"c":"baz"}}';
 
 const accepted: readonly Case[] = [
@@ -89,101 +89,122 @@ const accepted: readonly Case[] = [
     '{"input":{"a":"a","c":"c"}}',
   ),
   given(
-    'a literal without what a variable leaves out',
+    'a literal with a member whose variable is missing',
     'query ($v: String) { object(input: { a: $v, c: "c" }) }',
     {},
     '{"input":{"c":"c"}}',
   ),
-  given('nothing, and makes up nothing', asks('text', 'String'), {}, '{}'),
-  given('null', asks('text', 'String'), { v: null }, '{"input":null}'),
-  given('undefined for nothing', asks('text', 'String'), { v: undefined }, on('{"input":null}', '{}')),
-  given('more variables than were declared', asks('text', 'String'), { v: 'a', other: 1 }, '{"input":"a"}'),
+  given('a missing variable', withVariable('text', 'String'), {}, '{}'),
+  given('null', withVariable('text', 'String'), { v: null }, '{"input":null}'),
+  given(
+    'undefined for a missing variable',
+    withVariable('text', 'String'),
+    { v: undefined },
+    on('{"input":null}', '{}'),
+  ),
+  given(
+    'more variables than were declared',
+    withVariable('text', 'String'),
+    { v: 'a', other: 1 },
+    '{"input":"a"}',
+  ),
   given(
     'the default of a variable',
-    asks('object', 'Test', ' = { a: "foo", b: ["bar"], c: "baz" }'),
+    withVariable('object', 'Test', ' = { a: "foo", b: ["bar"], c: "baz" }'),
     {},
     FULL,
   ),
   given(
     'a value in place of the default of a variable',
-    asks('text', 'String', ' = "default"'),
+    withVariable('text', 'String', ' = "default"'),
     { v: 'mine' },
     '{"input":"mine"}',
   ),
   given(
     'null in place of the default of a variable',
-    asks('text', 'String', ' = "default"'),
+    withVariable('text', 'String', ' = "default"'),
     { v: null },
     '{"input":null}',
   ),
-  given('null as the default of a variable', asks('text', 'String', ' = null'), {}, '{"input":null}'),
+  given('null as the default of a variable', withVariable('text', 'String', ' = null'), {}, '{"input":null}'),
   given('the default of an argument', '{ default }', {}, '{"input":"Hello"}'),
   given(
-    'the default of an argument whose variable is not sent',
-    asks('default', 'String'),
+    'the default of an argument whose variable is missing',
+    withVariable('default', 'String'),
     {},
     '{"input":"Hello"}',
   ),
   given('null in place of the default of an argument', '{ default(input: null) }', {}, '{"input":null}'),
   given('null as the default of an argument', '{ nullDefault }', {}, '{"input":null}'),
+  given('the default of a non-null argument', withVariable('mustDefault', 'String'), {}, '{"input":"Hello"}'),
   given(
-    'the default of an argument that may not be null',
-    asks('mustDefault', 'String'),
-    {},
-    '{"input":"Hello"}',
-  ),
-  given(
-    'a variable with a default where null may not be',
-    asks('must', 'String', ' = "x"'),
+    'a nullable variable with a default for a non-null argument',
+    withVariable('must', 'String', ' = "x"'),
     {},
     '{"input":"x"}',
   ),
-  given('a list', asks('list', '[String]'), { v: ['A', null, 'B'] }, '{"input":["A",null,"B"]}'),
-  given('null for a list', asks('list', '[String]'), { v: null }, '{"input":null}'),
-  given('one item for a list', asks('mustList', '[String]!'), { v: 'A' }, '{"input":["A"]}'),
+  given('a list', withVariable('list', '[String]'), { v: ['A', null, 'B'] }, '{"input":["A",null,"B"]}'),
+  given('null for a list', withVariable('list', '[String]'), { v: null }, '{"input":null}'),
+  given('one item for a list', withVariable('mustList', '[String]!'), { v: 'A' }, '{"input":["A"]}'),
   given(
-    'null in a list that may not be null',
-    asks('mustList', '[String]!'),
+    'null in a non-null list of nullable items',
+    withVariable('mustList', '[String]!'),
     { v: ['A', null] },
     '{"input":["A",null]}',
   ),
-  given('a list of what may not be null', asks('listOfMust', '[String!]'), { v: ['A'] }, '{"input":["A"]}'),
-  given('one item for a list of lists', asks('lists', '[[Int]]'), { v: 5 }, '{"input":[[5]]}'),
+  given('a list of non-null items', withVariable('listOfMust', '[String!]'), { v: ['A'] }, '{"input":["A"]}'),
+  given('one item for a list of lists', withVariable('lists', '[[Int]]'), { v: 5 }, '{"input":[[5]]}'),
   given(
     'items for lists in a list',
-    asks('lists', '[[Int]]'),
+    withVariable('lists', '[[Int]]'),
     { v: [1, null, [2]] },
     '{"input":[[1],null,[2]]}',
   ),
-  given('one of two', asks('one', 'One!'), { v: { a: 'abc' } }, '{"input":{"a":"abc"}}'),
-  given('the other of two as a literal', '{ one(input: { b: 1 }) }', {}, '{"input":{"b":1}}'),
   given(
-    'one of two by a variable inside',
+    'one member of a @oneOf object',
+    withVariable('one', 'One!'),
+    { v: { a: 'abc' } },
+    '{"input":{"a":"abc"}}',
+  ),
+  given('the other member of a @oneOf literal', '{ one(input: { b: 1 }) }', {}, '{"input":{"b":1}}'),
+  given(
+    'a variable as the member of a @oneOf literal',
     'query ($b: Int!) { one(input: { b: $b }) }',
     { b: 7 },
     '{"input":{"b":7}}',
   ),
-  given('one of two as a default', asks('one', 'One', ' = { a: "def" }'), {}, '{"input":{"a":"def"}}'),
   given(
-    'one of two beside what is undefined',
-    asks('one', 'One!'),
+    'a @oneOf object as a default',
+    withVariable('one', 'One', ' = { a: "def" }'),
+    {},
+    '{"input":{"a":"def"}}',
+  ),
+  given(
+    'one member of a @oneOf object with another that is undefined',
+    withVariable('one', 'One!'),
     { v: { a: 'abc', b: undefined } },
     '{"input":{"a":"abc"}}',
   ),
 ];
 
-/** A field whose arguments are wrong is null; a request whose variables are wrong is not executed. */
+/** A field with invalid arguments is null. A request with invalid variables is not executed. */
 const refused: Case[] = REFUSED.map(([title, query, variables, of16, of17]) => {
   const errors = on(of16, of17);
   const field = FIELD.exec(query)?.[1] ?? '';
   const inField = errors.some((line) => new RegExp(` ${field} [\\d:]+$`).test(line));
-  return { title: `not ${title}`, query, variables, errors, ...(inField ? { data: { [field]: null } } : {}) };
+  return {
+    title: `refuses ${title}`,
+    query,
+    variables,
+    errors,
+    ...(inField ? { data: { [field]: null } } : {}),
+  };
 });
 
 const limited: Case[] = [
   {
-    title: 'only so many errors of variables',
-    query: asks('listOfMust', '[String!]'),
+    title: 'stops after maxErrors errors of variables',
+    query: withVariable('listOfMust', '[String!]'),
     variables: { v: [null, null, null, null] },
     settings: { maxErrors: 2 },
     errors: on(
@@ -239,7 +260,7 @@ const shown = (_source: unknown, { input }: { input?: unknown }): string =>
   Number.isNaN(input) ? 'NaN' : `${typeof input} ${JSON.stringify(input)}`;
 
 export const enums: Group = {
-  title: 'enum values of all kinds',
+  title: 'enum values of any JavaScript type',
   schema: new GraphQLSchema({
     query: new GraphQLObjectType({
       name: 'Query',
@@ -255,7 +276,7 @@ export const enums: Group = {
   }),
   cases: [
     {
-      title: 'stand for their values in arguments',
+      title: 'passes the internal values of enums to resolvers',
       query:
         '{ a: read(input: NULL) b: read(input: NAN) c: read(input: FALSE) d: read(input: CUSTOM) e: read(input: DEFAULT) f: read(input: OBJECT) }',
       data: {
@@ -268,13 +289,13 @@ export const enums: Group = {
       },
     },
     {
-      title: 'may stand for null where null may not be',
+      title: 'accepts an enum value whose internal value is null for a non-null argument',
       query: 'query ($v: Odd!) { readMust(input: NULL) b: readMust(input: $v) }',
       variables: { v: 'FALSE' },
       data: { readMust: 'object null', b: 'boolean false' },
     },
     {
-      title: 'are found by their values',
+      title: 'writes the names of internal enum values',
       query: '{ write }',
       data: { write: ['CUSTOM', 'FALSE', 'NAN', 'DEFAULT', null, 'FALSE'] },
     },

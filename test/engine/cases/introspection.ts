@@ -14,7 +14,7 @@ const TYPE = 'kind name ofType { kind name }';
 
 const cases: Case[] = [
   {
-    title: 'shows unions and interfaces with their members',
+    title: 'introspects unions and interfaces with their members',
     query:
       '{ Named: __type(name: "Named") { ...T } Pet: __type(name: "Pet") { ...T } } fragment T on __Type { kind name fields { name } interfaces { name } possibleTypes { name } enumValues { name } inputFields { name } }',
     data: {
@@ -39,7 +39,7 @@ const cases: Case[] = [
     },
   },
   {
-    title: 'takes the name of a type from a variable, and hides what is deprecated unless asked',
+    title: 'introspects a type named by a variable, without deprecated members by default',
     query: `query ($name: String!, $all: Boolean = false) { __type(name: $name) { description fields(includeDeprecated: $all) {
       name isDeprecated deprecationReason type { ${TYPE} } } } mood: __type(name: "Mood") { enumValues(includeDeprecated: true) { name deprecationReason } } }`,
     variables: { name: 'Dog' },
@@ -64,7 +64,7 @@ const cases: Case[] = [
     },
   },
   {
-    title: 'shows arguments with their defaults',
+    title: 'introspects arguments with their defaults',
     query: `{ __schema { queryType { fields { name args { name defaultValue type { ${TYPE} } } } } mutationType { name } }
       __type(name: "Filter") { inputFields { name defaultValue } } }`,
     data: {
@@ -96,12 +96,12 @@ const cases: Case[] = [
     },
   },
   {
-    title: 'knows no type that is not there',
-    query: '{ __type(name: "Nobody") { name } }',
+    title: 'returns null for the __type of an unknown name',
+    query: '{ __type(name: "Unknown") { name } }',
     data: { __type: null },
   },
   {
-    title: 'is there for the query type alone',
+    title: 'omits __schema on types other than the query type',
     query: '{ named { __typename __schema { types { name } } } }',
     root: { named: { __typename: 'Dog' } },
     data: { named: { __typename: 'Dog' } },
@@ -118,20 +118,20 @@ const must = (): never => {
   throw new Error('must');
 };
 
-/** What graphql 17 adds to the language, it executes itself; 16 takes no notice of the directive. */
+/** graphql 17 executes operations with this directive; 16 ignores it. */
 export const propagation: Group = {
-  title: 'errors that stay where they are',
+  title: '@experimental_disableErrorPropagation',
   schema: schemaOf(NEWER),
   cases: [
     {
-      title: 'lets them climb when nothing is said',
+      title: 'propagates errors by default',
       query: '{ other must } ',
       root: { other: 1, must },
       data: null,
       errors: ['must must 1:9'],
     },
     {
-      title: 'does so when asked',
+      title: 'does not propagate errors with the directive on graphql 17',
       query: 'query @experimental_disableErrorPropagation { other must }',
       root: { other: 1, must },
       data: V17 ? { other: 1, must: null } : null,

@@ -10,7 +10,7 @@ const SDL = /* GraphQL */ `
 
 const NULL = 'Cannot return null for non-nullable field Query.';
 
-/** What four ways to be a list make of the same values: an error, or undefined where they are data. */
+/** Values of a list, the data they become in a nullable list, and the message of their error. */
 type Row = readonly [
   values: readonly unknown[] | null,
   data: readonly unknown[] | null,
@@ -26,7 +26,7 @@ const FIELDS = [
 
 const ROWS: Readonly<Record<string, Row>> = {
   values: [[1, 2], [1, 2], undefined],
-  'nothing at all': [[], [], undefined],
+  'no items': [[], [], undefined],
   'a null': [[1, null, 2], [1, null, 2], undefined],
   'an undefined': [[1, undefined, 2], [1, null, 2], undefined],
   'an error': [[1, new Error('bad'), 2], [1, null, 2], 'bad'],
@@ -34,13 +34,13 @@ const ROWS: Readonly<Record<string, Row>> = {
 };
 
 const SHAPES: Readonly<Record<string, (values: readonly unknown[]) => unknown>> = {
-  'at once': (values) => values,
+  synchronous: (values) => values,
   promised: (values) => later(values),
   'of promises': (values) =>
     values.map((value) => (value instanceof Error ? Promise.reject(value) : later(value))),
 };
 
-/** The list itself, or what becomes of it when one of its items may not be null. */
+/** The list, or the result of an error in an item that cannot be null. */
 function expected(
   { name, item, whole }: (typeof FIELDS)[number],
   [values, data, error]: Row,
@@ -56,7 +56,7 @@ function expected(
 const nullability: Case[] = FIELDS.flatMap((field) =>
   Object.entries(ROWS).flatMap(([what, row]) =>
     Object.entries(SHAPES).map(([how, shape]) => ({
-      title: `${field.name} with ${what}, ${how}`,
+      title: `completes ${field.name} with ${what}, ${how}`,
       query: `{ ${field.name} }`,
       root: () => ({ [field.name]: () => shape(row[0] ?? []) }),
       ...expected(field, row),
@@ -66,13 +66,13 @@ const nullability: Case[] = FIELDS.flatMap((field) =>
 
 const wholes: Case[] = FIELDS.flatMap(({ name, whole }) => [
   {
-    title: `${name} that is null`,
+    title: `completes ${name} that is null`,
     query: `{ ${name} }`,
     root: { [name]: later(null) },
     ...(whole ? { data: { [name]: null } } : { data: null, errors: [`${NULL}${name}. ${name} 1:3`] }),
   },
   {
-    title: `${name} that fails`,
+    title: `completes ${name} that fails`,
     query: `{ ${name} }`,
     root: { [name]: rejects('whole') },
     data: whole ? { [name]: null } : null,
@@ -90,32 +90,32 @@ const passed = (..._all: unknown[]): unknown => [..._all].values();
 
 const iterables: Case[] = [
   {
-    title: 'a Set',
+    title: 'completes a Set',
     query: '{ texts }',
     root: { texts: new Set(['apple', 'banana', 'apple']) },
     data: { texts: ['apple', 'banana'] },
   },
   {
-    title: 'a generator',
+    title: 'completes a generator',
     query: '{ texts }',
     root: { texts: generated },
     data: { texts: ['two', '4', 'true'] },
   },
   {
-    title: 'an iterator',
+    title: 'completes an iterator',
     query: '{ texts }',
     root: { texts: () => passed('a', 'b') },
     data: { texts: ['a', 'b'] },
   },
   {
-    title: 'a text, which is none',
+    title: 'refuses a string as a list',
     query: '{ texts }',
     root: { texts: 'Singular' },
     data: { texts: null },
     errors: ['Expected Iterable, but did not find one for field "Query.texts". texts 1:3'],
   },
   {
-    title: 'an iterable that throws half way',
+    title: 'handles an iterable that throws',
     query: '{ list }',
     root: {
       *list() {
@@ -127,14 +127,14 @@ const iterables: Case[] = [
     errors: ['half way list 1:3'],
   },
   {
-    title: 'items that are null because of what is in them',
+    title: 'propagates errors from items',
     query: '{ items { n must } }',
     root: { items: [{ n: 1, must: 1 }, later({ n: 2, must: fails('inner') })] },
     data: { items: null },
     errors: ['inner items.1.must 1:13'],
   },
   {
-    title: 'lists in lists in lists',
+    title: 'completes nested lists',
     query: '{ deep }',
     root: { deep: [[[1], []], null, later([later([later(2)]), [3, null]]), [null]] },
     data: { deep: [[[1], []], null, null, null] },
@@ -142,14 +142,14 @@ const iterables: Case[] = [
   },
 ];
 
-/** graphql 17 reads asynchronous iterables, 16 takes them for no list. */
+/** graphql 17 reads asynchronous iterables, 16 refuses them. */
 const streamed = (
   title: string,
   field: string,
   list: () => unknown,
   of17: Pick<Case, 'data' | 'errors'>,
 ): Case => ({
-  title: `an asynchronous iterable ${title}`,
+  title: `completes an asynchronous iterable ${title}`,
   query: field === 'items' ? '{ items { n must } }' : `{ ${field} }`,
   root: () => ({ [field]: list }),
   ...(V17
@@ -169,7 +169,7 @@ async function* streamOf(...values: unknown[]): AsyncGenerator<unknown> {
 
 const streams: Case[] = [
   streamed('of values', 'list', () => streamOf(1, '2', later(3)), { data: { list: [1, 2, 3] } }),
-  streamed('of nothing', 'list', () => streamOf(), { data: { list: [] } }),
+  streamed('without items', 'list', () => streamOf(), { data: { list: [] } }),
   streamed('that throws', 'list', () => streamOf(1, new Error('stream')), {
     data: { list: null },
     errors: ['stream list 1:3'],
@@ -178,7 +178,7 @@ const streams: Case[] = [
     data: { list: [1, null, 3] },
     errors: ['Int cannot represent non-integer value: "x" list.1 1:3'],
   }),
-  streamed('with null where it may not be', 'listOfMust', () => streamOf(1, null, 3), {
+  streamed('with null for a non-null item', 'listOfMust', () => streamOf(1, null, 3), {
     data: { listOfMust: null },
     errors: [`${NULL}listOfMust. listOfMust.1 1:3`],
   }),
@@ -191,7 +191,7 @@ const streams: Case[] = [
     },
   }),
   streamed(
-    'of objects that fail',
+    'of objects with failing fields',
     'items',
     () => streamOf({ n: 1, must: rejects('late') }, { n: 2, must: 2 }),
     {

@@ -11,7 +11,7 @@ const SDL = /* GraphQL */ `
   }
 `;
 
-/** An endless tree whose leaves all give null. */
+/** An endless tree whose leaves are null. */
 const nulls: Record<string, () => unknown> = {
   sync: () => null,
   syncMust: () => null,
@@ -42,7 +42,7 @@ const failures: Record<string, () => unknown> = {
 
 const NULL = (type: string, field: string) => `Cannot return null for non-nullable field ${type}.${field}.`;
 
-/** A query, what it gives when leaves are null, and what when they fail. */
+/** A query, its response if leaves are null, and its response if leaves fail. */
 type Row = readonly [
   query: string,
   withNulls: Pick<Case, 'data' | 'errors'>,
@@ -128,7 +128,7 @@ const ROWS: readonly Row[] = [
     { data: null, errors: [`${NULL('Nest', 'lateMust')} nestMust.lateNestMust.lateMust 1:34`] },
     { data: null, errors: ['now sync 1:3', 'late, must nestMust.lateNestMust.lateMust 1:34'] },
   ],
-  // The first of two that doom the same parent is the one that is told.
+  // Of two errors that propagate to the same parent, the first one is reported.
   [
     '{ nest { lateMust syncMust } }',
     { data: { nest: null }, errors: [`${NULL('Nest', 'syncMust')} nest.syncMust 1:19`] },
@@ -142,10 +142,10 @@ const ROWS: readonly Row[] = [
 ];
 
 export const bubbling: Group = {
-  title: 'null that climbs',
+  title: 'error propagation',
   schema: schemaOf(SDL),
   cases: ROWS.flatMap(([query, withNulls, withFailures]) => [
-    { title: `nulls in ${query}`, query, root: nulls, ...withNulls },
-    { title: `failures in ${query}`, query, root: failures, ...withFailures },
+    { title: `propagates nulls in ${query}`, query, root: nulls, ...withNulls },
+    { title: `propagates errors in ${query}`, query, root: failures, ...withFailures },
   ]),
 };

@@ -32,28 +32,28 @@ class Root {
 
 const mutations: Case[] = [
   {
-    title: 'runs mutations one after the other, however long they take',
+    title: 'executes the fields of a mutation one after the other',
     query:
       'mutation { a: now(to: 1) b: later(to: 2) number { value } c: now(to: 3) d: later(to: 4) last: number { value } }',
     root: () => new Root(),
     data: { a: 1, b: 2, number: { value: 2 }, c: 3, d: 4, last: { value: 4 } },
   },
   {
-    title: 'goes on behind a mutation that failed',
+    title: 'continues after a mutation field that failed',
     query: 'mutation { a: now(to: 1) fail b: later(to: 2) failLater c: now(to: 3) }',
     root: () => new Root(),
     data: { a: 1, fail: null, b: 2, failLater: null, c: 3 },
     errors: ['failed at 1 fail 1:26', 'failed late at 2 failLater 1:47'],
   },
   {
-    title: 'stops at one that must not fail',
+    title: 'stops after a non-null mutation field that failed',
     query: 'mutation { a: later(to: 1) failMust b: later(to: 2) }',
     root: () => new Root(),
     data: null,
     errors: ['failed at 1 failMust 1:28'],
   },
   {
-    title: 'runs mutations in fragments in their order',
+    title: 'executes mutation fields in fragments in their order',
     query:
       'mutation { ...M last: number { value } } fragment M on Mutation { later(to: 7) ... { number { value } } }',
     root: () => new Root(),
@@ -63,7 +63,7 @@ const mutations: Case[] = [
 
 const operations: Case[] = [
   {
-    title: 'takes the operation of that name',
+    title: 'selects the operation by name',
     query: 'query A { a } query B { b } mutation C { now(to: 5) } fragment F on Query { c }',
     operationName: 'C',
     root: () => new Root(),

@@ -1,4 +1,4 @@
-/** What is refused: title, query, variables, and what is said about it. */
+/** Requests with invalid input: title, query, variables, and the errors of both versions of graphql. */
 export type Refused = readonly [
   title: string,
   query: string,
@@ -9,7 +9,7 @@ export type Refused = readonly [
 
 export const REFUSED: readonly Refused[] = [
   [
-    'null where it may not be, inside',
+    'null for a non-null member of an object',
     'query ($v: Test) { object(input: $v) }',
     { v: { a: 'foo', b: 'bar', c: null } },
     [
@@ -18,7 +18,7 @@ export const REFUSED: readonly Refused[] = [
     ['Variable "$v" has invalid value at .c: Expected value of non-null type "String!" not to be null.  1:8'],
   ],
   [
-    'text for an object',
+    'a string for an object',
     'query ($v: Test) { object(input: $v) }',
     { v: 'foo bar' },
     ['Variable "$v" got invalid value "foo bar"; Expected type "Test" to be an object.  1:8'],
@@ -27,7 +27,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'an object without what it must have',
+    'an object without a required member',
     'query ($v: Test) { object(input: $v) }',
     { v: { a: 'foo', b: 'bar' } },
     [
@@ -38,7 +38,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'an object of which several things are wrong, deep down',
+    'an object with several errors in nested objects',
     'query ($v: Nested) { nested(input: $v) }',
     { v: { na: { a: 'foo' } } },
     [
@@ -51,7 +51,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'an object with fields it does not know',
+    'an object with unknown members',
     'query ($v: Test) { object(input: $v) }',
     { v: { c: 'baz', extra: 'dog' } },
     [
@@ -62,7 +62,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'what its scalar refuses',
+    'a value that its scalar refuses',
     'query ($v: Test) { object(input: $v) }',
     { v: { c: 'c', e: 'SerializedValue' } },
     [
@@ -91,28 +91,28 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'nothing where there must be something',
+    'a missing non-null variable',
     'query ($v: String!) { must(input: $v) }',
     {},
     ['Variable "$v" of required type "String!" was not provided.  1:8'],
     ['Variable "$v" has invalid value: Expected a value of non-null type "String!" to be provided.  1:8'],
   ],
   [
-    'null where there must be something',
+    'null for a non-null variable',
     'query ($v: String!) { must(input: $v) }',
     { v: null },
     ['Variable "$v" of non-null type "String!" must not be null.  1:8'],
     ['Variable "$v" has invalid value: Expected value of non-null type "String!" not to be null.  1:8'],
   ],
   [
-    'no argument where there must be one',
+    'a missing non-null argument',
     '{ must }',
     {},
     ['Argument "input" of required type "String!" was not provided. must 1:3'],
     ['Argument "Query.must(input:)" of required type "String!" was not provided. must 1:3'],
   ],
   [
-    'null for an argument that must not be',
+    'null for a non-null argument',
     '{ must(input: null) }',
     {},
     ['Argument "input" of non-null type "String!" must not be null. must 1:15'],
@@ -121,7 +121,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'an argument whose variable is not sent',
+    'a non-null argument whose variable is missing',
     'query ($v: String) { must(input: $v) }',
     {},
     [
@@ -132,7 +132,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'an argument whose variable is null',
+    'a non-null argument whose variable is null',
     'query ($v: String) { must(input: $v) }',
     { v: null },
     ['Argument "input" of non-null type "String!" must not be null. must 1:34'],
@@ -141,7 +141,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'null in place of a default that may not be null',
+    'null in place of the default of a non-null argument',
     'query ($v: String = "x") { mustDefault(input: $v) }',
     { v: null },
     ['Argument "input" of non-null type "String!" must not be null. mustDefault 1:47'],
@@ -150,7 +150,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'a list for text',
+    'a list for a string',
     'query ($v: String!) { must(input: $v) }',
     { v: [1, 2, 3] },
     ['Variable "$v" got invalid value [1, 2, 3]; String cannot represent a non string value: [1, 2, 3]  1:8'],
@@ -166,14 +166,14 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'null for a list that must be',
+    'null for a non-null list',
     'query ($v: [String]!) { mustList(input: $v) }',
     { v: null },
     ['Variable "$v" of non-null type "[String]!" must not be null.  1:8'],
     ['Variable "$v" has invalid value: Expected value of non-null type "[String]!" not to be null.  1:8'],
   ],
   [
-    'null in a list that must not have it',
+    'null in a list of non-null items',
     'query ($v: [String!]) { listOfMust(input: $v) }',
     { v: ['A', null, 'B'] },
     [
@@ -184,7 +184,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'null in a list of which all must be',
+    'null in a non-null list of non-null items',
     'query ($v: [String!]!) { allMust(input: $v) }',
     { v: ['A', null] },
     [
@@ -209,7 +209,7 @@ export const REFUSED: readonly Refused[] = [
     ['Variable "$v" expected value of type "Unknown!" which cannot be used as an input type.  1:12'],
   ],
   [
-    'none of two',
+    'a @oneOf object without a member',
     'query ($v: One!) { one(input: $v) }',
     { v: {} },
     ['Variable "$v" got invalid value {}; Exactly one key must be specified for OneOf type "One".  1:8'],
@@ -218,7 +218,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'two of two',
+    'a @oneOf object with two members',
     'query ($v: One!) { one(input: $v) }',
     { v: { a: 'abc', b: 123 } },
     [
@@ -229,7 +229,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'one of two and null for the other',
+    'a @oneOf object with one member and null for another',
     'query ($v: One!) { one(input: $v) }',
     { v: { a: 'abc', b: null } },
     [
@@ -240,7 +240,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'null for one of two',
+    'a @oneOf object whose member is null',
     'query ($v: One!) { one(input: $v) }',
     { v: { a: null } },
     ['Variable "$v" got invalid value null at "v.a"; Field "a" must be non-null.  1:8'],
@@ -249,7 +249,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'two of two in a literal',
+    'a @oneOf literal with two members',
     '{ one(input: { a: "abc", b: 123 }) }',
     {},
     ['Argument "input" has invalid value {a: "abc", b: 123}. one 1:14'],
@@ -258,7 +258,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'null by a variable for one of two',
+    'a @oneOf literal whose variable is null',
     'query ($a: String) { one(input: { a: $a }) }',
     { a: null },
     ['Argument "input" has invalid value {a: $a}. one 1:33'],
@@ -267,7 +267,7 @@ export const REFUSED: readonly Refused[] = [
     ],
   ],
   [
-    'nothing by a variable for one of two',
+    'a @oneOf literal whose variable is missing',
     'query ($a: String) { one(input: { a: $a }) }',
     {},
     ['Argument "input" has invalid value {a: $a}. one 1:33'],

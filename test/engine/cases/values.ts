@@ -39,20 +39,20 @@ export const values: Group = {
     },
     { title: 'writes enum names', query: '{ colour }', root: { colour: 'RED' }, data: { colour: 'RED' } },
     {
-      title: 'refuses what is no enum value',
+      title: 'refuses an unknown enum value',
       query: '{ colour }',
       root: { colour: 'BLUE' },
       data: { colour: null },
       errors: ['Enum "Colour" cannot represent value: "BLUE" colour 1:3'],
     },
     {
-      title: 'lets custom scalars be objects',
+      title: 'writes objects of custom scalars',
       query: '{ any }',
       root: { any: { a: [1, { b: 'ü"' }], gone: undefined } },
       data: { any: { a: [1, { b: 'ü"' }] } },
     },
     {
-      title: 'asks toJSON of custom scalars, with the key',
+      title: 'calls toJSON of custom scalars with the key',
       query: '{ any b: any }',
       root: { any: { toJSON: (key: string) => `as ${key}` } },
       data: { any: 'as any', b: 'as b' },
@@ -70,25 +70,25 @@ export const values: Group = {
       data: { any: null },
     },
     {
-      title: 'leaves out what JSON has no text for',
+      title: 'omits values without JSON',
       query: '{ first: any text any }',
       root: { any: later(() => 1), text: 't' },
       data: { text: 't' },
     },
     {
-      title: 'escapes text',
+      title: 'escapes strings',
       query: '{ text other }',
       root: { text: 'a"\\\n\u0000\u2028é\u{1f600}', other: `${'z'.repeat(300)}"` },
       data: { text: 'a"\\\n\u0000\u2028é\u{1f600}', other: `${'z'.repeat(300)}"` },
     },
     {
-      title: 'tells them apart by __typename first',
+      title: 'reads __typename before it calls other type checks',
       query: '{ being { name } }',
       root: { being: { __typename: 'Cat', ...cat } },
       data: { being: { name: 'Tom' } },
     },
     {
-      title: 'refuses a type that is none',
+      title: 'refuses the name of an unknown type',
       query: '{ being { name } }',
       root: { being: { __typename: 'Bird' } },
       data: { being: null },
@@ -104,14 +104,14 @@ export const values: Group = {
       errors: ['Runtime Object type "Node" is not a possible type for "Being". being 1:3'],
     },
     {
-      title: 'refuses a type that is no object type',
+      title: 'refuses the name of a type that is not an object type',
       query: '{ being { name } }',
       root: { being: { __typename: 'Being' } },
       data: { being: null },
       errors: ['Abstract type "Being" was resolved to a non-object type "Being". being 1:3'],
     },
     {
-      title: 'says when no type fits',
+      title: 'reports a value without a matching type',
       query: '{ being { name } }',
       root: { being: {} },
       data: { being: null },
@@ -120,7 +120,7 @@ export const values: Group = {
       ],
     },
     {
-      title: 'checks isTypeOf of the type that was found',
+      title: 'checks isTypeOf of the type named by __typename',
       query: '{ being { name } }',
       root: { being: { __typename: 'Cat', kind: 'Dog' } },
       data: { being: null },
@@ -133,20 +133,20 @@ export const values: Group = {
       data: { echo: '{"a":1,"b":"default"}' },
     },
     {
-      title: 'fills in the defaults of input objects',
+      title: 'adds the defaults of input objects',
       query: 'query ($r: Range) { echo(range: $r) }',
       variables: { r: { to: 3 } },
       root: {},
       data: { echo: '{"b":"default","range":{"from":1,"to":3,"label":"none","colours":["RED"]}}' },
     },
     {
-      title: 'fills in defaults for variables left out inside input objects',
+      title: 'adds defaults for missing variables in input objects',
       query: 'query ($from: Int = 5, $label: String) { echo(range: { from: $from, label: $label }) }',
       root: {},
       data: { echo: '{"b":"default","range":{"from":5,"label":"none","colours":["RED"]}}' },
     },
     {
-      title: 'takes the one member of a @oneOf literal',
+      title: 'passes the member of a @oneOf literal',
       query: '{ echo(one: { id: 1 }) }',
       root: {},
       data: { echo: '{"b":"default","one":{"id":"1"}}' },
@@ -163,7 +163,7 @@ export const values: Group = {
       errors: ['coded text 1:3'],
     },
     {
-      title: 'keeps the path an error brings',
+      title: 'keeps the path of an error that has one',
       query: '{ text }',
       root: {
         text: () => {
