@@ -9,11 +9,11 @@ import type { CheckContext } from './cache/revalidate.ts';
 import type { LoadResult } from './file/loaded-file.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
-import { BufferPool } from './respond/buffer-pool.ts';
 import { mountSegmentWithoutSlash, redirectToSlash } from './respond/redirect.ts';
 import type { RequestContext, RequestTriple, ServeContext } from './respond/request-context.ts';
 import { passThrough, respond, serve } from './respond/respond.ts';
 import { sendStatus } from './respond/send-status.ts';
+import { BufferPool } from './stream/buffer-pool.ts';
 
 /** Responds to one request, or calls `next`. */
 export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;

@@ -4,7 +4,7 @@ import { parseRanges } from '../../src/http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
 import { isRacilyClean, sameContent } from '../../src/static/file/file-version.ts';
 import { parseRequestPath } from '../../src/static/request/request-path.ts';
-import { BufferPool } from '../../src/static/respond/buffer-pool.ts';
+import { BufferPool } from '../../src/static/stream/buffer-pool.ts';
 
 describe('entity tag lists', () => {
   it.each([

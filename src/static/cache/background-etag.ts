@@ -69,7 +69,7 @@ async function hashVersion(
   try {
     const before = await openFileVersion(handle);
     if (before === undefined || !sameVersion(version, before)) return undefined;
-    const etag = await etagOfFile(handle, metadata.size, isWanted);
+    const etag = await etagOfFile(handle.fd, metadata.size, isWanted);
     const after = await openFileVersion(handle);
     return after !== undefined && sameContent(before, after) ? etag : undefined;
   } finally {

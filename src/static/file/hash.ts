@@ -1,21 +1,47 @@
-import { createHash } from 'node:crypto';
-import type { FileHandle } from 'node:fs/promises';
+import { createHash, type Hash } from 'node:crypto';
+import { read } from 'node:fs';
+import { promisify } from 'node:util';
 import etag from 'etag';
+import type { ByteRange } from '../../http/conditions/ranges.ts';
 import type { FileVersion } from './file-version.ts';
 
+const readAsync = promisify(read);
+
+// Hashing a slice blocks the event loop for about 0.2 ms.
 const SLICE = 256 * 1024;
 
 /** Reads exactly `size` bytes from the start of the file; undefined when the file has become shorter. */
-export async function readBytes(handle: FileHandle, size: number): Promise<Buffer | undefined> {
+export async function readBytes(fd: number, size: number): Promise<Buffer | undefined> {
   // Not from Node's shared pool: a small body that stays in the cache would keep a whole pool slab alive.
   const body = Buffer.allocUnsafeSlow(size);
   let filled = 0;
   while (filled < size) {
-    const { bytesRead } = await handle.read(body, filled, size - filled, filled);
+    const { bytesRead } = await readAsync(fd, body, filled, size - filled, filled);
     if (bytesRead === 0) return undefined;
     filled += bytesRead;
   }
   return body;
+}
+
+/** Reads a file and computes its strong ETag. Files of more than one slice are read and hashed slice by slice. */
+export async function readAndHash(
+  fd: number,
+  size: number,
+): Promise<{ body: Buffer; etag: string } | undefined> {
+  if (size <= SLICE) {
+    const body = await readBytes(fd, size);
+    return body && { body, etag: etagOfBytes(body) };
+  }
+  const body = Buffer.allocUnsafeSlow(size);
+  const hash = createHash('sha1');
+  let filled = 0;
+  while (filled < size) {
+    const { bytesRead } = await readAsync(fd, body, filled, Math.min(SLICE, size - filled), filled);
+    if (bytesRead === 0) return undefined;
+    hash.update(body.subarray(filled, filled + bytesRead));
+    filled += bytesRead;
+  }
+  return { body, etag: etagFromDigest(size, hash) };
 }
 
 /** The strong ETag of bytes in memory. */
@@ -24,24 +50,40 @@ export function etagOfBytes(body: Buffer): string {
 }
 
 /**
- * Computes the ETag that `etagOfBytes` would return, slice by slice: hashing blocks the event loop for at most one slice
- * (about 0.2 ms). Undefined when the file has become shorter, or when `isWanted` returns false.
+ * Computes the ETag that `etagOfBytes` would return, slice by slice. Undefined when the file has become shorter, or when
+ * `isWanted` returns false.
  */
 export async function etagOfFile(
-  handle: FileHandle,
+  fd: number,
   size: number,
   isWanted: () => boolean = () => true,
 ): Promise<string | undefined> {
+  const hash = await hashRanges(fd, [{ start: 0, end: size - 1 }], isWanted);
+  return hash && etagFromDigest(size, hash);
+}
+
+/** Hashes ranges of a file slice by slice; undefined as with `etagOfFile`. */
+export async function hashRanges(
+  fd: number,
+  ranges: readonly ByteRange[],
+  isWanted: () => boolean,
+): Promise<Hash | undefined> {
   const hash = createHash('sha1');
-  const slice = Buffer.allocUnsafeSlow(Math.min(SLICE, size));
-  let position = 0;
-  while (position < size) {
-    if (!isWanted()) return undefined;
-    const { bytesRead } = await handle.read(slice, 0, Math.min(slice.length, size - position), position);
-    if (bytesRead === 0) return undefined;
-    hash.update(slice.subarray(0, bytesRead));
-    position += bytesRead;
+  const slice = Buffer.allocUnsafeSlow(SLICE);
+  for (const { start, end } of ranges) {
+    let position = start;
+    while (position <= end) {
+      if (!isWanted()) return undefined;
+      const { bytesRead } = await readAsync(fd, slice, 0, Math.min(SLICE, end - position + 1), position);
+      if (bytesRead === 0) return undefined;
+      hash.update(slice.subarray(0, bytesRead));
+      position += bytesRead;
+    }
   }
+  return hash;
+}
+
+function etagFromDigest(size: number, hash: Hash): string {
   return `"${size.toString(16)}-${hash.digest('base64').slice(0, 27)}"`;
 }
 

@@ -2,7 +2,7 @@ import type { Stats } from 'node:fs';
 import type { FileHandle } from 'node:fs/promises';
 import type { StaticSettings } from '../options.ts';
 import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from './file-version.ts';
-import { etagOfBytes, etagOfFile, etagOfVersion, readBytes } from './hash.ts';
+import { etagOfFile, etagOfVersion, readAndHash, readBytes } from './hash.ts';
 import { openContained, openFileVersion } from './open-contained.ts';
 
 /** One version of a file, read while it did not change. */
@@ -43,19 +43,19 @@ async function readVersion(
   const common = { version: fileVersionOf(version), stats, isRacilyClean: racilyClean };
   if (settings.etag !== 'content') {
     const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
-    const body = fitsInCache(size, settings) ? await readBytes(handle, size) : undefined;
+    const body = fitsInCache(size, settings) ? await readBytes(handle.fd, size) : undefined;
     return body === undefined && fitsInCache(size, settings) ? undefined : { ...common, body, etag };
   }
   if (fitsInCache(size, settings)) {
-    const body = await readBytes(handle, size);
-    return body && { ...common, body, etag: etagOfBytes(body) };
+    const content = await readAndHash(handle.fd, size);
+    return content && { ...common, ...content };
   }
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream other bytes
   // than those that were hashed.
   if (size > settings.maxEagerHashBytes || racilyClean) {
     return { ...common, body: undefined, etag: undefined };
   }
-  const etag = await etagOfFile(handle, size);
+  const etag = await etagOfFile(handle.fd, size);
   return etag === undefined ? undefined : { ...common, body: undefined, etag };
 }
 

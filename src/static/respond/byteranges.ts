@@ -1,10 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
-
-/** A range of the file, and the bytes that precede it in the response. */
-export interface Section extends ByteRange {
-  readonly before: Buffer | undefined;
-}
+import type { Section } from '../stream/stream-file.ts';
 
 /** A response body of several ranges (RFC 9110 §14.6). */
 export interface MultipartBody {

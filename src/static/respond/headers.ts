@@ -1,15 +1,11 @@
-import { ServerResponse } from 'node:http';
+import { type OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import { addVary } from '../../http/negotiation/vary.ts';
 import type { HeaderList } from '../file/representation.ts';
+import { isAborted } from '../stream/is-aborted.ts';
 
 /** Whether other code has responded, or the client has disconnected. */
 export function isFinished(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isAborted(res);
-}
-
-/** Whether the client has disconnected. In the HTTP/2 compatibility API the socket shows it: missing or destroyed. */
-export function isAborted(res: ServerResponse): boolean {
-  return res.destroyed || ('stream' in res && res.socket?.destroyed !== false);
 }
 
 /** Names of headers that earlier middleware has set, in lower case; undefined: the response is untouched. */
@@ -39,6 +35,19 @@ export function setResponseHeaders(
     if (name === 'Vary') addVary(res, value);
     else if (isFraming(name) || !preset.includes(name.toLowerCase())) res.setHeader(name, value);
   }
+}
+
+/** The status and the headers of a response that was not sent yet. */
+export interface ResponseHead {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+/** Returns a response to an earlier status and earlier headers. */
+export function restoreHead(res: ServerResponse, { status, headers }: ResponseHead): void {
+  res.statusCode = status;
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
 }
 
 /** Writes the status and the headers in the cheapest form that is safe for this response. */

@@ -3,7 +3,7 @@ import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
 import type { Coalescer } from '../cache/coalesce.ts';
 import type { CacheEntry, FileCache, Waiter } from '../cache/file-cache.ts';
 import type { StaticSettings } from '../options.ts';
-import type { BufferPool } from './buffer-pool.ts';
+import type { BufferPool } from '../stream/buffer-pool.ts';
 
 /** What all requests of one middleware share. */
 export interface ServeContext {

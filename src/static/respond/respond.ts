@@ -87,7 +87,7 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
 function openAndStream(request: RequestContext, plan: StreamPlan): void {
   openVersion(plan.representation, (error, file) => {
     if (isFinished(request.res)) file?.close();
-    else if (file !== undefined) streamResponse(request, plan, file);
+    else if (file !== undefined) streamResponse(request, plan, file, () => retry(request));
     else if (isResourceError(error)) sendUnavailable(request);
     else if (error === undefined || isNotFoundError(error)) retry(request);
     else request.next(error);

@@ -7,19 +7,19 @@ import { basename, dirname } from 'node:path';
 import send from 'send';
 import type { OpenFile } from '../file/open-version.ts';
 import { setResponseHeaders } from './headers.ts';
-import type { RequestContext } from './request-context.ts';
+import type { RequestTriple } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';
-import { streamFile } from './stream-file.ts';
 
-/** Streams the whole file or one range of it through `send`. */
-export function streamWithSend(
-  { req, res, next, context }: RequestContext,
+/** Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body. */
+export function startWithSend(
+  { req, res, next }: RequestTriple,
   plan: StreamPlan,
   file: OpenFile,
+  stream: () => void,
 ): void {
   const { realPath, metadata } = plan.representation;
   const [range] = plan.sections;
-  const stream = send(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
+  const sendStream = send(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
     dotfiles: 'allow',
     acceptRanges: false,
@@ -28,16 +28,16 @@ export function streamWithSend(
     lastModified: false,
     ...(range === undefined ? {} : { start: range.start, end: range.end }),
   });
-  stream.sendFile = (path) => {
+  sendStream.sendFile = (path) => {
     setResponseHeaders(res, plan.status, plan.headers);
-    stream.send(path, Object.create(file.version, { size: { value: metadata.size } }));
+    sendStream.send(path, Object.create(file.version, { size: { value: metadata.size } }));
   };
-  stream.stream = () => streamFile(file, plan, res, context.buffers);
-  stream.on('error', (error) => {
+  sendStream.stream = stream;
+  sendStream.on('error', (error) => {
     file.close();
     next(error);
   });
-  stream.pipe(res);
+  sendStream.pipe(res);
 }
 
 /** The request without headers, so that `send` sees no conditions and no range. */

@@ -1,18 +1,16 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
-import { buildMultipart, joinMultipart, type Section } from './byteranges.ts';
+import type { StreamedBody } from '../stream/stream-file.ts';
+import { buildMultipart, joinMultipart } from './byteranges.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestTriple } from './request-context.ts';
 import { sendStatus } from './send-status.ts';
 
 /** A response whose body has to be read from the file. */
-export interface StreamPlan {
+export interface StreamPlan extends StreamedBody {
   readonly representation: Representation;
   readonly status: number;
   readonly headers: HeaderList;
-  readonly sections: readonly Section[];
-  /** The last bytes of a multipart body. */
-  readonly tail: Buffer | undefined;
 }
 
 /** Sends a 200 from memory; otherwise returns what to stream. */

@@ -1,20 +1,40 @@
 import type { OpenFile } from '../file/open-version.ts';
-import { setResponseHeaders } from './headers.ts';
+import { ContentVerifier } from '../stream/content-verifier.ts';
+import { streamFile } from '../stream/stream-file.ts';
+import { restoreHead, setResponseHeaders } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
-import { streamWithSend } from './send-adapter.ts';
+import { startWithSend } from './send-adapter.ts';
 import type { StreamPlan } from './send-body.ts';
-import { streamFile } from './stream-file.ts';
 
-/** Sends the headers and streams the body from an open file, which it closes in every case. */
-export function streamResponse(request: RequestContext, plan: StreamPlan, file: OpenFile): void {
+/**
+ * Sends the headers and streams the body from an open file, which it closes in every case.
+ *
+ * @param retry - called if the file has changed before anything was sent
+ */
+export function streamResponse(
+  request: RequestContext,
+  plan: StreamPlan,
+  file: OpenFile,
+  retry: () => void,
+): void {
+  const { res, next } = request;
+  const { settings, buffers } = request.context;
+  const head = { status: res.statusCode, headers: res.getHeaders() };
+  const verifier = new ContentVerifier(plan.representation, settings.etag);
+  const onNothingSent = (error: Error | undefined): void => {
+    restoreHead(res, head);
+    if (error === undefined) retry();
+    else next(error);
+  };
+  const stream = (): void => streamFile(file, plan, res, { buffers, verifier, onNothingSent });
   try {
-    if (plan.tail === undefined) streamWithSend(request, plan, file);
+    if (plan.tail === undefined) startWithSend(request, plan, file, stream);
     else {
-      setResponseHeaders(request.res, plan.status, plan.headers);
-      streamFile(file, plan, request.res, request.context.buffers);
+      setResponseHeaders(res, plan.status, plan.headers);
+      stream();
     }
   } catch (error) {
     file.close();
-    request.next(error);
+    next(error);
   }
 }

@@ -1,0 +1,180 @@
+import { Hash } from 'node:crypto';
+import {
+  appendFileSync,
+  chmodSync,
+  closeSync,
+  openSync,
+  renameSync,
+  statSync,
+  utimesSync,
+  writeSync,
+} from 'node:fs';
+import { connect } from 'node:net';
+import { staticFiles } from '../../middleware/static.ts';
+import type { StaticFilesOptions } from '../../types/static.ts';
+import { bare, get, listen, makeFolder } from './fixture.ts';
+
+const line = (index: number): string => `${String(index).padStart(9, '0')} a line of a log file\n`;
+const lines = (count: number): string => Array.from({ length: count }, (_, index) => line(index)).join('');
+
+/** Appends a line every millisecond until `work` has finished. */
+async function whileAppending<Result>(path: string, work: () => Promise<Result>): Promise<Result> {
+  let index = statSync(path).size / line(0).length;
+  const timer = setInterval(() => appendFileSync(path, line(index++)), 1);
+  try {
+    return await work();
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+describe.each([
+  ['4 KiB', 100],
+  ['600 KiB', 18_000],
+  ['3 MiB', 95_000],
+  ['12 MiB', 380_000],
+])('a log file of %s', (_size, count) => {
+  it.each<[string, StaticFilesOptions]>([
+    ['the default options', {}],
+    ["etag: 'stat'", { etag: 'stat' }],
+    ['etag: false', { etag: false }],
+  ])('staticFiles sends a complete prefix of a file that grows, with %s', async (_name, options) => {
+    const content = lines(count + 100_000);
+    const root = makeFolder({ 'a.log': lines(count) });
+    const port = await listen(bare(staticFiles(root, options)));
+    await whileAppending(`${root}/a.log`, async () => {
+      for (let i = 0; i < 12; i++) {
+        const response = await get(port, '/a.log');
+        expect(response.status).toBe(200);
+        expect(response.body.length).toBe(Number(response.headers['content-length']));
+        expect(content.startsWith(response.text)).toBe(true);
+        const range = await get(port, '/a.log', { Range: 'bytes=10-3009' });
+        expect([range.status, range.text]).toEqual([206, content.slice(10, 3010)]);
+      }
+    });
+  });
+});
+
+describe('a file that changes while a slow client downloads it', () => {
+  const size = 9_000_000;
+
+  /** Downloads a file; after the first bytes calls `change` and waits until it can have an effect. */
+  async function downloadDuring(
+    options: StaticFilesOptions & { isCached?: boolean },
+    change: (path: string) => void,
+  ): Promise<number> {
+    const { isCached = false, ...given } = options;
+    const root = makeFolder({ 'a.bin': Buffer.alloc(size, 'x') });
+    utimesSync(`${root}/a.bin`, 1e9, 1e9);
+    const port = await listen(bare(staticFiles(root, given)));
+    while (isCached && (await get(port, '/a.bin', {}, 'HEAD')).headers.etag === undefined);
+    return new Promise((resolve) => {
+      let received = 0;
+      let head: number | undefined;
+      const socket = connect(port, '127.0.0.1');
+      socket.write('GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
+      socket.once('data', () => change(`${root}/a.bin`));
+      socket.on('data', (chunk) => {
+        head ??= chunk.indexOf('\r\n\r\n') + 4;
+        received += chunk.length;
+      });
+      socket.on('error', () => {});
+      socket.on('close', () => resolve(received - (head ?? 0)));
+    });
+  }
+
+  const overwrite = (path: string, content: string, position: number): void => {
+    const fd = openSync(path, 'r+');
+    writeSync(fd, content, position);
+    closeSync(fd);
+  };
+  const restoreTimes = (path: string): void => utimesSync(path, 1e9, 1e9);
+
+  it.each<[string, (path: string) => void]>([
+    ['chmod', (path) => chmodSync(path, 0o600)],
+    ['a rename', (path) => renameSync(path, `${path}.old`)],
+    ['an append', (path) => appendFileSync(path, 'more')],
+  ])('staticFiles completes the response after %s', async (_name, change) => {
+    for (const isCached of [false, true]) expect(await downloadDuring({ isCached }, change)).toBe(size);
+  });
+
+  it('staticFiles completes the response after touch', async () => {
+    const touch = (path: string): void => utimesSync(path, 2e9, 2e9);
+    for (const isCached of [false, true]) expect(await downloadDuring({ isCached }, touch)).toBe(size);
+  });
+
+  it.each<[string, StaticFilesOptions]>([
+    ["etag: 'stat'", { etag: 'stat' }],
+    ['etag: false', { etag: false }],
+  ])('staticFiles completes the response after chmod and a rename with %s', async (_name, options) => {
+    expect(await downloadDuring(options, (path) => chmodSync(path, 0o600))).toBe(size);
+    expect(await downloadDuring(options, (path) => renameSync(path, `${path}.old`))).toBe(size);
+  });
+
+  it.each<[string, (path: string) => void]>([
+    ['an overwritten end', (path) => overwrite(path, 'y', size - 1)],
+    ['an overwritten beginning', (path) => overwrite(path, 'y', 0)],
+    [
+      'an overwritten end and restored times',
+      (path) => {
+        overwrite(path, 'y', size - 1);
+        restoreTimes(path);
+      },
+    ],
+  ])('staticFiles destroys the connection after %s', async (_name, change) => {
+    const changed = (path: string): void => {
+      change(path);
+      appendFileSync(path, 'more');
+    };
+    expect(await downloadDuring({ isCached: true }, change)).toBeLessThan(size);
+    expect(await downloadDuring({ isCached: true }, changed)).toBeLessThan(size);
+  });
+
+  it('staticFiles destroys the connection after an overwritten beginning without an ETag', async () => {
+    const change = (path: string): void => overwrite(path, 'y', 0);
+    for (const etag of [undefined, 'stat', false] as const) {
+      expect(await downloadDuring({ etag }, change)).toBeLessThan(size);
+    }
+  });
+});
+
+it('staticFiles hashes a large file that fits in the cache in slices', async () => {
+  const size = 24 << 20;
+  const root = makeFolder({ 'a.bin': Buffer.alloc(size) });
+  const port = await listen(bare(staticFiles(root, { cache: { maxFileBytes: size } })));
+  const update = jest.spyOn(Hash.prototype, 'update');
+  const { headers } = await get(port, '/a.bin', {}, 'HEAD');
+  const lengths = update.mock.calls.map(([bytes]) => bytes.length);
+  update.mockRestore();
+  expect(headers.etag).toMatch(/^"1800000-/);
+  expect(lengths.reduce((sum, length) => sum + length, 0)).toBeGreaterThanOrEqual(size);
+  expect(Math.max(...lengths)).toBeLessThanOrEqual(1 << 20);
+});
+
+it('staticFiles keeps headers of earlier middleware when it starts a response again', async () => {
+  const root = makeFolder({ 'a.bin': Buffer.alloc(700_000, 'a') });
+  const files = bare(staticFiles(root));
+  const port = await listen((req: never, res: never) => {
+    Object(res).setHeader('X-Earlier', 'yes');
+    Object(res).setHeader('Vary', 'Origin');
+    files(req, res);
+  });
+  let turn = 0;
+  const timer = setInterval(() => {
+    const fd = openSync(`${root}/a.bin`, 'r+');
+    writeSync(fd, Buffer.alloc(700_000, 97 + (turn++ % 26)));
+    closeSync(fd);
+  }, 1);
+  try {
+    for (let i = 0; i < 60; i++) {
+      const response = await get(port, '/a.bin').catch(() => undefined);
+      if (response === undefined) continue;
+      expect([200, 503]).toContain(response.status);
+      expect(response.headers).toMatchObject({ 'x-earlier': 'yes', vary: 'Origin' });
+      if (response.status === 200)
+        expect(response.body.equals(Buffer.alloc(700_000, response.body[0]))).toBe(true);
+    }
+  } finally {
+    clearInterval(timer);
+  }
+});
