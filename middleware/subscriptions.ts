@@ -7,13 +7,14 @@ export type { SubscriptionTarget } from '../types/graphql.ts';
 export type * from '../types/subscriptions.ts';
 
 /**
- * Live subscriptions, queries and mutations over the WebSockets of one path, in both subprotocols. Takes the server's
- * `upgrade` events of that path and leaves all others to their listeners. Given a handler `graphqlHTTP` made, it shares
- * that handler's context, rules, limits and documents.
+ * Serves subscriptions, queries and mutations over the WebSockets of one path, in both subprotocols. It handles the
+ * server's `upgrade` events of that path and leaves all others to their listeners. Given a handler that `graphqlHTTP`
+ * made, it uses that handler's context, rules, limits and documents.
  *
- * @param server - what `app.listen()` and `createServer(app)` return
- * @param target - a schema, or the handler that `graphqlHTTP` made
- * @throws TypeError (code `ERR_OPTION`) for what is no server or schema, an unknown option, a wrong value or a path that is taken
+ * @param server - the return value of `app.listen()`, or a server of `createServer(app)`
+ * @param target - the handler that `graphqlHTTP` made, or a schema
+ * @throws TypeError (code `ERR_OPTION`) if `server` is not a server, `target` neither a schema nor a handler, an option is unknown or has
+ * a wrong value, or the path already has subscriptions attached
  * @example
  * const subscriptions = attachSubscriptions(app.listen(3000), handler);
  * process.once('SIGTERM', () => subscriptions.close({ drain: 10_000 }));

@@ -7,7 +7,7 @@ import { isStream, openSource, type SourceResult, toGraphQLError } from './sourc
 export interface SourceCounters {
   /** Source streams that are being read. */
   sources: number;
-  /** Source streams that were asked to return and have not done so. */
+  /** Source streams whose `return` was called and has not finished. */
   unreleased: number;
 }
 
@@ -41,7 +41,7 @@ export function consumeSource(
   let released = false;
 
   async function read(): Promise<void> {
-    // Awaited even if it is no promise: the consumer is called only after `consumeSource` has returned.
+    // Awaited although it may not be a promise: the consumer is called only after `consumeSource` has returned.
     const opened: SourceResult = await openSource(prepared, consumer.inputs);
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);

@@ -27,7 +27,7 @@ export class SubscriptionGroups {
     return this.#size;
   }
 
-  /** Adds an operation to the group of its equals, a new one if there is none. */
+  /** Adds an operation to the group of its equals, or to a new one. */
   join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): void {
     let groups = this.#bySchema.get(prepared.schema);
     if (groups === undefined) {

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
 import { tls, trusted } from '../exchange.ts';
 
-/** A client that speaks in raw messages and remembers all it heard. */
+/** A client that sends raw messages and keeps all that it receives. */
 export interface RawClient {
   readonly websocket: WebSocket;
   readonly heard: Record<string, unknown>[];
@@ -16,7 +16,7 @@ export interface RawClient {
   until(match: (message: Record<string, unknown>) => boolean): Promise<Record<string, unknown>[]>;
   /** The close code and reason. */
   readonly closed: Promise<{ code: number; reason: string }>;
-  /** Proves that nothing else is on its way: everything heard before the answer to a ping of ours. */
+  /** All messages that arrive before the pong of a ping: proves that no other message follows. */
   silence(): Promise<Record<string, unknown>[]>;
   close(): Promise<unknown>;
 }
@@ -111,7 +111,7 @@ export async function ready(
   return client;
 }
 
-/** An HTTP upgrade request by hand; resolves with the raw answer once the server ends it. */
+/** Sends an HTTP upgrade request; resolves with the response when the server has ended it. */
 export async function handshake(
   port: number,
   path: string,

@@ -88,7 +88,7 @@ it.each([
 });
 
 describe('the subscriptions-transport-ws client', () => {
-  it('returns the source when it unsubscribes', async () => {
+  it('the subscriptions-transport-ws client gets its source returned when it unsubscribes', async () => {
     const client = new SubscriptionClient(url, { reconnect: false }, WebSocket);
     const first = await new Promise<unknown>((resolve) => {
       const subscription = client.request({ query: 'subscription { events(topic: "a") }' }).subscribe({
@@ -111,8 +111,8 @@ describe('the subscriptions-transport-ws client', () => {
 
 const subscription = 'subscription { count(to: 3) }';
 
-describe('Apollo Client', () => {
-  it('subscribes over both protocols', async () => {
+describe('ApolloClient', () => {
+  it('Apollo Client subscribes over both subprotocols', async () => {
     const { ApolloClient, ApolloLink, gql, InMemoryCache } = await import('@apollo/client/core');
     const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
     const { WebSocketLink } = await import('@apollo/client/link/ws');
@@ -138,7 +138,7 @@ describe('Apollo Client', () => {
 });
 
 describe('urql', () => {
-  it('subscribes with the graphql-ws client', async () => {
+  it('urql subscribes with the graphql-ws client', async () => {
     const { Client, subscriptionExchange } = await import('@urql/core');
     const socket = createClient({ url, webSocketImpl: WebSocket });
     const client = new Client({

@@ -5,14 +5,14 @@ import { schemaOf } from '../engine/cases/case.ts';
 import { LEGACY, listen, MODERN, ready } from './client.ts';
 
 const SDL = /* GraphQL */ `
-  type Event { n: Int must: Int! late: String told: String masked: String list: [Event!] by: String }
+  type Event { n: Int must: Int! late: String seen: String masked: String list: [Event!] by: String }
   type Query { none: Int }
   type Subscription { event(from: Int!): Event mustEvent(from: Int!): Event! }
 `;
 
-const told = (text: string): GraphQLError => new GraphQLError(text, { extensions: { code: 'TOLD' } });
+const visible = (text: string): GraphQLError => new GraphQLError(text, { extensions: { code: 'VISIBLE' } });
 
-/** Who called: a file of ours or of graphql-js. */
+/** The engine that called the resolver. */
 function caller(): string {
   return /[\\/]src[\\/]engine[\\/]/.test(new Error().stack ?? '') ? 'compiled' : 'graphql-js';
 }
@@ -20,7 +20,7 @@ function caller(): string {
 const whole = { n: 1, must: 1, late: async () => 'late', list: [{ must: 2 }, Promise.resolve({ must: 3 })] };
 const EVENTS: readonly unknown[] = [
   whole,
-  { n: 'no number', must: 1, late: () => Promise.reject(told('rejected')), told: told('returned') },
+  { n: 'no number', must: 1, late: () => Promise.reject(visible('rejected')), seen: visible('returned') },
   { n: 1, must: null },
   { n: 2, must: 1, list: [{ must: 1 }, { must: async () => null }] },
   null,
@@ -39,13 +39,13 @@ const schema = schemaOf(SDL, {
 });
 for (const field of Object.values(schema.getSubscriptionType()?.getFields() ?? {})) field.subscribe = events;
 
-/** What clients read of a plain error. */
+/** The message that clients get for an unexpected error. */
 const MASK = 'Internal server error';
-const FIELDS = '{ n must late told list { must late } }';
+const FIELDS = '{ n must late seen list { must late } }';
 const servers: { close(): unknown }[] = [];
 afterAll(() => Promise.all(servers.map((server) => server.close())));
 
-/** The payloads of one subscription, and what ends it. */
+/** The payloads of one subscription. */
 async function payloads(
   engine: 'compiled' | 'graphql-js',
   query: string,
@@ -64,7 +64,7 @@ async function payloads(
     .map(({ payload }) => payload) as never;
 }
 
-/** What graphql-js's own subscription yields, plain errors masked: their messages are not for clients. */
+/** The results of graphql-js's `subscribe`, with unexpected errors masked. */
 async function reference(query: string): Promise<unknown[]> {
   const results: unknown[] = [];
   const stream = await subscribe({ schema, document: parse(query), variableValues: { from: 0 } });
@@ -82,7 +82,7 @@ function isMasked({ originalError }: GraphQLError): boolean {
 }
 
 describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) => {
-  it('are executed by it', async () => {
+  it('an event is executed by the engine that the handler uses', async () => {
     const [first] = await payloads(engine, 'subscription ($from: Int!) { event(from: $from) { by } }');
     expect(first).toEqual({ data: { event: { by: engine } } });
   });
@@ -91,19 +91,19 @@ describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) =
     ['event', MODERN],
     ['mustEvent', MODERN],
     ['event', LEGACY],
-  ])('are what graphql-js makes of them: %s over %s', async (field, protocol) => {
+  ])('events have the results of graphql-js: field %s over %s', async (field, protocol) => {
     const query = `subscription ($from: Int!) { ${field}(from: $from) ${FIELDS} }`;
     const expected = await reference(query);
     expect(expected).toHaveLength(EVENTS.length);
     expect(await payloads(engine, query, protocol)).toEqual(expected);
   });
 
-  it('are null up to the field that may be, each with its errors', async () => {
+  it('an event propagates null to the nearest nullable field and lists its errors', async () => {
     const heard = await payloads(engine, `subscription ($from: Int!) { event(from: $from) ${FIELDS} }`);
     const locations = (column: number) => [{ line: 1, column }];
     expect(heard.slice(1, 4)).toEqual([
       {
-        data: { event: { n: null, must: 1, late: null, told: null, list: null } },
+        data: { event: { n: null, must: 1, late: null, seen: null, list: null } },
         errors: [
           {
             message: 'Int cannot represent non-integer value: "no number"',
@@ -112,15 +112,15 @@ describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) =
           },
           {
             message: 'returned',
-            path: ['event', 'told'],
+            path: ['event', 'seen'],
             locations: locations(63),
-            extensions: { code: 'TOLD' },
+            extensions: { code: 'VISIBLE' },
           },
           {
             message: 'rejected',
             path: ['event', 'late'],
             locations: locations(58),
-            extensions: { code: 'TOLD' },
+            extensions: { code: 'VISIBLE' },
           },
         ],
       },
@@ -129,13 +129,13 @@ describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) =
         errors: [{ message: MASK, path: ['event', 'must'], locations: locations(53) }],
       },
       {
-        data: { event: { n: 2, must: 1, late: null, told: null, list: null } },
+        data: { event: { n: 2, must: 1, late: null, seen: null, list: null } },
         errors: [{ message: MASK, path: ['event', 'list', 1, 'must'], locations: locations(75) }],
       },
     ]);
   });
 
-  it('do not tell what went wrong inside', async () => {
+  it('an event hides the message of an unexpected error', async () => {
     const [first] = await payloads(engine, 'subscription ($from: Int!) { event(from: $from) { n masked } }');
     expect(JSON.stringify(first)).not.toContain('secret');
     expect(first).toMatchObject({

@@ -1,7 +1,7 @@
 import { EventEmitter, on } from 'node:events';
 import { buildSchema, GraphQLError, type GraphQLSchema } from 'graphql';
 
-/** A source whose life can be watched. */
+/** Counters and controls of the test schema's sources. */
 export interface Live {
   /** Sources that are open now. */
   open: number;
@@ -12,8 +12,8 @@ export interface Live {
   publish(topic: string, payload: unknown): void;
   /** Ends, or fails, the sources of a topic. */
   end(topic: string, error?: Error): void;
-  /** Resolves `held` operations. */
-  let_go: () => void;
+  /** Resolves `pending` operations. */
+  resolvePending: () => void;
   /** The signal that the last `hold` was given. */
   signal: AbortSignal | undefined;
 }
@@ -73,8 +73,8 @@ interface WithSignal {
 export function liveSchema(): { schema: GraphQLSchema; live: Live } {
   const bus = new EventEmitter().setMaxListeners(0);
   let release: () => void = () => undefined;
-  const held = new Promise<string>((resolve) => {
-    release = () => resolve('held');
+  const pending = new Promise<string>((resolve) => {
+    release = () => resolve('pending');
   });
   const live: Live = {
     open: 0,
@@ -82,11 +82,11 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     calls: {},
     publish: (topic, payload) => void bus.emit(topic, payload),
     end: (topic, error) => void bus.emit(`end ${topic}`, error),
-    let_go: () => release(),
+    resolvePending: () => release(),
     signal: undefined,
   };
   const schema = buildSchema(`
-    type Query { hello(name: String): String, context: String, fails: String, crashes: String, held: String, deep: Query, big(bytes: Int!): String }
+    type Query { hello(name: String): String, context: String, fails: String, crashes: String, pending: String, deep: Query, big(bytes: Int!): String }
     type Mutation { set(value: String!): String, hold: String }
     type Subscription { events(topic: String!, tag: Boolean): String, count(to: Int!): Int, refused: String, broken: String, late(topic: String!): String, sensitive(topic: String!): String, blobs(count: Int!, bytes: Int!): String }
   `);
@@ -108,14 +108,14 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
   resolve(query, 'crashes', () => {
     throw new Error('secret detail');
   });
-  resolve(query, 'held', () => held);
+  resolve(query, 'pending', () => pending);
   resolve(query, 'deep', () => ({}));
   resolve(query, 'big', (_: unknown, { bytes }: { bytes: number }) => 'x'.repeat(bytes));
   const mutation = schema.getMutationType()?.getFields() ?? {};
   resolve(mutation, 'set', (_: unknown, { value }: { value: string }) => value);
   resolve(mutation, 'hold', (_: unknown, __: unknown, ___: unknown, info: WithSignal) => {
     live.signal = info.getAbortSignal?.();
-    return held;
+    return pending;
   });
   const subscription = schema.getSubscriptionType()?.getFields() ?? {};
   const subscribe = (name: string, subscriber: (...args: never[]) => unknown): void => {
@@ -145,7 +145,7 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     throw new Error('secret detail');
   });
   subscribe('late', async (_: unknown, { topic }: Topic) => {
-    await held;
+    await pending;
     return source(live, bus, topic);
   });
   subscribe('sensitive', async function* (_: unknown, { topic }: Topic) {

@@ -16,7 +16,7 @@ export interface Served {
 
 const running: Served[] = [];
 
-/** A server of its own, over TLS if `secure`, with the test schema attached; closed by `stopAll`. */
+/** Starts a server, over TLS if `secure`, with the test schema attached; `stopAll` closes it. */
 export async function serve(
   options?: SubscriptionOptions,
   handler?: http.RequestListener,
@@ -29,7 +29,7 @@ export async function serve(
   return served;
 }
 
-/** What is counted when nothing is left. */
+/** The statistics when nothing is left. */
 export const NOTHING: SubscriptionStats = {
   connections: 0,
   operations: 0,
@@ -38,7 +38,7 @@ export const NOTHING: SubscriptionStats = {
   groups: 0,
 };
 
-/** Closes everything, and proves that nothing is left but sources that cannot be cancelled. */
+/** Closes all servers, and checks that nothing is left except sources that cannot be cancelled. */
 export async function stopAll(): Promise<void> {
   for (const { server, subscriptions } of running.splice(0)) {
     await subscriptions.close();

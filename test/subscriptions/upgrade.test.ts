@@ -27,16 +27,16 @@ describe('the path of the upgrade', () => {
     ['/Graphql', 404],
     ['/graphql2', 404],
     ['/', 404],
-  ])('answers %s with %i when nobody else listens', async (path, status) => {
+  ])('an upgrade of %s gets %i when there is no other listener', async (path, status) => {
     const { port } = await serve();
     expect(await handshake(port, path)).toMatchObject({ status });
   });
 
-  it('leaves other paths to other listeners', async () => {
+  it('upgrades of other paths are left to other listeners', async () => {
     const { server, port, url } = await serve();
     const other = new WebSocketServer({ noServer: true });
     server.on('upgrade', (req, socket, head) => {
-      // As Vite and many others do: later, and only for a path of their own.
+      // As Vite and many others do: asynchronously, and for another path only.
       if (req.url === '/hmr')
         setTimeout(() => other.handleUpgrade(req, socket, head, (ws) => ws.send('"hmr"')), 20);
     });
@@ -47,7 +47,7 @@ describe('the path of the upgrade', () => {
     await client.close();
   });
 
-  it('ends what no other listener has taken in time with 404', async () => {
+  it('an upgrade that no listener claims in time gets 404', async () => {
     const { server, port } = await listen();
     const release = registerPath(server, '/graphql', (_, socket) => socket.destroy(), 60);
     const taken = new WebSocketServer({ noServer: true });
@@ -55,14 +55,14 @@ describe('the path of the upgrade', () => {
       if (req.url === '/taken') taken.handleUpgrade(req, socket, head, () => undefined);
     });
     const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/taken`));
-    expect(await handshake(port, '/nobody')).toMatchObject({ status: 404, body: 'Not Found\n' });
+    expect(await handshake(port, '/unclaimed')).toMatchObject({ status: 404, body: 'Not Found\n' });
     expect(client.websocket.readyState).toBe(WebSocket.OPEN);
     await client.close();
     release();
     server.close();
   });
 
-  it('serves two schemas on two paths of one server with one listener', async () => {
+  it('two paths of one server share one upgrade listener', async () => {
     const { server, port } = await serve();
     const second = attachSubscriptions(server, schema, { path: '/other' });
     expect(server.listenerCount('upgrade')).toBe(1);
@@ -74,14 +74,14 @@ describe('the path of the upgrade', () => {
     expect((await handshake(port, '/graphql')).status).toBe(101);
   });
 
-  it('takes a path once', async () => {
+  it('attachSubscriptions throws for a path that is attached already', async () => {
     const { server } = await serve();
     expect(() => attachSubscriptions(server, schema)).toThrow(
       'the path "/graphql" of this server already has subscriptions attached',
     );
   });
 
-  it('survives another listener that takes its very socket', async () => {
+  it('an upgrade that an earlier listener has accepted is left alone', async () => {
     const { server, url } = await serve();
     const greedy = new WebSocketServer({ noServer: true });
     server.prependListener('upgrade', (req, socket, head) =>
@@ -96,12 +96,12 @@ describe('the path of the upgrade', () => {
 describe('requests that offer another protocol', () => {
   const offer = { upgrade: 'h2c', connection: 'Upgrade, HTTP2-Settings', 'http2-settings': 'AAMAAABk' };
 
-  it.each(['/', '/graphql'])('are answered as plain ones at %s', async (path) => {
+  it.each(['/', '/graphql'])('a request that offers h2c stays a plain request at %s', async (path) => {
     const { port } = await serve({}, (req, res) => res.end(`plain ${req.url}`));
     expect(await handshake(port, path, offer)).toMatchObject({ status: 200, body: `plain ${path}` });
   });
 
-  it('are left to others who listen', async () => {
+  it('a request that offers h2c is left to other upgrade listeners', async () => {
     const { server, port } = await serve();
     server.on('upgrade', (req, socket) => {
       if (req.headers.upgrade === 'h2c' && req.url === '/')
@@ -110,7 +110,7 @@ describe('requests that offer another protocol', () => {
     expect((await handshake(port, '/', offer)).status).toBe(418);
   });
 
-  it('leave the server as it was when all is closed', async () => {
+  it('close restores the shouldUpgradeCallback of the server', async () => {
     const { server, subscriptions } = await serve();
     const fresh = http.createServer() as { shouldUpgradeCallback?: object };
     await subscriptions.close();
@@ -120,10 +120,10 @@ describe('requests that offer another protocol', () => {
 
 describe('the handshake', () => {
   it.each([
-    ['a key that is none', { 'sec-websocket-key': 'x' }, 400],
-    ['a version we do not speak', { 'sec-websocket-version': '7' }, 426],
-    ['commas for protocols', { 'sec-websocket-protocol': ','.repeat(8000) }, 400],
-  ])('refuses %s', async (_, headers, status) => {
+    ['an invalid key', { 'sec-websocket-key': 'x' }, 400],
+    ['an unsupported version', { 'sec-websocket-version': '7' }, 426],
+    ['a list of commas as subprotocols', { 'sec-websocket-protocol': ','.repeat(8000) }, 400],
+  ])('the handshake is refused for %s', async (_, headers, status) => {
     const { port } = await serve();
     const answer = await handshake(port, '/graphql', headers as unknown as Record<string, string>);
     expect([status, 400]).toContain(answer.status);
@@ -134,22 +134,25 @@ describe('the handshake', () => {
     ['none that we know', ['other'], undefined],
     ['none that is allowed', ['graphql-ws'], ['graphql-transport-ws']],
     ['all turned off', [MODERN], []],
-  ] as const)('accepts, then closes with 4406: %s', async (_, offered, allowed) => {
-    const { port } = await serve(allowed && { subscriptionProtocols: allowed });
-    const headers: Record<string, string> =
-      offered.length === 0 ? {} : { 'Sec-WebSocket-Protocol': offered.join(', ') };
-    const client = await wire(port, false, upgradeRequest(headers));
-    const seen = await client.until(closeFrame(4406, 'Subprotocol not acceptable'));
-    client.socket.destroy();
-    const text = seen.toString('latin1');
-    expect(text).toMatch(/^HTTP\/1\.1 101 /);
-    expect(text).not.toMatch(/sec-websocket-protocol/i);
-  });
+  ] as const)(
+    'the handshake is accepted and closed with 4406 when the subprotocols are %s',
+    async (_, offered, allowed) => {
+      const { port } = await serve(allowed && { subscriptionProtocols: allowed });
+      const headers: Record<string, string> =
+        offered.length === 0 ? {} : { 'Sec-WebSocket-Protocol': offered.join(', ') };
+      const client = await wire(port, false, upgradeRequest(headers));
+      const seen = await client.until(closeFrame(4406, 'Subprotocol not acceptable'));
+      client.socket.destroy();
+      const text = seen.toString('latin1');
+      expect(text).toMatch(/^HTTP\/1\.1 101 /);
+      expect(text).not.toMatch(/sec-websocket-protocol/i);
+    },
+  );
 
   it.each([
     [['graphql-ws', MODERN], 'graphql-ws'],
     [[MODERN, 'graphql-ws'], MODERN],
-  ])('lets the client’s order decide: %j', async (offered, chosen) => {
+  ])('the subprotocol is chosen by the client’s order: %j', async (offered, chosen) => {
     const { url } = await serve();
     const client = await connect(url, offered);
     expect(client.websocket.protocol).toBe(chosen);
@@ -160,7 +163,7 @@ describe('the handshake', () => {
     ['in the same packet as the request', [], 0],
     ['in the same packet, while a middleware decides', [slow], 0],
     ['later, while a middleware decides', [slow], 5],
-  ])('keeps frames that came %s', async (_, middleware, wait) => {
+  ])('frames are kept that arrive %s', async (_, middleware, wait) => {
     const { port } = await serve({ middleware });
     const init = frame(TEXT, '{"type":"connection_init"}');
     const client = await wire(port, false);
@@ -174,7 +177,7 @@ describe('the handshake', () => {
     client.socket.destroy();
   });
 
-  it('does not negotiate compression unless asked', async () => {
+  it('compression is negotiated only with perMessageDeflate', async () => {
     const offer = { 'sec-websocket-extensions': 'permessage-deflate' };
     const { port } = await serve();
     expect((await handshake(port, '/graphql', offer)).headers['sec-websocket-extensions']).toBeUndefined();
@@ -184,7 +187,7 @@ describe('the handshake', () => {
     );
   });
 
-  it('outlives an upgrade behind a request that is still being answered', async () => {
+  it('an upgrade pipelined behind a request without response does not end the process', async () => {
     for (const upgrade of ['websocket', 'h2c']) {
       const pass = (_req: unknown, _res: unknown, next: () => void): void => next();
       const { port } = await serve({ middleware: [pass] }, () => undefined);
@@ -196,7 +199,7 @@ describe('the handshake', () => {
     }
   });
 
-  it('outlives resets at any moment', async () => {
+  it('a reset at any moment of the upgrade does not end the process', async () => {
     const { port, subscriptions } = await serve({
       middleware: [(_req: unknown, _res: unknown, next: () => void) => setTimeout(next, 10)],
     });
@@ -221,39 +224,39 @@ describe('the origin', () => {
     ['another host', 'https://evil.example', undefined, 403],
     ['a subdomain', 'https://example.com.evil.example', undefined, 403],
     ['an opaque origin', 'null', undefined, 403],
-    ['no URL', 'example.com', undefined, 403],
+    ['text that is not a URL', 'example.com', undefined, 403],
     ['a path in it', 'http://example.com/x', undefined, 403],
     ['one that is listed', 'https://app.example', ['https://app.example'], 101],
     ['"null" when listed', 'null', ['null'], 101],
-    ['our own host beside a list', 'http://example.com', ['https://app.example'], 101],
-    ['anybody, by choice', 'https://evil.example', '*' as const, 101],
-    ['one a function likes', 'https://app.example', (origin: string) => origin.endsWith('.example'), 101],
-    ['one a function does not like', 'http://example.com', () => false, 403],
+    ['our own host with a list', 'http://example.com', ['https://app.example'], 101],
+    ['any origin, by option', 'https://evil.example', '*' as const, 101],
     [
-      'one that makes a function throw',
+      'one that a function allows',
+      'https://app.example',
+      (origin: string) => origin.endsWith('.example'),
+      101,
+    ],
+    ['one that a function refuses', 'http://example.com', () => false, 403],
+    [
+      'one for which a function throws',
       'null',
       (origin: string) => new URL(origin).host === 'app.example',
       500,
     ],
-    ['one a function has yet to decide on', 'https://evil.example', (async () => false) as never, 500],
-    [
-      'one a function fails on later',
-      'https://evil.example',
-      (() => Promise.reject(new Error())) as never,
-      500,
-    ],
-  ])('%s: %s is answered %4$s', async (_, origin, allowedOrigins, status) => {
+    ['a function that returns a promise', 'https://evil.example', (async () => false) as never, 500],
+    ['a function that rejects', 'https://evil.example', (() => Promise.reject(new Error())) as never, 500],
+  ])('the origin check with %s: %s gets %4$s', async (_, origin, allowedOrigins, status) => {
     const { port } = await serve(allowedOrigins && { allowedOrigins });
     const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
     expect(answer.status).toBe(status);
   });
 });
 
-describe('middlewares of the upgrade', () => {
+describe('middleware of the upgrade', () => {
   type Next = (error?: unknown) => void;
   it.each([
     [
-      'an answer',
+      'a response',
       (_: http.IncomingMessage, res: http.ServerResponse) =>
         res.writeHead(401, { 'x-why': 'token' }).end('who?'),
       401,
@@ -288,7 +291,7 @@ describe('middlewares of the upgrade', () => {
       'Forbidden\n',
     ],
     [
-      'a throw of nothing',
+      'a throw of undefined',
       () => {
         throw undefined;
       },
@@ -296,8 +299,8 @@ describe('middlewares of the upgrade', () => {
       'Internal Server Error\n',
     ],
     ['a rejection without a reason', () => Promise.reject(), 500, 'Internal Server Error\n'],
-    ['silence', () => undefined, 503, 'Service Unavailable\n'],
-  ])('refuse with %s', async (_, middleware, status, body) => {
+    ['no response and no next', () => undefined, 503, 'Service Unavailable\n'],
+  ])('middleware of the upgrade refuses with %s', async (_, middleware, status, body) => {
     const { port, subscriptions } = await serve({
       middleware: [middleware as never],
       connectionInitWaitTimeout: 40,
@@ -307,7 +310,7 @@ describe('middlewares of the upgrade', () => {
   });
 
   eachExpress((express, major) => {
-    it('are Express middlewares: status, redirect, sessions and passport', async () => {
+    it('middleware of the upgrade may be Express middleware: status, redirect, sessions and passport', async () => {
       const session = untyped('express-session');
       const passport = new (untyped('passport').Passport)();
       passport.serializeUser((user: { name: string }, done: (error: unknown, id: string) => void) =>
@@ -366,8 +369,8 @@ describe('middlewares of the upgrade', () => {
   });
 });
 
-describe('a full house', () => {
-  it('answers 503 above maxConnections, and takes the next when one has left', async () => {
+describe('maxConnections', () => {
+  it('an upgrade above maxConnections gets 503, and the next is accepted when a client has left', async () => {
     const { port, url, subscriptions } = await serve({ maxConnections: 1 });
     const client = await ready(url);
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });

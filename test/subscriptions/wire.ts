@@ -4,12 +4,12 @@ import tls from 'node:tls';
 import { trusted } from '../exchange.ts';
 import { MODERN } from './client.ts';
 
-/** A socket that speaks in bytes; everything it waits for has a deadline. */
+/** A socket of raw bytes; every wait has a deadline. */
 export interface Wire {
   readonly socket: net.Socket;
-  /** All that came, once it contains `words`; fails when the socket ends before that. */
+  /** All bytes received, once they contain `words`; fails if the socket closes before. */
   until(words: string | Buffer): Promise<Buffer>;
-  /** All that came, once the socket is over. */
+  /** All bytes received, once the socket is closed. */
   over(): Promise<Buffer>;
 }
 
@@ -57,7 +57,7 @@ export function closeFrame(code: number, reason: string): Buffer {
   return Buffer.concat([Buffer.from([0x88, text.length + 2, code >> 8, code & 255]), text]);
 }
 
-/** Connects and writes; an answer that breaks off is for the test to judge. */
+/** Connects and writes. The test decides what an incomplete response means. */
 export async function wire(port: number, secure: boolean, ...first: (string | Buffer)[]): Promise<Wire> {
   const socket = secure
     ? tls.connect({ ...trusted, port, host: '127.0.0.1' })

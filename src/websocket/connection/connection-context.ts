@@ -1,6 +1,6 @@
 /**
  * The context of one connection: a copy, so that the parameters of one client never reach another through a shared value.
- * The copy keeps the prototype; a value without members of its own (an array, a Map, a string) is returned as it is.
+ * The copy keeps the prototype; a value without members (an array, a Map, a string) is returned as it is.
  * The parameters are one member under each name and never merged: a client cannot choose the names of other members.
  */
 export function connectionContext(given: unknown, params: Readonly<Record<string, unknown>>): unknown {

@@ -38,7 +38,7 @@ export interface ConnectionServices extends OperationServices {
   onClosed(connection: Connection): void;
 }
 
-/** A new WebSocket and what is known about it. */
+/** A new WebSocket with its request. */
 export interface OpenedWebSocket {
   readonly websocket: WebSocketLike;
   readonly request: IncomingMessage;

@@ -59,7 +59,7 @@ export class Deadlines {
     this.#keepAlive = keepAlive;
     const now = timer.now();
     this.#initBy = now + connectionInitWaitTimeout;
-    // Spread at random: all clients reconnect together after a restart and would be pinged together for ever.
+    // Spread at random: all clients reconnect together after a restart and would always be pinged together.
     this.#pingAt = keepAlive === 0 ? NEVER : now + Math.ceil(keepAlive * (0.5 + Math.random() / 2));
   }
 

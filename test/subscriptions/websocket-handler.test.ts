@@ -32,7 +32,7 @@ async function works(url: string, count = 3): Promise<void> {
 
 describe('websocketHandler', () => {
   eachExpress((express) => {
-    it('is a route of express-ws', async () => {
+    it('websocketHandler serves a route of express-ws', async () => {
       const { schema } = liveSchema();
       const app = express();
       untyped('express-ws')(app);
@@ -51,35 +51,41 @@ describe('websocketHandler', () => {
     });
   });
 
-  it.each([[false], [true]])('serves a plain WebSocketServer, compressed: %s', async (perMessageDeflate) => {
-    const { schema, live } = liveSchema();
-    const { server, url } = await listen();
-    const sockets = new WebSocketServer({ server, perMessageDeflate });
-    sockets.on('connection', graphqlHTTP(schema).websocketHandler);
-    await works(url);
-    const client = await connect(url, MODERN, { perMessageDeflate });
-    expect(client.websocket.extensions === '').toBe(!perMessageDeflate);
-    client.send(subscribe('subscription { events(topic: "a") }'));
-    expect((await client.closed).code).toBe(4401);
-    expect(live.open).toBe(0);
-    server.close();
-  });
+  it.each([[false], [true]])(
+    'websocketHandler serves a plain WebSocketServer, compressed: %s',
+    async (perMessageDeflate) => {
+      const { schema, live } = liveSchema();
+      const { server, url } = await listen();
+      const sockets = new WebSocketServer({ server, perMessageDeflate });
+      sockets.on('connection', graphqlHTTP(schema).websocketHandler);
+      await works(url);
+      const client = await connect(url, MODERN, { perMessageDeflate });
+      expect(client.websocket.extensions === '').toBe(!perMessageDeflate);
+      client.send(subscribe('subscription { events(topic: "a") }'));
+      expect((await client.closed).code).toBe(4401);
+      expect(live.open).toBe(0);
+      server.close();
+    },
+  );
 
   it.each([
-    ['no protocol', [], undefined],
-    ['another protocol', ['other'], undefined],
-    ['one that is not allowed', [LEGACY], [MODERN] as const],
-  ])('checks the subprotocol itself, whoever chose it: %s', async (_, offered, subscriptionProtocols) => {
-    const { schema } = liveSchema();
-    const { server, url } = await listen();
-    const handler = graphqlHTTP(schema, subscriptionProtocols && { subscriptionProtocols });
-    new WebSocketServer({ server }).on('connection', handler.websocketHandler);
-    const client = await connect(url, offered);
-    expect(await client.closed).toEqual({ code: 4406, reason: 'Subprotocol not acceptable' });
-    server.close();
-  });
+    ['no subprotocol', [], undefined],
+    ['another subprotocol', ['other'], undefined],
+    ['a subprotocol that the options exclude', [LEGACY], [MODERN] as const],
+  ])(
+    'websocketHandler closes with 4406 when the client offered %s',
+    async (_, offered, subscriptionProtocols) => {
+      const { schema } = liveSchema();
+      const { server, url } = await listen();
+      const handler = graphqlHTTP(schema, subscriptionProtocols && { subscriptionProtocols });
+      new WebSocketServer({ server }).on('connection', handler.websocketHandler);
+      const client = await connect(url, offered);
+      expect(await client.closed).toEqual({ code: 4406, reason: 'Subprotocol not acceptable' });
+      server.close();
+    },
+  );
 
-  it('writes through the WebSocket where the request says nothing of its socket', async () => {
+  it('websocketHandler writes through the WebSocket when the request has no socket', async () => {
     const { schema } = liveSchema();
     const { server, url } = await listen();
     const handler = graphqlHTTP(schema);
@@ -90,7 +96,7 @@ describe('websocketHandler', () => {
     server.close();
   });
 
-  it('shares the context of its handler', async () => {
+  it('websocketHandler uses the context of its handler', async () => {
     const { schema } = liveSchema();
     const { server, url } = await listen();
     const handler = graphqlHTTP(schema, { context: { of: 'handler' } });
@@ -105,7 +111,7 @@ describe('websocketHandler', () => {
 });
 
 describe('over TLS', () => {
-  it('both protocols and large frames arrive whole', async () => {
+  it('both subprotocols and large frames arrive complete over TLS', async () => {
     const { url, live, subscriptions } = await serve({ keepAlive: 50 }, undefined, true);
     await works(url);
     const client = await connect(url);
@@ -119,7 +125,7 @@ describe('over TLS', () => {
       const { data } = (await client.next())['payload'] as { data: { events: string } };
       expect(data.events).toHaveLength(size);
     }
-    // Pings are answered: a socket that lives is not taken for dead.
+    // Pongs arrive: a live socket is not terminated.
     for (let i = 0; i < 3; i++) await once(client.websocket, 'ping');
     expect(subscriptions.stats()).toMatchObject({ connections: 1, operations: 1 });
   });

@@ -1,7 +1,7 @@
 import { createFlushScheduler } from '../../src/websocket/write/flush-scheduler.ts';
 
-describe('the outbox', () => {
-  it('lets the event loop turn in the middle of a huge fan-out, and flushes each once, in order', async () => {
+describe('the flush scheduler', () => {
+  it('the flush scheduler yields during a huge fan-out and flushes each queue once, in order', async () => {
     const scheduler = createFlushScheduler();
     const flushed: number[] = [];
     for (let i = 0; i < 2000; i++) scheduler.flushBatched({ flush: () => void flushed.push(i) });
@@ -15,7 +15,7 @@ describe('the outbox', () => {
     expect(Math.max(...steps)).toBeLessThanOrEqual(512);
   });
 
-  it('has producers wait for a turn when much is queued', async () => {
+  it('the flush scheduler reports backpressure when many messages are queued', async () => {
     const scheduler = createFlushScheduler();
     let flushed = false;
     scheduler.flushBatched({

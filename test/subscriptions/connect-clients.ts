@@ -10,7 +10,7 @@ export const events = (id: string, topic = 'a', type = 'subscribe'): object => (
   payload: { query: EVENTS, variables: { topic } },
 });
 
-/** Shares everything, and sends nothing unasked. */
+/** Shares all subscriptions and sends no pings. */
 export const quiet = { keepAlive: 0, share: () => 'all' };
 
 /** The events a client has heard, under one id. */
@@ -19,8 +19,11 @@ export const heard = (client: RawClient, id: string): unknown[] =>
     .filter((message) => message['id'] === id && (message['type'] === 'next' || message['type'] === 'data'))
     .map(({ payload }) => (payload as { data: { events: unknown } }).data.events);
 
-/** Clients that are subscribed, each under an id of its own: `client 0`, `client 1` … */
-export async function fleet({ url, subscriptions, live }: Served, count: number): Promise<RawClient[]> {
+/** Clients with one subscription each, with the ids `client 0`, `client 1` … */
+export async function connectClients(
+  { url, subscriptions, live }: Served,
+  count: number,
+): Promise<RawClient[]> {
   const clients = await Promise.all(Array.from({ length: count }, () => ready(url, MODERN)));
   for (const [index, client] of clients.entries()) client.send(events(`client ${index}`));
   await until(() => subscriptions.stats().operations === count && live.open > 0);

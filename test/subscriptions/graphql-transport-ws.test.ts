@@ -15,21 +15,21 @@ const events = (id: string, topic = 'a'): object =>
 const INIT = { type: 'connection_init' };
 
 describe('the handshake of graphql-transport-ws', () => {
-  it('acknowledges without payload', async () => {
+  it('graphql-transport-ws acknowledges without payload', async () => {
     const { url } = await serve();
     const client = await connect(url);
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
-  it('acknowledges with what the hook returned', async () => {
+  it('graphql-transport-ws acknowledges with the payload that onConnect returned', async () => {
     const { url } = await serve({ onConnect: () => ({ server: 'a' }) });
     const client = await connect(url);
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack', payload: { server: 'a' } });
   });
 
-  it('closes with 4408 when no init comes, however many pings do', async () => {
+  it('graphql-transport-ws closes with 4408 when connection_init is late, although pings arrive', async () => {
     const { url } = await serve({ connectionInitWaitTimeout: 60 });
     const client = await connect(url);
     const pings = setInterval(() => client.send({ type: 'ping' }), 10);
@@ -37,7 +37,7 @@ describe('the handshake of graphql-transport-ws', () => {
     clearInterval(pings);
   });
 
-  it('keeps a connection open after its init, however long the hook takes', async () => {
+  it('graphql-transport-ws stops the init timeout at connection_init, however long onConnect takes', async () => {
     let accept: () => void = () => undefined;
     const { url } = await serve({
       connectionInitWaitTimeout: 20,
@@ -45,26 +45,30 @@ describe('the handshake of graphql-transport-ws', () => {
     });
     const client = await connect(url);
     client.send(INIT);
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    // A younger connection without an init: its timeout proves that the first one's would have fired.
+    expect((await (await connect(url)).closed).code).toBe(4408);
     accept();
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it.each([
-    ['before the hook has decided', true],
+    ['before onConnect has decided', true],
     ['after the acknowledgement', false],
-  ])('closes with 4429 at a second init %s, and never asks the hook twice', async (_, together) => {
-    let asked = 0;
-    const { url } = await serve({ onConnect: () => void asked++ });
-    const client = await connect(url);
-    client.send(INIT);
-    if (!together) await client.next();
-    client.send(INIT);
-    expect(await client.closed).toEqual({ code: 4429, reason: 'Too many initialisation requests' });
-    expect(asked).toBe(together ? 0 : 1);
-  });
+  ])(
+    'graphql-transport-ws closes with 4429 at a second connection_init %s and never calls onConnect twice',
+    async (_, together) => {
+      let asked = 0;
+      const { url } = await serve({ onConnect: () => void asked++ });
+      const client = await connect(url);
+      client.send(INIT);
+      if (!together) await client.next();
+      client.send(INIT);
+      expect(await client.closed).toEqual({ code: 4429, reason: 'Too many initialisation requests' });
+      expect(asked).toBe(together ? 0 : 1);
+    },
+  );
 
-  it('closes with 4401 at a subscribe before the init', async () => {
+  it('graphql-transport-ws closes with 4401 at a subscribe before connection_init', async () => {
     const { url, live } = await serve();
     const client = await connect(url);
     client.send(subscribe('1', 'mutation { set(value: "x") }'));
@@ -72,7 +76,7 @@ describe('the handshake of graphql-transport-ws', () => {
     expect(live.calls).toEqual({});
   });
 
-  it('closes with 4401 at a subscribe while the hook decides', async () => {
+  it('graphql-transport-ws closes with 4401 at a subscribe while onConnect decides', async () => {
     const { url, live } = await serve({ onConnect: () => new Promise(() => undefined) });
     const client = await connect(url);
     client.send(INIT);
@@ -105,14 +109,17 @@ describe('the handshake of graphql-transport-ws', () => {
       },
       { code: 4403, reason: 'é'.repeat(61) },
     ],
-  ])('refuses when the hook answers with %s', async (_, onConnect, closed) => {
-    const { url } = await serve({ onConnect });
-    const client = await connect(url);
-    client.send(INIT);
-    expect(await client.closed).toEqual(closed);
-  });
+  ])(
+    'graphql-transport-ws refuses the connection when onConnect results in %s',
+    async (_, onConnect, closed) => {
+      const { url } = await serve({ onConnect });
+      const client = await connect(url);
+      client.send(INIT);
+      expect(await client.closed).toEqual(closed);
+    },
+  );
 
-  it('closes with 4500 when the context cannot be made', async () => {
+  it('graphql-transport-ws closes with 4500 when the context function fails', async () => {
     const { url } = await serve({
       context: () => {
         throw new Error('secret');
@@ -124,16 +131,16 @@ describe('the handshake of graphql-transport-ws', () => {
   });
 });
 
-describe('frames that break the protocol', () => {
+describe('messages that break graphql-transport-ws', () => {
   const bad: [string, string][] = [
-    ['no JSON', '{oops'],
+    ['text that is not JSON', '{oops'],
     ['null', 'null'],
     ['a list', '[]'],
     ['a string', '"x"'],
-    ['nothing', ''],
+    ['an empty message', ''],
     ['a million brackets', '['.repeat(1_000_000)],
     ['no type', '{}'],
-    ['a type that is no string', '{"type":1}'],
+    ['a type that is not a string', '{"type":1}'],
     ['an unknown type', '{"type":"start","id":"1","payload":{"query":"{ hello }"}}'],
     ['the server’s ack', '{"type":"connection_ack"}'],
     ['the server’s next', '{"type":"next","id":"1","payload":{}}'],
@@ -167,7 +174,7 @@ describe('frames that break the protocol', () => {
     ['a complete without id', '{"type":"complete"}'],
   ];
 
-  it.each(bad)('closes with 4400 at %s', async (_, text) => {
+  it.each(bad)('graphql-transport-ws closes with 4400 at %s', async (_, text) => {
     const { url, live } = await serve();
     const client = await (text.includes('connection_init') ? connect(url) : ready(url));
     client.send(text);
@@ -175,7 +182,7 @@ describe('frames that break the protocol', () => {
     expect(live.calls).toEqual({});
   });
 
-  it('ignores members it does not know', async () => {
+  it('graphql-transport-ws ignores unknown members of a message', async () => {
     const { url } = await serve();
     const client = await ready(url);
     client.send({ ...subscribe('1', '{ hello }'), extra: 1 });
@@ -186,14 +193,14 @@ describe('frames that break the protocol', () => {
     });
   });
 
-  it('takes binary frames as text', async () => {
+  it('graphql-transport-ws accepts binary frames as text', async () => {
     const { url } = await serve();
     const client = await connect(url);
     client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
-  it('closes with 1009 at a message above maxPayload', async () => {
+  it('graphql-transport-ws closes with 1009 at a message above maxPayload', async () => {
     const { url } = await serve({ maxPayload: 1000 });
     const client = await ready(url);
     client.send({ type: 'ping', payload: { x: 'x'.repeat(1000) } });
@@ -203,7 +210,7 @@ describe('frames that break the protocol', () => {
 
 describe('ping and pong', () => {
   it.each([[undefined], [{ at: 1, deep: { list: [1] } }]])(
-    'echoes %j, also before the init',
+    'graphql-transport-ws echoes the ping payload %j, before connection_init too',
     async (payload) => {
       const { url } = await serve();
       const client = await connect(url);
@@ -224,7 +231,7 @@ describe('operations over graphql-transport-ws', () => {
     return client.until(({ type }) => type === 'complete' || type === 'error');
   };
 
-  it('answers a query with next and complete, field errors inside', async () => {
+  it('graphql-transport-ws sends next with field errors and complete for a query', async () => {
     const { url } = await serve();
     const client = await ready(url);
     const [next, complete] = await run(client, subscribe('q', '{ hello fails crashes }'));
@@ -252,7 +259,7 @@ describe('operations over graphql-transport-ws', () => {
     ['the same in a subscription', subscribe('x', 'subscription($n: String!) { events(topic: $n) }'), '$n'],
     ['a refused subscription', subscribe('x', 'subscription { refused }'), 'not for you'],
     ['a broken subscription', subscribe('x', 'subscription { broken }'), 'Internal server error'],
-  ])('answers %s with an error for that id alone', async (_, message, text) => {
+  ])('graphql-transport-ws sends error for %s and keeps the other operations', async (_, message, text) => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(events('other'));
@@ -263,7 +270,7 @@ describe('operations over graphql-transport-ws', () => {
       payload: [{ message: expect.stringContaining(text) }],
     });
     expect(JSON.stringify(error)).not.toContain('secret');
-    // Free again, and no complete follows.
+    // The id is free again, and no complete follows.
     expect((await run(client, subscribe('x', '{ hello }')))[0]).toMatchObject({ id: 'x', type: 'next' });
     live.publish('a', 'still here');
     expect(await client.next()).toEqual({
@@ -273,7 +280,7 @@ describe('operations over graphql-transport-ws', () => {
     });
   });
 
-  it('streams events, an error in one of them included, to the end', async () => {
+  it('graphql-transport-ws sends all events, including one with an error, and then complete', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(events('s'));
@@ -298,7 +305,7 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
-  it('ends with an error, and no complete, when the source fails', async () => {
+  it('graphql-transport-ws sends error without complete when the source fails', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(events('s'));
@@ -312,9 +319,9 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
-  it('closes with 4409 at an id in use, and names the client’s', async () => {
+  it('graphql-transport-ws closes with 4409 at an id in use and names the id', async () => {
     const { url } = await serve();
-    for (const query of ['subscription { events(topic: "a") }', '{ held }']) {
+    for (const query of ['subscription { events(topic: "a") }', '{ pending }']) {
       const client = await ready(url);
       client.send(subscribe('my $& id', query));
       client.send(subscribe('my $& id', '{ hello }'));
@@ -322,7 +329,7 @@ describe('operations over graphql-transport-ws', () => {
     }
   });
 
-  it('cuts a reason that holds a long id', async () => {
+  it('graphql-transport-ws cuts a close reason that contains a long id', async () => {
     const { url } = await serve();
     const client = await ready(url);
     client.send(events('é'.repeat(200)));
@@ -333,7 +340,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it.each(['__proto__', 'constructor', 'toString', 'o0', '"', 'ключ', '\u2028'])(
-    'knows %j as an ordinary id',
+    'graphql-transport-ws accepts %j as an ordinary id',
     async (id) => {
       const { url, live } = await serve();
       const client = await ready(url);
@@ -351,7 +358,7 @@ describe('operations over graphql-transport-ws', () => {
     },
   );
 
-  it('returns the source at complete and sends nothing more', async () => {
+  it('graphql-transport-ws returns the source at complete and sends nothing more', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(events('s'));
@@ -363,7 +370,7 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
-  it('knows an id used again right after complete as a new operation', async () => {
+  it('graphql-transport-ws starts a new operation for an id that is reused right after complete', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(events('s', 'old'));
@@ -379,19 +386,19 @@ describe('operations over graphql-transport-ws', () => {
     expect(await client.silence()).toEqual([]);
   });
 
-  it('drops the result of a query that the client has completed', async () => {
+  it('graphql-transport-ws drops the result of a query that the client has completed', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
-    client.send(subscribe('q', '{ held }'));
-    await until(() => live.calls['held'] === 1);
+    client.send(subscribe('q', '{ pending }'));
+    await until(() => live.calls['pending'] === 1);
     client.send({ id: 'q', type: 'complete' });
     client.send(subscribe('q', '{ hello }'));
     await client.until(({ type }) => type === 'complete');
-    live.let_go();
+    live.resolvePending();
     expect(await client.silence()).toEqual([]);
   });
 
-  it('fires the signal of a mutation that the client has completed, where graphql has one', async () => {
+  it('graphql-transport-ws fires the abort signal of a mutation that the client has completed, with graphql 17', async () => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(subscribe('m', 'mutation { hold }'));
@@ -400,11 +407,11 @@ describe('operations over graphql-transport-ws', () => {
     client.send(subscribe('q', '{ hello }'));
     await client.until(({ id, type }) => id === 'q' && type === 'complete');
     expect(live.signal?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
-    live.let_go();
+    live.resolvePending();
     expect(await client.silence()).toEqual([]);
   });
 
-  it('refuses one operation too many, and only that', async () => {
+  it('graphql-transport-ws sends error for one operation above maxOperations and closes a client that continues', async () => {
     const { url, live } = await serve({ maxOperations: 2 });
     const client = await ready(url);
     client.send(events('1'));
@@ -426,7 +433,7 @@ describe('operations over graphql-transport-ws', () => {
     await until(() => live.open === 0);
   });
 
-  it('runs only the kinds of operation it is told to', async () => {
+  it('graphql-transport-ws runs only the kinds of operation that the option lists', async () => {
     const { url, live } = await serve({ operations: ['subscription'] });
     const client = await ready(url);
     const [error] = await run(client, subscribe('1', 'mutation { set(value: "x") }'));
@@ -441,11 +448,11 @@ describe('operations over graphql-transport-ws', () => {
   });
 });
 
-describe('a client that leaves', () => {
+describe('a client that disconnects', () => {
   it.each([
     ['closes', (client: RawClient) => client.websocket.close()],
-    ['is cut off', (client: RawClient) => client.websocket.terminate()],
-  ])('has its sources returned when it %s', async (_, leave) => {
+    ['terminates', (client: RawClient) => client.websocket.terminate()],
+  ])('graphql-transport-ws returns all sources of a client that %s', async (_, leave) => {
     const { url, live, subscriptions } = await serve();
     const client = await ready(url);
     client.send(events('1'));
@@ -456,13 +463,13 @@ describe('a client that leaves', () => {
     leave(client);
     await until(() => live.open === 0);
     // The third is still being opened.
-    live.let_go();
+    live.resolvePending();
     await until(() => live.opened === 3 && live.open === 0);
     await until(() => subscriptions.stats().connections === 0);
     expect(subscriptions.stats()).toEqual(NOTHING);
   });
 
-  it('does not wait for a generator that is stuck, and counts it', async () => {
+  it('graphql-transport-ws does not wait for a suspended generator and counts it as unreleased', async () => {
     const { url, live, subscriptions } = await serve();
     const client = await ready(url);
     client.send(subscribe('1', 'subscription { sensitive(topic: "a") }'));
@@ -477,15 +484,15 @@ describe('a client that leaves', () => {
   });
 });
 
-it('sends a modern client nothing that it does not know, however long it idles', async () => {
+it('graphql-transport-ws sends an idle client no legacy keep-alive message', async () => {
   const { url } = await serve({ keepAlive: 20 });
   const client = await ready(url);
   for (let i = 0; i < 4; i++) await once(client.websocket, 'ping');
   expect(await client.silence()).toEqual([]);
 });
 
-describe('the path', () => {
-  it('speaks to clients that ask for the modern protocol among others', async () => {
+describe('negotiation', () => {
+  it('graphql-transport-ws is chosen when the client offers it among others', async () => {
     const { url } = await serve();
     const client = await connect(url, ['other', MODERN, 'graphql-ws']);
     expect(client.websocket.protocol).toBe(MODERN);

@@ -1,19 +1,19 @@
 import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';
-import { events, fleet, heard, quiet } from './fleet.ts';
+import { connectClients, events, heard, quiet } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
 
-describe('slow readers', () => {
+describe('slow clients', () => {
   const MIB = 1024 * 1024;
   /** Stops reading from the wire. */
   const stall = (client: RawClient): void => client.websocket.pause();
 
-  it('are closed with 1013 at the limit, and harm nobody else', async () => {
+  it('a slow client is closed with 1013 at the limit, and others lose nothing', async () => {
     const served = await serve({ ...quiet, maxBufferedBytes: MIB });
-    const clients = await fleet(served, 4);
+    const clients = await connectClients(served, 4);
     const [slow, ...good] = clients as [RawClient, ...RawClient[]];
     stall(slow);
     const blob = 'x'.repeat(256 * 1024);
@@ -32,9 +32,9 @@ describe('slow readers', () => {
     }
   });
 
-  it('are terminated a moment later where they do not read that either', async () => {
+  it('a slow client that does not read the close frame is terminated after a second', async () => {
     const served = await serve(quiet);
-    const [slow, good] = (await fleet(served, 2)) as [RawClient, RawClient];
+    const [slow, good] = (await connectClients(served, 2)) as [RawClient, RawClient];
     stall(slow);
     const blob = 'x'.repeat(256 * 1024);
     for (let sent = 0; served.subscriptions.stats().operations === 2; sent++) {
@@ -42,13 +42,13 @@ describe('slow readers', () => {
       await until(() => good.heard.length === sent + 2);
     }
     await until(() => served.subscriptions.stats().connections === 1);
-    served.live.publish('a', 'goes on');
-    await until(() => heard(good, 'client 1').at(-1) === 'goes on');
+    served.live.publish('a', 'continues');
+    await until(() => heard(good, 'client 1').at(-1) === 'continues');
   });
 
-  it('lose their oldest events instead, by choice', async () => {
+  it('a slow client loses its oldest events with drop: oldest', async () => {
     const served = await serve({ ...quiet, drop: 'oldest', maxBufferedBytes: MIB });
-    const clients = await fleet(served, 2);
+    const clients = await connectClients(served, 2);
     const [slow, good] = clients as [RawClient, RawClient];
     stall(slow);
     const blob = 'x'.repeat(256 * 1024);
@@ -66,7 +66,7 @@ describe('slow readers', () => {
     await slow.until(({ id, type }) => id === 'q' && type === 'complete');
   });
 
-  it('hold up a private source for a while, and lose nothing when they go on', async () => {
+  it('a slow client pauses its private source and loses nothing when it continues', async () => {
     const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
     const client = await ready(served.url);
     stall(client);
@@ -88,12 +88,12 @@ describe('slow readers', () => {
     ['TCP', false],
     ['TLS', true],
   ])(
-    'of private subscriptions cost little, are cut off, and harm neither good nor slow and steady ones: %s',
+    'stalled clients of private subscriptions are closed with little memory, without effect on fast and steady ones: %s',
     async (_, secure) => {
       const served = await serve({ keepAlive: 0 }, undefined, secure);
       const sockets: net.Socket[] = [];
       served.server.on('upgrade', (_req, socket) => sockets.push(socket as net.Socket));
-      const clients = await fleet(served, 5);
+      const clients = await connectClients(served, 5);
       const [good, steady, ...stalled] = clients as [RawClient, RawClient, ...RawClient[]];
       for (const client of stalled) stall(client);
       let total = 4;
@@ -107,7 +107,7 @@ describe('slow readers', () => {
         served.live.publish('a', event);
         await until(() => heard(good, 'client 0').length === sent + 1);
       }
-      // What was executed for those who do not read, less what the kernel has taken of it.
+      // Bytes executed for the stalled clients, without those that the kernel has taken.
       const executed = (served.live.calls['events'] as number) - 400;
       const taken = sockets.slice(1).reduce((sum, raw) => sum + raw.bytesWritten - raw.writableLength, 0);
       if (!secure) expect(executed * event.length - taken).toBeLessThan(4 * (64 + 2 * 60) * 1024);
@@ -126,35 +126,32 @@ describe('slow readers', () => {
     ['TCP', false, false],
     ['TLS', true, false],
     ['compression', false, true],
-  ])(
-    'of long private results hear what was meant for them, byte by byte: %s',
-    async (_, secure, deflated) => {
-      const served = await serve({ keepAlive: 0, perMessageDeflate: deflated }, undefined, secure);
-      const clients = await Promise.all(Array.from({ length: 6 }, () => ready(served.url)));
-      for (const [index, client] of clients.entries()) {
-        client.send(events('own', `topic ${index}`));
-        client.send(events('all'));
-        if (index % 2 === 0) stall(client);
-      }
-      await until(() => served.live.open === 12);
-      const texts = Array.from({ length: 60 }, (_, i) =>
-        `${i} ${i % 3 === 0 ? 'é' : 'e'} `.repeat(5000 + ((i * 7919) % 9000)),
-      );
-      for (const [sent, text] of texts.entries()) {
-        for (const index of clients.keys()) served.live.publish(`topic ${index}`, `${index} ${text}`);
-        served.live.publish('a', text);
-        await until(() => heard(clients[1] as RawClient, 'all').length === sent + 1);
-      }
-      for (const client of clients) client.websocket.resume();
-      for (const [index, client] of clients.entries()) {
-        await until(() => client.heard.length === 1 + 2 * texts.length, 15_000);
-        expect(heard(client, 'all')).toEqual(texts);
-        expect(heard(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
-      }
-    },
-  );
+  ])('slow clients of long private results get their own bytes: %s', async (_, secure, deflated) => {
+    const served = await serve({ keepAlive: 0, perMessageDeflate: deflated }, undefined, secure);
+    const clients = await Promise.all(Array.from({ length: 6 }, () => ready(served.url)));
+    for (const [index, client] of clients.entries()) {
+      client.send(events('own', `topic ${index}`));
+      client.send(events('all'));
+      if (index % 2 === 0) stall(client);
+    }
+    await until(() => served.live.open === 12);
+    const texts = Array.from({ length: 60 }, (_, i) =>
+      `${i} ${i % 3 === 0 ? 'é' : 'e'} `.repeat(5000 + ((i * 7919) % 9000)),
+    );
+    for (const [sent, text] of texts.entries()) {
+      for (const index of clients.keys()) served.live.publish(`topic ${index}`, `${index} ${text}`);
+      served.live.publish('a', text);
+      await until(() => heard(clients[1] as RawClient, 'all').length === sent + 1);
+    }
+    for (const client of clients) client.websocket.resume();
+    for (const [index, client] of clients.entries()) {
+      await until(() => client.heard.length === 1 + 2 * texts.length, 15_000);
+      expect(heard(client, 'all')).toEqual(texts);
+      expect(heard(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
+    }
+  });
 
-  it('that flood us with pings are bounded too', async () => {
+  it('a client that sends pings without reading is closed at the limit', async () => {
     const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
     const client = await ready(served.url);
     stall(client);
@@ -164,13 +161,13 @@ describe('slow readers', () => {
       () => served.subscriptions.stats().connections === 0 || client.websocket.bufferedAmount === 0,
     );
     client.websocket.resume();
-    // Told why if it reads in time, cut off if not.
+    // 1013 if it reads in time, 1006 if not.
     expect([1013, 1006]).toContain((await client.closed).code);
   });
 
-  it('do not suffer for one large event', async () => {
+  it('one event above the limit does not close the client', async () => {
     const served = await serve({ ...quiet, maxBufferedBytes: 1024 });
-    const [client] = (await fleet(served, 1)) as [RawClient];
+    const [client] = (await connectClients(served, 1)) as [RawClient];
     served.live.publish('a', 'x'.repeat(3 * MIB));
     await client.next();
     served.live.publish('a', 'next');

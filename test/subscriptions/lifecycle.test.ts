@@ -23,7 +23,7 @@ describe('the context', () => {
     return data.context === null ? null : JSON.parse(data.context);
   };
 
-  it('is a copy of a static value, so that no client sees another’s parameters', async () => {
+  it('the context is a copy of a static value, so that no client gets the parameters of another', async () => {
     const shared = Object.freeze({ app: 1 });
     const { url } = await serve({ context: shared });
     for (const token of ['a', 'b']) {
@@ -37,7 +37,7 @@ describe('the context', () => {
     expect(shared).toEqual({ app: 1 });
   });
 
-  it('is what a callable makes of the WebSocket', async () => {
+  it('the context is the return value of a function of the WebSocket', async () => {
     const { url } = await serve({
       context: async (websocket) => ({ protocol: websocket.protocol, path: websocket.request?.url }),
     });
@@ -49,14 +49,14 @@ describe('the context', () => {
     });
   });
 
-  it('is never written to where a callable returns the same object twice', async () => {
+  it('the context function may return the same object twice: it is never written to', async () => {
     const same = { app: 1 };
     const { url } = await serve({ context: () => same });
     await contextOf(url, { token: 'a' });
     expect(same).toEqual({ app: 1 });
   });
 
-  it('keeps prototype and accessors, and gives the hook what resolvers get', async () => {
+  it('the context keeps prototype and accessors, and onConnect gets the same object as resolvers', async () => {
     class Session {
       user = 'ann';
       get greeting(): string {
@@ -73,7 +73,7 @@ describe('the context', () => {
     expect((seen[0] as Session).greeting).toBe('hello ann');
   });
 
-  it('lets the hook add to it', async () => {
+  it('the context has the members that onConnect adds', async () => {
     const { url } = await serve({
       onConnect: ({ context, connectionParams }) => {
         Object.assign(context as object, { user: connectionParams['token'] });
@@ -82,7 +82,7 @@ describe('the context', () => {
     expect(await contextOf(url, { token: 'ann' })).toMatchObject({ user: 'ann' });
   });
 
-  it('never takes members of the parameters for its own', async () => {
+  it('the context never contains members of the parameters', async () => {
     const { url } = await serve({ context: { admin: false } });
     const client = await connect(url);
     client.send(
@@ -95,7 +95,7 @@ describe('the context', () => {
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
   });
 
-  it('never turns the parameters into headers of the request', async () => {
+  it('the parameters never become headers of the request', async () => {
     const { url } = await serve({
       context: ({ request }) => ({ headers: request?.headers }),
       onConnect: ({ request, context }) => void Object.assign(context as object, { later: request.headers }),
@@ -108,12 +108,12 @@ describe('the context', () => {
     }
   });
 
-  it.each([['a string'], [5], [[1, 2]]])('hands on %j, which has no members to add to', async (context) => {
+  it.each([['a string'], [5], [[1, 2]]])('the context may be %j, which has no members', async (context) => {
     const { url } = await serve({ context: () => context });
     expect(await contextOf(url, { token: 'a' })).toEqual(context);
   });
 
-  it('comes from the graphqlHTTP handler, with its limits, rules and masking', async () => {
+  it('the context, limits, rules and masking of a graphqlHTTP handler apply', async () => {
     const { schema } = liveSchema();
     const { server, url } = await listen();
     const handler = graphqlHTTP(schema, {
@@ -138,7 +138,7 @@ describe('the context', () => {
     server.close();
   });
 
-  it('keeps introspection off where the handler does', async () => {
+  it('introspection is disabled if the handler disables it', async () => {
     const { schema } = liveSchema();
     const { server, url } = await listen();
     const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { introspection: false }));
@@ -153,7 +153,7 @@ describe('the context', () => {
     server.close();
   });
 
-  it('validates a document once for HTTP and sockets together', async () => {
+  it('a document is validated once for HTTP and sockets together', async () => {
     const schema = buildSchema('type Query { hello: String }');
     let validated = 0;
     const rule = (): object => {
@@ -187,7 +187,7 @@ describe('options', () => {
     [{ drop: 'newest' }, 'option "drop" is "newest"'],
     [{ middleware: 'x' }, 'option "middleware" is "x"'],
     [{ keepAlive: -1 }, 'option "keepAlive" is -1; accepted: milliseconds, a whole number from 0'],
-  ])('refuses %j', async (options, message) => {
+  ])('attachSubscriptions throws for the options %j', async (options, message) => {
     const { server } = await listen();
     const { schema } = liveSchema();
     expect(() => attachSubscriptions(server, schema, options as SubscriptionOptions)).toThrow(message);
@@ -195,7 +195,7 @@ describe('options', () => {
     server.close();
   });
 
-  it('refuses what is no server, and what is no schema', async () => {
+  it('attachSubscriptions throws for a server or a schema of the wrong type', async () => {
     const { server } = await listen();
     expect(() => attachSubscriptions((() => undefined) as never, liveSchema().schema)).toThrow(
       'argument "server" is a function; accepted: an http.Server, such as app.listen() returns',
@@ -208,7 +208,7 @@ describe('options', () => {
 });
 
 describe('close', () => {
-  it('sends everybody away with 1001, returns sources and gives the path back', async () => {
+  it('close closes all connections with 1001, returns sources and releases the path', async () => {
     const { server, port, url, live, subscriptions } = await serve({}, (_, res) => res.end('plain'));
     const clients = await Promise.all([ready(url), ready(url, LEGACY), connect(url)]);
     clients[0]?.send(events);
@@ -217,13 +217,13 @@ describe('close', () => {
     for (const client of clients) expect((await client.closed).code).toBe(1001);
     expect(live.open).toBe(0);
     expect(server.listenerCount('upgrade')).toBe(0);
-    // Nobody listens for upgrades any more: Node takes the request for a plain one.
+    // There is no upgrade listener any more: Node treats the request as a plain one.
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 200, body: 'plain' });
     attachSubscriptions(server, liveSchema().schema);
     expect((await handshake(port, '/graphql')).status).toBe(101);
   });
 
-  it('spreads its closes over the drain, serves until then, and refuses newcomers with 503', async () => {
+  it('close spreads its closes over the drain, serves until then and refuses new connections with 503', async () => {
     const { port, url, live, subscriptions } = await serve();
     const clients = await Promise.all(Array.from({ length: 6 }, () => ready(url)));
     for (const client of clients) client.send(events);
@@ -240,7 +240,7 @@ describe('close', () => {
     for (const client of clients) expect((await client.closed).code).toBe(1001);
   });
 
-  it('delivers what was queued before the close', async () => {
+  it('close sends the queued messages first', async () => {
     const { url, live, subscriptions } = await serve();
     const client = await ready(url);
     client.send(events);
@@ -251,7 +251,7 @@ describe('close', () => {
     expect(client.heard.at(-1)).toMatchObject({ payload: { data: { events: 'in flight' } } });
   });
 
-  it('cuts off those who never answer the close', async () => {
+  it('close terminates clients that do not complete the closing handshake', async () => {
     const { port, subscriptions } = await serve();
     const client = await wire(port, false, upgradeRequest());
     await client.until('101 Switching Protocols');
@@ -260,7 +260,7 @@ describe('close', () => {
 });
 
 describe('disconnect', () => {
-  it('closes those a predicate picks with 4403, and says how many', async () => {
+  it('disconnect closes the selected connections with 4403 and returns their number', async () => {
     const { url, subscriptions } = await serve();
     const ann = await ready(url, MODERN, { user: 'ann' });
     const bob = await ready(url, LEGACY, { user: 'bob' });
@@ -272,35 +272,41 @@ describe('disconnect', () => {
     expect(await bob.closed).toEqual({ code: 4999, reason: 'é'.repeat(61) });
   });
 
-  it('refuses a code that no close frame may carry, and closes nobody', async () => {
+  it('disconnect throws for a code that no close frame may carry and closes no connection', async () => {
     const { url, subscriptions } = await serve();
     const client = await ready(url);
-    const everybody = (): boolean => true;
+    const all = (): boolean => true;
     for (const code of [200, 1005, 1006, 1015, 2999, 5000, 1000.5]) {
-      expect(() => subscriptions.disconnect(everybody, code)).toThrow(
+      expect(() => subscriptions.disconnect(all, code)).toThrow(
         `disconnect: argument "code" is ${code}; accepted: a close code that may be sent`,
       );
     }
     expect(() => subscriptions.disconnect('ann' as never)).toThrow('argument "predicate" is "ann"');
-    expect(subscriptions.disconnect(everybody, 1000, '')).toBe(1);
+    expect(subscriptions.disconnect(all, 1000, '')).toBe(1);
     expect(await client.closed).toEqual({ code: 1000, reason: '' });
   });
 });
 
 describe('expiresAt', () => {
   it.each([
-    ['a Date', () => new Date(Date.now() + 60)],
-    ['milliseconds', () => Date.now() + 60],
-    ['seconds, as in a JWT', () => Date.now() / 1000 + 0.06],
-  ])('closes with 4403 at %s, and is not sent', async (_, moment) => {
-    const { url } = await serve({ keepAlive: 40, onConnect: () => ({ expiresAt: moment() }) });
+    ['a Date', (milliseconds: number) => new Date(milliseconds)],
+    ['milliseconds', (milliseconds: number) => milliseconds],
+    ['seconds, as in a JWT', (milliseconds: number) => milliseconds / 1000],
+  ])('expiresAt as %s closes with 4403 and is not sent', async (_, moment) => {
+    let expires = 0;
+    const onConnect = (): { expiresAt: Date | number } => {
+      expires = Date.now() + 60;
+      return { expiresAt: moment(expires) };
+    };
+    const { url } = await serve({ keepAlive: 40, onConnect });
     const client = await connect(url);
     client.send({ type: 'connection_init' });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
     expect(await client.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+    expect(Date.now()).toBeGreaterThanOrEqual(expires);
   });
 
-  it('that is no moment accepts nobody', async () => {
+  it('expiresAt that is not a moment refuses the connection', async () => {
     const { url } = await serve({ onConnect: () => ({ expiresAt: new Date('tomorrow') }) });
     const client = await connect(url);
     client.send({ type: 'connection_init' });
@@ -309,7 +315,7 @@ describe('expiresAt', () => {
 });
 
 describe('keepAlive', () => {
-  it('pings, and cuts off who gives no sign of life', async () => {
+  it('keepAlive pings and terminates a client that sends nothing', async () => {
     const { url, live, subscriptions } = await serve({ keepAlive: 40 });
     const alive = await ready(url);
     const dead = await connect(url, MODERN, { autoPong: false });
@@ -326,18 +332,18 @@ describe('keepAlive', () => {
 });
 
 describe('sockets that come and go', () => {
-  it('may be closed before they are handed over', () => {
+  it('a socket may be closed before websocketHandler gets it', () => {
     const { schema } = liveSchema();
     const handler = graphqlHTTP(schema);
     const heard: string[] = [];
     const on = (event: string): number => heard.push(event);
     const websocket = { readyState: 3, protocol: MODERN, extensions: '', on };
     handler.websocketHandler(websocket as never, {} as never);
-    // An error may still come, and would end the process; nothing else is waited for.
+    // An error may still be emitted and would end the process.
     expect(heard).toEqual(['error']);
   });
 
-  it('leave nothing behind, however many', async () => {
+  it('sockets that open and close in large numbers leave nothing behind', async () => {
     const { url, live, subscriptions } = await serve({ share: () => 'all' });
     for (let round = 0; round < 10; round++) {
       const clients = await Promise.all(Array.from({ length: 30 }, () => ready(url)));
@@ -357,8 +363,8 @@ describe('sockets that come and go', () => {
   });
 });
 
-describe('a hook that answers late', () => {
-  it('accepts nobody who has left meanwhile', async () => {
+describe('a slow onConnect', () => {
+  it('onConnect that finishes after the client has left accepts no connection', async () => {
     let answer: () => void = () => undefined;
     const { url, subscriptions, live } = await serve({
       onConnect: () =>

@@ -11,7 +11,7 @@ afterEach(stopAll);
 const EVENTS = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
 const INIT = frame(TEXT, '{"type":"connection_init"}');
 
-/** Under names so short that 16 KiB hold them; newer lines of Node refuse their number itself. */
+/** The names are so short that they fit in 16 KiB; newer versions of Node limit their number. */
 const manyHeaders = (value: string): Record<string, string> =>
   Object.fromEntries(Array.from({ length: 2000 }, (_, i) => [i.toString(36), value]));
 
@@ -29,8 +29,8 @@ describe.each([
   ['TLS', true],
 ])('bytes from a hostile client over %s', (_, secure) => {
   const start = () => serve({}, (_req, res) => res.end('still here'), secure);
-  /** Serves others as if nothing had happened, and holds nothing for who is gone. */
-  async function unharmed({ url, live, subscriptions }: Served): Promise<void> {
+  /** Other clients are served, and nothing is kept for disconnected ones. */
+  async function expectStillServing({ url, live, subscriptions }: Served): Promise<void> {
     await until(() => live.open === 0 && subscriptions.stats().connections === 0);
     const client = await ready(url);
     client.send({ id: 'q', type: 'subscribe', payload: { query: '{ hello }' } });
@@ -41,20 +41,20 @@ describe.each([
   it.each([
     ['of a message that never ends', Buffer.alloc(0)],
     ['of one byte each', Buffer.from(' ')],
-  ])('a flood of fragments %s ends with 1008 (CVE-2026-48779)', async (__, payload) => {
+  ])('a flood of fragments %s is closed with 1008 (CVE-2026-48779)', async (__, payload) => {
     const served = await start();
     const client = await subscribed(served, secure);
     const fragment = frame(CONTINUATION, payload, false);
     client.socket.write(frame(TEXT, payload, false));
-    // 16 384 are borne; the write is one, so that nothing depends on how fast the socket is read.
+    // 16 384 are accepted. One write, so that the result does not depend on how fast the socket is read.
     client.socket.write(Buffer.concat(Array.from({ length: 20_000 }, () => fragment)));
     const seen = await client.until(Buffer.from([0x88, 0x02, 1008 >> 8, 1008 & 255]));
     expect(seen.toString('latin1')).not.toContain('"type":"error"');
     client.socket.destroy();
-    await unharmed(served);
+    await expectStillServing(served);
   });
 
-  it('fragments of one message within the limits are one message', async () => {
+  it('the fragments of a message within the limits form one message', async () => {
     const served = await start();
     const client = await wire(served.port, secure, upgradeRequest());
     const parts = [...'{"type":"connection_init"}'];
@@ -64,21 +64,21 @@ describe.each([
     }
     await client.until('connection_ack');
     client.socket.destroy();
-    await unharmed(served);
+    await expectStillServing(served);
   });
 
-  it('a message that announces 100 MiB is refused with 1009 by its head alone', async () => {
+  it('a message with a declared length of 100 MiB is closed with 1009 after its header', async () => {
     const served = await start();
     const client = await subscribed(served, secure);
     client.socket.write(frameHead(TEXT, 100 * 1024 * 1024));
     await client.until(Buffer.from([0x88, 0x02, 1009 >> 8, 1009 & 255]));
     client.socket.destroy();
-    await unharmed(served);
+    await expectStillServing(served);
   });
 
   it.each([
-    ['short ones are an upgrade like any other', '', '(101|431)'],
-    ['long ones are too much for Node', 'x'.repeat(100), '431'],
+    ['short ones are upgraded', '', '(101|431)'],
+    ['long ones are refused by Node', 'x'.repeat(100), '431'],
   ])('a handshake with 2 000 headers: %s (CVE-2024-37890)', async (__, value, status) => {
     const served = await start();
     const client = await wire(
@@ -89,25 +89,29 @@ describe.each([
     const seen = await client.until('\r\n\r\n');
     expect(seen.toString('latin1')).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
     client.socket.destroy();
-    await unharmed(served);
+    await expectStillServing(served);
   });
 
   it.each([
     ['alone', 0, '(200|431)'],
-    ['beside another listener', 1, '(400|431)'],
-  ])('a handshake whose own headers drown in 2 000 others is no upgrade: %s', async (__, others, status) => {
-    const served = await start();
-    for (let i = 0; i < others; i++) served.server.on('upgrade', () => undefined);
-    const [line, ...headers] = upgradeRequest({ 'Sec-WebSocket-Protocol': MODERN, ...manyHeaders('') }).split(
-      '\r\n',
-    );
-    const turned = [line, ...headers.slice(0, -2).reverse(), '', ''].join('\r\n');
-    const client = await wire(served.port, secure, turned);
-    const seen = await client.until('\r\n\r\n');
-    expect(seen.toString('latin1')).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    client.socket.destroy();
-    await unharmed(served);
-  });
+    ['with another upgrade listener', 1, '(400|431)'],
+  ])(
+    'a handshake whose headers come after 2 000 others is not an upgrade: %s',
+    async (__, others, status) => {
+      const served = await start();
+      for (let i = 0; i < others; i++) served.server.on('upgrade', () => undefined);
+      const [line, ...headers] = upgradeRequest({
+        'Sec-WebSocket-Protocol': MODERN,
+        ...manyHeaders(''),
+      }).split('\r\n');
+      const turned = [line, ...headers.slice(0, -2).reverse(), '', ''].join('\r\n');
+      const client = await wire(served.port, secure, turned);
+      const seen = await client.until('\r\n\r\n');
+      expect(seen.toString('latin1')).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      client.socket.destroy();
+      await expectStillServing(served);
+    },
+  );
 
   it.each([
     ['invalid UTF-8', frame(TEXT, Buffer.from([0xff, 0xfe])), 1007],
@@ -117,29 +121,29 @@ describe.each([
     ['a continuation of nothing', frame(CONTINUATION, 'x'), 1002],
     ['a ping in fragments', frame(9, 'x', false), 1002],
     ['a ping of 200 bytes', frame(9, 'x'.repeat(200)), 1002],
-    ['a close code that is none', frame(8, Buffer.from([0, 1])), 1002],
-  ])('%s is answered with its own code, and its sources are returned', async (__, bytes, code) => {
+    ['an invalid close code', frame(8, Buffer.from([0, 1])), 1002],
+  ])('%s is closed with the code of RFC 6455, and the sources are returned', async (__, bytes, code) => {
     const served = await start();
     const client = await subscribed(served, secure);
     client.socket.write(bytes);
     await client.until(Buffer.from([0x88, 0x02, code >> 8, code & 255]));
     client.socket.destroy();
-    await unharmed(served);
+    await expectStillServing(served);
   });
 
-  it('noise after the handshake harms nobody', async () => {
+  it('random bytes after the handshake have no effect on other clients', async () => {
     const served = await start();
     for (let i = 0; i < 50; i++) {
       const client = await wire(served.port, secure, upgradeRequest(), randomBytes(1 + i * 7));
       await client.until('101 Switching Protocols');
       client.socket.destroy();
     }
-    await unharmed(served);
+    await expectStillServing(served);
   });
 });
 
-describe('compression, where it was asked for', () => {
-  it('inflates no more than maxPayload', async () => {
+describe('permessage-deflate', () => {
+  it('permessage-deflate inflates no more than maxPayload', async () => {
     const served = await serve({ perMessageDeflate: true });
     const extension = { 'Sec-WebSocket-Extensions': 'permessage-deflate; client_no_context_takeover' };
     const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
@@ -154,21 +158,21 @@ describe('compression, where it was asked for', () => {
   });
 });
 
-describe('documents from a hostile client', () => {
+describe('documents of a hostile client', () => {
   it.each([
     ['a selection 10 000 deep', `${'{deep'.repeat(10_000)}{hello}${'}'.repeat(10_000)}`],
     ['100 000 aliases', `{${Array.from({ length: 100_000 }, (_, i) => `a${i}:hello`).join(' ')}}`],
     ['a fragment that contains itself', '{...F} fragment F on Query {...F}'],
     ['a megabyte of brackets', `{hello(name:${'['.repeat(1_000_000)}`],
-  ])('are refused alone: %s', async (_, query) => {
+  ])('a hostile document ends its operation only: %s', async (_, query) => {
     const { url, live } = await serve({ maxPayload: 4 * 1024 * 1024 });
     const client = await ready(url);
     client.send(EVENTS);
     await until(() => live.open === 1);
     client.send({ id: 'x', type: 'subscribe', payload: { query } });
     expect(await client.next()).toMatchObject({ id: 'x', type: 'error' });
-    live.publish('a', 'goes on');
-    expect(await client.next()).toMatchObject({ id: '1', payload: { data: { events: 'goes on' } } });
+    live.publish('a', 'continues');
+    expect(await client.next()).toMatchObject({ id: '1', payload: { data: { events: 'continues' } } });
     expect(live.calls['hello']).toBeUndefined();
   });
 });
@@ -182,7 +186,7 @@ describe('variables from a hostile client', () => {
     ['20 001 values', `{"v":[${'0,'.repeat(20_000)}0]}`],
     ['an object of 2001 members', `{${keys(2001)}}`],
     ['210 levels', `{"v":${'['.repeat(210)}${']'.repeat(210)}}`],
-  ])('are refused alone: %s', async (_, variables) => {
+  ])('hostile variables end their operation only: %s', async (_, variables) => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(ask(variables));
@@ -194,14 +198,14 @@ describe('variables from a hostile client', () => {
     expect(live.calls['hello']).toBeUndefined();
   });
 
-  it('that would take long to parse are no message', async () => {
+  it('variables that would take long to parse make the message invalid', async () => {
     const { url } = await serve();
     const client = await ready(url);
     client.send(ask(`{"v":${'['.repeat(100_000)}${']'.repeat(100_000)}}`));
     expect((await client.closed).code).toBe(4400);
   });
 
-  it('within the limits are taken', async () => {
+  it('variables within the limits are accepted', async () => {
     const { url } = await serve();
     const client = await ready(url);
     client.send(ask(`{"v":[${'0,'.repeat(15_000)}0]}`));
@@ -219,7 +223,7 @@ describe('the debug log', () => {
   });
   afterEach(() => Object.assign(debug.subscriptions, { log, enabled }));
 
-  it('says why an upgrade was refused', async () => {
+  it('the debug log contains the reason of a refused upgrade', async () => {
     const { port, url } = await serve({ maxConnections: 1 });
     await handshake(port, '/graphql', { host: 'a', origin: 'http://b' });
     await connect(url);
@@ -232,7 +236,7 @@ describe('the debug log', () => {
     ]);
   });
 
-  it('takes no line from a client, and none of its parameters', async () => {
+  it('the debug log contains no line break and no parameter of a client', async () => {
     const { url } = await serve();
     const client = await connect(url);
     client.send({ type: 'connection_init', payload: { token: 'secret-token' } });

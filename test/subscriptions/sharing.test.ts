@@ -1,13 +1,13 @@
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
-import { EVENTS, events, fleet, heard, quiet } from './fleet.ts';
+import { connectClients, EVENTS, events, heard, quiet } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
 
 describe('shared subscriptions', () => {
-  it('have one source and one execution, and each its own id, in both protocols', async () => {
+  it('shared subscriptions have one source and one execution, and keep their ids, in both subprotocols', async () => {
     const served = await serve(quiet);
-    const clients = await fleet(served, 20);
+    const clients = await connectClients(served, 20);
     const legacy = await ready(served.url, LEGACY);
     legacy.send(events('l', 'a', 'start'));
     await until(() => served.subscriptions.stats().operations === 21);
@@ -33,7 +33,7 @@ describe('shared subscriptions', () => {
       { share: (context: { connection_params: { user: string } }) => context.connection_params.user },
       2,
     ],
-  ])('need a key: %s', async (_, options, sources) => {
+  ])('subscriptions are shared by key: %s', async (_, options, sources) => {
     const served = await serve(options as never);
     for (const user of ['ann', 'bob']) (await ready(served.url, MODERN, { user })).send(events('1'));
     await until(() => served.live.opened === sources && served.subscriptions.stats().operations === 2);
@@ -53,7 +53,7 @@ describe('shared subscriptions', () => {
     ['another text', { query: `${EVENTS} ` }, 2],
     ['an operation name', { query: EVENTS.replace('subscription', 'subscription A'), operationName: 'A' }, 2],
     ['the same', {}, 1],
-  ])('are equal in everything: %s', async (_, more, sources) => {
+  ])('subscriptions with a difference are not shared: %s', async (_, more, sources) => {
     const served = await serve(quiet);
     const client = await ready(served.url);
     client.send(events('1'));
@@ -66,7 +66,7 @@ describe('shared subscriptions', () => {
     expect(served.live.opened).toBe(sources);
   });
 
-  it('know variables apart from their order', async () => {
+  it('shared subscriptions may have their variables in another order', async () => {
     const served = await serve(quiet);
     const query = 'subscription($topic: String!, $x: Boolean!) { events(topic: $topic, tag: $x) }';
     const client = await ready(served.url);
@@ -83,8 +83,8 @@ describe('shared subscriptions', () => {
         throw new Error('secret');
       },
     ],
-    ['answers an object', () => ({})],
-  ])('fail alone when the key function %s', async (_, share) => {
+    ['returns an object', () => ({})],
+  ])('a subscription fails alone when the share function %s', async (_, share) => {
     const served = await serve({ share: share as never });
     const client = await ready(served.url);
     client.send(events('1'));
@@ -97,9 +97,9 @@ describe('shared subscriptions', () => {
     expect(await client.next()).toMatchObject({ id: '2', type: 'next' });
   });
 
-  it('go on when the first member leaves, and join in the middle of a stream', async () => {
+  it('shared subscriptions continue when the first member leaves, and new members join the stream', async () => {
     const served = await serve(quiet);
-    const [first, second] = (await fleet(served, 2)) as [RawClient, RawClient];
+    const [first, second] = (await connectClients(served, 2)) as [RawClient, RawClient];
     served.live.publish('a', 1);
     await second.next();
     first.websocket.terminate();
@@ -114,9 +114,9 @@ describe('shared subscriptions', () => {
     expect(heard(second, 'client 1')).toEqual(['1', '2']);
   });
 
-  it('silence nobody while others come and go', async () => {
+  it('shared subscriptions lose no event while other members join and leave', async () => {
     const served = await serve(quiet);
-    const [stays] = (await fleet(served, 1)) as [RawClient];
+    const [stays] = (await connectClients(served, 1)) as [RawClient];
     for (let i = 0; i < 40; i++) {
       const passing = await ready(served.url);
       passing.send(events('passing'));
@@ -129,9 +129,9 @@ describe('shared subscriptions', () => {
     expect(served.live.opened).toBe(1);
   });
 
-  it('keep their source for a moment after the last has left, then return it', async () => {
+  it('shared subscriptions keep their source for a second after the last member has left, then return it', async () => {
     const served = await serve(quiet);
-    const [first] = (await fleet(served, 1)) as [RawClient];
+    const [first] = (await connectClients(served, 1)) as [RawClient];
     first.websocket.terminate();
     await until(() => served.subscriptions.stats().connections === 0);
     expect(served.live.open).toBe(1);
@@ -149,23 +149,26 @@ describe('shared subscriptions', () => {
   it.each([
     ['complete', undefined],
     ['error', new Error('secret')],
-  ])('end together with %s, after their last events, and begin afresh', async (type, error) => {
-    const served = await serve(quiet);
-    const clients = await fleet(served, 5);
-    served.live.publish('a', 'last');
-    await new Promise(setImmediate);
-    served.live.end('a', error);
-    for (const client of clients) {
-      const messages = await client.until((message) => message['type'] === type);
-      expect(messages.map((message) => message['type'])).toEqual(['next', type]);
-      expect(JSON.stringify(messages)).not.toContain('secret');
-    }
-    expect(served.subscriptions.stats()).toMatchObject({ groups: 0, operations: 0 });
-    clients[0]?.send(events('client 0'));
-    await until(() => served.live.opened === 2);
-  });
+  ])(
+    'shared subscriptions end together with %s after their last events, and a new one opens a new source',
+    async (type, error) => {
+      const served = await serve(quiet);
+      const clients = await connectClients(served, 5);
+      served.live.publish('a', 'last');
+      await new Promise(setImmediate);
+      served.live.end('a', error);
+      for (const client of clients) {
+        const messages = await client.until((message) => message['type'] === type);
+        expect(messages.map((message) => message['type'])).toEqual(['next', type]);
+        expect(JSON.stringify(messages)).not.toContain('secret');
+      }
+      expect(served.subscriptions.stats()).toMatchObject({ groups: 0, operations: 0 });
+      clients[0]?.send(events('client 0'));
+      await until(() => served.live.opened === 2);
+    },
+  );
 
-  it('tell all who wait when the source cannot be opened', async () => {
+  it('shared subscriptions all get the error when the source cannot be opened', async () => {
     const served = await serve(quiet);
     const clients = await Promise.all([ready(served.url), ready(served.url)]);
     const message = { id: '1', type: 'subscribe', payload: { query: 'subscription { broken }' } };
@@ -174,7 +177,7 @@ describe('shared subscriptions', () => {
     expect(served.subscriptions.stats().groups).toBe(0);
   });
 
-  it('keep each socket’s order among shared, private and protocol messages', async () => {
+  it('a socket keeps the order of shared, private and protocol messages', async () => {
     const served = await serve({
       ...quiet,
       share: (_: never, { variables }) => (variables?.['topic'] === 'shared' ? 'all' : null),
@@ -211,7 +214,7 @@ describe('shared subscriptions', () => {
   });
 
   it.each([[false], [true]])(
-    'arrive whole at every size of frame, compressed: %s',
+    'shared events of every frame size arrive complete, compressed: %s',
     async (perMessageDeflate) => {
       const served = await serve({ ...quiet, perMessageDeflate, maxBufferedBytes: 8 * 1024 * 1024 });
       const client = await connect(served.url, MODERN, { perMessageDeflate });
@@ -234,9 +237,9 @@ describe('shared subscriptions', () => {
 });
 
 describe('coalesced writes', () => {
-  it('put a burst for one socket into one write', async () => {
+  it('a burst for one socket is sent in one write', async () => {
     const served = await serve(quiet);
-    const [client] = (await fleet(served, 1)) as [RawClient];
+    const [client] = (await connectClients(served, 1)) as [RawClient];
     client.send(events('second', 'b'));
     await until(() => served.live.open === 2);
     const raw = (client.websocket as unknown as { _socket: NodeJS.EventEmitter })._socket;

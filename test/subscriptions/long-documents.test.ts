@@ -6,12 +6,12 @@ afterEach(stopAll);
 describe.each([
   [MODERN, 'subscribe', 'complete'],
   [LEGACY, 'start', 'stop'],
-])('long documents that are new take turns of their own: %s', (protocol, start, stop) => {
+])('long new documents over %s', (protocol, start, stop) => {
   let documents = 0;
   const long = (query: string): string => `${query} #${documents++} ${'x'.repeat(3000)}`;
   const operation = (id: string, query: string): object => ({ id, type: start, payload: { query } });
 
-  it('and what comes behind them on the same socket starts after them', async () => {
+  it('operations that follow a long new document on the same socket start after it', async () => {
     const { url } = await serve({ keepAlive: 0 });
     const client = await ready(url, protocol);
     const ids = Array.from({ length: 30 }, (_, i) => `m${i}`);
@@ -26,7 +26,7 @@ describe.each([
     expect(values).toEqual(ids);
   });
 
-  it('and fail alone', async () => {
+  it('a long new document that is invalid fails alone', async () => {
     const { url } = await serve({ keepAlive: 0 });
     const client = await ready(url, protocol);
     client.send(operation('syntax', long('{')));
@@ -41,16 +41,16 @@ describe.each([
     ]);
   });
 
-  it('and never start when they, or their socket, were given up meanwhile', async () => {
+  it('a long new document never starts after the client has cancelled it or closed the socket', async () => {
     const { url, live, subscriptions } = await serve({ keepAlive: 0 });
     const client = await ready(url, protocol);
     const others = await Promise.all(Array.from({ length: 30 }, () => ready(url, protocol)));
     for (const other of others) other.send(operation('heavy', long(`{ ${'context '.repeat(2000)} }`)));
-    client.send(operation('given up', long('mutation { set(value: "given up") }')));
+    client.send(operation('cancelled', long('mutation { set(value: "cancelled") }')));
     client.send(operation('behind', '{ deep { hello } }'));
-    // Both are known to the server before they are given up, and wait for the heavy ones.
+    // The server has both before they are cancelled; they wait for the heavy ones.
     await client.silence();
-    client.send({ id: 'given up', type: stop });
+    client.send({ id: 'cancelled', type: stop });
     client.send({ id: 'behind', type: stop });
     client.send(operation('last', '{ hello }'));
     await client.until(({ id, type }) => id === 'last' && type === 'complete');
