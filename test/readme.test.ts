@@ -1,12 +1,11 @@
-import { spawnSync } from 'node:child_process';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveUploadOptions } from '../src/uploads/options.ts';
 import { connectionRules, upgradeRules } from '../src/websocket/options.ts';
+import { pages, root } from './snippets.ts';
 
-const root = resolve(__dirname, '..');
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');
 
 /** The page that documents the options of each module in types/. */
@@ -64,12 +63,6 @@ const holds = (text: string | undefined, word: string): boolean =>
 
 const modules = Object.keys(PAGES).filter((module) => existsSync(join(root, 'types', `${module}.ts`)));
 const options = modules.flatMap(optionsOf);
-const pages = [
-  'README.md',
-  ...readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
-    .filter((name) => name.endsWith('.md'))
-    .map((name) => `docs/${name}`),
-];
 /** Pages for contributors. */
 const notes = [
   'CONTRIBUTING.md',
@@ -150,33 +143,5 @@ describe('the documentation', () => {
         ]);
       }
     }
-  });
-
-  it('every TypeScript block of the documentation compiles', () => {
-    const folder = join(root, 'node_modules', '.cache', 'espalier-docs');
-    rmSync(folder, { recursive: true, force: true });
-    mkdirSync(folder, { recursive: true });
-    let blocks = 0;
-    for (const page of pages) {
-      for (const [, code] of read(page).matchAll(/^```ts\n([\s\S]*?)^```/gm)) {
-        writeFileSync(join(folder, `${page.replace(/\W+/g, '-')}-${++blocks}.ts`), `${code}\nexport {};\n`);
-      }
-    }
-    expect(blocks).toBeGreaterThan(0);
-    const config = {
-      extends: '../../../test/tsconfig.json',
-      compilerOptions: {
-        rootDir: '../../..',
-        noUnusedLocals: false,
-        noUnusedParameters: false,
-        paths: { espalier: ['../../../middleware/index.ts'], 'espalier/*': ['../../../middleware/*.ts'] },
-      },
-      include: ['*.ts', '../../../src/**/*.d.ts'],
-      exclude: [],
-    };
-    writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify(config));
-    const tsc = join(root, 'node_modules', 'typescript', 'bin', 'tsc');
-    const { stdout } = spawnSync(process.execPath, [tsc, '-p', folder], { cwd: root, encoding: 'utf8' });
-    expect(stdout).toBe('');
   });
 });

@@ -1,0 +1,57 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+
+export const root = resolve(__dirname, '..');
+
+/** A piece of code in the documentation. */
+export interface Snippet {
+  /** The page and the number of the code block in it. */
+  readonly name: string;
+  readonly page: string;
+  readonly code: string;
+}
+
+const filesIn = (folder: string, extension: string): string[] =>
+  readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(extension))
+    .map((name) => `${folder}/${name}`)
+    .sort();
+
+/** README.md and everything in docs/. */
+export const pages = ['README.md', ...filesIn('docs', '.md')];
+
+/** Code blocks of the pages with an info string such as `ts`, `js` or `sh`. */
+export function snippets(language: string): Snippet[] {
+  return pages.flatMap((page) => {
+    const text = readFileSync(join(root, page), 'utf8');
+    const blocks = text.matchAll(new RegExp(`^\`\`\`${language}\\n([\\s\\S]*?)^\`\`\``, 'gm'));
+    return [...blocks].map(([, code], index) => ({
+      name: `${page.replace(/\W+/g, '-')}-${index + 1}`,
+      page,
+      code: code as string,
+    }));
+  });
+}
+
+/** Names that the examples of docstrings use without a declaration. */
+const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import express, { type Request } from 'express';
+import { buildSchema } from 'graphql';
+const schema = buildSchema('type Query { hello: String }');
+const handler = graphqlHTTP(schema);
+const app = express();
+const server = createServer(app);
+`;
+
+/** Code after \`@example\` in the docstrings of middleware/ and types/. */
+export function docstringExamples(): Snippet[] {
+  return [...filesIn('middleware', '.ts'), ...filesIn('types', '.ts')].flatMap((page) => {
+    const text = readFileSync(join(root, page), 'utf8');
+    const examples = text.matchAll(/@example\n((?: *\* .*\n| *\*\n)*?)(?= *\* @| *\*\/)/g);
+    return [...examples].map(([, lines], index) => ({
+      name: `${page.replace(/\W+/g, '-')}-${index + 1}`,
+      page,
+      code: `${PRELUDE}{\n${(lines as string).replace(/^ *\* ?/gm, '')}}\n`,
+    }));
+  });
+}
