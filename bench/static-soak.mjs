@@ -27,7 +27,7 @@ if (process.env.SOAK_ROOT) await serve(process.env.SOAK_ROOT);
 else await soak();
 
 async function serve(root) {
-  const { staticFiles } = await import('../dist/esm/middleware/static.js');
+  const { staticFiles } = await import('../dist/static.mjs');
   const files = staticFiles(root, { fallback: 'small0.txt', cache: { maxBytes: 4 << 20, maxEntries: 200 } });
   const server = createServer((req, res) =>
     files(req, res, (error) => {
@@ -59,7 +59,7 @@ async function serve(root) {
 }
 
 async function soak() {
-  if (!existsSync(new URL('../dist/esm', import.meta.url))) throw new Error('run npm run build first');
+  if (!existsSync(new URL('../dist/static.mjs', import.meta.url))) throw new Error('run npm run build first');
   const given = process.argv.find((word) => word.startsWith('--seconds='));
   const seconds = Number(given?.slice('--seconds='.length) ?? 600);
   const root = mkdtempSync(join(tmpdir(), 'espalier-soak-'));

@@ -1,19 +1,31 @@
-// Builds dist/: the ES and the CommonJS pass of tsc, then the IDE's assets when their sources changed.
+// Builds dist/: the entries of middleware/ as ES and CommonJS modules with their declarations, then GraphiQL's files when
+// their sources changed.
 import { spawnSync } from 'node:child_process';
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { bundle } from './bundle.mjs';
+import { bundleDeclarations } from './declarations.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const asCommonJs =
-  '--module commonjs --moduleResolution bundler --verbatimModuleSyntax false --esModuleInterop --outDir dist/cjs';
+const dist = join(root, 'dist');
+const emitted = join(root, 'artifacts', 'declarations');
+const entries = readdirSync(join(root, 'middleware')).map((name) => name.replace(/\.ts$/, ''));
 
-for (const part of ['esm', 'cjs']) rmSync(`${root}dist/${part}`, { recursive: true, force: true });
-run('node_modules/typescript/bin/tsc', []);
-run('node_modules/typescript/bin/tsc', asCommonJs.split(' '));
-writeFileSync(`${root}dist/cjs/package.json`, '{ "type": "commonjs" }\n');
+rmSync(emitted, { recursive: true, force: true });
+run('node_modules/typescript/bin/tsc', ['--emitDeclarationOnly', '--outDir', emitted]);
+mkdirSync(dist, { recursive: true });
+for (const name of readdirSync(dist)) {
+  if (name !== 'graphiql') rmSync(join(dist, name), { recursive: true });
+}
+await bundle(root, entries, dist);
+bundleDeclarations(emitted, entries, dist);
 run('scripts/build-ide.mjs', []);
 
 function run(script, args) {
-  const { status } = spawnSync(process.execPath, [root + script, ...args], { cwd: root, stdio: 'inherit' });
+  const { status } = spawnSync(process.execPath, [join(root, script), ...args], {
+    cwd: root,
+    stdio: 'inherit',
+  });
   if (status !== 0) process.exit(status ?? 1);
 }

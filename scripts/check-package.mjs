@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-for (const command of ['publint run --strict', 'attw --pack . --profile node16']) {
+for (const command of ['publint run --strict', 'attw --pack .']) {
   const [name, ...args] = command.split(' ');
   const { status } = spawnSync(`${root}node_modules/.bin/${name}`, args, { cwd: root, stdio: 'inherit' });
   if (status !== 0) process.exit(status ?? 1);

@@ -9,9 +9,9 @@ const KIB = 1024;
 const folder = scratchFolder();
 let tarball: Tarball;
 
-/** Runs a script in the folder where the package is installed and parses its output as JSON. */
-function run(script: string, type: 'module' | 'commonjs'): unknown {
-  const args = [`--input-type=${type}`, '--eval', script];
+/** Runs a script in the folder where the package is installed, and parses what it prints as JSON. */
+function run(script: string, type: 'module' | 'commonjs', ...flags: string[]): unknown {
+  const args = [...flags, `--input-type=${type}`, '--eval', script];
   return JSON.parse(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' }));
 }
 
@@ -30,50 +30,69 @@ describe('the tarball', () => {
   const sizeOf = (prefix: string): number =>
     tarball.files.filter(({ path }) => path.startsWith(prefix)).reduce((sum, { size }) => sum + size, 0);
 
-  it('the tarball contains the built files, LICENSE and README, and nothing else', () => {
-    for (const { path } of tarball.files) {
-      expect(path).toMatch(/^(package\.json|README\.md|LICENSE|CHANGELOG\.md|dist\/(esm|cjs|graphiql)\/.*)$/);
-      expect(path).not.toMatch(/(^|\/)(test|tests|examples|bench|node_modules|\.[^/]+)\/|\.map$|\.tgz$/);
-      if (/\/(esm|cjs)\//.test(path)) expect(path).toMatch(/(\.js|\.d\.ts|cjs\/package\.json)$/);
-    }
-    expect(tarball.files.map(({ path }) => path)).toEqual(expect.arrayContaining(['README.md', 'LICENSE']));
+  it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
+    const names = ['index', ...SUBPATHS];
+    const shared = ['http', 'static', 'server', 'graphql'];
+    const expected = ['mjs', 'cjs'].flatMap((extension) => [
+      ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
+      ...shared.map((name) => `lib/${name}.${extension}`),
+      ...(extension === 'cjs' ? ['rolldown-runtime.cjs'] : []),
+      ...['types', 'graphql-types'].map((name) => `lib/${name}.d.${extension.replace('js', 'ts')}`),
+    ]);
+    const paths = tarball.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/graphiql/'));
+    expect(paths.filter((path) => path.startsWith('dist/')).sort()).toEqual(
+      expected.map((path) => `dist/${path}`).sort(),
+    );
+    expect(paths.filter((path) => !path.startsWith('dist/')).sort()).toEqual([
+      'LICENSE',
+      'README.md',
+      'package.json',
+    ]);
+    expect(paths.length).toBeLessThanOrEqual(40);
   });
 
-  it('the tarball contains each module once as ESM and once as CommonJS', () => {
-    const modules = (system: string): string[] =>
-      tarball.files
-        .map(({ path }) => path)
-        .filter((path) => path.startsWith(`dist/${system}/`) && !path.endsWith('package.json'))
-        .map((path) => path.slice(`dist/${system}/`.length));
-    expect(modules('esm').length).toBeGreaterThan(100);
-    expect(modules('esm')).toEqual(modules('cjs'));
-  });
-
-  it('the tarball stays below its size limits', () => {
-    expect(tarball.size).toBeLessThan(2048 * KIB);
-    expect(sizeOf('dist/esm/')).toBeLessThan(768 * KIB);
+  it('the tarball stays small', () => {
+    expect(tarball.size).toBeLessThan(1792 * KIB);
+    expect(sizeOf('dist/') - sizeOf('dist/graphiql/')).toBeLessThan(1024 * KIB);
     expect(sizeOf('dist/graphiql/')).toBeLessThan(1600 * KIB);
   });
 
-  it('the declarations import only graphql and Node', () => {
-    const dist = join(folder, 'node_modules/espalier/dist/esm/middleware');
-    const entries = ['index', ...SUBPATHS].map((name) => join(dist, `${name}.d.ts`));
+  /** The packages and modules of Node that the declarations of an entry import. */
+  function importsOf(entry: string): Set<string> {
     const outside = new Set<string>();
     const seen = new Set<string>();
     const follow = (file: string): void => {
       if (seen.has(file)) return;
       seen.add(file);
-      const text = readFileSync(file, 'utf8');
-      for (const match of text.matchAll(/(?:\bfrom\s+|\bimport\(|^import\s+)['"]([^'"]+)['"]/gm)) {
+      for (const match of readFileSync(file, 'utf8').matchAll(
+        /(?:\bfrom\s+|\bimport\(|^import\s+)['"]([^'"]+)['"]/gm,
+      )) {
         const specifier = match[1] as string;
-        if (specifier.startsWith('.'))
-          follow(resolve(dirname(file), specifier.replace(/\.(ts|js)$/, '.d.ts')));
-        else outside.add(specifier);
+        if (!specifier.startsWith('.')) outside.add(specifier);
+        else follow(resolve(dirname(file), specifier.replace(/\.([cm])js$/, '.d.$1ts')));
       }
     };
-    entries.forEach(follow);
-    expect([...outside].filter((name) => name !== 'graphql' && !name.startsWith('node:'))).toEqual([]);
-    expect(outside).toContain('graphql');
+    follow(join(folder, 'node_modules/espalier/dist', entry));
+    return outside;
+  }
+
+  it.each(['d.mts', 'd.cts'])(
+    'the declarations (.%s) import graphql where the entry needs it, and Node',
+    (extension) => {
+      const packagesOf = (name: string): string[] =>
+        [...importsOf(`${name}.${extension}`)].filter((specifier) => !specifier.startsWith('node:'));
+      for (const name of ['index', 'graphql', 'subscriptions'])
+        expect([name, packagesOf(name)]).toEqual([name, ['graphql']]);
+      for (const name of ['static', 'server', 'pubsub']) expect([name, packagesOf(name)]).toEqual([name, []]);
+    },
+  );
+
+  it('the declarations have the same names as the modules, and their documentation', () => {
+    const text = readFileSync(join(folder, 'node_modules/espalier/dist/static.d.mts'), 'utf8');
+    expect(text).toMatch(/^ {2}staticFiles,$/m);
+    expect(text).toMatch(/^ {2}type StaticFilesOptions,$/m);
+    const types = readFileSync(join(folder, 'node_modules/espalier/dist/lib/types.d.mts'), 'utf8');
+    expect(types).toMatch(/\* @param dir - .*[\s\S]*?\*\/\nexport declare function staticFiles\(/);
   });
 });
 
@@ -83,24 +102,24 @@ describe('an installation without graphql', () => {
     const server = app.listen(0, async () => {
       const response = await fetch('http://127.0.0.1:' + server.address().port + '/files/package.json');
       const loaded = Object.keys(require.cache).map((path) => path.split('node_modules/').pop());
-      const heavy = loaded.filter((path) => /^(graphql|graphql-ws|ws|multer|busboy)\\//.test(path));
-      console.log(JSON.stringify([response.status, response.headers.has('etag'), heavy, loaded.length > 0]));
+      const unwanted = loaded.filter((path) => /^(graphql|graphql-ws|ws|multer|busboy)\\//.test(path));
+      console.log(JSON.stringify([response.status, response.headers.has('etag'), unwanted, loaded.length > 0]));
       server.close();
       server.closeAllConnections();
     });`;
 
-  it('espalier/static serves files after require without graphql', () => {
+  it('espalier/static serves files without graphql when it is required', () => {
     const load = `const express = require('express'); const { staticFiles } = require('espalier/static');`;
     expect(run(load + serve, 'commonjs')).toEqual([200, true, [], true]);
   });
 
-  it('espalier/static serves files after import without graphql', () => {
+  it('espalier/static serves files without graphql when it is imported', () => {
     const load = `import express from 'express'; import { staticFiles } from 'espalier/static';
       import { createRequire } from 'node:module'; const require = createRequire(import.meta.url);`;
     expect(run(load + serve, 'module')).toEqual([200, true, [], true]);
   });
 
-  it('importing espalier/graphql without graphql fails with ERR_MODULE_NOT_FOUND', () => {
+  it('espalier without graphql names the missing package when it is imported', () => {
     const script = `import('espalier').catch((error) => console.log(JSON.stringify([error.code, error.message])))`;
     expect(run(script, 'module')).toEqual([
       'ERR_MODULE_NOT_FOUND',
@@ -108,7 +127,7 @@ describe('an installation without graphql', () => {
     ]);
   });
 
-  it('espalier/server creates servers without graphql', () => {
+  it('espalier/server works without graphql', () => {
     const script = `console.log(typeof require('espalier/server').createServer(() => {}).listen === 'function')`;
     expect(run(script, 'commonjs')).toBe(true);
   });
@@ -133,7 +152,7 @@ describe('an installation with graphql', () => {
     install('--legacy-peer-deps', `graphql@${process.env['GRAPHQL_MAJOR'] ?? 16}`);
   }, 120_000);
 
-  it('each entry point has exactly the documented exports', () => {
+  it('espalier exports exactly the documented names', () => {
     const script = `console.log(JSON.stringify(Object.keys(require('espalier')).sort()))`;
     const names = ['Method', 'Upload', 'attachSubscriptions', 'createServer', 'graphqlHTTP', 'staticFiles'];
     expect(run(script, 'commonjs')).toEqual(names);
@@ -142,7 +161,7 @@ describe('an installation with graphql', () => {
   });
 
   it.each(['espalier', ...SUBPATHS.map((name) => `espalier/${name}`)])(
-    'import and require load one instance of %s',
+    '%s is the same module for require and import',
     (entry) => {
       const script = `
       import { createRequire } from 'node:module';
@@ -155,30 +174,42 @@ describe('an installation with graphql', () => {
     },
   );
 
-  it('tools without support for ES modules get the CommonJS build', () => {
+  it('the package has a CommonJS build for tools that do not support ES modules', () => {
     const { name } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const script = `
       const path = require('node:path').dirname(require.resolve('${name}/package.json'));
-      console.log(JSON.stringify(Object.keys(require(path + '/dist/cjs/middleware/index.js')).length))`;
+      console.log(JSON.stringify(Object.keys(require(path + '/dist/index.cjs')).length))`;
     expect(run(script, 'commonjs')).toBe(6);
   });
 
-  it('the installed tarball executes queries and serves GraphiQL', () => {
-    const script = `
-      import express from 'express';
-      import { buildSchema } from 'graphql';
-      import { createServer, graphqlHTTP } from 'espalier';
-      const app = express().use('/graphql', graphqlHTTP(buildSchema('type Query { hello: String }'), { rootValue: { hello: 'world' } }));
-      const server = createServer(app).listen(0, async () => {
-        const url = 'http://127.0.0.1:' + server.address().port + '/graphql';
-        const { data } = await (await fetch(url + '?query={hello}')).json();
-        const page = await (await fetch(url, { headers: { accept: 'text/html' } })).text();
-        const script = /<script[^>]+src="([^"]+)"/.exec(page)[1];
-        const asset = await fetch(new URL(script, url + '/'));
-        console.log(JSON.stringify([data, asset.status, asset.headers.get('content-type')]));
-        server.close();
-        server.closeAllConnections();
-      });`;
-    expect(run(script, 'module')).toEqual([{ hello: 'world' }, 200, expect.stringContaining('javascript')]);
+  const requestPage = `
+    const app = express().use('/graphql', graphqlHTTP(buildSchema('type Query { hello: String }'), { rootValue: { hello: 'world' } }));
+    const server = createServer(app).listen(0, async () => {
+      const url = 'http://127.0.0.1:' + server.address().port + '/graphql';
+      const { data } = await (await fetch(url + '?query={hello}')).json();
+      const page = await (await fetch(url, { headers: { accept: 'text/html' } })).text();
+      const script = /<script[^>]+src="([^"]+)"/.exec(page)?.[1] ?? page;
+      const asset = await fetch(new URL(script, url + '/'));
+      console.log(JSON.stringify([data, asset.status, asset.headers.get('content-type')]));
+      server.close();
+      server.closeAllConnections();
+    });`;
+  const required = `const express = require('express'); const { buildSchema } = require('graphql');
+    const { createServer, graphqlHTTP } = require('espalier');`;
+  const expected = [{ hello: 'world' }, 200, expect.stringContaining('javascript')];
+
+  it('the installed package serves queries and GraphiQL when it is imported', () => {
+    const imported = `import express from 'express'; import { buildSchema } from 'graphql';
+      import { createServer, graphqlHTTP } from 'espalier';`;
+    expect(run(imported + requestPage, 'module')).toEqual(expected);
+  });
+
+  it('the installed package serves queries and GraphiQL when it is required', () => {
+    expect(run(required + requestPage, 'commonjs')).toEqual(expected);
+  });
+
+  it('the CommonJS build serves GraphiQL where require() cannot load ES modules, as in Jest', () => {
+    const script = required + requestPage;
+    expect(run(script, 'commonjs', '--no-experimental-require-module')).toEqual(expected);
   });
 });

@@ -11,20 +11,20 @@ export interface Tarball {
   files: { path: string; size: number }[];
 }
 
-/** A new folder outside the repository, so that no module of the repository is found by accident. */
+/** Creates a folder outside the repository, so that no module of the repository is found by accident. */
 export function scratchFolder(): string {
   return realpathSync(mkdtempSync(join(tmpdir(), 'espalier-package-')));
 }
 
-/** Packs the last build as `npm publish` would. */
+/** Packs the last build, as npm publish would. */
 export function pack(folder: string): Tarball {
-  if (!existsSync(join(root, 'dist/esm/middleware/index.js'))) throw new Error('run npm run build first');
+  if (!existsSync(join(root, 'dist/index.mjs'))) throw new Error('run npm run build first');
   const args = ['pack', '--ignore-scripts', '--json', '--pack-destination', folder];
-  const [told] = JSON.parse(npm(args, root));
-  return { path: join(folder, told.filename), size: told.size, files: told.files };
+  const [{ filename, size, files }] = JSON.parse(npm(args, root));
+  return { path: join(folder, filename), size, files };
 }
 
-/** Runs npm with the settings of a user. */
+/** Runs npm without the settings of this repository's workspaces. */
 export function npm(args: string[], cwd: string): string {
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error', '--workspaces=false'];
   return execFileSync('npm', [...args, ...quiet], {

@@ -6,6 +6,7 @@ import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 /** The newest compiler, which is also the fastest, checks every declaration; the others check those that are used. */
 const THOROUGH = 'typescript';
 const SETUPS = [
+  ['typescript54', 'graphql'],
   ['typescript59', 'graphql'],
   ['typescript6', 'graphql'],
   [THOROUGH, 'graphql'],
@@ -16,6 +17,9 @@ const RESOLUTIONS = [
   { module: 'node16', moduleResolution: 'node16' },
   { module: 'preserve', moduleResolution: 'bundler' },
 ];
+/** Compilers from version 6 on report node10 as deprecated or lack it. */
+const NODE10 = { module: 'commonjs', moduleResolution: 'node10', esModuleInterop: true };
+const HAVE_NODE10 = ['typescript54', 'typescript59'];
 /** Packages of types that a user has installed. */
 const INSTALLED = ['@types/node', '@types/express', '@types/express4', '@types/ws'];
 
@@ -172,11 +176,11 @@ function makeProject(graphql: string, tarball: Tarball): void {
   }
   file('package.json', '{ "name": "consumer", "private": true }');
   for (const extension of ['ts', 'mts', 'cts']) file(`consumer.${extension}`, SOURCE);
-  for (const options of RESOLUTIONS) {
+  for (const options of [...RESOLUTIONS, NODE10]) {
     const compilerOptions = {
       ...options,
       strict: true,
-      target: 'es2023',
+      target: 'es2022',
       types: ['node'],
       noEmit: true,
       exactOptionalPropertyTypes: true,
@@ -193,8 +197,9 @@ beforeAll(() => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
-  it.each(RESOLUTIONS.map(({ module }) => module))(
-    'accepts what users write under %s, and rejects their mistakes',
+  const resolutions = HAVE_NODE10.includes(compiler) ? [...RESOLUTIONS, NODE10] : RESOLUTIONS;
+  it.each(resolutions.map(({ module }) => module))(
+    `${compiler} with ${graphql} accepts what users write under module %s, and rejects their mistakes`,
     (module) => {
       const tsc = join(folderOf(compiler), 'bin', 'tsc');
       const skip = String(compiler !== THOROUGH);

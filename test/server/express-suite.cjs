@@ -2,7 +2,7 @@
 // `npm install` there and `npm run build` here:
 //   npx mocha --require …/test/server/express-suite.cjs --require test/support/env --check-leaks test/ test/acceptance/
 const http = require('node:http');
-const { createServer } = require('../../dist/cjs/middleware/server.js');
+const { createServer } = require('../../dist/server.cjs');
 
 const original = http.createServer;
 let made = 0;
