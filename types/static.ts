@@ -85,7 +85,8 @@ export interface StaticFilesOptions {
    */
   etag?: 'content' | 'stat' | boolean | undefined;
   /**
-   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2).
+   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2). It is never sent for
+   * placeholder times of reproducible builds (seconds 0 and 1, the start of 1980, the fixed time of npm packages).
    * @default true
    */
   lastModified?: boolean | undefined;
@@ -95,10 +96,13 @@ export interface StaticFilesOptions {
    */
   acceptRanges?: boolean | undefined;
   /**
-   * Whether to send `Cache-Control`. When false, `maxAge` and `immutable` have no effect.
+   * `true`: `Cache-Control` from `maxAge` and `immutable`. `false`: no `Cache-Control`. A string is sent for every file.
+   * A function decides per file: it returns a value, `false` for no header, or `undefined` for `maxAge` and `immutable`.
+   * It is called when a file is loaded into the cache, not for each request. `path` is the path of the file below the root,
+   * such as `/docs/index.html` for a request of `/docs/`.
    * @default true
    */
-  cacheControl?: boolean | undefined;
+  cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
   /**
    * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most a year.
    * @default 0
@@ -106,8 +110,8 @@ export interface StaticFilesOptions {
   maxAge?: number | string | undefined;
   /**
    * Which files never change under their name. `true`: all of them, for `maxAge`, or for a year without `maxAge`.
-   * A RegExp or a function of the path below the mount (`/app.3f2a91.js`): files that match are immutable for a year, the
-   * others use `maxAge`.
+   * A RegExp or a function of the file's path below the root (`/app.3f2a91.js`, and `/docs/index.html` for a request of
+   * `/docs/`): files that match are immutable for a year, the others use `maxAge`.
    * @default false
    */
   immutable?: boolean | RegExp | ((path: string) => boolean) | undefined;

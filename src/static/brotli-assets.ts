@@ -3,6 +3,7 @@ import { brotliDecompress, gzip } from 'node:zlib';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
 import { localDeviceOf } from './cache/local-device.ts';
+import { lastModifiedOf } from './file/file-version.ts';
 import { etagOfBytes } from './file/hash.ts';
 import { stillResolves } from './file/load.ts';
 import type { LoadResult } from './file/loaded-file.ts';
@@ -72,7 +73,7 @@ async function loadAsset(root: string, key: string, settings: StaticSettings): P
     { path: resolved.path, realPath: resolved.realPath, version, body },
     {
       tag: etagForCoding(etagOfBytes(body), coding),
-      modified: Number(version.mtimeNs / 1_000_000_000n) * 1000,
+      modified: settings.lastModified ? lastModifiedOf(version) : undefined,
     },
   );
   return {

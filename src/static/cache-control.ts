@@ -1,9 +1,14 @@
+import { validateHeaderValue } from 'node:http';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { assertSync } from '../options/assert-sync.ts';
+import { wrongReturnValue } from '../options/resolve-options.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 
-/** Returns the `Cache-Control` value for a path below the mount; undefined sends no header. */
-export type CacheControl = (urlPath: string) => string | undefined;
+/** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */
+export type CacheControl = (filePath: string) => string | undefined;
+
+export const ACCEPTED_CACHE_CONTROL =
+  'a boolean, a Cache-Control value, or a function that returns one of these or undefined';
 
 const YEAR = 365.25 * 24 * 60 * 60 * 1000;
 const UNITS: Readonly<Record<string, number>> = {
@@ -39,13 +44,42 @@ function abbreviateUnit(text: string): string {
     .replace(/years?$|yrs?$/i, 'y');
 }
 
-/** Builds the possible header values once, so that a request only selects one of them. */
+/** Whether a value is a boolean or may be sent as a header. */
+export function isCacheControl(value: unknown): value is string | boolean {
+  if (typeof value === 'boolean') return true;
+  if (typeof value !== 'string' || value.trim() === '') return false;
+  try {
+    validateHeaderValue('Cache-Control', value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Combines the options `cacheControl`, `maxAge` and `immutable` into one function of the file. */
 export function cacheControlFor(
-  enabled: boolean,
+  option: NonNullable<StaticFilesOptions['cacheControl']>,
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
 ): CacheControl {
-  if (!enabled) return () => undefined;
+  if (option === false) return () => undefined;
+  if (typeof option === 'string') return () => option;
+  const byAge = cacheControlByAge(maxAge, immutable);
+  if (option === true) return byAge;
+  return (filePath) => {
+    const value = assertSync(option(filePath), STATIC_OPTIONS, 'cacheControl');
+    if (value === undefined || value === true) return byAge(filePath);
+    if (value === false) return undefined;
+    if (isCacheControl(value)) return value;
+    throw wrongReturnValue(STATIC_OPTIONS, 'cacheControl', value, ACCEPTED_CACHE_CONTROL);
+  };
+}
+
+/** Builds the possible header values once, so that loading a file only selects one of them. */
+function cacheControlByAge(
+  maxAge: StaticFilesOptions['maxAge'],
+  immutable: NonNullable<StaticFilesOptions['immutable']>,
+): CacheControl {
   const mutableValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
   if (immutable === false) return () => mutableValue;
   if (immutable === true) {
@@ -55,15 +89,15 @@ export function cacheControlFor(
   const immutableValue = `public, max-age=${seconds(YEAR)}, immutable`;
   const isImmutable =
     typeof immutable === 'function'
-      ? (urlPath: string) => assertSync(immutable(urlPath), STATIC_OPTIONS, 'immutable')
+      ? (filePath: string) => assertSync(immutable(filePath), STATIC_OPTIONS, 'immutable')
       : statelessMatcher(immutable);
-  return (urlPath) => (isImmutable(urlPath) ? immutableValue : mutableValue);
+  return (filePath) => (isImmutable(filePath) ? immutableValue : mutableValue);
 }
 
 /** Drops the flags `g` and `y`, with which `test` would continue where the last match ended. */
-function statelessMatcher(pattern: RegExp): (urlPath: string) => boolean {
+function statelessMatcher(pattern: RegExp): (filePath: string) => boolean {
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
-  return (urlPath) => stateless.test(urlPath);
+  return (filePath) => stateless.test(filePath);
 }
 
 function seconds(milliseconds: number): number {

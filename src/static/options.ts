@@ -18,7 +18,13 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { type CacheControl, cacheControlFor, parseMaxAge } from './cache-control.ts';
+import {
+  ACCEPTED_CACHE_CONTROL,
+  type CacheControl,
+  cacheControlFor,
+  isCacheControl,
+  parseMaxAge,
+} from './cache-control.ts';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings {
@@ -70,7 +76,11 @@ const RULES: Rules<ResolvedOptions> = {
   etag: oneOf('content', 'stat', true, false),
   lastModified: flag(true),
   acceptRanges: flag(true),
-  cacheControl: flag(true),
+  cacheControl: rule<NonNullable<StaticFilesOptions['cacheControl']>>(
+    true,
+    isEither(isCacheControl, isFunction),
+    ACCEPTED_CACHE_CONTROL,
+  ),
   maxAge: rule(undefined, (v) => parseMaxAge(v) !== undefined, "milliseconds, or a string such as '1d'"),
   immutable: rule(
     false,

@@ -64,6 +64,13 @@ describe('html, index, extensions and fallback', () => {
       // A script that fetches pages, such as Turbo or htmx.
       ['/orders/17', { 'Sec-Fetch-Mode': 'cors', Accept: 'text/html' }],
       ['/users/jane.doe', NAVIGATE],
+      ['/users/jane@example.com', NAVIGATE],
+      ['/users/jane@example.com', HTML],
+      ['/sites/example.org', NAVIGATE],
+      ['/sites/example.ai', NAVIGATE],
+      ['/sites/about.me', NAVIGATE],
+      ['/scripts/deploy.sh', NAVIGATE],
+      ['/releases/v1.2', NAVIGATE],
       ['/old/page.html', HTML],
       ['/', NAVIGATE],
       ['/app', NAVIGATE],
@@ -80,6 +87,10 @@ describe('html, index, extensions and fallback', () => {
     it.each([
       ['/missing.js', NAVIGATE],
       ['/missing.png', HTML],
+      ['/missing.PNG', NAVIGATE],
+      ['/missing.pdf', NAVIGATE],
+      ['/sitemap.xml', HTML],
+      ['/wp-login.php', HTML],
       ['/orders/17', { 'Sec-Fetch-Mode': 'cors', Accept: '*/*' }],
       ['/orders/17', { 'Sec-Fetch-Mode': 'no-cors', Accept: 'image/avif,image/webp,*/*;q=0.8' }],
       ['/orders/17', { Accept: '*/*' }],
@@ -112,6 +123,18 @@ describe('html, index, extensions and fallback', () => {
     it('staticFiles sends the fallback file under its own name without Vary', async () => {
       expect((await get(port, '/index.html')).headers).not.toHaveProperty('vary');
     });
+
+    it.each(['.out/index.html', './.out/index.html', 'x//y.html'])(
+      'staticFiles refuses the URL of the fallback %s also after it was sent as a fallback',
+      async (fallback) => {
+        const folder = makeFolder({ '.out/index.html': 'page', 'x/y.html': 'page' });
+        const server = await listen(bare(staticFiles(folder, { fallback })));
+        const url = `/${fallback.replace(/^\.\//, '')}`;
+        expect((await get(server, url)).status).toBe(404);
+        expect((await get(server, '/route', NAVIGATE)).text).toBe('page');
+        expect((await get(server, url)).status).toBe(404);
+      },
+    );
 
     it('staticFiles sends 404 when the fallback file does not exist', async () => {
       const missing = await listen(bare(staticFiles(root, { fallback: '/none.html' })));

@@ -31,8 +31,9 @@ export interface CacheEntry {
   state: 'idle' | 'queued' | 'checking';
 }
 
-// Excludes the bare root, which may have to redirect to the mount path with a slash.
-const LITERAL = /^\/[\w\-.~!$&'()*+,;=:@/]+$/;
+// Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
+// the option `dotfiles` decides about: the fallback file may be at such a path.
+const LITERAL = /^(?:\/(?!\.)[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
 
 /** Cached files by URL path, bounded by bytes and count. Only files that exist are stored, so unknown paths evict nothing. */
 export class FileCache {

@@ -33,6 +33,19 @@ export function sameContent(before: OpenFileVersion, after: OpenFileVersion): bo
 
 const SECOND = 1_000_000_000n;
 
+// Modification times, in seconds, that build tools write instead of real ones: 0 and 1 (Nix, reproducible archives), the
+// start of 1980 (zip) and the time of every file in an npm package.
+const PLACEHOLDER_MTIMES = new Set([0, 1, 315_532_800, 499_162_500]);
+
+/**
+ * The `Last-Modified` date, in milliseconds; undefined when the mtime is a placeholder. With such a date a browser would
+ * keep an old version after a deployment of different bytes with the same mtime.
+ */
+export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {
+  const mtime = Number(mtimeNs / SECOND);
+  return PLACEHOLDER_MTIMES.has(mtime) ? undefined : mtime * 1000;
+}
+
 /**
  * Whether a version is so recent that another write could leave its timestamps unchanged. Git calls this "racily clean".
  * Kernels before 6.13 set timestamps per timer tick, some file systems per second or two seconds.

@@ -1,5 +1,6 @@
 import type { StaticSettings } from '../options.ts';
 import { isNotFoundError, isPermissionError } from './file-errors.ts';
+import { lastModifiedOf } from './file-version.ts';
 import type { LoadedFile, LoadResult } from './loaded-file.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
@@ -34,8 +35,7 @@ export async function stillResolves(
   settings: StaticSettings,
 ): Promise<boolean> {
   for (const { path, realPath } of [file.uncompressed, ...file.precompressed]) {
-    const resolved = await resolveInsideRoot(root, path, settings, []);
-    if (resolved.kind === 'not-found' || resolved.realPath !== realPath) return false;
+    if ((await resolveInsideRoot(root, path, settings)) !== realPath) return false;
   }
   return true;
 }
@@ -49,12 +49,11 @@ async function loadOnce(
   if (resolved.kind !== 'file') return resolved;
   const snapshot = await takeSnapshot(resolved.realPath, settings);
   if (snapshot === 'not-a-file') return { kind: 'not-found', reason: 'not a regular file' };
-  return snapshot && assemble(root, urlPath, resolved, snapshot, settings);
+  return snapshot && assemble(root, resolved, snapshot, settings);
 }
 
 async function assemble(
   root: string,
-  urlPath: string,
   resolved: ResolvedFile,
   snapshot: Snapshot,
   settings: StaticSettings,
@@ -62,7 +61,7 @@ async function assemble(
   const siblings = await findPrecompressed(root, resolved, snapshot, settings);
   const common = {
     type: mediaTypeOf(resolved.path),
-    cacheControl: settings.cacheControl(urlPath),
+    cacheControl: settings.cacheControl(resolved.filePath),
     vary: siblings.files.length > 0 ? 'Accept-Encoding' : undefined,
     acceptRanges: settings.acceptRanges,
   };
@@ -93,7 +92,7 @@ function representationOf(
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),
-      modified: settings.lastModified ? Number(version.mtimeNs / 1_000_000_000n) * 1000 : undefined,
+      modified: settings.lastModified ? lastModifiedOf(version) : undefined,
     },
   );
 }

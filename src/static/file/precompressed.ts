@@ -34,11 +34,11 @@ export async function findPrecompressed(
     dependencies.push(dependencyOf(path, stats));
     // A copy that is older than its source was made from another version.
     if (stats === undefined || !stats.isFile() || stats.mtimeNs < sourceSnapshot.version.mtimeNs) continue;
-    const resolved = await resolveInsideRoot(root, path, settings, []);
-    if (resolved.kind === 'not-found') continue;
-    const snapshot = await takeSnapshot(resolved.realPath, settings);
+    const realPath = await resolveInsideRoot(root, path, settings);
+    if (typeof realPath !== 'string') continue;
+    const snapshot = await takeSnapshot(realPath, settings);
     if (snapshot === undefined || snapshot === 'not-a-file') continue;
-    files.push({ coding, path, realPath: resolved.realPath, snapshot });
+    files.push({ coding, path, realPath, snapshot });
   }
   return { files, dependencies };
 }

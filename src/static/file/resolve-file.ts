@@ -15,6 +15,8 @@ export interface Dependency {
 export interface ResolvedFile {
   readonly kind: 'file';
   readonly path: string;
+  /** The path below the root, with slashes: for `/dir/` it is `/dir/index.html`. */
+  readonly filePath: string;
   /** The path without symbolic links. */
   readonly realPath: string;
   /** All paths whose stat led to this file. When one of them changes, the URL path may lead elsewhere. */
@@ -45,7 +47,12 @@ export async function resolveFile(
     dependencies.push(dependencyOf(path, stats));
     if (stats === undefined) continue;
     // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is opened.
-    if (stats.isFile()) return resolveInsideRoot(root, path, settings, dependencies);
+    if (stats.isFile()) {
+      const resolved = await resolveInsideRoot(root, path, settings);
+      return typeof resolved === 'string'
+        ? { kind: 'file', path, filePath: candidate, realPath: resolved, dependencies }
+        : resolved;
+    }
     if (stats.isDirectory() && candidate === urlPath)
       return settings.html ? { kind: 'directory' } : notFound('a directory');
     reason = 'not a regular file';
@@ -79,15 +86,14 @@ export async function statOrUndefined(path: string): Promise<BigIntStats | undef
 }
 
 /**
- * Resolves symbolic links and refuses files outside the root directory. The root is resolved each time, because a
+ * Returns the path without symbolic links, and refuses files outside the root directory. The root is resolved each time, because a
  * deployment may switch a root that is a symbolic link.
  */
 export async function resolveInsideRoot(
   root: string,
   path: string,
   settings: StaticSettings,
-  dependencies: readonly Dependency[],
-): Promise<ResolvedFile | NotFound> {
+): Promise<string | NotFound> {
   const [realRoot, realPath] = await Promise.all([realpath(root), realpath(path)]);
   const prefix = realRoot.endsWith(sep) ? realRoot : realRoot + sep;
   if (!settings.followSymlinks && !realPath.startsWith(prefix))
@@ -96,7 +102,7 @@ export async function resolveInsideRoot(
   const requested = prefix + path.slice(root.length + 1);
   if (requested !== realPath && fold(requested) === fold(realPath))
     return notFound('another spelling of the name');
-  return { kind: 'file', path, realPath, dependencies };
+  return realPath;
 }
 
 function fold(path: string): string {
