@@ -35,7 +35,7 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
 ): GraphQLHandler {
   const settings = resolveHttpOptions(options);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings);
-  const graphqlMiddleware = createMiddleware(settings, createHandler(core, settings));
+  const graphqlMiddleware = createMiddleware(core, settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,

@@ -42,6 +42,17 @@ const remember =
   };
 
 type Handler = ReturnType<typeof graphqlHTTP>;
+
+// Outside production the responses contain the messages of unexpected errors.
+beforeAll(() => {
+  process.env['NODE_ENV'] = 'production';
+  jest.spyOn(console, 'error').mockImplementation();
+});
+afterAll(() => {
+  process.env['NODE_ENV'] = 'test';
+  jest.restoreAllMocks();
+});
+
 const introspect = '{ __schema { queryType { name } } }';
 const cases: [string, (fail: () => never) => Handler, string | object][] = [
   ['context', (context) => graphqlHTTP(schema, { rootValue, context }), { query: '{ hello }' }],
@@ -139,7 +150,7 @@ it('a bare server whose formatError throws continues to serve the connection', a
   const refused = await post('{bad');
   expect([refused.status, await refused.json()]).toEqual([
     500,
-    { errors: [{ message: 'Internal server error' }] },
+    { errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }] },
   ]);
   const served = await post('{"query":"{ hello }"}');
   expect(await served.json()).toEqual({ data: { hello: 'world' } });

@@ -11,7 +11,7 @@ import type {
 } from 'graphql';
 import type { ConnectRequest, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
-import type { SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
+import type { SubscriptionProtocol, WebSocketLike, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
 /** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
@@ -87,6 +87,12 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   formatError?:
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
+  /**
+   * Called once for each unexpected error: one that the client sees as "Internal server error", and one that goes to
+   * `next(error)`. `false` reports nothing. It must not throw; what it throws is logged. @default logs to the console,
+   * except errors that go to `next(error)`
+   */
+  onError?: false | ErrorReporter | undefined;
   /** Whether `__schema` and `__type` may be asked, or a function of the request that says so. @default true */
   introspection?: boolean | Hook<[req: Req], boolean> | undefined;
   /** Whether errors may say "Did you mean …?", which tells of the schema. @default false when NODE_ENV is production */
@@ -97,6 +103,22 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
 }
+
+/** Where an unexpected error occurred. */
+export interface ErrorDetails {
+  readonly transport: 'http' | 'websocket';
+  /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */
+  readonly operationName: string | undefined;
+  /** The response path of the field; undefined outside of the execution of fields. */
+  readonly path: readonly (string | number)[] | undefined;
+  /** The request; over WebSocket the upgrade request, while it is retained. */
+  readonly request: IncomingMessage | undefined;
+  /** The WebSocket; undefined over HTTP. */
+  readonly socket: WebSocketLike | undefined;
+}
+
+/** Reports an unexpected error to the operator. */
+export type ErrorReporter = (error: unknown, details: ErrorDetails) => unknown;
 
 /** Options of `graphqlHTTP`. */
 export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions<Req> {

@@ -1,16 +1,11 @@
-import {
-  assertValidSchema,
-  type GraphQLError,
-  type GraphQLFormattedError,
-  type GraphQLSchema,
-  isSchema,
-} from 'graphql';
+import { assertValidSchema, type GraphQLSchema, isSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { EngineSettings } from '../execution/types.ts';
+import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
+import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createErrorFormatter, MASKED } from './errors.ts';
+import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
 import type { CoreSettings } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
 import { selectEngine } from './select-engine.ts';
@@ -30,8 +25,12 @@ export interface GraphQLCore {
   contextFor(source: unknown): MaybePromise<unknown>;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
-  /** Masks, clips and formats errors for the client. */
-  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
+  /** Masks and formats errors for the client, and reports the unexpected ones. */
+  readonly formatErrors: FormatErrors;
+  /** Reports an unexpected error that no response contains, such as that of a closed socket. Never throws. */
+  reportError(error: unknown, origin: ErrorOrigin): void;
+  /** The same for an error that also goes to `next(error)`, whose handlers log it. */
+  reportForwardedError(error: unknown, origin: ErrorOrigin): void;
 }
 
 /** The property of a `graphqlHTTP` handler that holds its core; registered, so that it is equal in the CommonJS and the ES build. */
@@ -50,15 +49,15 @@ type Callable = (source: unknown) => unknown;
  * @throws TypeError if `schema` is neither a GraphQLSchema nor a function, or if the schema is invalid.
  */
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
-  const { NODE_ENV } = process.env;
-  const formatErrors = createErrorFormatter(settings);
+  const isProduction = process.env['NODE_ENV'] === 'production';
+  const reporter = createErrorReporter(settings.onError);
+  const formatErrors = createErrorFormatter(settings, reporter, { debug: !isProduction });
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     // Suggestions reveal the schema piece by piece, and help only in development.
-    hideSuggestions: !(settings.suggestions ?? NODE_ENV !== 'production'),
-    maskedMessage: settings.formatError === undefined ? MASKED : undefined,
+    hideSuggestions: !(settings.suggestions ?? !isProduction),
     formatErrors,
   };
   const { context, rootValue } = settings;
@@ -72,6 +71,8 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')
         : () => rootValue,
     formatErrors,
+    reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
+    reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),
   };
 }
 

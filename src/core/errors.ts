@@ -1,4 +1,6 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import type { ErrorOrigin } from '../execution/types.ts';
+import type { ErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError } from '../options/resolve-options.ts';
@@ -7,18 +9,112 @@ import type { CoreSettings } from './options.ts';
 
 /** Characters of a message: graphql-js quotes the client's values, which are not echoed at full length. */
 const MAX_MESSAGE_LENGTH = 1024;
-/** The message that replaces the message of an unexpected error. */
+/** What replaces the message of an unexpected error. */
 export const MASKED = 'Internal server error';
+export const MASKED_CODE = 'INTERNAL_SERVER_ERROR';
 
-/** Creates the function that masks, clips and formats the errors of one response. It keeps all field errors: clients match them with nulls. */
-export function createErrorFormatter({
-  formatError,
-}: Pick<CoreSettings, 'formatError'>): (errors: readonly GraphQLError[]) => readonly GraphQLFormattedError[] {
-  const format =
-    formatError === undefined
-      ? maskError
-      : (error: GraphQLError) => assertFormatted(formatError(maskError(error), error));
-  return (errors) => errors.map(format);
+/** Masks and formats the errors of one response, in order, and reports the unexpected ones. */
+export type FormatErrors = (
+  errors: readonly GraphQLError[],
+  origin?: ErrorOrigin,
+) => readonly GraphQLFormattedError[];
+
+/**
+ * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its path and
+ * locations; with `debug` its message becomes `extensions.debug`. Keeps all field errors: clients match them with nulls.
+ */
+export function createErrorFormatter(
+  { formatError }: Pick<CoreSettings, 'formatError'>,
+  { report }: Pick<ErrorReporter, 'report'>,
+  { debug }: { readonly debug: boolean },
+): FormatErrors {
+  // An error may be formatted twice, such as that of a refused operation on a socket.
+  const reported = new WeakSet<GraphQLError>();
+
+  function formatUnexpected(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
+    // After a disconnect the resolvers fail because they were aborted.
+    if (!reported.has(error) && origin?.aborted !== true) {
+      reported.add(error);
+      report(error.originalError ?? error, errorDetails(origin, error.path));
+    }
+    // An error that has a `path` before it is located is not converted to a GraphQLError by graphql-js.
+    const { locations, path } = isGraphQLError(error) ? error.toJSON() : ({} as GraphQLFormattedError);
+    const message = isNullError(error) ? error.message : MASKED;
+    const extensions = debug ? { code: MASKED_CODE, debug: clip(error.message) } : { code: MASKED_CODE };
+    return {
+      message,
+      ...(locations === undefined ? undefined : { locations }),
+      ...(path === undefined ? undefined : { path }),
+      extensions,
+    };
+  }
+
+  function format(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
+    const formatted = isPublicError(error) ? formatPublic(error) : formatUnexpected(error, origin);
+    return formatError === undefined ? formatted : assertFormatted(formatError(formatted, error));
+  }
+
+  return (errors, origin) => errors.map((error) => format(error, origin));
+}
+
+/** The details of a report. */
+export function errorDetails(origin: ErrorOrigin | undefined, path?: readonly (string | number)[]) {
+  const { transport = 'http', operationName, request, socket } = origin ?? {};
+  return { transport, operationName, path, request, socket } as const;
+}
+
+/** Formats an error with its own message. Removes `extensions.http`, which sets the status and headers of the response. */
+function formatPublic(error: GraphQLError): GraphQLFormattedError {
+  const { extensions, ...formatted } = error.toJSON();
+  const message = clip(formatted.message);
+  const { http: _, ...visible } = extensions ?? {};
+  return Object.keys(visible).length === 0
+    ? { ...formatted, message }
+    : { ...formatted, message, extensions: visible };
+}
+
+/**
+ * Whether the message of an error was written for clients: an error of graphql-js about the request, or one that the
+ * application threw as a GraphQLError.
+ */
+export function isPublicError(error: GraphQLError): boolean {
+  if (!isGraphQLError(error)) return false;
+  const { originalError, path } = error;
+  if (originalError !== undefined && originalError !== null && !isGraphQLError(originalError)) return false;
+  return path === undefined || !SERVER_VALUE.test(error.message);
+}
+
+/**
+ * The messages of graphql-js about values that resolvers returned, in results only: they contain these values. The messages
+ * about values of the client begin with "Argument" or "Variable", or belong to errors without a path.
+ */
+const SERVER_VALUE =
+  /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Subscription field must return Async Iterable\.)/;
+
+/** graphql-js's message about a null, which names only types and fields of the schema. */
+const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;
+const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
+
+/** Also by name, since an application may have a second copy of graphql. */
+export function isGraphQLError(error: unknown): error is GraphQLError {
+  return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
+}
+
+/** Converts a thrown value to an error that can be formatted. */
+export function toGraphQLError(thrown: unknown): GraphQLError {
+  if (isGraphQLError(thrown)) return thrown;
+  const originalError = thrown instanceof Error ? thrown : new Error(String(thrown));
+  return new GraphQLError(originalError.message, { originalError });
+}
+
+/** Creates the error of a refused request, with a stable code in its extensions. */
+export function refusalError(message: string, code: string): GraphQLError {
+  return new GraphQLError(message, { extensions: { code } });
+}
+
+function clip(message: unknown): string {
+  const text = String(message);
+  return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 }
 
 /** A `formatError` without a return statement would produce a response that clients cannot read. */
@@ -29,37 +125,4 @@ function assertFormatted(formatted: GraphQLFormattedError): GraphQLFormattedErro
     GRAPHQL_OPTIONS,
     `option "formatError" returned ${formatValue(formatted)}; accepted: an object`,
   );
-}
-
-/**
- * Formats an error for the client: a `GraphQLError` with its message, any other error with its message hidden. Removes
- * `extensions.http`, which sets the status and headers of the response.
- */
-function maskError(error: GraphQLError): GraphQLFormattedError {
-  const { extensions, ...formatted } = error.toJSON();
-  const message = isPublic(error) ? clip(formatted.message) : MASKED;
-  const { http: _, ...visible } = extensions ?? {};
-  return Object.keys(visible).length === 0
-    ? { ...formatted, message }
-    : { ...formatted, message, extensions: visible };
-}
-
-/** Whether the message was written for clients: an error of graphql-js, or one that was thrown as a GraphQLError. */
-function isPublic(error: GraphQLError): boolean {
-  const original = error.originalError;
-  return original === undefined || original === null || isGraphQLError(original);
-}
-
-/** Also by name, since an application may have a second copy of graphql. */
-export function isGraphQLError(error: unknown): error is GraphQLError {
-  return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
-}
-
-function clip(message: string): string {
-  return message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH)}…` : message;
-}
-
-/** Creates the error of a refused request, with a stable code in its extensions. */
-export function refusalError(message: string, code: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } });
 }

@@ -1,6 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
   isBoolean,
@@ -32,6 +33,7 @@ export interface CoreSettings {
   readonly formatError:
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
+  readonly onError: OnError;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
@@ -76,6 +78,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   typeResolver: optionalFunction(),
   validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
   formatError: optionalFunction(),
+  onError: rule<OnError>(
+    undefined,
+    isEither(isOneOf(false), isFunction),
+    'a function, or false for no reports',
+  ),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),

@@ -162,7 +162,7 @@ function selectOperation(
     operationName === undefined
       ? 'The document must contain exactly one operation, or the request must name one with "operationName"'
       : `The document contains no operation named "${operationName}"`;
-  return { errors: [refusalError(message, 'OPERATION_NOT_FOUND')], status: 400 };
+  return { errors: [refusalError(message, 'OPERATION_RESOLUTION_FAILURE')], status: 400 };
 }
 
 function introspectionCheck(option: CoreSettings['introspection']): (source: unknown) => boolean {

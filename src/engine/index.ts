@@ -33,7 +33,7 @@ export const compiled: Engine = (operation, settings) => {
     const run = variantFor(inputs.variableValues);
     if (run === undefined) return reference(inputs);
     const coerced = coerceVariables(inputs.variableValues);
-    if ('errors' in coerced) return outcomeFromResult(coerced, settings);
+    if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
     return run(inputs, coerced.variables, coerced.values);
   };
 };

@@ -1,17 +1,18 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
+import { setErrorCode } from './error-code.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { isThenable } from './promises.ts';
-import type { Engine, EngineSettings, ExecutionOutcome } from './types.ts';
+import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from './types.ts';
 
 /** Makes an engine of a function like graphql-js's `execute`: calls it, then stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
   return (operation, settings) => (inputs) => {
     const result = execute(executionArgsWith(settings, operation, inputs));
     return isThenable(result)
-      ? result.then((settled) => outcomeFromResult(settled, settings))
-      : outcomeFromResult(result, settings);
+      ? result.then((settled) => outcomeFromResult(settled, settings, inputs))
+      : outcomeFromResult(result, settings, inputs);
   };
 }
 
@@ -21,7 +22,11 @@ export const graphqlJs: Engine = engineFromExecute(executeNonIncremental);
 const NO_ERRORS: readonly GraphQLError[] = [];
 
 /** Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1). */
-export function outcomeFromResult(result: ExecutionResult, settings: EngineSettings): ExecutionOutcome {
+export function outcomeFromResult(
+  result: ExecutionResult,
+  settings: EngineSettings,
+  { origin }: ExecutionInputs,
+): ExecutionOutcome {
   if (result.errors === undefined || result.errors.length === 0) {
     // An async iterator would be stringified as `{}`, and clients would take that for a response.
     if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
@@ -30,7 +35,8 @@ export function outcomeFromResult(result: ExecutionResult, settings: EngineSetti
   const refused = !('data' in result);
   // graphql-js adds one more error that says that coercion has stopped.
   const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
+  if (refused) for (const error of errors) setErrorCode(error, 'BAD_USER_INPUT');
   const { errors: _, data, ...others } = result;
-  const body = JSON.stringify({ errors: settings.formatErrors(errors), data, ...others });
+  const body = JSON.stringify({ errors: settings.formatErrors(errors, origin), data, ...others });
   return { kind: refused ? 'refused' : 'partial', body, errors };
 }

@@ -7,6 +7,7 @@ import type {
   OperationDefinitionNode,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { ErrorDetails } from '../../types/graphql.ts';
 
 /** The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request Parameters"). */
 export interface GraphQLParams {
@@ -50,6 +51,14 @@ export interface ExecutionInputs {
   variableValues: Record<string, unknown> | undefined;
   /** Aborts when the client disconnects. */
   signal?: AbortSignal | undefined;
+  /** Where the operation comes from, for reports of unexpected errors. */
+  readonly origin?: ErrorOrigin;
+}
+
+/** Where an operation comes from, for reports of unexpected errors. */
+export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
+  /** The client disconnected: errors are its consequence, and are not reported. */
+  readonly aborted?: boolean;
 }
 
 /** The result of one execution, with the JSON text of the GraphQL response. */
@@ -60,10 +69,8 @@ export interface ExecutionOutcome {
   readonly body: string | Buffer;
   /** Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it. */
   readonly release?: (() => void) | undefined;
-  /** The errors before masking; empty without errors. Created when first read, unless formatting needed them. */
+  /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];
-  /** True if no error has extensions, so that `errors` need not be read for a status or headers. */
-  readonly noExtensions?: boolean;
 }
 
 /**
@@ -83,8 +90,6 @@ export interface EngineSettings {
   maxErrors: number;
   /** Omits "Did you mean …?" from messages. */
   hideSuggestions: boolean;
-  /** Replaces the messages of unexpected errors. Undefined if `formatErrors` has to see every error. */
-  maskedMessage?: string | undefined;
-  /** Masks, truncates and formats the errors of one response, in order. */
-  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
+  /** Masks and formats the errors of one response, in order, and reports the unexpected ones. */
+  formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
 }

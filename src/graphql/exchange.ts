@@ -18,6 +18,8 @@ export interface Exchange {
   readonly started: number;
   /** For `Server-Timing`; undefined when the option is off. */
   readonly timings: Timings | undefined;
+  /** The name of the operation that is executed, for reports of errors. */
+  operationName: string | undefined;
   /** Undefined for a single operation. */
   batchCost: BatchCost | undefined;
 }

@@ -2,12 +2,12 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
-import { MASKED } from '../core/errors.ts';
+import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { isLongDocument } from '../core/prepare.ts';
 import { yieldToEventLoop } from '../core/yield-to-event-loop.ts';
 import { isThenable } from '../execution/promises.ts';
-import type { GraphQLParams } from '../execution/types.ts';
+import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
 import { drainRequest } from '../http/body/drain.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
@@ -36,6 +36,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
 }
 
 class Pipeline {
+  readonly #core: GraphQLCore;
   readonly #settings: HttpSettings;
   readonly #negotiate = createNegotiator([JSON_TYPE, GRAPHQL_TYPE]);
   readonly #check: (exchange: Exchange) => void;
@@ -46,6 +47,7 @@ class Pipeline {
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
     const csrf = createCsrf(settings);
+    this.#core = core;
     this.#settings = settings;
     this.#check = createRequestCheck(settings, csrf);
     this.#read = createRequestReader(settings, csrf);
@@ -63,6 +65,7 @@ class Pipeline {
       accepted: this.#negotiate(req.headers.accept),
       started: events.response.hasSubscribers ? performance.now() : 0,
       timings: this.#settings.serverTiming ? startTimings() : undefined,
+      operationName: undefined,
       batchCost: undefined,
     };
     if (events.request.hasSubscribers) events.request.publish({ req, res });
@@ -139,18 +142,28 @@ class Pipeline {
 
   #failUnexpectedly(exchange: Exchange, error: unknown): void {
     const { req, res, next } = exchange;
+    const origin = originOf(exchange);
     if (next !== undefined) {
+      this.#core.reportForwardedError(error, origin);
       next(toError(error));
       return;
     }
     try {
-      this.#sender.sendEarly(exchange, this.#responses.fromUnexpectedError(error));
-    } catch {
+      this.#sender.sendEarly(exchange, this.#responses.fromUnexpectedError(error, origin));
+    } catch (failure) {
+      this.#core.reportError(failure, origin);
       drainRequest(req, res);
       writeReply(req, res, MASKED_ERROR);
     }
   }
 }
+
+const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
+  transport: 'http',
+  operationName,
+  request: req,
+  socket: undefined,
+});
 
 const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
 
@@ -158,7 +171,7 @@ const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => A
 const MASKED_ERROR: Reply = {
   status: 500,
   headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
-  body: JSON.stringify({ errors: [{ message: MASKED }] }),
+  body: JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] }),
 };
 
 /** Whether an execution stopped because its client disconnected. */

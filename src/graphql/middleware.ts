@@ -1,4 +1,6 @@
+import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { GraphQLCore } from '../core/core.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
 import { toError } from '../http/reply/to-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
@@ -8,18 +10,22 @@ import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
 
 /** Creates the middleware: the handler of GraphQL requests together with the IDE. Other paths below a mount go to `next`. */
-export function createMiddleware(settings: HttpSettings, handleGraphQL: Handler): Handler {
+export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const middleware: Handler = (req, res, next) => {
     const routed = isRouted(req, middleware);
     const below = next !== undefined && !routed && isBelowMount(req);
     if (graphiql !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
-      const fail: NextFunction = next ?? (() => writeReply(req, res, SERVER_ERROR));
-      const handled = graphiql.handle(req, res, { below, routed, next: fail });
+      const proceed: NextFunction = (error) => {
+        if (error !== undefined) fail(core, error, { req, res, next });
+        else if (next !== undefined) next();
+        else writeReply(req, res, SERVER_ERROR);
+      };
+      const handled = graphiql.handle(req, res, { below, routed, next: proceed });
       if (handled !== undefined) {
         handled.then(
           (done) => done || handleGraphQL(req, res, next),
-          (error) => fail(toError(error)),
+          (error: unknown) => fail(core, error, { req, res, next }),
         );
         return;
       }
@@ -28,6 +34,22 @@ export function createMiddleware(settings: HttpSettings, handleGraphQL: Handler)
     else handleGraphQL(req, res, next);
   };
   return middleware;
+}
+
+/** Passes an unexpected error to `next`, or responds with 500 under a bare server. */
+function fail(
+  core: GraphQLCore,
+  error: unknown,
+  { req, res, next }: { req: ConnectRequest; res: ServerResponse; next: NextFunction | undefined },
+): void {
+  const origin = { transport: 'http', operationName: undefined, request: req, socket: undefined } as const;
+  if (next !== undefined) {
+    core.reportForwardedError(error, origin);
+    next(toError(error));
+    return;
+  }
+  core.reportError(error, origin);
+  writeReply(req, res, SERVER_ERROR);
 }
 
 /** The response of a bare server, which has no error handlers. */

@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
@@ -8,6 +8,7 @@ import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import { isThenable } from '../execution/promises.ts';
 import type {
+  ErrorOrigin,
   ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,
@@ -59,6 +60,7 @@ export class OperationRunner {
   ): MaybePromise<Result> {
     exchange.timings?.end('prepare');
     if ('errors' in prepared) return prepared;
+    exchange.operationName = prepared.operation.name?.value;
     const type = prepared.operation.operation;
     if (type === 'subscription') {
       const message = 'Subscriptions are not supported over HTTP; use a WebSocket (attachSubscriptions)';
@@ -82,7 +84,13 @@ export class OperationRunner {
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
     const rootValue = this.#core.rootValueFor(exchange.req);
-    const inputs = new RequestInputs(rootValue, context, params.variables, exchange.res);
+    const inputs = new RequestInputs(
+      exchange,
+      prepared.operation.name?.value,
+      params.variables,
+      context,
+      rootValue,
+    );
     const started = events.execute.hasSubscribers ? performance.now() : 0;
     const outcome = prepared.execute(inputs);
     return isThenable(outcome)
@@ -129,8 +137,12 @@ function toRequestError(error: unknown): RequestError {
   throw error;
 }
 
-/** The inputs of one execution. The signal is created when it is read. */
-class RequestInputs implements ExecutionInputs {
+/** The inputs of one execution, and its origin. The signal is created when it is read. */
+class RequestInputs implements ExecutionInputs, ErrorOrigin {
+  readonly transport = 'http';
+  readonly socket = undefined;
+  readonly request: IncomingMessage;
+  readonly operationName: string | undefined;
   readonly rootValue: unknown;
   readonly contextValue: unknown;
   readonly variableValues: Record<string, unknown> | undefined;
@@ -138,15 +150,26 @@ class RequestInputs implements ExecutionInputs {
   #controller: AbortController | undefined;
 
   constructor(
-    rootValue: unknown,
-    contextValue: unknown,
+    { req, res }: Exchange,
+    operationName: string | undefined,
     variableValues: Record<string, unknown> | undefined,
-    res: ServerResponse,
+    contextValue: unknown,
+    rootValue: unknown,
   ) {
+    this.request = req;
+    this.operationName = operationName;
     this.rootValue = rootValue;
     this.contextValue = contextValue;
     this.variableValues = variableValues;
     this.#res = res;
+  }
+
+  get origin(): ErrorOrigin {
+    return this;
+  }
+
+  get aborted(): boolean {
+    return this.#controller?.signal.aborted === true;
   }
 
   get signal(): AbortSignal {

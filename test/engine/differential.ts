@@ -1,5 +1,5 @@
 import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
-import { createErrorFormatter, MASKED } from '../../src/core/errors.ts';
+import { createErrorFormatter } from '../../src/core/errors.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
@@ -57,7 +57,10 @@ export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; o
 
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {
-  const masking = { maskedMessage: MASKED, formatErrors: createErrorFormatter({ formatError: undefined }) };
+  const reporter = { report: () => undefined };
+  const masking = {
+    formatErrors: createErrorFormatter({ formatError: undefined }, reporter, { debug: true }),
+  };
   const resolving = {
     fieldResolver: (...all: Parameters<typeof defaultFieldResolver>) => defaultFieldResolver(...all),
     typeResolver: (...all: Parameters<typeof defaultTypeResolver>) => defaultTypeResolver(...all),

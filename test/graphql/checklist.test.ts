@@ -33,8 +33,16 @@ eachExpress((express) => {
     const { body } = await post({ query: '{\n  nope\n  never\n}' }, { suggestions: false }).expect(400);
     expect(body).toEqual({
       errors: [
-        { message: 'Cannot query field "nope" on type "Query".', locations: [{ line: 2, column: 3 }] },
-        { message: 'Cannot query field "never" on type "Query".', locations: [{ line: 3, column: 3 }] },
+        {
+          message: 'Cannot query field "nope" on type "Query".',
+          locations: [{ line: 2, column: 3 }],
+          extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
+        },
+        {
+          message: 'Cannot query field "never" on type "Query".',
+          locations: [{ line: 3, column: 3 }],
+          extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
+        },
       ],
     });
   });
@@ -86,7 +94,11 @@ eachExpress((express) => {
   it('answers a syntax error with its line and column [42]', async () => {
     const { body } = await post({ query: '{\n  hello(\n}' }).expect(400);
     expect(body.errors).toEqual([
-      { message: expect.stringMatching(/^Syntax Error: Expected Name/), locations: [{ line: 3, column: 1 }] },
+      {
+        message: expect.stringMatching(/^Syntax Error: Expected Name/),
+        locations: [{ line: 3, column: 1 }],
+        extensions: { code: 'GRAPHQL_PARSE_FAILED' },
+      },
     ]);
   });
 

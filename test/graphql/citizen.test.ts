@@ -246,7 +246,7 @@ eachExpress((express) => {
     it('of resolvers are masked, those made for clients are not', async () => {
       const { body } = await ask(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
       expect(body.errors.map(({ message, extensions }: GraphQLError) => [message, extensions])).toEqual([
-        ['Internal server error', undefined],
+        ['Internal server error', { code: 'INTERNAL_SERVER_ERROR', debug: 'password is hunter2' }],
         ['not yours', { code: 'FORBIDDEN' }],
       ]);
       expect(body.errors[0]).toMatchObject({ path: ['secret'], locations: [{ line: 1, column: 3 }] });
@@ -388,7 +388,14 @@ describe('without Express', () => {
     const response = await fetch(`${url}?query={hello}`);
     expect([response.status, await response.json()]).toEqual([
       500,
-      { errors: [{ message: 'Internal server error' }] },
+      {
+        errors: [
+          {
+            message: 'Internal server error',
+            extensions: { code: 'INTERNAL_SERVER_ERROR', debug: expect.any(String) },
+          },
+        ],
+      },
     ]);
     await close();
   });

@@ -10,6 +10,7 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
+import { setErrorCode } from '../../execution/error-code.ts';
 import type { EngineSettings, RequestError } from '../../execution/types.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';
@@ -76,7 +77,7 @@ export function createValidator(
         if (document.extensions['code'] === NESTING) return overLimit(document);
         return isOverTokens(source, limits.tokens, document)
           ? overLimit(refusalError(`The document has more than ${limits.tokens} tokens`, 'LIMIT_TOKENS'))
-          : { ...refused([document]), unparsable: true };
+          : { ...refused([document], 'GRAPHQL_PARSE_FAILED'), unparsable: true };
       }
       const cost = catchGraphQLError(() => measure(document, limits));
       return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
@@ -84,7 +85,8 @@ export function createValidator(
     validate(schema, { document, cost }) {
       const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) return overLimit(errors);
-      return errors.length > 0 ? refused(errors) : { document, cost, introspects: cost.introspection > 0 };
+      if (errors.length > 0) return refused(errors, 'GRAPHQL_VALIDATION_FAILED');
+      return { document, cost, introspects: cost.introspection > 0 };
     },
   };
 }
@@ -149,5 +151,9 @@ function limitLocations(error: GraphQLError): GraphQLError {
   return new GraphQLError(message, { nodes: kept, originalError, extensions });
 }
 
-const refused = (errors: readonly GraphQLError[]): RequestError => ({ errors, status: 400 });
+function refused(errors: readonly GraphQLError[], code: string): RequestError {
+  for (const error of errors) setErrorCode(error, code);
+  return { errors, status: 400 };
+}
+
 const overLimit = (error: GraphQLError): RequestError => ({ errors: [error], status: 400, limit: true });

@@ -32,7 +32,7 @@ export function assertVariableLimits(variables: readonly unknown[], maxValues: n
   }
 }
 
-/** Whether these are a few values without members of their own. */
+/** Whether these are a few values, none of them a list or an object. */
 function isFlat(variables: unknown, maxValues: number): boolean {
   let left = Math.min(FEW_VALUES, maxValues);
   for (const name in variables as Record<string, unknown>) {

@@ -64,13 +64,12 @@ function internalized(name: string): string {
 function locationOf(nodes: readonly FieldNode[]): FieldLocation {
   const nodeLocations = nodes.map((node) => node.loc).filter((loc): loc is Location => loc !== undefined);
   if (nodeLocations.length === 0) {
-    return { source: undefined, positions: undefined, locations: undefined, locationsJson: '' };
+    return { source: undefined, positions: undefined, locations: undefined };
   }
   const locations = nodeLocations.map((loc) => getLocation(loc.source, loc.start));
   return {
     source: nodeLocations[0]?.source,
     positions: nodeLocations.map((loc) => loc.start),
     locations,
-    locationsJson: `,"locations":${JSON.stringify(locations)}`,
   };
 }

@@ -1,7 +1,7 @@
 import { GraphQLError, locatedError, type ResponsePath, type SourceLocation } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { ErrorField, FieldError } from '../run/field-error.ts';
-import { isPlainError } from './masked-errors.ts';
+import { isPlainError } from './plain-error.ts';
 
 /** Converts the errors of an execution, in order. */
 export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {

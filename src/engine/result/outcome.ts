@@ -1,13 +1,10 @@
-import type { GraphQLError } from 'graphql';
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START } from '../json/buffer-pool.ts';
 import { useBuffer, writeByte } from '../json/sink.ts';
 import type { Execution, Pending } from '../run/execution.ts';
-import type { FieldError } from '../run/field-error.ts';
 import { NO_BUFFER, releaseExecution } from '../run/sync-run.ts';
 import { concatSegments, maxConcatSize } from './concat-segments.ts';
 import { toGraphQLErrors } from './graphql-errors.ts';
-import { isFullyMasked, maskedErrorsJson } from './masked-errors.ts';
 
 const CLOSE = 125;
 const NO_ERRORS: readonly never[] = Object.freeze([]);
@@ -92,32 +89,10 @@ function once(run: () => void): () => void {
 
 function partialOutcome(ex: Execution, bodyOf: (errorsJson: string) => Buffer): ExecutionOutcome {
   const errors = ex.errors ?? [];
-  const { maskedMessage, formatErrors } = ex.program.settings;
-  if (maskedMessage !== undefined && errors.every(isFullyMasked)) {
-    return new MaskedOutcome(bodyOf(maskedErrorsJson(errors, maskedMessage)), errors);
-  }
   const graphqlErrors = toGraphQLErrors(errors);
-  const body = bodyOf(JSON.stringify(formatErrors(graphqlErrors)));
+  const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
+  const body = bodyOf(JSON.stringify(formatted));
   return { kind: 'partial', body, errors: graphqlErrors };
-}
-
-/** An outcome whose GraphQLErrors are created when something reads them. */
-class MaskedOutcome implements ExecutionOutcome {
-  readonly kind = 'partial';
-  readonly body: Buffer;
-  readonly noExtensions = true;
-  readonly #fieldErrors: readonly FieldError[];
-  #errors: readonly GraphQLError[] | undefined;
-
-  constructor(body: Buffer, fieldErrors: readonly FieldError[]) {
-    this.body = body;
-    this.#fieldErrors = fieldErrors;
-  }
-
-  get errors(): readonly GraphQLError[] {
-    this.#errors ??= toGraphQLErrors(this.#fieldErrors);
-    return this.#errors;
-  }
 }
 
 function nullBodyAfter(errorsJson: string): Buffer {

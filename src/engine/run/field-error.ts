@@ -5,8 +5,6 @@ export interface FieldLocation {
   readonly source: Source | undefined;
   readonly positions: readonly number[] | undefined;
   readonly locations: readonly SourceLocation[] | undefined;
-  /** `,"locations":[…]`, a member of an error's JSON; empty if the nodes have no locations. */
-  readonly locationsJson: string;
 }
 
 /** The field that an error belongs to. */

@@ -22,11 +22,12 @@ const NAMES = new Set<string>(['query', 'operationName', 'variables', 'extension
  */
 export function paramsFromUrl(url: string): GraphQLParams {
   const raw = parseSearch(url);
+  const extensions = parseJsonObject('extensions', raw.extensions);
   return {
-    query: requireQuery(raw.query),
+    query: requireQuery(raw.query, extensions),
     operationName: raw.operationName,
     variables: parseJsonObject('variables', raw.variables),
-    extensions: parseJsonObject('extensions', raw.extensions),
+    extensions,
   };
 }
 
@@ -66,11 +67,12 @@ function paramsFromObject(body: unknown): GraphQLParams {
   // Own members only: inherited ones are not parameters.
   const member = (name: string): unknown =>
     Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
+  const extensions = optionalObject('extensions', member('extensions'));
   return {
-    query: requireQuery(member('query')),
+    query: requireQuery(member('query'), extensions),
     operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
-    extensions: optionalObject('extensions', member('extensions')),
+    extensions,
   };
 }
 
@@ -97,8 +99,12 @@ function decode(text: string): string {
   }
 }
 
-function requireQuery(query: unknown): string {
+function requireQuery(query: unknown, extensions: Record<string, unknown> | undefined): string {
   if (typeof query === 'string' && query !== '') return query;
+  // Clients of Apollo's automatic persisted queries send the whole query after this message.
+  if (extensions?.['persistedQuery'] !== undefined) {
+    throw new HttpError(400, 'PersistedQueryNotSupported', { code: 'PERSISTED_QUERY_NOT_SUPPORTED' });
+  }
   throw badRequest(
     query === undefined || query === null || query === ''
       ? 'The parameter "query" is missing'

@@ -1,7 +1,7 @@
-import { GraphQLError } from 'graphql';
+import type { GraphQLError } from 'graphql';
 import type { GraphQLCore } from '../../core/core.ts';
-import { refusalError } from '../../core/errors.ts';
-import type { ExecutionOutcome, RequestError } from '../../execution/types.ts';
+import { isPublicError, refusalError, toGraphQLError } from '../../core/errors.ts';
+import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../../execution/types.ts';
 import type { Headers, HttpError } from '../../http/reply/http-error.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 
@@ -25,7 +25,7 @@ export interface ResponseFactory {
   fromBatch(results: readonly (ExecutionOutcome | RequestError)[], type: string): GraphQLResponse;
   fromHttpError(error: HttpError, type: string | undefined): GraphQLResponse;
   /** For an unexpected error without a `next` that could handle it: 500, with the message hidden. */
-  fromUnexpectedError(error: unknown): GraphQLResponse;
+  fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
 }
 
 /** What `extensions.http` of an error may set. */
@@ -34,21 +34,19 @@ interface HttpExtensions {
   headers?: Headers;
 }
 
-const NO_EXTENSIONS: HttpExtensions = Object.freeze({});
-
 /** Creates the response factory of one handler. */
 export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
   const isDraft = statusCodes === 'draft';
-  const toJson = (errors: readonly GraphQLError[]): string =>
-    JSON.stringify({ errors: core.formatErrors(errors) });
+  const toJson = (errors: readonly GraphQLError[], origin?: ErrorOrigin): string =>
+    JSON.stringify({ errors: core.formatErrors(errors, origin) });
 
   function create(
     body: string | Buffer,
     defaultStatus: number,
     type: string,
-    cause: Pick<ExecutionOutcome, 'errors' | 'noExtensions'>,
+    cause: Pick<ExecutionOutcome, 'errors'>,
   ): GraphQLResponse {
-    const extensions = cause.noExtensions === true ? NO_EXTENSIONS : httpExtensions(cause.errors);
+    const extensions = httpExtensions(cause.errors);
     const status = extensions.status ?? defaultStatus;
     // By the draft only a 2xx response may be application/json: any other may come from an intermediary.
     const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
@@ -84,10 +82,9 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
       const status = isDraft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
       return { ...create(toJson(errors), status, type, { errors }), headers: error.headers };
     },
-    fromUnexpectedError(error) {
-      const originalError = error instanceof Error ? error : new Error(String(error));
-      const errors = [new GraphQLError(originalError.message, { originalError })];
-      return { ...create(toJson(errors), 500, JSON_TYPE, { errors }), headers: undefined };
+    fromUnexpectedError(error, origin) {
+      const errors = [toGraphQLError(error)];
+      return { ...create(toJson(errors, origin), 500, JSON_TYPE, { errors }), headers: undefined };
     },
   };
 }
@@ -108,11 +105,11 @@ function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQL
   };
 }
 
-/** Merges `extensions.http` of all errors; the first error that sets a status or a header wins. */
+/** Merges `extensions.http` of all errors that are not masked; the first error that sets a status or a header wins. */
 function httpExtensions(errors: readonly GraphQLError[]): HttpExtensions {
   const merged: HttpExtensions = {};
-  for (const { extensions } of errors) {
-    const { http } = extensions;
+  for (const error of errors) {
+    const http = isPublicError(error) ? error.extensions['http'] : undefined;
     if (typeof http !== 'object' || http === null) continue;
     const { status, headers } = http as HttpExtensions;
     merged.status ??= status;

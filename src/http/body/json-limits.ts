@@ -49,7 +49,7 @@ export function assertJsonTextWithinLimits(text: string, maxValues: number): voi
 const limitExceeded = (message: string): HttpError =>
   new HttpError(400, `The JSON of the request ${message}`, { code: 'LIMIT_JSON' });
 
-/** The position of the closing quote of the string that begins at `start`; the length of the text when there is none. */
+/** The position of the closing quote of the string that begins at `start`; the length of the text if it is unterminated. */
 function endOfString(bytes: Buffer, start: number): number {
   for (let end = bytes.indexOf(QUOTE, start + 1); end !== -1; end = bytes.indexOf(QUOTE, end + 1)) {
     let first = end;

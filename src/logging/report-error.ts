@@ -1,0 +1,40 @@
+import type { ErrorDetails } from '../../types/graphql.ts';
+
+/** The option `onError`: a function, `false` for no reports, or undefined for the console. */
+export type OnError = false | ((error: unknown, details: ErrorDetails) => unknown) | undefined;
+
+/** Reports unexpected errors to the operator. Never throws. */
+export interface ErrorReporter {
+  /** For an error that the client sees as "Internal server error". */
+  report(error: unknown, details: ErrorDetails): void;
+  /** For an error that also goes to `next(error)`: the error handlers of the application log it, so the console does not. */
+  reportForwarded(error: unknown, details: ErrorDetails): void;
+}
+
+const ignore = (): void => undefined;
+
+/** Creates the reporter that the option `onError` asks for. */
+export function createErrorReporter(onError: OnError): ErrorReporter {
+  if (onError === false) return { report: ignore, reportForwarded: ignore };
+  if (onError === undefined) return { report: reportToConsole, reportForwarded: ignore };
+  const report = (error: unknown, details: ErrorDetails): void => {
+    const onFailure = (failure: unknown): void => {
+      reportToConsole(error, details);
+      console.error('espalier: the option "onError" failed:', failure);
+    };
+    try {
+      const returned = onError(error, details);
+      if (returned instanceof Promise) returned.catch(onFailure);
+    } catch (failure) {
+      onFailure(failure);
+    }
+  };
+  return { report, reportForwarded: report };
+}
+
+function reportToConsole(error: unknown, details: ErrorDetails): void {
+  const { operationName, path, transport } = details;
+  const operation = operationName === undefined ? 'an operation' : `the operation "${operationName}"`;
+  const place = path === undefined ? '' : ` at "${path.join('.')}"`;
+  console.error(`espalier: unexpected error in ${operation}${place} (${transport}):`, error);
+}

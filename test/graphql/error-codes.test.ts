@@ -1,0 +1,38 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, resolve } from 'node:path';
+import { limitExceeded } from '../../src/core/limits/limit-exceeded.ts';
+
+const root = resolve(__dirname, '../..');
+const read = (file: string): string => readFileSync(join(root, file), 'utf8');
+
+/** The codes of multer, which clients never see, and other constants of the same form. */
+const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV)$/;
+const FOLDERS = ['core', 'graphql', 'http', 'uploads', 'websocket', 'subscriptions', 'execution'];
+
+function codesOfSources(): string[] {
+  const codes = new Set<string>();
+  for (const folder of FOLDERS) {
+    for (const name of readdirSync(join(root, 'src', folder), { recursive: true, encoding: 'utf8' })) {
+      if (!name.endsWith('.ts')) continue;
+      for (const [, code] of read(join('src', folder, name)).matchAll(/'([A-Z]+(?:_[A-Z]+)+)'/g)) {
+        codes.add(code as string);
+      }
+    }
+  }
+  const limits = Object.keys(messagesOfLimits()).map(
+    (limit) => limitExceeded(limit as Parameters<typeof limitExceeded>[0], 1).extensions['code'] as string,
+  );
+  return [...codes, ...limits].filter((code) => !INTERNAL.test(code));
+}
+
+/** The names of the limits, as they stand in the source. */
+function messagesOfLimits(): Record<string, true> {
+  const source = read('src/core/limits/limit-exceeded.ts');
+  return Object.fromEntries([...source.matchAll(/^ {2}(\w+): \(max/gm)].map(([, name]) => [name, true]));
+}
+
+it('docs/errors.md lists exactly the error codes that the sources use', () => {
+  const listed = [...read('docs/errors.md').matchAll(/^\| `([A-Z_]+)` \|/gm)].map(([, code]) => code);
+  expect(listed.toSorted()).toEqual([...new Set(codesOfSources())].toSorted());
+  expect(listed.length).toBeGreaterThan(50);
+});

@@ -1,0 +1,266 @@
+import {
+  GraphQLBoolean,
+  GraphQLEnumType,
+  GraphQLError,
+  GraphQLFloat,
+  GraphQLID,
+  GraphQLInt,
+  GraphQLInterfaceType,
+  GraphQLList,
+  GraphQLNonNull,
+  GraphQLObjectType,
+  type GraphQLOutputType,
+  GraphQLSchema,
+  GraphQLString,
+} from 'graphql';
+import { type ErrorDetails, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
+import { type Running, run } from './server.ts';
+
+const SECRET = 'sk-live-123';
+const ROW = { id: 7, apiKey: SECRET };
+
+const Color = new GraphQLEnumType({ name: 'Color', values: { RED: {} } });
+const Node = new GraphQLInterfaceType({
+  name: 'Node',
+  fields: { id: { type: GraphQLID } },
+  resolveType: () => SECRET,
+});
+const Nameless = new GraphQLInterfaceType({
+  name: 'Nameless',
+  fields: { id: { type: GraphQLID } },
+  resolveType: () => undefined,
+});
+const Thing = new GraphQLObjectType({
+  name: 'Thing',
+  fields: { id: { type: GraphQLID } },
+  interfaces: [Node, Nameless],
+  isTypeOf: () => false,
+});
+
+const field = (type: GraphQLOutputType, value: unknown) => ({ type, resolve: () => value });
+const throwing = (make: () => unknown) => ({
+  type: GraphQLString,
+  resolve: () => {
+    throw make();
+  },
+});
+
+const schema = new GraphQLSchema({
+  types: [Thing],
+  query: new GraphQLObjectType({
+    name: 'Query',
+    fields: {
+      hello: field(GraphQLString, 'world'),
+      string: field(GraphQLString, ROW),
+      int: field(GraphQLInt, `DATABASE_URL=${SECRET}`),
+      bigInt: field(GraphQLInt, 2 ** 40),
+      float: field(GraphQLFloat, SECRET),
+      boolean: field(GraphQLBoolean, SECRET),
+      id: field(GraphQLID, ROW),
+      color: field(Color, SECRET),
+      thing: field(Thing, ROW),
+      node: field(Node, ROW),
+      nameless: field(Nameless, ROW),
+      list: field(new GraphQLList(GraphQLString), 42),
+      strings: field(new GraphQLList(GraphQLString), ['a', ROW]),
+      later: field(GraphQLString, Promise.resolve(ROW)),
+      required: field(new GraphQLNonNull(GraphQLString), null),
+      crash: throwing(() => new Error(SECRET)),
+      text: throwing(() => SECRET),
+      refused: throwing(() => new GraphQLError('not yours', { extensions: { code: 'FORBIDDEN' } })),
+      teapot: throwing(() =>
+        Object.assign(new Error(SECRET), { extensions: { secret: SECRET, http: { status: 418 } } }),
+      ),
+      struct: throwing(() => Object.assign(new Error(SECRET), { path: ['email'] })),
+      number: throwing(() => Object.assign(new GraphQLError('x'), { message: 42 })),
+      sum: { type: GraphQLInt, args: { a: { type: new GraphQLNonNull(GraphQLInt) } }, resolve: () => 1 },
+    },
+  }),
+});
+
+type Report = [error: unknown, details: ErrorDetails];
+const open: Running[] = [];
+const environment = process.env['NODE_ENV'];
+
+afterEach(async () => {
+  process.env['NODE_ENV'] = environment;
+  jest.restoreAllMocks();
+  for (const server of open.splice(0)) await server.close();
+});
+
+/** Serves the schema, and collects the reports of unexpected errors. */
+async function serve(options: GraphQLOptions = {}) {
+  const reports: Report[] = [];
+  const handler = graphqlHTTP(schema, { onError: (...report) => void reports.push(report), ...options });
+  const server = await run(handler);
+  open.push(server);
+  const post = async (body: object) => {
+    const headers = { 'content-type': 'application/json', accept: 'application/graphql-response+json' };
+    const response = await fetch(server.url, { method: 'POST', headers, body: JSON.stringify(body) });
+    return {
+      status: response.status,
+      ...((await response.json()) as { errors: GraphQLError[]; data?: object }),
+    };
+  };
+  return { reports, post, url: server.url };
+}
+
+describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine) => {
+  it.each([
+    'string',
+    'int',
+    'bigInt',
+    'float',
+    'boolean',
+    'id',
+    'color',
+    'thing',
+    'node',
+    'nameless',
+    'list',
+    'strings',
+    'later',
+    'crash',
+    'text',
+    'teapot',
+    'struct',
+  ])('graphqlHTTP hides and reports the error of the field %s in production', async (name) => {
+    process.env['NODE_ENV'] = 'production';
+    const { post, reports } = await serve({ engine });
+    const selection = ['thing', 'node', 'nameless'].includes(name) ? `${name} { id }` : name;
+    const { status, errors, data } = await post({ query: `query Q { ${selection} hello }` });
+    expect(status).toBe(200);
+    expect(data).toMatchObject({ hello: 'world' });
+    expect(errors).toHaveLength(1);
+    expect(errors[0]).toMatchObject({
+      message: 'Internal server error',
+      extensions: { code: 'INTERNAL_SERVER_ERROR' },
+    });
+    expect(Object.keys(errors[0]?.extensions ?? {})).toEqual(['code']);
+    expect(JSON.stringify(errors)).not.toContain(SECRET);
+    expect(reports).toHaveLength(1);
+    expect(reports[0]?.[0]).toBeInstanceOf(Error);
+    expect(reports[0]?.[1]).toMatchObject({ transport: 'http', operationName: 'Q', socket: undefined });
+    expect(reports[0]?.[1].request?.url).toBe('/graphql');
+  });
+
+  it('graphqlHTTP reports the path of the field, and the error that the resolver threw', async () => {
+    const { post, reports } = await serve({ engine });
+    await post({ query: '{ renamed: crash }' });
+    expect(reports).toEqual([
+      [new Error(SECRET), expect.objectContaining({ path: ['renamed'], operationName: undefined })],
+    ]);
+  });
+
+  it('graphqlHTTP sends and reports the message about a null for a non-null field', async () => {
+    process.env['NODE_ENV'] = 'production';
+    const { post, reports } = await serve({ engine });
+    const { errors } = await post({ query: '{ required }' });
+    expect(errors[0]?.message).toBe('Cannot return null for non-nullable field Query.required.');
+    expect(reports).toHaveLength(1);
+  });
+
+  it('graphqlHTTP sends a thrown GraphQLError as it is, and does not report it', async () => {
+    const { post, reports } = await serve({ engine });
+    const { errors } = await post({ query: '{ refused }' });
+    expect(errors[0]).toMatchObject({ message: 'not yours', extensions: { code: 'FORBIDDEN' } });
+    expect(reports).toEqual([]);
+  });
+
+  it('graphqlHTTP sends the message of an unexpected error as extensions.debug outside production', async () => {
+    const { post } = await serve({ engine });
+    const { errors } = await post({ query: '{ crash }' });
+    expect(errors[0]?.extensions).toEqual({ code: 'INTERNAL_SERVER_ERROR', debug: SECRET });
+  });
+
+  it('graphqlHTTP sends a message that is not a string as text', async () => {
+    const { post } = await serve({ engine });
+    expect((await post({ query: '{ number }' })).errors[0]?.message).toBe('42');
+  });
+
+  it.each([
+    ['GRAPHQL_PARSE_FAILED', { query: '{' }],
+    ['GRAPHQL_VALIDATION_FAILED', { query: '{ nope }' }],
+    ['BAD_USER_INPUT', { query: 'query ($a: Int!) { sum(a: $a) }', variables: { a: 'x' } }],
+    ['OPERATION_RESOLUTION_FAILURE', { query: 'query A { hello } query B { hello }' }],
+    ['OPERATION_RESOLUTION_FAILURE', { query: '{ hello }', operationName: 'A' }],
+    ['PERSISTED_QUERY_NOT_SUPPORTED', { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } }],
+  ])('graphqlHTTP sends the code %s and 400, and reports nothing', async (code, body) => {
+    const { post, reports } = await serve({ engine });
+    const { status, errors } = await post(body);
+    expect([status, errors[0]?.extensions['code']]).toEqual([400, code]);
+    expect(reports).toEqual([]);
+  });
+
+  it('graphqlHTTP logs an unexpected error once, with the operation and the path, by default', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const { post } = await serve({ engine, onError: undefined });
+    await post({ query: 'query Named { crash }' });
+    expect(log.mock.calls).toEqual([
+      [
+        expect.stringMatching(/unexpected error in the operation "Named" at "crash" \(http\)/),
+        new Error(SECRET),
+      ],
+    ]);
+  });
+
+  it('graphqlHTTP logs nothing with onError: false', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const { post } = await serve({ engine, onError: false });
+    expect((await post({ query: '{ crash }' })).errors).toHaveLength(1);
+    expect(log).not.toHaveBeenCalled();
+  });
+});
+
+it.each([
+  [
+    'throws',
+    () => {
+      throw new Error('no disk');
+    },
+  ],
+  ['rejects', () => Promise.reject(new Error('no disk'))],
+])('graphqlHTTP logs both errors when onError %s, and sends the response', async (_how, onError) => {
+  const log = jest.spyOn(console, 'error').mockImplementation();
+  const { post } = await serve({ onError });
+  expect((await post({ query: '{ crash hello }' })).data).toEqual({ crash: null, hello: 'world' });
+  expect(log.mock.calls.flat()).toEqual(expect.arrayContaining([new Error(SECRET), new Error('no disk')]));
+});
+
+describe('an error of the context function', () => {
+  const context = (): never => {
+    throw new Error(SECRET);
+  };
+
+  it('is reported once and hidden under a bare server', async () => {
+    process.env['NODE_ENV'] = 'production';
+    const { post, reports } = await serve({ context });
+    const { status, errors } = await post({ query: 'query Q { hello }' });
+    expect([status, errors[0]?.message]).toEqual([500, 'Internal server error']);
+    expect(reports).toEqual([[new Error(SECRET), expect.objectContaining({ operationName: 'Q' })]]);
+  });
+
+  it('is reported once by onError, and goes to the error handlers', async () => {
+    const reports: unknown[] = [];
+    const handled: unknown[] = [];
+    const handler = graphqlHTTP(schema, { context, onError: (error) => void reports.push(error) });
+    const server = await run((req, res) =>
+      handler(req, res, (error) => {
+        handled.push(error);
+        res.writeHead(500).end();
+      }),
+    );
+    open.push(server);
+    await fetch(`${server.url}?query={hello}`);
+    expect([reports, handled]).toEqual([[new Error(SECRET)], [new Error(SECRET)]]);
+  });
+
+  it('is left to the error handlers by the default reporter', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const handler = graphqlHTTP(schema, { context });
+    const server = await run((req, res) => handler(req, res, () => void res.writeHead(500).end()));
+    open.push(server);
+    await fetch(`${server.url}?query={hello}`);
+    expect(log).not.toHaveBeenCalled();
+  });
+});
