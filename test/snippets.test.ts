@@ -33,7 +33,8 @@ for (const name of process.argv.slice(2)) {
   try {
     await import('./' + name + '.mts');
     for (const server of [...globalThis.servers]) {
-      while (!server.listening) await new Promise(setImmediate);
+      for (let turn = 0; turn < 100 && !server.listening; turn++) await new Promise(setImmediate);
+      if (!server.listening) continue; // the snippet has closed it
       if ('requestTimeout' in server && !('setSecureContext' in server) && server.listenerCount('request') > 0) {
         const url = 'http://127.0.0.1:' + server.address().port;
         const response = await fetch(url + '/graphql?query={__typename}');
