@@ -192,6 +192,16 @@ describe('the layout of the sources', () => {
 
   const body = (lines: number) => `function f() {\n${repeat(lines - 2, '  g();')}}\n`;
 
+  it('check-layout measures a function after a comment at the start of the file', () => {
+    const text = `// One comment in UTF-8: 1–9.\n\n${body(46)}`;
+    const { lines } = check({
+      'src/http/a.ts': text,
+      'src/http/b.ts': 'b();\n',
+      'src/http/c.ts': body(2).repeat(2),
+    });
+    expect(lines).toEqual([expect.stringContaining('function-size: src/http/a.ts:3: 46 lines')]);
+  });
+
   it.each([
     [
       'a file with 201 lines',

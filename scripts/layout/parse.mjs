@@ -27,11 +27,14 @@ function listFiles(root, folder) {
 
 function parse(file, bytes) {
   const text = bytes.toString();
-  const module = parseSync(text, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2023' });
+  // Offsets are in bytes and continue from one parsed file to the next. The empty statement marks where the file starts.
+  const module = parseSync(`;${text}`, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2023' });
   const imports = [];
   const functions = [];
   const anyTypes = [];
-  const lineOf = ({ start }) => linesOf(bytes.subarray(0, start - module.span.start));
+  const textOf = ({ start, end }) =>
+    bytes.subarray(start - module.span.start - 1, end - module.span.start - 1);
+  const lineOf = ({ start }) => linesOf(bytes.subarray(0, start - module.span.start - 1));
   /** Returns the lines of the outermost functions at or below a node. */
   const visit = (node) => {
     if (typeof node !== 'object' || node === null) return 0;
@@ -40,9 +43,7 @@ function parse(file, bytes) {
     if (node.type === 'TsKeywordType' && node.kind === 'any') anyTypes.push(lineOf(node.span));
     const inner = Object.values(node).reduce((sum, child) => sum + visit(child), 0);
     if (!FUNCTION.test(node.type ?? '') || node.span === undefined) return inner;
-    // Offsets are in bytes and continue from one parsed file to the next.
-    const start = node.span.start - module.span.start;
-    const lines = linesOf(bytes.subarray(start, start + node.span.end - node.span.start));
+    const lines = linesOf(textOf(node.span));
     functions.push({ lines, ownLines: lines - inner, line: lineOf(node.span) });
     return lines - 1;
   };

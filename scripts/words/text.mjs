@@ -1,15 +1,15 @@
 // The prose of a file: the same text with everything that is not prose replaced by spaces, so that offsets and
 // line numbers stay right.
 import { extname } from 'node:path';
-import ts from 'typescript59';
+import { parseSync } from '@swc/core';
 
-const KINDS = {
-  '.ts': ts.ScriptKind.TS,
-  '.mts': ts.ScriptKind.TS,
-  '.tsx': ts.ScriptKind.TSX,
-  '.js': ts.ScriptKind.JS,
-  '.mjs': ts.ScriptKind.JS,
-  '.cjs': ts.ScriptKind.JS,
+const SYNTAX = {
+  '.ts': { syntax: 'typescript', decorators: true },
+  '.mts': { syntax: 'typescript' },
+  '.tsx': { syntax: 'typescript', tsx: true },
+  '.js': { syntax: 'ecmascript', jsx: true },
+  '.mjs': { syntax: 'ecmascript' },
+  '.cjs': { syntax: 'ecmascript' },
 };
 /** Marks at the start of a line inside a comment, a quotation or a list. */
 const LINE_MARKS = /^[ \t]*(?:\/\/+|\/?\*+|#+|>)/gm;
@@ -17,35 +17,36 @@ const LINE_MARKS = /^[ \t]*(?:\/\/+|\/?\*+|#+|>)/gm;
 export const CHECKED = /\.(?:m?ts|tsx|[mc]?js|md|html|css|ya?ml|svg)$/;
 
 /** Comments, strings, templates and JSX text; names and module specifiers are code. */
-function proseOfCode(file, text, kind) {
-  const source = ts.createSourceFile(file, text, ts.ScriptTarget.Latest, false, kind);
-  const cuts = [];
+function proseOfCode(text, syntax) {
+  // Offsets are in bytes and continue from one parsed file to the next. The empty statement marks where the file starts.
+  const { body, span } = parseSync(`;${text}`, { ...syntax, target: 'es2023', isModule: 'unknown' });
+  const bytes = Buffer.from(text);
+  const start = span.start + 1;
   const visit = (node) => {
-    const specifier = ts.isImportDeclaration(node) || ts.isExportDeclaration(node);
-    if (specifier && node.moduleSpecifier) cuts.push([node.moduleSpecifier.pos, node.moduleSpecifier.end]);
-    if (ts.isIdentifier(node) || ts.isPrivateIdentifier(node)) {
-      cuts.push([ts.skipTrivia(text, node.pos), node.end]);
+    if (typeof node !== 'object' || node === null) return;
+    if (node.source?.type === 'StringLiteral') blankBytes(bytes, node.source.span, start);
+    if (node.type === 'PrivateName' || node.type === 'MetaProperty') blankBytes(bytes, node.span, start);
+    if (node.type === 'Identifier') {
+      // The span of a parameter includes its type.
+      const end = node.span.start + Buffer.byteLength(node.value);
+      blankBytes(bytes, { start: node.span.start, end }, start);
     }
-    ts.forEachChild(node, visit);
+    for (const child of Object.values(node)) visit(child);
   };
-  visit(source);
-  cuts.sort(([a], [b]) => a - b);
-  let prose = '';
-  let end = 0;
-  for (const [from, to] of cuts) {
-    if (from < end) continue;
-    prose += text.slice(end, from) + blank(text.slice(from, to));
-    end = to;
-  }
-  return prose + text.slice(end);
+  visit(body);
+  return bytes.toString();
+}
+
+function blankBytes(bytes, { start, end }, base) {
+  bytes.fill(' ', start - base, end - base);
 }
 
 const blank = (text) => text.replace(/[^\n]/g, ' ');
 
 /** @param {string} file @param {string} text */
 export function proseOf(file, text) {
-  const kind = KINDS[extname(file)];
-  const prose = kind === undefined ? text.replace(/\]\([^)\s]*\)/g, blank) : proseOfCode(file, text, kind);
+  const syntax = SYNTAX[extname(file)];
+  const prose = syntax === undefined ? text.replace(/\]\([^)\s]*\)/g, blank) : proseOfCode(text, syntax);
   return prose.replace(LINE_MARKS, blank);
 }
 

@@ -111,32 +111,6 @@ describe('the subscriptions-transport-ws client', () => {
 
 const subscription = 'subscription { count(to: 3) }';
 
-describe('ApolloClient', () => {
-  it('Apollo Client subscribes over both subprotocols', async () => {
-    const { ApolloClient, ApolloLink, gql, InMemoryCache } = await import('@apollo/client/core');
-    const { GraphQLWsLink } = await import('@apollo/client/link/subscriptions');
-    const { WebSocketLink } = await import('@apollo/client/link/ws');
-    const modern = createClient({ url, webSocketImpl: WebSocket });
-    const legacy = new SubscriptionClient(url, { reconnect: false }, WebSocket);
-    for (const link of [new GraphQLWsLink(modern), new WebSocketLink(legacy)]) {
-      const client = new ApolloClient({ link: ApolloLink.from([link]), cache: new InMemoryCache() });
-      const seen = await new Promise<unknown[]>((resolve, reject) => {
-        const results: unknown[] = [];
-        client.subscribe({ query: gql(subscription) }).subscribe({
-          next: ({ data }) => results.push(data),
-          error: reject,
-          complete: () => resolve(results),
-        });
-      });
-      expect(seen).toEqual([{ count: 1 }, { count: 2 }, { count: 3 }]);
-      await expect(client.query({ query: gql('{ fails }') })).rejects.toThrow('on purpose');
-      client.stop();
-    }
-    await modern.dispose();
-    legacy.close();
-  });
-});
-
 describe('urql', () => {
   it('urql subscribes with the graphql-ws client', async () => {
     const { Client, subscriptionExchange } = await import('@urql/core');

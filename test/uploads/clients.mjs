@@ -9,13 +9,6 @@ const file = new File(['first'], 'a.txt', { type: 'text/plain' });
 const variables = { file, files: [new File(['second'], 'b.txt'), file] };
 
 const clients = {
-  async 'apollo-upload-client'() {
-    const { ApolloClient, gql, InMemoryCache } = await import('@apollo/client');
-    const { default: UploadHttpLink } = await import('apollo-upload-client/UploadHttpLink.mjs');
-    const client = new ApolloClient({ cache: new InMemoryCache(), link: new UploadHttpLink({ uri }) });
-    return (await client.mutate({ mutation: gql(query), variables })).data;
-  },
-
   async urql() {
     const { Client, fetchExchange } = await import('@urql/core');
     const client = new Client({ url: uri, exchanges: [fetchExchange] });

@@ -14,14 +14,11 @@ describe('clients of the multipart request specification', () => {
   });
   afterAll(() => server[Symbol.asyncDispose]());
 
-  it.each(['apollo-upload-client', 'urql', 'FormData', 'curl'])(
-    '%s uploads a file without extra headers',
-    async (name) => {
-      const { stdout } = await run(process.execPath, [join(__dirname, 'clients.mjs'), name, server.url]);
-      expect(JSON.parse(stdout)).toMatchObject({
-        one: { filename: 'a.txt', text: 'first' },
-        many: [{ text: 'second' }, { text: 'first' }],
-      });
-    },
-  );
+  it.each(['urql', 'FormData', 'curl'])('%s uploads a file without extra headers', async (name) => {
+    const { stdout } = await run(process.execPath, [join(__dirname, 'clients.mjs'), name, server.url]);
+    expect(JSON.parse(stdout)).toMatchObject({
+      one: { filename: 'a.txt', text: 'first' },
+      many: [{ text: 'second' }, { text: 'first' }],
+    });
+  });
 });

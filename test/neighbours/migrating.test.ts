@@ -1,11 +1,12 @@
 import { type ChildProcess, spawn } from 'node:child_process';
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 
-const root = resolve(__dirname, '..');
-const folder = join(root, 'artifacts', 'migrating');
+const root = resolve(__dirname, '../..');
+// The code in this folder finds the packages of test/neighbours.
+const folder = join(__dirname, 'artifacts', 'migrating');
 const pages = readdirSync(join(root, 'docs', 'migrating')).map((name) => name.replace('.md', ''));
 const running = new Set<ChildProcess>();
 
@@ -26,6 +27,9 @@ net.Server.prototype.listen = function (port, ...rest) {
 
 beforeAll(() => {
   mkdirSync(join(folder, 'public'), { recursive: true });
+  mkdirSync(join(folder, 'node_modules'), { recursive: true });
+  if (!existsSync(join(folder, 'node_modules', 'espalier')))
+    symlinkSync(root, join(folder, 'node_modules', 'espalier'));
   writeFileSync(join(folder, 'public', 'index.html'), '<!doctype html><title>Home</title>');
   writeFileSync(join(folder, 'public', 'hello.txt'), 'hello, file');
   writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
