@@ -22,8 +22,15 @@ export function executionArgsWith(
   operation: ValidatedOperation,
   inputs: ExecutionInputs,
 ): ExecutionArgs {
+  // A literal without a spread: V8 makes a slow dictionary of a spread object that gets more properties.
   const args = {
-    ...executionArgs(operation, inputs),
+    schema: operation.schema,
+    document: operation.document,
+    operationName: operation.operation.name?.value,
+    rootValue: inputs.rootValue,
+    contextValue: inputs.contextValue,
+    variableValues: inputs.variableValues,
+    abortSignal: V17 ? inputs.signal : undefined,
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     options: { maxCoercionErrors: settings.maxErrors },
