@@ -102,6 +102,11 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
    * graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
+  /**
+   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document may take about a
+   * tenth of it; a larger one is prepared for each request, or is executed by graphql-js. @default 33554432
+   */
+  documentCacheBytes?: number | undefined;
 }
 
 /** Where an unexpected error occurred. */

@@ -37,6 +37,7 @@ export interface CoreSettings {
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
+  readonly documentCacheBytes: number;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -94,6 +95,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
     isEither(isOneOf('compiled', 'graphql-js'), isFunction),
     "'compiled', 'graphql-js', or a function that takes execute's arguments",
   ),
+  documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
 };
 
 /** Resolves a user's options: the shared ones and those of one transport. */

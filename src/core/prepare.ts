@@ -10,7 +10,8 @@ import type {
 } from '../execution/types.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { type Cache, createCache } from './documents/cache.ts';
+import { createDocumentCache, retainedBytes } from './documents/document-cache.ts';
+import { createLoadQueue } from './documents/load-queue.ts';
 import { createValidator, type Parsed, type Validated } from './documents/validate.ts';
 import { refusalError } from './errors.ts';
 import type { CoreSettings } from './options.ts';
@@ -34,46 +35,42 @@ const LONG_DOCUMENT = 2000;
 /** Whether work on this document takes so long that other work should run in between. */
 export const isLongDocument = (query: string): boolean => query.length > LONG_DOCUMENT;
 
-interface CacheEntry extends Validated {
+interface CachedDocument extends Validated {
   readonly operations: Map<string | undefined, PreparedOperation>;
 }
 
-/** The documents of one schema. Refused ones have a cache apart, so that they cannot evict the valid ones. */
-interface SchemaDocuments {
-  readonly schema: GraphQLSchema;
-  readonly valid: Cache<CacheEntry>;
-  readonly refused: Cache<RequestError>;
-  /** Long documents that are being prepared: concurrent requests for one share the work. */
-  readonly pending: Map<string, Promise<CacheEntry | RequestError>>;
-}
-
-const VALID_BOUNDS = { entries: 1000, characters: 1024 * 1024 };
-const REFUSED_BOUNDS = { entries: 200, characters: 256 * 1024 };
+/** The part of the budget for refused documents. Their cache is separate, so that they cannot evict the valid ones. */
+const REFUSED_SHARE = 1 / 8;
 
 /** Creates the `prepare` of one core, with its caches. */
 export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
   const validator = createValidator(options, settings);
-  const documentsOf = createDocuments();
+  const { documentCacheBytes } = options;
+  const valid = createDocumentCache<CachedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
+  const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
   const allowsIntrospection = introspectionCheck(options.introspection);
+  const queue = createLoadQueue<CachedDocument | RequestError>();
 
   function validateAndStore(
-    { schema, valid, refused }: SchemaDocuments,
+    schema: GraphQLSchema,
     query: string,
     parsed: Parsed | RequestError,
-  ): CacheEntry | RequestError {
+  ): CachedDocument | RequestError {
     const validated = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
     if ('errors' in validated) {
-      refused.set(query, validated);
+      // The errors of validation refer to nodes of the document.
+      const document = 'errors' in parsed ? undefined : parsed.document;
+      refused.set(schema, query, validated, retainedBytes(query, document));
       return validated;
     }
     const entry = { ...validated, operations: new Map() };
-    valid.set(query, entry);
+    valid.set(schema, query, entry, retainedBytes(query, validated.document));
     return entry;
   }
 
   function operationOf(
     schema: GraphQLSchema,
-    entry: CacheEntry | RequestError,
+    entry: CachedDocument | RequestError,
     { query, operationName }: Pick<GraphQLParams, 'query' | 'operationName'>,
     source: unknown,
   ): PreparedOperation | RequestError {
@@ -83,35 +80,28 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     if (prepared === undefined) {
       const selected = selectOperation(schema, query, entry, operationName);
       if ('errors' in selected) return selected;
-      prepared = { ...selected, execute: engine(selected, settings) };
+      const account = { charge: (bytes: number) => valid.charge(schema, query, bytes) };
+      prepared = { ...selected, execute: engine(selected, settings, account) };
       entry.operations.set(operationName, prepared);
     }
     return prepared;
   }
 
-  async function loadInTurns(documents: SchemaDocuments, query: string): Promise<CacheEntry | RequestError> {
-    try {
-      await yieldToEventLoop();
-      const parsed = validator.parse(query);
-      await yieldToEventLoop();
-      return validateAndStore(documents, query, parsed);
-    } finally {
-      documents.pending.delete(query);
-    }
+  async function loadInTurns(schema: GraphQLSchema, query: string): Promise<CachedDocument | RequestError> {
+    await yieldToEventLoop();
+    const parsed = validator.parse(query);
+    await yieldToEventLoop();
+    return validateAndStore(schema, query, parsed);
   }
 
   async function prepareInTurns(
-    documents: SchemaDocuments,
+    schema: GraphQLSchema,
     params: Pick<GraphQLParams, 'query' | 'operationName'>,
     source: unknown,
   ): Promise<PreparedOperation | RequestError> {
-    const { pending, schema } = documents;
-    let loading = pending.get(params.query);
-    if (loading === undefined) {
-      loading = loadInTurns(documents, params.query);
-      pending.set(params.query, loading);
-    }
-    const prepared = operationOf(schema, await loading, params, source);
+    const { query } = params;
+    const entry = await queue(schema, query, () => loadInTurns(schema, query));
+    const prepared = operationOf(schema, entry, params, source);
     // The caller executes the operation next.
     await yieldToEventLoop();
     return prepared;
@@ -119,34 +109,12 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
 
   return (schema, params, source) => {
     const { query } = params;
-    const documents = documentsOf(schema);
-    let entry = documents.valid.get(query) ?? documents.refused.get(query);
+    let entry = valid.get(schema, query) ?? refused.get(schema, query);
     if (entry === undefined) {
-      if (isLongDocument(query)) return prepareInTurns(documents, params, source);
-      entry = validateAndStore(documents, query, validator.parse(query));
+      if (isLongDocument(query)) return prepareInTurns(schema, params, source);
+      entry = validateAndStore(schema, query, validator.parse(query));
     }
     return operationOf(schema, entry, params, source);
-  };
-}
-
-/** The documents by schema; the last schema is found without a look-up. */
-function createDocuments(): (schema: GraphQLSchema) => SchemaDocuments {
-  const bySchema = new WeakMap<GraphQLSchema, SchemaDocuments>();
-  let last: SchemaDocuments | undefined;
-  return (schema) => {
-    if (last?.schema === schema) return last;
-    let documents = bySchema.get(schema);
-    if (documents === undefined) {
-      documents = {
-        schema,
-        valid: createCache(VALID_BOUNDS),
-        refused: createCache(REFUSED_BOUNDS),
-        pending: new Map(),
-      };
-      bySchema.set(schema, documents);
-    }
-    last = documents;
-    return documents;
   };
 }
 

@@ -22,12 +22,12 @@ const pools = new WeakMap<EngineSettings, BufferPool>();
  * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes. Responses are
  * those of graphql-js, which executes the operations that the engine does not support (see operation/delegation.ts).
  */
-export const compiled: Engine = (operation, settings) => {
+export const compiled: Engine = (operation, settings, account) => {
   const reference = graphqlJs(operation, settings);
   if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
   const program = createProgram(operation, settings);
   const coerceVariables = compileVariables(program.schema, program.operation, settings);
-  const variantFor = compileVariants(program, operation.document);
+  const variantFor = compileVariants(program, operation.document, account);
   return (inputs) => {
     if (V17 && isTraced()) return reference(inputs);
     const run = variantFor(inputs.variableValues);

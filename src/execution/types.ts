@@ -79,8 +79,24 @@ export interface ExecutionOutcome {
  */
 export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
 
-/** Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's function. */
-export type Engine = (operation: ValidatedOperation, settings: EngineSettings) => ExecuteOperation;
+/** Counts the memory of one operation against the budget of the document cache. */
+export interface MemoryAccount {
+  /**
+   * Adds bytes that the operation retains from now on. Returns false if they are more than one operation may have: the
+   * operation should release them.
+   */
+  charge(bytes: number): boolean;
+}
+
+/**
+ * Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's function. Without
+ * `account` the memory of the operation is not limited.
+ */
+export type Engine = (
+  operation: ValidatedOperation,
+  settings: EngineSettings,
+  account?: MemoryAccount,
+) => ExecuteOperation;
 
 /** The settings that engines need. */
 export interface EngineSettings {

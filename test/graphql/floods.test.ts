@@ -1,8 +1,10 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import { buildSchema } from 'graphql';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { buildSchema, type Location, parse } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { createCache } from '../../src/core/documents/cache.ts';
+import { createDocumentCache, retainedBytes } from '../../src/core/documents/document-cache.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
@@ -17,7 +19,12 @@ describe('a flood of documents', () => {
 
   beforeEach(() => {
     subscribe('espalier:graphql:parse', remember);
-    const handler = graphqlHTTP(schema, { batching: true, limits, rootValue: { hello: 'world' } });
+    const handler = graphqlHTTP(schema, {
+      batching: true,
+      limits,
+      rootValue: { hello: 'world' },
+      documentCacheBytes: 4 << 20,
+    });
     // Which of these documents were not in the cache.
     ask = async (queries) => {
       parsed.clear();
@@ -61,27 +68,89 @@ describe('a flood of documents', () => {
   });
 });
 
-describe('the cache', () => {
-  const most = { entries: 20, characters: 400 };
-  const held = (keys: string[]): string[] => {
-    const cache = createCache<string>(most);
-    for (const key of keys) cache.set(key, key);
-    return keys.filter((key) => cache.get(key) !== undefined);
+describe('the document cache', () => {
+  const maxBytes = 800;
+  const bytesOf = (key: string): number => key.length;
+  const stored = (keys: string[]): string[] => {
+    const cache = createDocumentCache<string>(maxBytes);
+    for (const key of keys) cache.set(schema, key, key, bytesOf(key));
+    return keys.filter((key) => cache.get(schema, key) !== undefined);
   };
 
   it.each([
     ['short', numbers(500).map(String)],
     ['long', numbers(500).map((index) => `${index}`.padStart(90, ' '))],
-    ['mixed', numbers(500).map((index) => `${index}`.padStart(1 + ((index * 37) % 190), ' '))],
-  ])('holds no more than it may of %s keys, and the newest one', (_what, keys) => {
-    const found = held(keys);
-    expect(found.length).toBeLessThanOrEqual(most.entries);
-    expect(found.join('').length).toBeLessThanOrEqual(most.characters);
+    ['mixed', numbers(500).map((index) => `${index}`.padStart(1 + ((index * 37) % 99), ' '))],
+  ])('the document cache stores at most its budget of %s documents, and the newest one', (_what, keys) => {
+    const found = stored(keys);
+    expect(found.join('').length).toBeLessThanOrEqual(maxBytes);
     expect(found).toContain(keys.at(-1));
   });
 
-  it('takes nothing that would fill half of it', () => {
-    expect(held(['a', 'x'.repeat(201)])).toEqual(['a']);
+  it('the document cache stores no document that takes more than an eighth of it', () => {
+    expect(stored(['a', 'x'.repeat(100), 'y'.repeat(101)])).toEqual(['a', 'x'.repeat(100)]);
+  });
+
+  it('the document cache evicts documents when others retain more memory', () => {
+    const cache = createDocumentCache<string>(maxBytes);
+    const found = (): string[] => ['a', 'b', 'c'].filter((key) => cache.get(schema, key) !== undefined);
+    cache.set(schema, 'a', 'a', 1);
+    cache.set(schema, 'b', 'b', 1);
+    expect(cache.charge(schema, 'a', 90)).toBe(true);
+    expect(cache.charge(schema, 'a', 10)).toBe(false);
+    expect(found()).toEqual(['a', 'b']);
+    cache.set(schema, 'c', 'c', 1);
+    // Two generations have to be filled before an unused document is evicted.
+    for (let round = 0; round < 2; round++) {
+      cache.charge(schema, 'c', 401);
+      cache.get(schema, 'c');
+    }
+    expect(found()).not.toContain('a');
+    expect(cache.charge(schema, 'a', 1)).toBe(false);
+  });
+
+  it('the document cache keeps the documents of schemas apart', () => {
+    const cache = createDocumentCache<string>(maxBytes);
+    const other = buildSchema('type Query { other: String }');
+    cache.set(schema, 'a', 'first', 1);
+    cache.set(other, 'a', 'second', 1);
+    cache.set(schema, 'b', 'third', 1);
+    const read = [
+      cache.get(schema, 'a'),
+      cache.get(other, 'a'),
+      cache.get(schema, 'b'),
+      cache.get(other, 'b'),
+    ];
+    expect(read).toEqual(['first', 'second', 'third', undefined]);
+  });
+
+  it.each([
+    ['list literals', (index: number) => `{ f(a: [${`${index}, `.repeat(1000)}]) }`],
+    [
+      'fields',
+      (index: number) =>
+        `{ ${numbers(1000)
+          .map((n) => `field${n}of${index}`)
+          .join(' ')} }`,
+    ],
+    ['long strings', (index: number) => `{ f(a: "${`${index}`.repeat(10_000)}") }`],
+    ['variables', (index: number) => `query (${numbers(300).map((n) => `$v${n}: [Int] `)}) { f${index} }`],
+  ])('retainedBytes estimates at least what a parsed document of %s retains', (_what, text) => {
+    const used = (): number => {
+      globalThis.gc?.();
+      return process.memoryUsage().heapUsed;
+    };
+    setFlagsFromString('--expose-gc');
+    globalThis.gc = runInNewContext('gc') as typeof globalThis.gc;
+    const before = used();
+    const documents = numbers(40).map((index) => parse(Buffer.from(text(index)).toString()));
+    const retained = used() - before;
+    const estimated = documents.reduce(
+      (sum, document) => sum + retainedBytes((document.loc as Location).source.body, document),
+      0,
+    );
+    expect(estimated).toBeGreaterThan(retained);
+    expect(estimated).toBeLessThan(retained * 10);
   });
 });
 

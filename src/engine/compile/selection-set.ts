@@ -8,22 +8,39 @@ import { isWaiting } from '../run/pending.ts';
 import type { FieldRun, ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
 import { collectRootFields, collectSubfields } from './collect-fields.ts';
+import type { CompiledMemory } from './compiled-memory.ts';
 import { compileField } from './field.ts';
+import { SharedFields } from './shared-fields.ts';
 
 const OPEN = 123;
 const CLOSE = 125;
 
-/** Compiles the selection sets of one program, for one combination of its `@skip` and `@include` variables. */
-export function createCompiler(program: Program): Compiler {
-  const compiler: Compiler = {
+/** What the compiled variants of one program share. */
+export interface SharedPlans {
+  /** Fields without a selection set, which are the same in every variant. */
+  readonly leafFields: SharedFields;
+  readonly memory: CompiledMemory;
+}
+
+interface SelectionCompiler extends Compiler {
+  readonly shared: SharedPlans;
+  /** Fields with a selection set, which may depend on `@skip` and `@include`. */
+  readonly compositeFields: SharedFields;
+}
+
+/** Creates the compiler of one variant: one combination of the `@skip` and `@include` variables of a program. */
+export function createCompiler(program: Program, shared: SharedPlans): SelectionCompiler {
+  const compiler: SelectionCompiler = {
     program,
+    shared,
+    compositeFields: new SharedFields(),
     compileSelectionSet: (type, nodes) => compileSelectionSet(compiler, type, nodes),
   };
   return compiler;
 }
 
 /** Compiles the fields of the operation. */
-export function compileRootFields(compiler: Compiler, ex: Execution): FieldRun[] {
+export function compileRootFields(compiler: SelectionCompiler, ex: Execution): FieldRun[] {
   const { program } = compiler;
   const grouped = collectRootFields(program, program.rootType, ex.variables);
   return compileFields(compiler, program.rootType, grouped);
@@ -34,7 +51,7 @@ export function compileRootFields(compiler: Compiler, ex: Execution): FieldRun[]
  * often it spreads its fragments.
  */
 function compileSelectionSet(
-  compiler: Compiler,
+  compiler: SelectionCompiler,
   type: GraphQLObjectType,
   nodes: readonly FieldNode[],
 ): ObjectRun {
@@ -46,16 +63,35 @@ function compileSelectionSet(
 }
 
 function compileFields(
-  compiler: Compiler,
+  compiler: SelectionCompiler,
   type: GraphQLObjectType,
   grouped: ReadonlyMap<string, readonly FieldNode[]>,
 ): FieldRun[] {
   const fields: FieldRun[] = [];
   for (const [key, nodes] of grouped) {
-    const field = compileField(compiler, type, key, nodes);
+    const field = sharedField(compiler, type, key, nodes);
     if (field !== undefined) fields.push(field);
   }
+  compiler.shared.memory.addSelectionSet(fields.length);
   return fields;
+}
+
+function sharedField(
+  compiler: SelectionCompiler,
+  type: GraphQLObjectType,
+  key: string,
+  nodes: readonly FieldNode[],
+): FieldRun | undefined {
+  const { leafFields, memory } = compiler.shared;
+  const known = nodes[0]?.selectionSet === undefined ? leafFields : compiler.compositeFields;
+  let field = known.get(type, nodes);
+  if (field === undefined) {
+    field = compileField(compiler, type, key, nodes);
+    if (field === undefined) return undefined;
+    known.set(type, nodes, field);
+    memory.addField();
+  }
+  return field;
 }
 
 /** Writes an object. Each key has a comma before it; the first comma is replaced by the brace. */

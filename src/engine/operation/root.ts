@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../../execution/types.ts';
-import { compileRootFields, createCompiler, runFields } from '../compile/selection-set.ts';
+import { compileRootFields, createCompiler, runFields, type SharedPlans } from '../compile/selection-set.ts';
 import { toNullOutcome, toOutcome } from '../result/outcome.ts';
 import { addError, Execution, Pending } from '../run/execution.ts';
 import { type ErrorPosition, toFieldError } from '../run/field-error.ts';
@@ -22,8 +22,8 @@ export type ProgramRun = (
 const ROOT: ErrorPosition = { field: undefined, nullable: true, shape: 'object' };
 
 /** Compiles one variant of a program, when it is first executed. */
-export function compileRoot(program: Program): ProgramRun {
-  const compiler = createCompiler(program);
+export function compileRoot(program: Program, shared: SharedPlans): ProgramRun {
+  const compiler = createCompiler(program, shared);
   let fields: FieldRun[] | undefined;
   const isSerial = program.operation.operation === 'mutation';
   return (inputs, variables, values) => {

@@ -1,4 +1,8 @@
 import { type DocumentNode, Kind, visit } from 'graphql';
+import type { MemoryAccount } from '../../execution/types.ts';
+import { CompiledMemory } from '../compile/compiled-memory.ts';
+import type { SharedPlans } from '../compile/selection-set.ts';
+import { SharedFields } from '../compile/shared-fields.ts';
 import type { Program } from '../run/program.ts';
 import { compileRoot, type ProgramRun } from './root.ts';
 
@@ -12,33 +16,50 @@ interface Condition {
 
 /**
  * Compiles one variant for each combination of the variables in `@skip` and `@include`. Returns undefined where graphql-js
- * has to execute: for a value that is not a boolean, and after 64 combinations. Reads the variables as received, so that
- * graphql-js is the only one to coerce those that it executes with.
+ * has to execute: for a value that is not a boolean, after 64 combinations, and once the compiled form needs more memory
+ * than its account allows. Reads the variables as received, so that graphql-js is the only one to coerce those that it
+ * executes with.
  */
 export function compileVariants(
   program: Program,
   document: DocumentNode,
+  account: MemoryAccount | undefined,
 ): (variables: Record<string, unknown> | undefined) => ProgramRun | undefined {
   const conditions = conditionsOf(program, document);
-  if (conditions.length === 0) {
-    const only = compileRoot(program);
-    return () => only;
-  }
+  const memory = new CompiledMemory(account);
+  let shared: SharedPlans | undefined = { leafFields: new SharedFields(), memory };
   const variants = new Map<string, ProgramRun>();
   return (variables = {}) => {
-    let key = '';
-    for (const { name, fallback } of conditions) {
-      const value = Object.hasOwn(variables, name) ? variables[name] : fallback;
-      if (typeof value !== 'boolean') return undefined;
-      key += value ? '1' : '0';
+    if (shared === undefined) return undefined;
+    if (memory.isExceeded) {
+      shared = undefined;
+      variants.clear();
+      memory.release();
+      return undefined;
     }
+    const key = variantKey(conditions, variables);
+    if (key === undefined) return undefined;
     let run = variants.get(key);
     if (run === undefined && variants.size < MAX_VARIANTS) {
-      run = compileRoot(program);
+      run = compileRoot(program, shared);
       variants.set(key, run);
     }
     return run;
   };
+}
+
+/** The values of the conditions as a string of digits; undefined if one is not a boolean. */
+function variantKey(
+  conditions: readonly Condition[],
+  variables: Record<string, unknown>,
+): string | undefined {
+  let key = '';
+  for (const { name, fallback } of conditions) {
+    const value = Object.hasOwn(variables, name) ? variables[name] : fallback;
+    if (typeof value !== 'boolean') return undefined;
+    key += value ? '1' : '0';
+  }
+  return key;
 }
 
 function conditionsOf({ operation }: Program, document: DocumentNode): Condition[] {

@@ -1,0 +1,103 @@
+import type { DocumentNode, GraphQLSchema } from 'graphql';
+
+/** Documents by schema and text, bounded by the bytes that they retain. */
+export interface DocumentCache<V> {
+  get(schema: GraphQLSchema, query: string): V | undefined;
+  /** Stores a document, unless it alone would take more than its share of the cache. */
+  set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;
+  /** Adds to the bytes of a document. Returns false if it is not in the cache, or now takes more than its share. */
+  charge(schema: GraphQLSchema, query: string, bytes: number): boolean;
+}
+
+/** One document may take this part of the cache. */
+const SHARE = 1 / 8;
+
+interface Entry<V> {
+  readonly value: V;
+  bytes: number;
+}
+
+class Generation<V> {
+  bytes = 0;
+  /** A schema that is no longer used is not kept alive. */
+  readonly #bySchema = new WeakMap<GraphQLSchema, Map<string, Entry<V>>>();
+  #schema: GraphQLSchema | undefined;
+  #entries: Map<string, Entry<V>> | undefined;
+
+  get(schema: GraphQLSchema, query: string): Entry<V> | undefined {
+    // Most handlers have one schema: the last one is found without a look-up.
+    if (schema !== this.#schema) {
+      this.#schema = schema;
+      this.#entries = this.#bySchema.get(schema);
+    }
+    return this.#entries?.get(query);
+  }
+
+  add(schema: GraphQLSchema, query: string, entry: Entry<V>): void {
+    let entries = this.#bySchema.get(schema);
+    if (entries === undefined) {
+      entries = new Map();
+      this.#bySchema.set(schema, entries);
+      this.#schema = undefined;
+    }
+    entries.set(query, entry);
+    this.bytes += entry.bytes;
+  }
+}
+
+/**
+ * Creates a cache of two generations. When the young one is full it replaces the old one, whose entries are evicted unless
+ * they were used. A hit in the young one is a single look-up, where a least-recently-used list would be rewritten.
+ */
+export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
+  let young = new Generation<V>();
+  let old = new Generation<V>();
+
+  function add(schema: GraphQLSchema, query: string, entry: Entry<V>): void {
+    if ((young.bytes + entry.bytes) * 2 > maxBytes) {
+      old = young;
+      young = new Generation();
+    }
+    young.add(schema, query, entry);
+  }
+
+  return {
+    get(schema, query) {
+      const entry = young.get(schema, query);
+      if (entry !== undefined) return entry.value;
+      const stale = old.get(schema, query);
+      if (stale !== undefined) add(schema, query, stale);
+      return stale?.value;
+    },
+    set(schema, query, value, bytes) {
+      if (bytes <= maxBytes * SHARE) add(schema, query, { value, bytes });
+    },
+    charge(schema, query, bytes) {
+      const isYoung = young.get(schema, query) !== undefined;
+      const generation = isYoung ? young : old;
+      const entry = generation.get(schema, query);
+      if (entry === undefined) return false;
+      entry.bytes += bytes;
+      generation.bytes += bytes;
+      if (generation.bytes * 2 > maxBytes) {
+        if (isYoung) {
+          old = young;
+          young = new Generation();
+        } else old = new Generation();
+      }
+      return entry.bytes <= maxBytes * SHARE;
+    },
+  };
+}
+
+/** Measured: bytes per token of a document, with its nodes and their locations, and per character of its text. */
+const TOKEN_BYTES = 550;
+const CHARACTER_BYTES = 2;
+const ENTRY_BYTES = 2000;
+
+/** Estimates what a cached text retains; `document` is undefined if no nodes of it are kept. */
+export function retainedBytes(query: string, document: DocumentNode | undefined): number {
+  // Older versions of graphql do not count tokens; a token has at least one character.
+  const tokens = document === undefined ? 0 : (document.tokenCount ?? query.length);
+  return ENTRY_BYTES + query.length * CHARACTER_BYTES + tokens * TOKEN_BYTES;
+}

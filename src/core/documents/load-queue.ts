@@ -1,0 +1,24 @@
+import type { GraphQLSchema } from 'graphql';
+
+/** Runs `load` for a document after those of other documents; concurrent requests for one document share its result. */
+export type LoadQueue<V> = (schema: GraphQLSchema, query: string, load: () => Promise<V>) => Promise<V>;
+
+/** Creates a queue in which one document at a time is parsed but not yet in the cache, which bounds the memory of a flood. */
+export function createLoadQueue<V>(): LoadQueue<V> {
+  const bySchema = new WeakMap<GraphQLSchema, Map<string, Promise<V>>>();
+  let last: Promise<unknown> = Promise.resolve();
+  return (schema, query, load) => {
+    let loading = bySchema.get(schema);
+    if (loading === undefined) {
+      loading = new Map();
+      bySchema.set(schema, loading);
+    }
+    const known = loading.get(query);
+    if (known !== undefined) return known;
+    const result = last.then(load);
+    loading.set(query, result);
+    const remove = (): unknown => loading.delete(query);
+    last = result.then(remove, remove);
+    return result;
+  };
+}
