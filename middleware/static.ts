@@ -1,4 +1,3 @@
-import { localDeviceOf } from '../src/static/cache/local-device.ts';
 import { loadFile, stillResolves } from '../src/static/file/load.ts';
 import { createStaticHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
@@ -25,7 +24,7 @@ export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOp
   const handler = createStaticHandler(settings, {
     load: (urlPath) => loadFile(root, urlPath, settings),
     stillResolves: (file) => stillResolves(root, file, settings),
-    localDevice: localDeviceOf(root),
+    localDevice: root.localDevice,
   });
   return function staticFilesMiddleware(req, res, next) {
     handler(req, res, next);

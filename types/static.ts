@@ -118,7 +118,8 @@ export interface StaticFilesOptions {
   /**
    * Whether to send compressed copies to clients that accept the coding: `app.js.br`, `app.js.zst` or `app.js.gz` for
    * `app.js`. `true` means `['br', 'zstd', 'gzip']`. The order of the list decides among codings that the client weights
-   * equally (RFC 9110 §12.5.3). A copy that is older than its source is ignored.
+   * equally (RFC 9110 §12.5.3). A copy that does not decompress to the
+   * bytes of its source is ignored.
    * @default false
    */
   precompressed?: boolean | readonly Precompressed[] | undefined;

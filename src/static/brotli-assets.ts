@@ -2,9 +2,10 @@ import { promisify } from 'node:util';
 import { brotliDecompress, gzip } from 'node:zlib';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
-import { localDeviceOf } from './cache/local-device.ts';
-import { lastModifiedOf } from './file/file-version.ts';
-import { etagOfBytes } from './file/hash.ts';
+import { lastModifiedOf } from './disk/file-version.ts';
+import { etagOfBytes } from './disk/hash.ts';
+import { openInsideRoot } from './disk/open-inside-root.ts';
+import type { RootDirectory } from './disk/root-directory.ts';
 import { stillResolves } from './file/load.ts';
 import type { LoadResult } from './file/loaded-file.ts';
 import { mediaTypeOf } from './file/media-type.ts';
@@ -35,7 +36,7 @@ export function createBrotliAssets(dir: string, options: StaticFilesOptions = {}
   return createStaticHandler(settings, {
     load: (key) => loadAsset(root, key, settings),
     stillResolves: (file) => stillResolves(root, file, settings),
-    localDevice: localDeviceOf(root),
+    localDevice: root.localDevice,
     cacheKeyPrefix: (req) => bestCoding(req.headers['accept-encoding']),
   });
 }
@@ -50,13 +51,17 @@ function bestCoding(header: string | undefined): string | undefined {
 }
 
 /** The cache key is the coding followed by the path: each coding has its own cache entry. */
-async function loadAsset(root: string, key: string, settings: StaticSettings): Promise<LoadResult> {
+async function loadAsset(root: RootDirectory, key: string, settings: StaticSettings): Promise<LoadResult> {
   const slash = key.indexOf('/');
   const coding = key.slice(0, slash);
   const path = key.slice(slash);
-  const resolved = await resolveFile(root, `${path}.br`, settings);
-  if (resolved.kind !== 'file') return resolved;
-  const snapshot = await takeSnapshot(resolved.realPath, settings);
+  const found = await resolveFile(root, `${path}.br`, settings);
+  if (found.kind !== 'file') return found;
+  const file = await openInsideRoot(root, found.path, found.stats, settings);
+  if (file === undefined) return { kind: 'busy' };
+  if ('kind' in file) return file;
+  const { realPath } = file;
+  const snapshot = await takeSnapshot(file, settings).finally(() => file.close());
   if (snapshot === undefined || snapshot === 'not-a-file' || snapshot.body === undefined)
     return { kind: 'busy' };
   const { version, stats, isRacilyClean } = snapshot;
@@ -70,7 +75,7 @@ async function loadAsset(root: string, key: string, settings: StaticSettings): P
       vary: 'Accept-Encoding',
       acceptRanges: settings.acceptRanges,
     },
-    { path: resolved.path, realPath: resolved.realPath, version, body },
+    { path: found.path, realPath, version, body },
     {
       tag: etagForCoding(etagOfBytes(body), coding),
       modified: settings.lastModified ? lastModifiedOf(version) : undefined,
@@ -78,7 +83,7 @@ async function loadAsset(root: string, key: string, settings: StaticSettings): P
   );
   return {
     kind: 'file',
-    dependencies: resolved.dependencies,
+    dependencies: [...found.dependencies, { path: found.path, version }],
     uncompressed: representation,
     precompressed: [],
     stats,

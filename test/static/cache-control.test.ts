@@ -1,4 +1,5 @@
 import { utimesSync } from 'node:fs';
+import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
@@ -9,7 +10,7 @@ const root = makeFolder({
   'docs/index.html': 'docs',
   'about.html': 'about',
   'app.3f2a91.js': 'js',
-  'app.3f2a91.js.br': 'br',
+  'app.3f2a91.js.br': brotliCompressSync('js'),
   'film.mp4': Buffer.alloc(9 << 20),
 });
 

@@ -1,9 +1,10 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
+import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
 import { type CacheEntry, FileCache } from '../../src/static/cache/file-cache.ts';
-import { localDeviceOf } from '../../src/static/cache/local-device.ts';
 import { type CheckContext, isUnchangedSync, revalidate } from '../../src/static/cache/revalidate.ts';
+import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import { loadFile, stillResolves } from '../../src/static/file/load.ts';
 import type { LoadResult } from '../../src/static/file/loaded-file.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
@@ -33,17 +34,18 @@ describe.each([
 });
 
 describe('the path of a cached file', () => {
-  const site = { 'www/dir/a.js': 'a', 'www/dir/a.js.br': 'b', 'www/other/a.js.br': 'b' };
+  const br = brotliCompressSync('a');
+  const site = { 'www/dir/a.js': 'a', 'www/dir/a.js.br': br, 'www/other/a.js.br': br };
 
   /** Loads one path below `www` until the cached file is no longer racily clean. */
   async function cacheFile(folder: string) {
-    const root = `${folder}/www`;
+    const root = new RootDirectory(`${folder}/www`);
     const settings = resolveStaticOptions({ precompressed: ['br'] });
     const context: CheckContext = {
       cache: new FileCache(settings.cache),
       load: (urlPath) => loadFile(root, urlPath, settings),
       stillResolves: (file) => stillResolves(root, file, settings),
-      localDevice: localDeviceOf(root),
+      localDevice: root.localDevice,
       breaker: createCircuitBreaker(() => 0),
       revalidateAfter: 0,
       onCached: () => {},

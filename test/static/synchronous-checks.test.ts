@@ -14,8 +14,8 @@ import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
 import { prepareUnchangedCheck } from '../../src/static/cache/is-unchanged-sync.ts';
-import { isKernelCached, localDeviceOf } from '../../src/static/cache/local-device.ts';
-import type { FileVersion } from '../../src/static/file/file-version.ts';
+import type { FileVersion } from '../../src/static/disk/file-version.ts';
+import { isKernelCached, localDeviceOf } from '../../src/static/disk/local-device.ts';
 import type { Dependency } from '../../src/static/file/resolve-file.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 

@@ -2,7 +2,7 @@ import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
 import { parseRanges } from '../../src/http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
-import { isRacilyClean, sameContent } from '../../src/static/file/file-version.ts';
+import { isRacilyClean, sameContent } from '../../src/static/disk/file-version.ts';
 import { parseRequestPath } from '../../src/static/request/request-path.ts';
 import { BufferPool } from '../../src/static/stream/buffer-pool.ts';
 

@@ -1,7 +1,7 @@
-import { sameContent, sameVersion } from '../file/file-version.ts';
-import { etagOfFile } from '../file/hash.ts';
+import { sameContent, sameVersion } from '../disk/file-version.ts';
+import { etagOfFile } from '../disk/hash.ts';
+import { openRealPath } from '../disk/open-inside-root.ts';
 import type { LoadedFile } from '../file/loaded-file.ts';
-import { openContained, openFileVersion } from '../file/open-contained.ts';
 import { createRepresentation, etagForCoding, type Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
 import type { CacheEntry } from './file-cache.ts';
@@ -64,15 +64,15 @@ async function hashVersion(
   { realPath, version, metadata }: Representation,
   isWanted: () => boolean,
 ): Promise<string | undefined> {
-  const handle = await openContained(realPath);
-  if (handle === undefined) return undefined;
+  const file = await openRealPath(realPath);
+  if (file === undefined) return undefined;
   try {
-    const before = await openFileVersion(handle);
+    const before = await file.version();
     if (before === undefined || !sameVersion(version, before)) return undefined;
-    const etag = await etagOfFile(handle.fd, metadata.size, isWanted);
-    const after = await openFileVersion(handle);
+    const etag = await etagOfFile(file.fd, metadata.size, isWanted);
+    const after = await file.version();
     return after !== undefined && sameContent(before, after) ? etag : undefined;
   } finally {
-    await handle.close();
+    file.close();
   }
 }

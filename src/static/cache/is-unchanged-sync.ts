@@ -1,5 +1,5 @@
 import { statSync } from 'node:fs';
-import { sameVersion } from '../file/file-version.ts';
+import { sameVersion } from '../disk/file-version.ts';
 import type { Dependency } from '../file/resolve-file.ts';
 
 /** Returns true when a file surely has not changed, and false when the thread pool has to find out. */

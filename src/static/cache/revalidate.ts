@@ -1,6 +1,6 @@
 import { stat } from 'node:fs';
-import { isNotFoundError } from '../file/file-errors.ts';
-import { sameVersion } from '../file/file-version.ts';
+import { isNotFoundError } from '../disk/file-errors.ts';
+import { sameVersion } from '../disk/file-version.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { Dependency } from '../file/resolve-file.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';

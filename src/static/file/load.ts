@@ -1,17 +1,23 @@
+import { isNotFoundError, isPermissionError } from '../disk/file-errors.ts';
+import { isRacilyClean, lastModifiedOf } from '../disk/file-version.ts';
+import { notFound, openInsideRoot, resolveInsideRoot } from '../disk/open-inside-root.ts';
+import type { RootDirectory } from '../disk/root-directory.ts';
 import type { StaticSettings } from '../options.ts';
-import { isNotFoundError, isPermissionError } from './file-errors.ts';
-import { lastModifiedOf } from './file-version.ts';
 import type { LoadedFile, LoadResult } from './loaded-file.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
 import { createRepresentation, etagForCoding, type Metadata, type Representation } from './representation.ts';
-import { type ResolvedFile, resolveFile, resolveInsideRoot } from './resolve-file.ts';
+import { type FoundFile, resolveFile } from './resolve-file.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const MAX_ATTEMPTS = 16;
 
 /** Resolves, opens, reads and hashes the file for a URL path, and repeats that while the file changes meanwhile. */
-export async function loadFile(root: string, urlPath: string, settings: StaticSettings): Promise<LoadResult> {
+export async function loadFile(
+  root: RootDirectory,
+  urlPath: string,
+  settings: StaticSettings,
+): Promise<LoadResult> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
       const result = await loadOnce(root, urlPath, settings);
@@ -19,7 +25,7 @@ export async function loadFile(root: string, urlPath: string, settings: StaticSe
     } catch (error) {
       // The file was deleted between two steps: the next attempt finds what is there now.
       if (!isNotFoundError(error)) throw error;
-      if (isPermissionError(error)) return { kind: 'not-found', reason: 'no permission to read the file' };
+      if (isPermissionError(error)) return notFound('no permission to read the file');
     }
   }
   return { kind: 'busy' };
@@ -30,7 +36,7 @@ export async function loadFile(root: string, urlPath: string, settings: StaticSe
  * directories was moved and replaced by a link to its new place.
  */
 export async function stillResolves(
-  root: string,
+  root: RootDirectory,
   file: LoadedFile,
   settings: StaticSettings,
 ): Promise<boolean> {
@@ -41,41 +47,54 @@ export async function stillResolves(
 }
 
 async function loadOnce(
-  root: string,
+  root: RootDirectory,
   urlPath: string,
   settings: StaticSettings,
 ): Promise<LoadResult | undefined> {
-  const resolved = await resolveFile(root, urlPath, settings);
-  if (resolved.kind !== 'file') return resolved;
-  const snapshot = await takeSnapshot(resolved.realPath, settings);
-  if (snapshot === 'not-a-file') return { kind: 'not-found', reason: 'not a regular file' };
-  return snapshot && assemble(root, resolved, snapshot, settings);
+  const found = await resolveFile(root, urlPath, settings);
+  if (found.kind !== 'file') return found;
+  const file = await openInsideRoot(root, found.path, found.stats, settings);
+  if (file === undefined || 'kind' in file) return file;
+  try {
+    const snapshot = await takeSnapshot(file, settings);
+    if (snapshot === 'not-a-file') return notFound('not a regular file');
+    return snapshot && (await assemble(root, found, file.realPath, snapshot, settings));
+  } finally {
+    file.close();
+  }
 }
 
 async function assemble(
-  root: string,
-  resolved: ResolvedFile,
+  root: RootDirectory,
+  found: FoundFile,
+  realPath: string,
   snapshot: Snapshot,
   settings: StaticSettings,
 ): Promise<LoadedFile> {
-  const siblings = await findPrecompressed(root, resolved, snapshot, settings);
+  const { path, filePath } = found;
+  const copies = await findPrecompressed(root, path, snapshot, settings);
   const common = {
-    type: mediaTypeOf(resolved.path),
-    cacheControl: settings.cacheControl(resolved.filePath),
-    vary: siblings.files.length > 0 ? 'Accept-Encoding' : undefined,
+    type: mediaTypeOf(path),
+    cacheControl: settings.cacheControl(filePath),
+    vary: copies.files.length > 0 ? 'Accept-Encoding' : undefined,
     acceptRanges: settings.acceptRanges,
   };
-  const snapshots = [snapshot, ...siblings.files.map((sibling) => sibling.snapshot)];
+  const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
+  // The version that was read and not the one of the first stat: the file may have been replaced in between.
+  const dependencies = [...found.dependencies, { path, version: snapshot.version }, ...copies.dependencies];
+  const now = Date.now();
   return {
     kind: 'file',
-    dependencies: [...resolved.dependencies, ...siblings.dependencies],
-    uncompressed: representationOf(resolved, snapshot, { ...common, coding: undefined }, settings),
-    precompressed: siblings.files.map((sibling) =>
-      representationOf(sibling, sibling.snapshot, { ...common, coding: sibling.coding }, settings),
+    dependencies,
+    uncompressed: representationOf({ path, realPath }, snapshot, { ...common, coding: undefined }, settings),
+    precompressed: copies.files.map((copy) =>
+      representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
     ),
     stats: snapshot.stats,
     bodyBytes: snapshots.reduce((sum, { body }) => sum + (body?.length ?? 0), 0),
-    isRacilyClean: snapshots.some((read) => read.isRacilyClean),
+    isRacilyClean:
+      snapshots.some((read) => read.isRacilyClean) ||
+      copies.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, now)),
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
 }

@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
+import type { NotFound } from '../disk/open-inside-root.ts';
 import type { Representation } from './representation.ts';
-import type { Dependency, NotFound } from './resolve-file.ts';
+import type { Dependency } from './resolve-file.ts';
 
 /** A file with everything that responses need, as the cache stores it. */
 export interface LoadedFile {

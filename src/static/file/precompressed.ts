@@ -1,12 +1,10 @@
 import type { Precompressed } from '../../../types/static.ts';
+import { debug } from '../../logging/debug.ts';
+import { openInsideRoot } from '../disk/open-inside-root.ts';
+import type { RootDirectory } from '../disk/root-directory.ts';
 import type { StaticSettings } from '../options.ts';
-import {
-  type Dependency,
-  dependencyOf,
-  type ResolvedFile,
-  resolveInsideRoot,
-  statOrUndefined,
-} from './resolve-file.ts';
+import { type CopyToCompare, compareCopy } from './compare-copy.ts';
+import { type Dependency, dependencyOf, statOrUndefined } from './resolve-file.ts';
 import { type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const EXTENSIONS: Readonly<Record<Precompressed, string>> = { br: '.br', zstd: '.zst', gzip: '.gz' };
@@ -21,24 +19,54 @@ export interface PrecompressedFile {
 
 /** Finds the compressed copies of a file in the order of the option, and all paths whose stat decided it. */
 export async function findPrecompressed(
-  root: string,
-  source: ResolvedFile,
-  sourceSnapshot: Snapshot,
+  root: RootDirectory,
+  path: string,
+  source: Snapshot,
   settings: StaticSettings,
 ): Promise<{ files: PrecompressedFile[]; dependencies: Dependency[] }> {
   const files: PrecompressedFile[] = [];
   const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
-    const path = source.path + EXTENSIONS[coding];
-    const stats = await statOrUndefined(path);
-    dependencies.push(dependencyOf(path, stats));
-    // A copy that is older than its source was made from another version.
-    if (stats === undefined || !stats.isFile() || stats.mtimeNs < sourceSnapshot.version.mtimeNs) continue;
-    const realPath = await resolveInsideRoot(root, path, settings);
-    if (typeof realPath !== 'string') continue;
-    const snapshot = await takeSnapshot(realPath, settings);
-    if (snapshot === undefined || snapshot === 'not-a-file') continue;
-    files.push({ coding, path, realPath, snapshot });
+    const copyPath = path + EXTENSIONS[coding];
+    const stats = await statOrUndefined(copyPath);
+    if (stats?.isFile() !== true) {
+      dependencies.push(dependencyOf(copyPath, stats));
+      continue;
+    }
+    const file = await openInsideRoot(root, copyPath, stats, settings);
+    const result =
+      file === undefined
+        ? 'it was moved'
+        : 'kind' in file
+          ? file.reason
+          : await readCopy({ file, coding, source, settings });
+    if (typeof result === 'string') {
+      debug.static('the compressed copy %s is ignored: %s', copyPath, result);
+      dependencies.push(dependencyOf(copyPath, stats));
+    } else {
+      dependencies.push({ path: copyPath, version: result.snapshot.version });
+      files.push({ coding, path: copyPath, ...result });
+    }
   }
   return { files, dependencies };
+}
+
+/** Reads a compressed copy; returns the reason if it cannot be used. */
+async function readCopy({
+  file,
+  coding,
+  source,
+  settings,
+}: Omit<CopyToCompare, 'copy'> & {
+  settings: StaticSettings;
+}): Promise<{ realPath: string; snapshot: Snapshot } | string> {
+  try {
+    const snapshot = await takeSnapshot(file, settings);
+    if (snapshot === undefined) return 'it changed while it was read';
+    if (snapshot === 'not-a-file') return 'it is not a regular file';
+    const mismatch = await compareCopy({ file, copy: snapshot, coding, source });
+    return mismatch ?? { realPath: file.realPath, snapshot };
+  } finally {
+    file.close();
+  }
 }

@@ -1,6 +1,6 @@
 import { formatHttpDate } from '../../http/conditions/date.ts';
 import type { Validators } from '../../http/conditions/preconditions.ts';
-import type { FileVersion } from './file-version.ts';
+import type { FileVersion } from '../disk/file-version.ts';
 
 /** Header names and values in turn, as `writeHead` accepts them. */
 export type HeaderList = readonly string[];

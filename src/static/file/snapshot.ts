@@ -1,62 +1,63 @@
-import type { Stats } from 'node:fs';
-import type { FileHandle } from 'node:fs/promises';
+import { fstat, type Stats } from 'node:fs';
+import { promisify } from 'node:util';
+import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from '../disk/file-version.ts';
+import { etagOfBytes, etagOfFile, etagOfVersion, readAndHash, readBytes } from '../disk/hash.ts';
+import type { ReadableFile } from '../disk/open-inside-root.ts';
 import type { StaticSettings } from '../options.ts';
-import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from './file-version.ts';
-import { etagOfFile, etagOfVersion, readAndHash, readBytes } from './hash.ts';
-import { openContained, openFileVersion } from './open-contained.ts';
+
+const fstatAsync = promisify(fstat);
 
 /** One version of a file, read while it did not change. */
 export interface Snapshot {
   readonly version: FileVersion;
   readonly body: Buffer | undefined;
   readonly etag: string | undefined;
+  /** The ETag from the bytes, to compare them with those of a compressed copy; undefined: they were not hashed. */
+  readonly contentEtag: string | undefined;
   readonly stats: Stats | undefined;
   readonly isRacilyClean: boolean;
 }
 
-/** Reads one version of a file, with its bytes when it is small; undefined when the file changed meanwhile. */
+/** Reads one version of an open file, with its bytes when it is small; undefined when the file changed meanwhile. */
 export async function takeSnapshot(
-  realPath: string,
+  file: ReadableFile,
   settings: StaticSettings,
 ): Promise<Snapshot | 'not-a-file' | undefined> {
-  const handle = await openContained(realPath);
-  if (handle === undefined) return undefined;
-  try {
-    const before = await openFileVersion(handle);
-    if (before === undefined) return 'not-a-file';
-    const snapshot = await readVersion(handle, before, settings);
-    const after = await openFileVersion(handle);
-    return snapshot !== undefined && after !== undefined && sameContent(before, after) ? snapshot : undefined;
-  } finally {
-    await handle.close();
-  }
+  const before = await file.version();
+  if (before === undefined) return 'not-a-file';
+  const snapshot = await readVersion(file.fd, before, settings);
+  const after = await file.version();
+  return snapshot !== undefined && after !== undefined && sameContent(before, after) ? snapshot : undefined;
 }
 
 async function readVersion(
-  handle: FileHandle,
+  fd: number,
   version: FileVersion,
   settings: StaticSettings,
 ): Promise<Snapshot | undefined> {
   const size = Number(version.size);
   const racilyClean = isRacilyClean(version, Date.now());
-  const stats = settings.setHeaders === undefined ? undefined : await handle.stat();
+  const stats = settings.setHeaders === undefined ? undefined : await fstatAsync(fd);
   const common = { version: fileVersionOf(version), stats, isRacilyClean: racilyClean };
+  const isCached = fitsInCache(size, settings);
   if (settings.etag !== 'content') {
     const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
-    const body = fitsInCache(size, settings) ? await readBytes(handle.fd, size) : undefined;
-    return body === undefined && fitsInCache(size, settings) ? undefined : { ...common, body, etag };
+    if (!isCached) return { ...common, body: undefined, etag, contentEtag: undefined };
+    const body = await readBytes(fd, size);
+    const isCompared = body !== undefined && settings.precompressed.length > 0;
+    return body && { ...common, body, etag, contentEtag: isCompared ? etagOfBytes(body) : undefined };
   }
-  if (fitsInCache(size, settings)) {
-    const content = await readAndHash(handle.fd, size);
-    return content && { ...common, ...content };
+  if (isCached) {
+    const content = await readAndHash(fd, size);
+    return content && { ...common, ...content, contentEtag: content.etag };
   }
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream other bytes
   // than those that were hashed.
   if (size > settings.maxEagerHashBytes || racilyClean) {
-    return { ...common, body: undefined, etag: undefined };
+    return { ...common, body: undefined, etag: undefined, contentEtag: undefined };
   }
-  const etag = await etagOfFile(handle.fd, size);
-  return etag === undefined ? undefined : { ...common, body: undefined, etag };
+  const etag = await etagOfFile(fd, size);
+  return etag === undefined ? undefined : { ...common, body: undefined, etag, contentEtag: etag };
 }
 
 function fitsInCache(size: number, settings: StaticSettings): boolean {

@@ -5,7 +5,7 @@
 import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
 import send from 'send';
-import type { OpenFile } from '../file/open-version.ts';
+import type { OpenFile } from '../disk/open-version.ts';
 import { setResponseHeaders } from './headers.ts';
 import type { RequestTriple } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';

@@ -1,4 +1,4 @@
-import type { OpenFile } from '../file/open-version.ts';
+import type { OpenFile } from '../disk/open-version.ts';
 import { ContentVerifier } from '../stream/content-verifier.ts';
 import { streamFile } from '../stream/stream-file.ts';
 import { restoreHead, setResponseHeaders } from './headers.ts';

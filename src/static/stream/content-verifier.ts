@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
-import type { OpenFileVersion } from '../file/file-version.ts';
-import { etagOfFile, hashRanges } from '../file/hash.ts';
+import type { OpenFileVersion } from '../disk/file-version.ts';
+import { etagOfFile, hashRanges } from '../disk/hash.ts';
 import { etagForCoding, type Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
 
@@ -49,7 +49,7 @@ export class ContentVerifier {
     }
     if (this.#sent !== undefined) {
       const hash = await hashRanges(fd, ranges, isWanted);
-      return hash !== undefined && hash.digest().equals(this.#sent.digest());
+      return hash?.digest().equals(this.#sent.digest()) === true;
     }
     return current.mtimeNs === version.mtimeNs && current.size === version.size;
   }

@@ -1,8 +1,8 @@
 import { fstat, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
-import { type OpenFileVersion, sameContent } from '../file/file-version.ts';
-import type { OpenFile } from '../file/open-version.ts';
+import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
+import type { OpenFile } from '../disk/open-version.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
 import { isAborted } from './is-aborted.ts';

@@ -83,7 +83,8 @@ export async function hashRanges(
   return hash;
 }
 
-function etagFromDigest(size: number, hash: Hash): string {
+/** The ETag of `size` bytes that were hashed with SHA-1. */
+export function etagFromDigest(size: number, hash: Hash): string {
   return `"${size.toString(16)}-${hash.digest('base64').slice(0, 27)}"`;
 }
 

@@ -1,6 +1,6 @@
 import { close, constants, fstat, open } from 'node:fs';
+import type { Representation } from '../file/representation.ts';
 import { type OpenFileVersion, sameVersion } from './file-version.ts';
-import type { Representation } from './representation.ts';
 
 /** An open file of a known version. */
 export interface OpenFile {

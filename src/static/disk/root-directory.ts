@@ -1,0 +1,55 @@
+import { statSync } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { sep } from 'node:path';
+import { localDeviceOf } from './local-device.ts';
+
+/** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
+export class RootDirectory {
+  readonly path: string;
+  /** The device of the directory, if the kernel caches its inodes; undefined: other file systems. */
+  readonly localDevice: bigint | undefined;
+  #realPath: string | undefined;
+  #inode: bigint | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+    this.localDevice = localDeviceOf(path);
+  }
+
+  /** The path of a file, given as its URL path below the root. */
+  join(urlPath: string): string {
+    const relative = sep === '/' ? urlPath : urlPath.replaceAll('/', sep);
+    return withSeparator(this.path) + relative.slice(1);
+  }
+
+  /** The part of a path that follows the root and its separator. */
+  relative(path: string): string {
+    return path.slice(withSeparator(this.path).length);
+  }
+
+  /** The root without symbolic links, if it is known and still the same directory. */
+  cachedRealPath(): string | undefined {
+    return this.#inode !== undefined && this.#inode === this.#currentInode() ? this.#realPath : undefined;
+  }
+
+  /** Resolves the symbolic links of the root. */
+  async resolve(): Promise<string> {
+    const inode = this.#currentInode();
+    const realPath = await realpath(this.path);
+    this.#realPath = realPath;
+    this.#inode = inode === this.#currentInode() ? inode : undefined;
+    return realPath;
+  }
+
+  /** The inode, where a synchronous stat takes microseconds. */
+  #currentInode(): bigint | undefined {
+    if (this.localDevice === undefined) return undefined;
+    const stats = statSync(this.path, { bigint: true, throwIfNoEntry: false });
+    return stats?.dev === this.localDevice ? stats.ino : undefined;
+  }
+}
+
+/** Appends a separator, except to the root of the file system, which has one. */
+export function withSeparator(directory: string): string {
+  return directory.endsWith(sep) ? directory : directory + sep;
+}

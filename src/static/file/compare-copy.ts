@@ -1,0 +1,96 @@
+import { createHash } from 'node:crypto';
+import { createReadStream } from 'node:fs';
+import type { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import zlib from 'node:zlib';
+import type { Precompressed } from '../../../types/static.ts';
+import { etagFromDigest } from '../disk/hash.ts';
+import type { ReadableFile } from '../disk/open-inside-root.ts';
+import type { Snapshot } from './snapshot.ts';
+
+interface Decoder {
+  readonly decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+  readonly createStream: () => Transform;
+}
+
+// Node has zstd since 22.15.
+const { zstdDecompress, createZstdDecompress }: typeof zlib & ZstdFunctions = zlib;
+
+interface ZstdFunctions {
+  readonly zstdDecompress?: typeof zlib.gunzip;
+  readonly createZstdDecompress?: typeof zlib.createGunzip;
+}
+
+/** Decompressors by coding. */
+const DECODERS: Readonly<Record<Precompressed, Decoder | undefined>> = {
+  br: { decode: promisify(zlib.brotliDecompress), createStream: () => zlib.createBrotliDecompress() },
+  gzip: { decode: promisify(zlib.gunzip), createStream: () => zlib.createGunzip() },
+  zstd:
+    zstdDecompress === undefined || createZstdDecompress === undefined
+      ? undefined
+      : { decode: promisify(zstdDecompress), createStream: () => createZstdDecompress() },
+};
+
+// Deployment tools and file systems round times; FAT has the coarsest, of two seconds.
+const MTIME_TOLERANCE_NS = 2_000_000_000n;
+
+/** A compressed copy that is compared with its source. */
+export interface CopyToCompare {
+  readonly file: ReadableFile;
+  readonly copy: Snapshot;
+  readonly coding: Precompressed;
+  readonly source: Snapshot;
+}
+
+/**
+ * Returns why a compressed copy does not belong to its source; undefined when it does. The copy is decompressed and compared
+ * with the content ETag or the bytes of the source, because deployment tools do not keep the order of modification times.
+ * Times decide only if the source was not hashed, or if this version of Node cannot decompress the coding.
+ */
+export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
+  const { file, copy, coding, source } = comparison;
+  const decoder = DECODERS[coding];
+  if (decoder === undefined || source.contentEtag === undefined) {
+    const isOlder = copy.version.mtimeNs + MTIME_TOLERANCE_NS < source.version.mtimeNs;
+    return isOlder ? 'it is older than its source' : undefined;
+  }
+  const isSame =
+    copy.body !== undefined && source.body !== undefined
+      ? await decodesTo(copy.body, source.body, decoder)
+      : (await hashDecoded(file, decoder, Number(source.version.size))) === source.contentEtag;
+  return isSame ? undefined : 'its content differs from its source';
+}
+
+/** Whether bytes decompress to `expected`, within its length: a copy cannot be a decompression bomb. */
+async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
+  try {
+    const bytes = await decode(compressed, { maxOutputLength: Math.max(expected.length, 1) });
+    return bytes.equals(expected);
+  } catch {
+    return false;
+  }
+}
+
+/** The ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
+async function hashDecoded(
+  file: ReadableFile,
+  { createStream }: Decoder,
+  size: number,
+): Promise<string | undefined> {
+  const hash = createHash('sha1');
+  let length = 0;
+  const input = createReadStream('', { fd: file.fd, autoClose: false, start: 0 });
+  try {
+    await pipeline(input, createStream(), async (output: AsyncIterable<Buffer>) => {
+      for await (const chunk of output) {
+        length += chunk.length;
+        if (length > size) throw new Error('longer than the source');
+        hash.update(chunk);
+      }
+    });
+    return etagFromDigest(length, hash);
+  } catch {
+    return undefined;
+  }
+}

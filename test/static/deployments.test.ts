@@ -1,0 +1,218 @@
+import {
+  copyFileSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import promises from 'node:fs/promises';
+import { format } from 'node:util';
+import { brotliCompressSync, gzipSync } from 'node:zlib';
+import createDebug from 'debug';
+import { staticFiles } from '../../middleware/static.ts';
+import { RootDirectory } from '../../src/static/disk/root-directory.ts';
+import { loadFile } from '../../src/static/file/load.ts';
+import { resolveStaticOptions } from '../../src/static/options.ts';
+import { bare, get, listen, makeFolder } from './fixture.ts';
+
+const source = 'let a = 1;\n'.repeat(200);
+const longSource = Buffer.alloc(700_000, source);
+
+describe('compressed copies after a deployment', () => {
+  const codings = ['br', 'gzip'];
+
+  async function codingsOf(root: string, path: string): Promise<(string | undefined)[]> {
+    const port = await listen(bare(staticFiles(root, { precompressed: true })));
+    const used: (string | undefined)[] = [];
+    for (const coding of codings) {
+      const { headers } = await get(port, path, { 'Accept-Encoding': coding });
+      used.push(headers['content-encoding']);
+    }
+    return used;
+  }
+
+  it.each([
+    ['a cached file', source],
+    ['a streamed file', longSource],
+  ])('staticFiles uses copies of %s that are older than their source', async (_name, content) => {
+    const files = { 'a.js': content, 'a.js.br': brotliCompressSync(content), 'a.js.gz': gzipSync(content) };
+    const root = makeFolder(files);
+    utimesSync(`${root}/a.js.br`, 1e9, 1e9);
+    utimesSync(`${root}/a.js.gz`, 1e9 + 1, 1e9 + 1);
+    expect(await codingsOf(root, '/a.js')).toEqual(codings);
+  });
+
+  it.each([
+    ['a cached file', source],
+    ['a streamed file', longSource],
+  ])('staticFiles ignores copies of %s that are newer and have another content', async (_name, content) => {
+    const other = Buffer.from(content);
+    other[other.length - 1] = 33;
+    const root = makeFolder({
+      'a.js': content,
+      'a.js.br': brotliCompressSync(other),
+      'a.js.gz': gzipSync(other),
+      'b.js': content,
+      'b.js.br': brotliCompressSync(content.slice(0, -1)),
+      'b.js.gz': 'not compressed at all',
+      'c.js': content,
+      'c.js.br': brotliCompressSync(Buffer.alloc(5_000_000)),
+      'c.js.gz': Buffer.concat([gzipSync(content), gzipSync('more')]),
+    });
+    for (const path of ['/a.js', '/b.js', '/c.js']) {
+      expect(await codingsOf(root, path)).toEqual([undefined, undefined]);
+    }
+  });
+
+  it('staticFiles uses the copies of an empty file', async () => {
+    const root = makeFolder({ 'a.js': '', 'a.js.br': brotliCompressSync(''), 'a.js.gz': gzipSync('') });
+    expect(await codingsOf(root, '/a.js')).toEqual(codings);
+  });
+
+  it('staticFiles stops using a copy when its source changes, until the copy is written again', async () => {
+    const root = makeFolder({ 'a.js': source, 'a.js.gz': gzipSync(source) });
+    const port = await listen(bare(staticFiles(root, { precompressed: true })));
+    const codingOf = async () =>
+      (await get(port, '/a.js', { 'Accept-Encoding': 'gzip' })).headers['content-encoding'];
+    expect(await codingOf()).toBe('gzip');
+    writeFileSync(`${root}/a.js`, 'new');
+    utimesSync(`${root}/a.js`, 1e9, 1e9);
+    expect(await codingOf()).toBeUndefined();
+    writeFileSync(`${root}/a.js.gz`, gzipSync('new'));
+    expect(await codingOf()).toBe('gzip');
+  });
+
+  it('staticFiles logs why a copy is ignored', async () => {
+    const root = makeFolder({ 'a.js': source, 'a.js.gz': 'corrupt' });
+    const logged: string[] = [];
+    const log = jest
+      .spyOn(createDebug, 'log')
+      .mockImplementation((...parts) => void logged.push(format(...parts)));
+    createDebug.enable('espalier:static');
+    try {
+      expect(await codingsOf(root, '/a.js')).toEqual([undefined, undefined]);
+    } finally {
+      createDebug.disable();
+      log.mockRestore();
+    }
+    expect(logged.join('\n')).toMatch(/a\.js\.gz is ignored: its content differs from its source/);
+  });
+});
+
+it('staticFiles never sends 404 while a linked root is switched', async () => {
+  const names = Array.from({ length: 60 }, (_, index) => `${index}.txt`);
+  const files = (release: string): Record<string, string> =>
+    Object.fromEntries(names.map((name) => [`${release}/${name}`, `release ${release}`]));
+  const folder = makeFolder({ ...files('one'), ...files('two') });
+  symlinkSync('one', `${folder}/current`);
+  const port = await listen(bare(staticFiles(`${folder}/current`)));
+  const statuses = new Map<number, number>();
+  let isRunning = true;
+  const flip = async (): Promise<void> => {
+    for (let turn = 0; isRunning; turn++) {
+      symlinkSync(turn % 2 === 0 ? 'two' : 'one', `${folder}/next`);
+      renameSync(`${folder}/next`, `${folder}/current`);
+      await new Promise((done) => setTimeout(done, turn % 3));
+    }
+  };
+  const flipping = flip();
+  const read = async (): Promise<void> => {
+    for (let round = 0; round < 4; round++) {
+      for (const name of names) {
+        const { status } = await get(port, `/${name}`);
+        statuses.set(status, (statuses.get(status) ?? 0) + 1);
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: 6 }, read));
+  isRunning = false;
+  await flipping;
+  expect([...statuses.keys()]).toEqual([200]);
+});
+
+it('staticFiles sends a file when the root is switched between resolving the root and the file', async () => {
+  const folder = makeFolder({ 'one/dir/a.txt': 'one', 'two/dir/a.txt': 'two' });
+  for (const release of ['one', 'two']) symlinkSync('dir', `${folder}/${release}/link`);
+  symlinkSync('one', `${folder}/current`);
+  const { realpath } = promises;
+  const spy = jest.spyOn(promises, 'realpath').mockImplementation(async (path) => {
+    if (String(path).endsWith('a.txt')) {
+      symlinkSync('two', `${folder}/next`);
+      renameSync(`${folder}/next`, `${folder}/current`);
+      await new Promise((done) => setTimeout(done, 5));
+    }
+    return realpath(path);
+  });
+  try {
+    const port = await listen(bare(staticFiles(`${folder}/current`)));
+    const response = await get(port, '/link/a.txt');
+    expect(response.status).toBe(200);
+    expect(spy).toHaveBeenCalled();
+  } finally {
+    spy.mockRestore();
+  }
+});
+
+it('a file that is replaced while it is loaded is cached with the version that was read', async () => {
+  const folder = makeFolder({ 'www/a.txt': 'A', 'B.txt': 'B' });
+  const root = `${folder}/www`;
+  const { stat } = promises;
+  const spy = jest.spyOn(promises, 'stat').mockImplementation(async (path, options) => {
+    const stats = await stat(path, options);
+    renameSync(`${root}/a.txt`, `${folder}/A.txt`);
+    copyFileSync(`${folder}/B.txt`, `${root}/a.txt`);
+    return stats;
+  });
+  const loaded = await loadFile(new RootDirectory(root), '/a.txt', resolveStaticOptions({}));
+  spy.mockRestore();
+  const read = statSync(`${root}/a.txt`, { bigint: true });
+  expect(loaded).toMatchObject({ kind: 'file', uncompressed: { body: Buffer.from('B') } });
+  expect(Object(loaded).dependencies).toEqual([
+    { path: `${root}/a.txt`, version: expect.objectContaining({ ino: read.ino, ctimeNs: read.ctimeNs }) },
+  ]);
+});
+
+describe('symbolic links that differ in case only', () => {
+  const folder = makeFolder({ 'www/README': 'read me', 'www/Docs/A.txt': 'a', 'outside/b.txt': 'b' });
+  const root = `${folder}/www`;
+  symlinkSync('README', `${root}/readme`);
+  symlinkSync('Docs', `${root}/docs`);
+  symlinkSync('A.txt', `${root}/Docs/a.txt`);
+  symlinkSync(`${root}/Docs`, `${root}/DOCS`);
+  symlinkSync('../outside', `${root}/OUTSIDE`);
+
+  it.each([
+    ['/readme', 200],
+    ['/README', 200],
+    ['/docs/A.txt', 200],
+    ['/docs/a.txt', 200],
+    ['/DOCS/a.txt', 200],
+    ['/Readme', 404],
+    ['/OUTSIDE/b.txt', 404],
+    ['/Docs/b.txt', 404],
+  ])('staticFiles responds to %s with %i', async (path, status) => {
+    const port = await listen(bare(staticFiles(root)));
+    expect((await get(port, path)).status).toBe(status);
+  });
+});
+
+it('staticFiles serves the root of another directory that takes the place of the old one', async () => {
+  const folder = makeFolder({ 'www/a.txt': 'one' });
+  const root = `${folder}/www`;
+  const port = await listen(bare(staticFiles(root)));
+  for (let round = 0; round < 5; round++) {
+    expect((await get(port, '/a.txt')).text).toBe('one');
+    renameSync(root, `${folder}/moved-${round}`);
+    mkdirSync(root);
+    writeFileSync(`${root}/a.txt`, 'two');
+    expect((await get(port, '/a.txt')).text).toBe('two');
+    rmSync(root, { recursive: true });
+    symlinkSync(`${folder}/moved-${round}`, root);
+    expect((await get(port, '/a.txt')).text).toBe('one');
+    rmSync(root);
+    renameSync(`${folder}/moved-${round}`, root);
+  }
+});
