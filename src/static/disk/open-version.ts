@@ -1,6 +1,5 @@
 import { close, constants, fstat, open } from 'node:fs';
-import type { Representation } from '../file/representation.ts';
-import { type OpenFileVersion, sameVersion } from './file-version.ts';
+import { type FileVersion, type OpenFileVersion, sameVersion } from './file-version.ts';
 
 /** An open file of a known version. */
 export interface OpenFile {
@@ -16,7 +15,7 @@ const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NO
  * neither an error nor a file when the version differs.
  */
 export function openVersion(
-  { realPath, version }: Pick<Representation, 'realPath' | 'version'>,
+  { realPath, version }: { readonly realPath: string; readonly version: FileVersion },
   done: (error: unknown, file?: OpenFile) => void,
 ): void {
   open(realPath, FLAGS, (openError, fd) => {
