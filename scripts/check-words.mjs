@@ -60,7 +60,8 @@ function filesIn(paths) {
     encoding: 'utf8',
     maxBuffer: 2 ** 26,
   });
-  return [...outside, ...listed.split('\n').filter((name) => CHECKED.test(name))];
+  // An unmerged file is listed more than once.
+  return [...outside, ...new Set(listed.split('\n').filter((name) => CHECKED.test(name)))];
 }
 
 const paths = process.argv.slice(2).map((path) => resolve(path));
