@@ -37,35 +37,55 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
   headers['content-length'] = String(length);
   writeHead(res, status, headers);
   if (req.method === 'HEAD') res.end();
-  else if (typeof body !== 'string') {
-    if (length < SMALL_BYTES && isAscii(body)) endInOneChunk(res, body.toString('latin1'), 'latin1');
-    else endPooled(res, body, release);
-  } else {
-    // As many bytes as characters: plain ASCII, which needs no encoder.
-    const encoding = length === body.length ? 'latin1' : 'utf8';
-    if (length >= LARGE_BYTES) {
-      // The flushed head is not joined to the body, which would copy it; both still leave in one write.
-      res.cork();
-      res.flushHeaders();
-      res.end(body, encoding);
-    } else endInOneChunk(res, body, encoding);
-  }
+  else if (typeof body === 'string') endText(res, body, length);
+  else if (length < SMALL_BYTES && isAscii(body)) endText(res, body.toString('latin1'), length);
+  else endPooled(res, body, release);
 }
 
 /**
  * Writes head and body as one chunk: `end(body)` would add an empty second one, and Node writes two chunks by a more
- * expensive call. Not for TLS, which writes later, nor for a response that middleware has patched, which expects `end(body)`.
+ * expensive call. A large body is not joined to its head, which would copy it; both still leave in one write.
  */
-function endInOneChunk(res: ServerResponse, body: string, encoding: BufferEncoding): void {
-  const { socket } = res;
-  if (!isUnpatched(res) || socket === null || !isPlainSocket(socket)) {
+function endText(res: ServerResponse, body: string, length: number): void {
+  // As many bytes as characters: plain ASCII, which needs no encoder.
+  const encoding = length === body.length ? 'latin1' : 'utf8';
+  const socket = directSocket(res);
+  if (socket === undefined) res.end(body, encoding);
+  else if (length >= LARGE_BYTES) {
+    res.cork();
+    res.flushHeaders();
     res.end(body, encoding);
+  } else {
+    socket.cork();
+    res.write(body, encoding);
+    socket.uncork();
+    res.end();
+  }
+}
+
+/** Writes bytes, and releases their buffer when they have left the process. */
+function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
+  const socket = directSocket(res);
+  if (release === undefined || socket === undefined) {
+    res.end(body);
     return;
   }
   socket.cork();
-  res.write(body, encoding);
+  res.write(body, (error) => {
+    // Without an error the kernel has the bytes. Unsent bytes are left to the garbage collector.
+    if (!error && !socket.destroyed) release();
+  });
   socket.uncork();
   res.end();
+}
+
+/**
+ * The socket of a response whose bytes go directly to it; undefined if something may delay or keep them: middleware that has
+ * patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that is still being sent.
+ */
+function directSocket(res: ServerResponse): Socket | undefined {
+  const { socket } = res;
+  return socket !== null && isUnpatched(res) && isPlainSocket(socket) ? socket : undefined;
 }
 
 /** Node's own methods, read before an application can replace them for all responses. */
@@ -80,25 +100,6 @@ function isUnpatched(res: ServerResponse): boolean {
 /** Whether a socket is a TCP or local socket with Node's own methods. */
 function isPlainSocket(socket: Socket): boolean {
   return Object.getPrototypeOf(socket) === Socket.prototype && socket.write === nodeSocketWrite;
-}
-
-/**
- * Writes bytes and releases their buffer when they have left. The buffer is never released if middleware has patched the
- * response, since a compressor or a logger may keep the bytes, nor over TLS and HTTP/2, which write them later.
- */
-function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
-  const { socket } = res;
-  if (release === undefined || !isUnpatched(res) || socket === null || !isPlainSocket(socket)) {
-    res.end(body);
-    return;
-  }
-  socket.cork();
-  res.write(body, (error) => {
-    // Without an error the kernel has the bytes. Unsent bytes are left to the garbage collector.
-    if (!error && !socket.destroyed) release();
-  });
-  socket.uncork();
-  res.end();
 }
 
 /** Writes the head immediately, or sets its headers where middleware has patched the response and may read or change them. */
