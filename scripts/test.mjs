@@ -22,6 +22,7 @@ const ONCE = [
   'install',
   'neighbours/',
   'readme',
+  'snippets',
   'boundaries',
   'words',
   'workflows',
