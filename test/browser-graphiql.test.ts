@@ -163,7 +163,10 @@ describe('the page', () => {
     await page.keyboard.press('Escape');
     await page.keyboard.press('Control+Enter');
     await response.getByText('"Walden"').waitFor();
-    await query.locator('.view-lines').getByText('books').click({ modifiers: ['Control'] });
+    await query
+      .locator('.view-lines')
+      .getByText('books')
+      .click({ modifiers: ['Control'] });
     const docs = page.locator('.graphiql-doc-explorer');
     await docs.getByText('Book', { exact: true }).click();
     await docs.locator('em', { hasText: 'printed' }).waitFor();
