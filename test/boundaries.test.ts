@@ -37,6 +37,16 @@ describe('the layout of the sources', () => {
     });
   });
 
+  it('tsc accepts the declarations of the sources with isolatedDeclarations', () => {
+    const root = resolve(__dirname, '..');
+    const tsc = join(root, 'node_modules/typescript/bin/tsc');
+    const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit'], {
+      cwd: root,
+      encoding: 'utf8',
+    });
+    expect([stdout, status]).toEqual(['', 0]);
+  });
+
   it('check-layout accepts imports that go down and packages of Node and npm', () => {
     const tree = {
       'middleware/static.ts': "export { serve } from '../src/static/handler.ts';\n",

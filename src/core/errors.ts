@@ -1,4 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import type { ErrorDetails } from '../../types/graphql.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import type { ErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
@@ -58,9 +59,12 @@ export function createErrorFormatter(
 }
 
 /** The details of a report. */
-export function errorDetails(origin: ErrorOrigin | undefined, path?: readonly (string | number)[]) {
+export function errorDetails(
+  origin: ErrorOrigin | undefined,
+  path?: readonly (string | number)[],
+): ErrorDetails {
   const { transport = 'http', operationName, request, socket } = origin ?? {};
-  return { transport, operationName, path, request, socket } as const;
+  return { transport, operationName, path, request, socket };
 }
 
 /** Formats an error with its own message. Removes `extensions.http`, which sets the status and headers of the response. */
