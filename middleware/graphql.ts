@@ -13,7 +13,7 @@ export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/uploads.ts';
 
-/** The HTTP methods `graphqlHTTP` can be mounted for. */
+/** The HTTP methods that the option `methods` accepts. */
 export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD: 'HEAD' } = {
   GET: 'GET',
   POST: 'POST',
@@ -23,9 +23,9 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
 /**
  * GraphQL over HTTP for one schema, as a plain middleware.
  *
- * @param schema - a schema, or a function of the request that says which one
- * @param options - functions among them may declare their request as Express's; every option has a default
- * @throws TypeError (code `ERR_OPTION`) for what is no schema, an unknown option or a wrong value
+ * @param schema - a schema, or a function of the request that returns it
+ * @param options - functions may declare Express's request; every option has a default
+ * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong value
  * @example
  * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.get('x-user') }) }));
  */

@@ -14,15 +14,15 @@ import type { GraphiQLOption } from './graphiql.ts';
 import type { SubscriptionProtocol, WebSocketLike, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
-/** The request as `context`, `rootValue` and the schema function get it: `state` is always there. */
+/** The request that `context`, `rootValue` and the schema function receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {
   state: Record<string, unknown>;
 }
 
-/** What a context may be beside a function. */
+/** A context that is not a function. */
 type Plain = object | string | number | boolean | bigint | symbol | null | undefined;
 
-/** The schema, or a function of the request that says which one. */
+/** The schema, or a function of the request that returns it. */
 export type SchemaSource<Req = GraphQLRequest> =
   | GraphQLSchema
   | Hook<[req: Req], MaybePromise<GraphQLSchema>>;
@@ -30,13 +30,13 @@ export type SchemaSource<Req = GraphQLRequest> =
 /** Replaces graphql-js's `execute`. */
 export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult>;
 
-/** What one document may ask for; each is checked once per document, before validation. `Infinity` switches one off. */
+/** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {
   /** Lexical tokens. @default 5000 */
   tokens?: number | undefined;
   /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
   characters?: number | undefined;
-  /** Levels of nested fields, fragments counted where they are spread; introspection has an allowance of its own. @default 50 */
+  /** Levels of nested fields, fragments counted where they are spread; introspection has its own limit. @default 50 */
   depth?: number | undefined;
   /** Fields of one operation, fragments counted at each spread. @default 10000 */
   fields?: number | undefined;
@@ -50,7 +50,7 @@ export interface DocumentLimits {
   fragments?: number | undefined;
   /** Pairs of fields with the same name in the same place, fragments included: validation compares each pair. @default 20000 */
   merges?: number | undefined;
-  /** Validation and coercion stop after so many errors; the errors of resolvers are all told. @default 10 */
+  /** Validation and coercion stop after so many errors; all errors of resolvers are reported. @default 10 */
   errors?: number | undefined;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
   variables?: number | undefined;
@@ -67,8 +67,8 @@ export interface GraphQLLimits extends DocumentLimits {
 }
 
 /**
- * Options that HTTP and sockets share. `Req` is the request as hooks declare it, such as Express's; over sockets those that
- * are asked there get the WebSocket.
+ * Options that HTTP and sockets share. `Req` is the request that hooks declare, such as Express's. Over sockets hooks receive
+ * the WebSocket instead.
  */
 export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
@@ -81,9 +81,9 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   typeResolver?:
     | Hook<Parameters<GraphQLTypeResolver<unknown, unknown>>, MaybePromise<string | undefined>>
     | undefined;
-  /** Validation rules beside those of the specification. @default [] */
+  /** Validation rules in addition to those of the specification. @default [] */
   validationRules?: readonly ValidationRule[] | undefined;
-  /** Last word on an error, after masking; gets the original too. @default the masked error */
+  /** Changes an error after masking; receives the original too. @default the masked error */
   formatError?:
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
@@ -93,12 +93,12 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
    * except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
-  /** Whether `__schema` and `__type` may be asked, or a function of the request that says so. @default true */
+  /** Whether documents may select `__schema` and `__type`, or a function of the request. @default true */
   introspection?: boolean | Hook<[req: Req], boolean> | undefined;
-  /** Whether errors may say "Did you mean …?", which tells of the schema. @default false when NODE_ENV is production */
+  /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */
   suggestions?: boolean | undefined;
   /**
-   * How operations are executed: compiled into closures that write JSON (the same answers, several times cheaper), by
+   * How operations are executed: compiled into closures that write JSON (the same results for several times less CPU time), by
    * graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
@@ -127,35 +127,35 @@ export type ErrorReporter = (error: unknown, details: ErrorDetails) => unknown;
 
 /** Options of `graphqlHTTP`. */
 export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions<Req> {
-  /** The IDE on GET where HTML is preferred: a boolean, its options, or a function of the request. @default true */
+  /** GraphiQL on GET requests that prefer HTML: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<Req> | undefined;
-  /** The methods that are answered; any other is 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
+  /** The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
   methods?: readonly MethodName[] | undefined;
   /**
-   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page, `false` answers 405 as
-   * the specification asks, `true` runs them all.
+   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page, `false` sends 405 as
+   * the specification requires, `true` runs them all.
    * @default 'guarded'
    */
   getMutations?: 'guarded' | boolean | undefined;
-  /** Origins whose pages count as our own, as `https://app.example.com`. No CORS header is sent for them. @default [] */
+  /** Origins whose pages count as same-site, such as `https://app.example.com`. No CORS header is sent for them. @default [] */
   trustedOrigins?: readonly string[] | undefined;
-  /** Whether pages of other sites may read over GET with a cookie and without CORS, where only timing tells them something. @default false */
+  /** Whether pages of other sites may send a GET with a cookie whose response they cannot read; its timing could leak information. @default false */
   crossSiteReads?: boolean | undefined;
-  /** The values of `Host` that are served, others are 421: against DNS rebinding where nothing in front checks it. @default any host */
+  /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;
-  /** Whether a POST may hold a list of operations; they share the limits of one. @default false */
+  /** Whether a POST may contain a list of operations; they share the limits of one. @default false */
   batching?: boolean | undefined;
-  /** `'draft'` uses 422 for what is not valid and 294 for partial data, for both media types, as the newest draft asks. @default 'legacy' */
+  /** `'draft'` uses 422 for invalid requests and 294 for partial data, for both media types, as the newest draft requires. @default 'legacy' */
   statusCodes?: 'legacy' | 'draft' | undefined;
-  /** Whether compressed JSON bodies are taken (gzip, deflate, br), counted after decompression; else they are 415. @default false */
+  /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
   inflate?: boolean | undefined;
-  /** Indents answers, always or for some requests; costs a second pass over the answer. @default false */
+  /** Indents responses, always or for some requests; costs a second pass over the response. @default false */
   pretty?: boolean | Hook<[req: Req], boolean> | undefined;
-  /** Sends a `Server-Timing` header: milliseconds to prepare, make the context and execute. Tells outsiders about timing. @default false */
+  /** Sends a `Server-Timing` header: milliseconds to prepare, create the context and execute. Anyone can read it. @default false */
   serverTiming?: boolean | undefined;
-  /** What a request may ask for. */
+  /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
-  /** Uploads by the GraphQL multipart request specification; `false` answers them 415 with nothing parsed. @default true */
+  /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
   multipartUploadsEnabled?: boolean | undefined;
   /** Limits of uploads, and how they are received. */
   uploads?: UploadOptions | undefined;
@@ -163,24 +163,24 @@ export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
 
-/** The methods that `graphqlHTTP` answers. */
+/** A method that `graphqlHTTP` supports. */
 export type MethodName = 'GET' | 'POST' | 'HEAD';
 
-/** An OpenAPI 3.1 fragment: to be merged into an application's document. */
+/** An OpenAPI 3.1 fragment to merge into an application's document. */
 export interface OpenApiFragment {
   readonly paths: Record<string, Record<string, object>>;
   readonly components: { readonly schemas: Record<string, object> };
 }
 
-/** What `graphqlHTTP` returns: a middleware, which serves WebSockets too. */
+/** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
 export interface GraphQLHandler {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;
   /**
-   * Describes the route as it is mounted at `path`, by the options in force.
+   * Describes the route mounted at `path`, with the current options.
    *
-   * @throws TypeError (code `ERR_OPTION`) for what is no path.
+   * @throws TypeError (code `ERR_OPTION`) if `path` is not a path.
    */
   openapi(path: string): OpenApiFragment;
 }
