@@ -10,8 +10,8 @@ export function selectEngine(engine: CoreSettings['engine']): Engine {
 }
 
 /**
- * Executes an operation with graphql-js once, and compiles it when it is executed again: the compiled form of a document
- * that is used once would cost more than it saves.
+ * Keeps the compiled form of an operation from its second execution on: a flood of documents that are used once retains
+ * none.
  */
 const compiledOnSecondUse: Engine = (operation, settings, account) => {
   let execute: ExecuteOperation = (inputs) => {
@@ -19,7 +19,7 @@ const compiledOnSecondUse: Engine = (operation, settings, account) => {
       execute = compiled(operation, settings, account);
       return execute(later);
     };
-    return graphqlJs(operation, settings)(inputs);
+    return compiled(operation, settings)(inputs);
   };
   return (inputs) => execute(inputs);
 };

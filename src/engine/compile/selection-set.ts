@@ -7,6 +7,7 @@ import type { FieldError } from '../run/field-error.ts';
 import { isWaiting } from '../run/pending.ts';
 import type { FieldRun, ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 import { collectRootFields, collectSubfields } from './collect-fields.ts';
 import type { CompiledMemory } from './compiled-memory.ts';
 import { compileField } from './field.ts';
@@ -128,6 +129,7 @@ function writeFieldsOrWait(
     writeFields(ex, fields, source, path);
   } catch (error) {
     if (!isWaiting(ex, mark)) throw error;
+    ignoreRejections(ex, source);
     ex.pendingError = error as FieldError;
   }
 }

@@ -52,7 +52,7 @@ export function completeAbstract(compiler: Compiler, plan: FieldPlan, type: Grap
     return (pending) => {
       pending.promiseDepth++;
       const complete: Complete = (later, resolved, at) => completeAs(resolved, value)(later, value, at, info);
-      subscribe(pending, name, complete, info);
+      subscribe(pending, name, complete, info, value);
     };
   };
 }

@@ -7,6 +7,7 @@ import { takePending, waitForChildren } from '../run/pending.ts';
 import type { Continuation, Position } from '../run/plan.ts';
 import { handleError, onChildDone, onChildError } from '../run/promises.ts';
 import { endSyncRun } from '../run/sync-run.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 import { compileItem, type ItemRun } from './list-item.ts';
 
 const OPEN = 91;
@@ -79,6 +80,7 @@ function onStep(iteration: Iteration, result: IteratorResult<unknown>): void {
   const { ex, list } = iteration;
   if (ex.finished) {
     if (result.done !== true) close(iteration.iterator);
+    ignoreRejections(ex, result.value);
     return;
   }
   try {
@@ -89,6 +91,7 @@ function onStep(iteration: Iteration, result: IteratorResult<unknown>): void {
     }
   } catch (caught) {
     close(iteration.iterator);
+    ignoreRejections(ex, result.value);
     failList(list, toFieldError(caught, list.position, list.path));
   }
 }

@@ -6,8 +6,9 @@ import { addError, type Execution } from '../run/execution.ts';
 import { toFieldError } from '../run/field-error.ts';
 import { PROMISE_DEPTH } from '../run/microtasks.ts';
 import { openPending, type PositionStart, wrapPending } from '../run/pending.ts';
-import type { Position } from '../run/plan.ts';
+import type { Continuation, Position } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 
 /** Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value fails. */
 export function completeValue(
@@ -23,7 +24,14 @@ export function completeValue(
   }
   const mark = ex.pending.length;
   const { segment, pos } = ex;
-  const continuation = position.complete(ex, value, path, info);
+  let continuation: Continuation | undefined;
+  try {
+    continuation = position.complete(ex, value, path, info);
+  } catch (caught) {
+    // The items or fields after the one that failed are not read.
+    ignoreRejections(ex, value);
+    throw caught;
+  }
   if (continuation !== undefined) continuation(openPending(ex, position, path));
   else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
 }

@@ -29,7 +29,7 @@ export function completeObject(compiler: Compiler, plan: FieldPlan, type: GraphQ
           run(later, value, at);
           return undefined;
         };
-        subscribe(pending, isOfType, complete, info);
+        subscribe(pending, isOfType, complete, info, value);
       };
     }
     if (!isOfType) throw wrongTypeError(type, value, plan);

@@ -9,6 +9,7 @@ import { attachChildren, takePending } from '../run/pending.ts';
 import type { FieldRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
 import { abortExecution } from '../run/sync-run.ts';
+import { ignoreRootRejections } from '../run/unused-values.ts';
 import { runSerially } from './serial.ts';
 
 /** Executes a program whose `@skip` and `@include` variables are known, with coerced variables. */
@@ -36,6 +37,7 @@ export function compileRoot(program: Program, shared: SharedPlans): ProgramRun {
       else isComplete = runSerially(ex, fields, root);
     } catch (caught) {
       addError(ex, toFieldError(caught, ROOT, undefined), undefined);
+      ignoreRootRejections(ex);
       return toNullOutcome(ex);
     }
     ex.running = false;

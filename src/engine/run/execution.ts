@@ -40,6 +40,8 @@ export class Execution implements Sink {
   removeAbortListener: (() => void) | undefined = undefined;
   /** graphql 17: the functions of `info`, made for the first resolver that needs `info`. */
   infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
+  /** The values that the execution does not use any more (see unused-values.ts). */
+  unusedValues: { visit(value: unknown, depth: number): void } | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
   readonly program: Program;
   readonly inputs: ExecutionInputs;

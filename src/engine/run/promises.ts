@@ -12,22 +12,32 @@ import {
 import { attachChildren, takePending } from './pending.ts';
 import type { Complete, Continuation } from './plan.ts';
 import { endSyncRun } from './sync-run.ts';
+import { ignoreRejections } from './unused-values.ts';
 
-/** Continues with a position when a promise settles. Throws what `then` throws. */
+/**
+ * Continues with a position when a promise settles. Throws what `then` throws. `heldValue` is the value that is completed
+ * with the result of the promise, if that is another one.
+ */
 export function subscribe(
   pending: Pending,
   promise: PromiseLike<unknown>,
   complete: Complete,
   info: GraphQLResolveInfo | undefined,
+  heldValue?: unknown,
 ): void {
+  const { ex } = pending;
   const id = ++pending.subscriptionId;
   promise.then(
     (value) => {
       if (claimSettlement(pending, id)) onResolved(pending, complete, value, info);
-      else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
+      else if (ex.finished) {
+        ignoreRejections(ex, value);
+        ignoreRejections(ex, heldValue);
+      } else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
     },
     (reason) => {
       if (claimSettlement(pending, id)) onRejected(pending, reason);
+      else if (ex.finished) ignoreRejections(ex, heldValue);
       else afterSyncRun(pending, id, () => onRejected(pending, reason));
     },
   );
@@ -69,6 +79,7 @@ function onResolved(
     ex.pending = [];
     ex.pos = start;
     endSyncRun(ex);
+    ignoreRejections(ex, value);
     onRejected(pending, caught);
     return;
   }

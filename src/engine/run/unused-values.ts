@@ -1,0 +1,54 @@
+import { types } from 'node:util';
+import type { Execution } from './execution.ts';
+
+/** Objects that are searched in one execution, because values of the user may refer to anything. */
+const MAX_OBJECTS = 10_000;
+const MAX_DEPTH = 10;
+
+const noop = (): void => undefined;
+const { then } = Promise.prototype;
+
+/**
+ * Handles the rejections of promises in a value that the execution does not use any more: a promise itself, the items of
+ * arrays, sets and maps, and the properties of objects, nested. Without it such a rejection ends the process.
+ *
+ * It runs no code of the user: getters and proxies are skipped, and so are thenables other than promises, because some
+ * (query builders) start their work when `then` is called.
+ */
+export function ignoreRejections(ex: Execution, value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  ex.unusedValues ??= new UnusedValues();
+  ex.unusedValues.visit(value, 0);
+}
+
+/** The same for the root value, of which only the properties are searched: it may contain a whole application. */
+export function ignoreRootRejections(ex: Execution): void {
+  ex.unusedValues ??= new UnusedValues();
+  ex.unusedValues.visit(ex.inputs.rootValue, MAX_DEPTH - 1);
+}
+
+class UnusedValues {
+  readonly #seen = new Set<object>();
+
+  visit(value: unknown, depth: number): void {
+    if (typeof value !== 'object' || value === null || types.isProxy(value)) return;
+    if (types.isPromise(value)) {
+      then.call(value, (result: unknown) => this.visit(result, depth), noop);
+      return;
+    }
+    if (depth >= MAX_DEPTH || this.#seen.size >= MAX_OBJECTS || this.#seen.has(value)) return;
+    this.#seen.add(value);
+    if (Array.isArray(value))
+      for (let i = 0; i < value.length; i++) this.#visitProperty(value, String(i), depth);
+    else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
+    else if (value instanceof Map) Map.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
+    else if (!ArrayBuffer.isView(value) && !(value instanceof Error)) {
+      for (const key of Object.keys(value)) this.#visitProperty(value, key, depth);
+    }
+  }
+
+  #visitProperty(object: object, key: string, depth: number): void {
+    const property = Object.getOwnPropertyDescriptor(object, key);
+    if (property !== undefined && 'value' in property) this.visit(property.value, depth + 1);
+  }
+}

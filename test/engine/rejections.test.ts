@@ -1,0 +1,12 @@
+import { runInProcess } from './run-in-process.ts';
+
+// Runs in its own process: Jest counts an unhandled rejection as a failure of whatever test is running.
+const unhandled: Record<string, number> = JSON.parse(runInProcess('test/engine/rejections.ts'));
+
+it('the cases of unused promises were executed', () => {
+  expect(Object.keys(unhandled).length).toBeGreaterThan(10);
+});
+
+it.each(Object.entries(unhandled))('the engine leaves no unhandled rejection for %s', (_title, count) => {
+  expect(count).toBe(0);
+});
