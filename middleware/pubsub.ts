@@ -1,2 +1,3 @@
 export { createPubSub } from '../src/pubsub/pubsub.ts';
+export { filter, map, merge } from '../src/pubsub/streams.ts';
 export type * from '../types/pubsub.ts';

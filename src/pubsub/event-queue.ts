@@ -1,9 +1,17 @@
-/** A producer pushes values, a consumer iterates the stream. */
-export interface Queue<T> {
-  readonly stream: AsyncIterableIterator<T>;
-  push(value: T): void;
-  /** Ends the stream, with or without an error. Values that were pushed earlier are still delivered. */
-  end(error?: Error): void;
+import { missedEvents } from './missed-events.ts';
+
+/** Limits of a queue. */
+export interface QueueLimits {
+  /** Events that wait without a condition. */
+  readonly bufferSize: number;
+  /** Bytes, as JSON, of further events. They may wait as long as the consumer reads. */
+  readonly bufferBytes: number;
+}
+
+interface Entry<T> {
+  readonly value: T;
+  /** 0 within `bufferSize`: most events are never measured. */
+  readonly bytes: number;
 }
 
 interface Waiter<T> {
@@ -11,59 +19,130 @@ interface Waiter<T> {
   reject(error: Error): void;
 }
 
-/**
- * Buffers at most `limit` values; one more drops them and ends the stream with `overflow()`. `ended` is called once, when the
- * queue takes no more values.
- */
-export function createQueue<T>(limit: number, overflow: () => Error, ended: () => void): Queue<T> {
-  const values: T[] = [];
-  const waiters: Waiter<T>[] = [];
-  let open = true;
-  let failure: Error | undefined;
+/** Taken entries at the start of the list are removed in steps of this many. */
+const COMPACT = 1024;
 
-  function end(error?: Error): void {
-    if (!open) return;
-    open = false;
-    failure = error;
-    ended();
-    for (const waiter of waiters.splice(0)) settle(waiter);
+/**
+ * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error when the events beyond
+ * `bufferSize` exceed `bufferBytes`, or when it is longer than `bufferSize` and the consumer reads nothing between two checks.
+ */
+export class EventQueue<T> implements AsyncIterableIterator<T> {
+  readonly #limits: QueueLimits;
+  readonly #ended: () => void;
+  readonly #grew: () => void;
+  #entries: Entry<T>[] = [];
+  #first = 0;
+  #bytes = 0;
+  #readSinceCheck = false;
+  #waiters: Waiter<T>[] = [];
+  #open = true;
+  #failure: Error | undefined;
+
+  /** `ended` is called once, when the queue takes no more events; `grew` when it becomes longer than `bufferSize`. */
+  constructor(limits: QueueLimits, { ended, grew }: { ended: () => void; grew: () => void }) {
+    this.#limits = limits;
+    this.#ended = ended;
+    this.#grew = grew;
+  }
+
+  get length(): number {
+    return this.#entries.length - this.#first;
+  }
+
+  push(value: T, size: () => number): void {
+    if (!this.#open) return;
+    const waiter = this.#waiters.shift();
+    if (waiter !== undefined) {
+      this.#readSinceCheck = true;
+      waiter.resolve({ value, done: false });
+      return;
+    }
+    const { bufferSize, bufferBytes } = this.#limits;
+    if (this.length < bufferSize) {
+      this.#entries.push({ value, bytes: 0 });
+      return;
+    }
+    const bytes = size();
+    this.#bytes += bytes;
+    if (this.#bytes > bufferBytes) {
+      this.#overflow(`more than ${bufferSize} events and ${bufferBytes} bytes were waiting`);
+      return;
+    }
+    this.#entries.push({ value, bytes });
+    if (this.length === bufferSize + 1) {
+      this.#readSinceCheck = true;
+      this.#grew();
+    }
+  }
+
+  /** Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further check. */
+  check(): boolean {
+    const { bufferSize } = this.#limits;
+    if (!this.#open || this.length <= bufferSize) return true;
+    if (!this.#readSinceCheck)
+      this.#overflow(`more than ${bufferSize} events were waiting, and none was read`);
+    this.#readSinceCheck = false;
+    return !this.#open;
+  }
+
+  /** Ends the stream, with or without an error. Events that were pushed earlier are still delivered. */
+  end(error?: Error): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#failure = error;
+    this.#ended();
+    for (const waiter of this.#waiters.splice(0)) this.#finish(waiter);
+  }
+
+  next(): Promise<IteratorResult<T>> {
+    const entry = this.#take();
+    if (entry !== undefined) return Promise.resolve({ value: entry.value, done: false });
+    return new Promise((resolve, reject) => {
+      const waiter = { resolve, reject };
+      if (this.#open) this.#waiters.push(waiter);
+      else this.#finish(waiter);
+    });
+  }
+
+  return(): Promise<IteratorResult<T>> {
+    this.#clear();
+    this.end();
+    return Promise.resolve({ value: undefined, done: true });
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+
+  #take(): Entry<T> | undefined {
+    if (this.length === 0) return undefined;
+    const entry = this.#entries[this.#first++] as Entry<T>;
+    this.#bytes -= entry.bytes;
+    this.#readSinceCheck = true;
+    if (this.length === 0) this.#clear();
+    else if (this.#first >= COMPACT && this.#first * 2 >= this.#entries.length) {
+      this.#entries = this.#entries.slice(this.#first);
+      this.#first = 0;
+    }
+    return entry;
+  }
+
+  #clear(): void {
+    this.#entries = [];
+    this.#first = 0;
+    this.#bytes = 0;
+  }
+
+  #overflow(reason: string): void {
+    this.#clear();
+    this.end(missedEvents(reason));
   }
 
   /** An error rejects one `next()`; after it the stream is done. */
-  function settle(waiter: Waiter<T>): void {
-    const error = failure;
-    failure = undefined;
+  #finish(waiter: Waiter<T>): void {
+    const error = this.#failure;
+    this.#failure = undefined;
     if (error === undefined) waiter.resolve({ value: undefined, done: true });
     else waiter.reject(error);
   }
-
-  return {
-    end,
-    push(value) {
-      if (!open) return;
-      const waiter = waiters.shift();
-      if (waiter !== undefined) return waiter.resolve({ value, done: false });
-      if (values.length < limit) return void values.push(value);
-      values.length = 0;
-      end(overflow());
-    },
-    stream: {
-      next() {
-        if (values.length > 0) return Promise.resolve({ value: values.shift() as T, done: false });
-        return new Promise((resolve, reject) => {
-          const waiter = { resolve, reject };
-          if (open) waiters.push(waiter);
-          else settle(waiter);
-        });
-      },
-      return() {
-        values.length = 0;
-        end();
-        return Promise.resolve({ value: undefined, done: true });
-      },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    },
-  };
 }

@@ -1,29 +1,10 @@
-import type { PubSub, PubSubOptions, RedisClient } from '../../types/pubsub.ts';
-import { resolveOptions } from '../options/resolve-options.ts';
-import { isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
-import { PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { createQueue, type Queue } from './event-queue.ts';
-import { connectRedis, INVALID_MESSAGE, type Transport } from './redis.ts';
-
-interface PubSubSettings {
-  redis: string | RedisClient | undefined;
-  prefix: string;
-  bufferSize: number;
-  onGap: () => void;
-  onError: (error: Error) => void;
-}
-
-const isRedis = (value: unknown): boolean =>
-  isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
-const ignore = (): void => undefined;
-
-const RULES: Rules<PubSubSettings> = {
-  redis: rule(undefined, isRedis, 'a redis:// or rediss:// URL, or an ioredis client'),
-  prefix: rule('espalier:', isString, 'a string'),
-  bufferSize: positive(1024),
-  onGap: rule(ignore, isFunction, 'a function'),
-  onError: rule(ignore, isFunction, 'a function'),
-};
+import type { PubSub, PubSubOptions } from '../../types/pubsub.ts';
+import { EventQueue } from './event-queue.ts';
+import { missedEvents } from './missed-events.ts';
+import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
+import { RedisTransport } from './redis.ts';
+import { SlowReaders } from './slow-readers.ts';
+import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
  * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the same Redis.
@@ -33,81 +14,88 @@ const RULES: Rules<PubSubSettings> = {
 export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
-  const { redis, prefix, bufferSize, onGap, onError } = resolveOptions(PUBSUB_OPTIONS, options, RULES);
-  const queues = new Set<Queue<unknown>>();
-  // `close` rejects these: ioredis never settles commands that are queued between two attempts to connect.
-  const waiting = new Set<(error: Error) => void>();
-  // Everything below waits for this one promise, so that subscribe, unsubscribe and publish keep their order.
-  const transport =
-    redis === undefined ? Promise.resolve(inMemory()) : connectRedis(redis, { gap, error: onError });
-  transport.catch(onError);
-  let closed = false;
+  return new EventBroker(resolvePubSubOptions(options));
+}
 
-  function gap(): void {
-    for (const queue of [...queues]) queue.end(missed('the connection to Redis was lost'));
-    onGap();
-  }
+type Queue = EventQueue<unknown>;
 
-  async function send(topic: string, payload: unknown): Promise<void> {
-    const { target, published } = await transport;
-    target.dispatchEvent(new CustomEvent(prefix + topic, { detail: payload }));
-    await published();
-  }
+class EventBroker<Events extends object> implements PubSub<Events> {
+  readonly #settings: PubSubSettings;
+  readonly #transport: Transport;
+  readonly #queues = new Map<string, Set<Queue>>();
+  readonly #slowReaders = new SlowReaders();
+  #closed = false;
 
-  function subscribe<T>(topic: string): AsyncIterableIterator<T> {
-    const channel = prefix + topic;
-    const listener = (event: Event): void => {
-      const { detail } = event as CustomEvent<T | typeof INVALID_MESSAGE>;
-      if (detail !== INVALID_MESSAGE) queue.push(detail);
+  constructor(settings: PubSubSettings) {
+    this.#settings = settings;
+    const events: TransportEvents = {
+      message: (channel, payload, size) => {
+        for (const queue of this.#queues.get(channel) ?? []) queue.push(payload, size);
+      },
+      gap: () => {
+        for (const channel of [...this.#queues.keys()]) {
+          this.#endAll(channel, missedEvents('the connection to Redis was lost'));
+        }
+        settings.onGap();
+      },
+      refused: (error, channel) => {
+        settings.onError(error);
+        for (const name of channel === undefined ? [...this.#queues.keys()] : [channel])
+          this.#endAll(name, error);
+      },
+      error: settings.onError,
     };
-    const overflow = (): Error => missed(`more than ${bufferSize} events were waiting`);
-    const queue: Queue<T> = createQueue<T>(bufferSize, overflow, () => {
-      queues.delete(queue as Queue<unknown>);
-      transport.then(({ target }) => target.removeEventListener(channel, listener), ignore);
-    });
-    queues.add(queue as Queue<unknown>);
-    transport.then(({ target }) => target.addEventListener(channel, listener), queue.end);
-    if (closed) queue.end();
-    return queue.stream;
+    this.#transport =
+      settings.redis === undefined
+        ? createLocalTransport(events)
+        : new RedisTransport(settings.redis, settings, events);
   }
 
-  return {
-    subscribe,
-    publish(topic, payload) {
-      const sent = send(topic, payload);
-      sent.catch(onError);
-      return sent;
-    },
-    ready(topic) {
-      return new Promise((resolve, reject) => {
-        if (closed) return reject(closedError());
-        waiting.add(reject);
-        transport
-          .then((open) => open.ready(prefix + topic))
-          .then(() => resolve(), reject)
-          .finally(() => waiting.delete(reject));
-      });
-    },
-    async close() {
-      closed = true;
-      for (const reject of waiting) reject(closedError());
-      for (const queue of [...queues]) queue.end();
-      await transport.then((open) => open.close(), ignore);
-    },
-  };
-}
+  publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void> {
+    const published = this.#transport.publish(this.#settings.prefix + topic, payload);
+    published.catch(this.#settings.onError);
+    return published;
+  }
 
-const closedError = (): Error => new Error('The pubsub was closed before Redis confirmed the subscription');
+  subscribe<Topic extends keyof Events & string>(topic: Topic): AsyncIterableIterator<Events[Topic]> {
+    const channel = this.#settings.prefix + topic;
+    const queue = new EventQueue<Events[Topic]>(this.#settings, {
+      ended: () => this.#remove(channel, queue as Queue),
+      grew: () => this.#slowReaders.add(queue),
+    });
+    if (this.#closed) queue.end();
+    else this.#add(channel, queue as Queue);
+    return queue;
+  }
 
-function inMemory(): Transport {
-  const done = (): Promise<void> => Promise.resolve();
-  return { target: new EventTarget(), published: done, ready: done, close: done };
-}
+  ready(topic: keyof Events & string): Promise<void> {
+    return this.#transport.ready(this.#settings.prefix + topic);
+  }
 
-/** Ends a stream early. With close code 1013, "try again later", clients reconnect and query the events that they missed. */
-function missed(reason: string): Error {
-  return Object.assign(new Error(`Events may have been missed: ${reason}.`), {
-    code: 'ERR_EVENTS_MISSED',
-    closeCode: 1013,
-  });
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const channel of [...this.#queues.keys()]) this.#endAll(channel);
+    await this.#transport.close();
+  }
+
+  #add(channel: string, queue: Queue): void {
+    const queues = this.#queues.get(channel);
+    if (queues !== undefined) {
+      queues.add(queue);
+      return;
+    }
+    this.#queues.set(channel, new Set([queue]));
+    this.#transport.subscribe(channel);
+  }
+
+  #remove(channel: string, queue: Queue): void {
+    const queues = this.#queues.get(channel);
+    if (queues?.delete(queue) !== true || queues.size > 0) return;
+    this.#queues.delete(channel);
+    this.#transport.unsubscribe(channel);
+  }
+
+  #endAll(channel: string, error?: Error): void {
+    for (const queue of [...(this.#queues.get(channel) ?? [])]) queue.end(error);
+  }
 }

@@ -1,137 +1,186 @@
 import type { Redis } from 'ioredis';
 import type { RedisClient } from '../../types/pubsub.ts';
+import { createChannel, type RedisChannel, refusedSubscription } from './redis-channel.ts';
+import { type ConnectionTimeouts, isReplyError, RedisConnection } from './redis-connection.ts';
+import type { Transport, TransportEvents } from './transport.ts';
 
-/** Carries events between processes: an `EventTarget`, with confirmation and an end. */
-export interface Transport {
-  readonly target: EventTarget;
-  /** Resolves when Redis has received the event that was last dispatched to `target`. */
-  published(): Promise<unknown>;
-  /** Resolves when Redis has confirmed the subscription to the channel. */
-  ready(channel: string): Promise<unknown>;
-  close(): Promise<void>;
+interface Connections {
+  readonly publisher: RedisConnection;
+  readonly subscriber: RedisConnection;
 }
 
-/** Events of the connections. */
-export interface TransportEvents {
-  /** The connection was lost and is open again; events in between are lost. */
-  gap(): void;
-  error(error: Error): void;
-}
+/** Carries messages between processes, over the two connections that Redis pub/sub needs. */
+export class RedisTransport implements Transport {
+  readonly #events: TransportEvents;
+  readonly #channels = new Map<string, RedisChannel>();
+  readonly #connections: Promise<Connections>;
+  #subscriber: RedisConnection | undefined;
+  /** Why there will be no connection. */
+  #failure: Error | undefined;
+  #lastPublish: Promise<unknown> | undefined;
+  #wasReady = false;
+  #lost = false;
 
-// Connects immediately. On disconnect ioredis waits for the timeout even without a connection.
-const SHARED_OPTIONS = { lazyConnect: false, disconnectTimeout: 250 };
-// A publish that cannot be sent now fails. Sent later it would reach no subscriber, because those reconnect later still.
-const PUBLISHER_OPTIONS = {
-  ...SHARED_OPTIONS,
-  enableOfflineQueue: false,
-  autoResendUnfulfilledCommands: false,
-  maxRetriesPerRequest: 0,
-};
-// A subscription waits for Redis without a limit, and ioredis renews it after a reconnect. The ready check is off: its INFO fails
-// after a SUBSCRIBE and would close the connection.
-const SUBSCRIBER_OPTIONS = {
-  ...SHARED_OPTIONS,
-  enableReadyCheck: false,
-  enableOfflineQueue: true,
-  autoResubscribe: true,
-  maxRetriesPerRequest: null,
-};
+  constructor(redis: string | RedisClient, timeouts: ConnectionTimeouts, events: TransportEvents) {
+    this.#events = events;
+    this.#connections = this.#open(redis, timeouts);
+    this.#connections.catch((error: Error) => {
+      this.#failure = error;
+      events.error(error);
+      this.#refuse(error);
+    });
+  }
 
-/** Opens the two connections that Redis pub/sub needs and creates the event target of graphql-yoga on them. */
-export async function connectRedis(redis: string | RedisClient, events: TransportEvents): Promise<Transport> {
-  const { createRedisEventTarget } = await import('@graphql-yoga/redis-event-target');
-  const publisher = await open(redis, PUBLISHER_OPTIONS, events);
-  const tried = firstAttempt(publisher);
-  const subscriber = await open(redis, SUBSCRIBER_OPTIONS, events);
-  let last: Promise<unknown> = Promise.resolve();
-  let lost = false;
+  async publish(channel: string, payload: unknown): Promise<void> {
+    const message = JSON.stringify(payload) ?? '';
+    const { publisher } = await this.#connections;
+    await publisher.firstAttempt;
+    const sent = publisher.send((client) => client.publish(channel, message));
+    this.#lastPublish = sent;
+    await sent;
+  }
 
-  subscriber.on('close', () => {
-    lost = true;
-  });
-  subscriber.on('ready', () => {
-    if (lost) events.gap();
-    lost = false;
-  });
+  subscribe(name: string): void {
+    if (this.#channels.has(name)) return;
+    const channel = createChannel();
+    this.#channels.set(name, channel);
+    if (this.#failure !== undefined) this.#refuse(this.#failure, name);
+    else if (this.#subscriber?.isReady) void this.#confirm(this.#subscriber, name, channel);
+  }
 
-  // The event target ignores the promises of its commands; a rejection without a handler would end the process.
-  const handled = (command: Promise<unknown>): Promise<unknown> => {
-    command.catch(events.error);
-    return command;
-  };
-  const target = createRedisEventTarget({
-    publishClient: {
-      publish: (channel: string, message: string) => {
-        last = publisher.publish(channel, message);
-        return last;
-      },
-    } as Redis,
-    subscribeClient: {
-      on: (event: 'message', listener: (channel: string, message: string) => void) =>
-        subscriber.on(event, listener),
-      subscribe: (channel: string) => handled(subscriber.subscribe(channel)),
-      unsubscribe: (channel: string) => handled(subscriber.unsubscribe(channel)),
-    } as Redis,
-    serializer: { stringify: JSON.stringify, parse: parser(events.error) },
-  });
+  unsubscribe(name: string): void {
+    this.#channels.delete(name);
+    if (this.#subscriber?.isReady !== true) return;
+    // After a lost connection there is nothing to unsubscribe from.
+    this.#subscriber.send((client) => client.unsubscribe(name)).catch(() => undefined);
+  }
 
-  await tried;
-  return {
-    target,
-    published: () => last,
-    // Idempotent. Redis replies to commands in order, so this also waits for all earlier subscriptions.
-    ready: (channel) => subscriber.subscribe(channel),
-    async close() {
-      await Promise.allSettled([last]);
-      await Promise.all([disconnect(publisher), disconnect(subscriber)]);
-    },
-  };
-}
-
-/** Resolves when the first attempt to connect has succeeded or failed; a publish waits for it. */
-function firstAttempt(client: Redis): Promise<void> {
-  return new Promise((resolve) => {
-    for (const event of ['ready', 'close']) client.once(event, () => resolve());
-  });
-}
-
-/** Closes a connection, also when Redis is down and QUIT would wait for it. */
-function disconnect(client: Redis): Promise<void> {
-  return new Promise((resolve) => {
-    if (client.status === 'end') return resolve();
-    client.once('end', () => resolve());
-    // Between two attempts there is no connection that could emit `end`.
-    if (client.status === 'reconnecting') resolve();
-    client.disconnect();
-  });
-}
-
-/** The parsed value of a message that is not JSON. */
-export const INVALID_MESSAGE: unique symbol = Symbol('invalid message');
-
-/** Any client of Redis can publish on our channels; its messages must not throw inside the connection's message handler. */
-function parser(report: (error: Error) => void): (message: string) => unknown {
-  return (message) => {
-    try {
-      return JSON.parse(message);
-    } catch (error) {
-      report(error as Error);
-      return INVALID_MESSAGE;
+  async ready(name: string): Promise<void> {
+    for (;;) {
+      if (this.#failure !== undefined) throw this.#failure;
+      this.subscribe(name);
+      await this.#channels.get(name)?.confirmed;
+      // The connection of an earlier confirmation may be lost without a close event yet.
+      if (await this.#responds()) return;
+      await new Promise(setImmediate);
     }
+  }
+
+  async close(): Promise<void> {
+    this.#failure = new Error('The pubsub was closed before Redis confirmed the subscription');
+    for (const channel of this.#channels.values()) channel.reject(this.#failure);
+    // Redis replies in order, so earlier publishes have settled too.
+    await Promise.allSettled([this.#lastPublish]);
+    const connections = await this.#connections.catch(() => undefined);
+    await Promise.all([connections?.publisher.close(), connections?.subscriber.close()]);
+  }
+
+  async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
+    const options = connectionOptions(timeouts);
+    const { error } = this.#events;
+    const clients = [await connect(redis, options), await connect(redis, options)] as const;
+    const publisher = new RedisConnection(clients[0], timeouts, { ready() {}, closed() {}, error });
+    const subscriber = new RedisConnection(clients[1], timeouts, {
+      ready: () => void this.#resubscribe(subscriber),
+      closed: () => this.#disconnected(),
+      error: (reason) => {
+        error(reason);
+        // A refused password will not be accepted later; other errors may pass.
+        if (isReplyError(reason)) this.#refuse(reason);
+      },
+    });
+    clients[1].on('message', (name: string, message: string) => this.#receive(name, message));
+    this.#subscriber = subscriber;
+    return { publisher, subscriber };
+  }
+
+  #receive(name: string, message: string): void {
+    let payload: unknown;
+    try {
+      payload = message === '' ? null : JSON.parse(message);
+    } catch (cause) {
+      this.#events.error(new Error(`A message on the Redis channel "${name}" is not JSON`, { cause }));
+      return;
+    }
+    this.#events.message(name, payload, () => message.length);
+  }
+
+  #disconnected(): void {
+    this.#lost ||= this.#wasReady;
+    for (const [name, { isConfirmed }] of this.#channels) {
+      if (isConfirmed) this.#channels.set(name, createChannel());
+    }
+  }
+
+  /** ioredis could do this by itself, but it does not handle rejections then. */
+  async #resubscribe(subscriber: RedisConnection): Promise<void> {
+    const confirmations = [...this.#channels].map(([name, channel]) =>
+      this.#confirm(subscriber, name, channel),
+    );
+    const ping = subscriber
+      .send((client) => client.ping())
+      .then(
+        () => true,
+        (error: unknown) => isReplyError(error),
+      );
+    await Promise.all(confirmations);
+    if (!(await ping)) return;
+    this.#wasReady = true;
+    if (!this.#lost) return;
+    this.#lost = false;
+    this.#events.gap();
+  }
+
+  /** Whether the subscriber's connection works; an error as reply is a sign of life too. */
+  async #responds(): Promise<boolean> {
+    try {
+      await this.#subscriber?.send((client) => client.ping());
+      return this.#subscriber !== undefined;
+    } catch (error) {
+      return isReplyError(error);
+    }
+  }
+
+  async #confirm(subscriber: RedisConnection, name: string, channel: RedisChannel): Promise<void> {
+    try {
+      await subscriber.send((client) => client.subscribe(name));
+      channel.isConfirmed = true;
+      channel.resolve();
+    } catch (error) {
+      // After a lost connection the next one subscribes again.
+      if (isReplyError(error) && this.#channels.get(name) === channel) this.#refuse(error, name);
+    }
+  }
+
+  /** Ends the streams of a channel, or of all. */
+  #refuse(cause: Error, channel?: string): void {
+    for (const name of channel === undefined ? [...this.#channels.keys()] : [channel]) {
+      const error = refusedSubscription(name, cause);
+      this.#channels.get(name)?.reject(error);
+      this.#channels.delete(name);
+      this.#events.refused(error, name);
+    }
+  }
+}
+
+/** A command that cannot be sent now fails. Sent later, an event would reach no subscriber or be out of date. */
+function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
+  return {
+    lazyConnect: false,
+    connectTimeout: commandTimeout,
+    // On disconnect ioredis waits for this timeout even without a connection.
+    disconnectTimeout: 250,
+    // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.
+    enableReadyCheck: false,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
   };
 }
 
-/** The error listener is added immediately: ioredis prints errors without a listener. */
-async function open(
-  redis: string | RedisClient,
-  options: object,
-  { error }: TransportEvents,
-): Promise<Redis> {
-  const client = typeof redis === 'string' ? await connect(redis, options) : redis.duplicate(options);
-  return (client as Redis).on('error', error);
-}
-
-async function connect(url: string, options: object): Promise<Redis> {
+async function connect(redis: string | RedisClient, options: object): Promise<Redis> {
+  if (typeof redis !== 'string') return redis.duplicate(options) as Redis;
   const { Redis: Client } = await import('ioredis');
-  return new Client(url, options);
+  return new Client(redis, options);
 }

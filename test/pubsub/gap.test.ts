@@ -39,7 +39,7 @@ async function subscribed(url: string, protocol: string) {
 
 describe.each([MODERN, LEGACY])('a source that may have missed events, over %s', (protocol) => {
   it.each([{}, { share: () => 'all' }])(
-    'closes the socket for a while, after the events it had (%j)',
+    'attachSubscriptions closes the socket with 1013 after the delivered events (%j)',
     async (options) => {
       const source = failing(Object.assign(new Error('Events may have been missed.'), { closeCode: 1013 }));
       const { url, stop } = await serve(source, options);
@@ -50,18 +50,21 @@ describe.each([MODERN, LEGACY])('a source that may have missed events, over %s',
     },
   );
 
-  it.each([undefined, 1000, 3000, 5000, '1013'])('has no say in it with the code %p', async (closeCode) => {
-    const { url, stop } = await serve(failing(Object.assign(new Error('secret'), { closeCode })));
-    const client = await subscribed(url, protocol);
-    const heard = await client.until(({ type }) => type === 'error');
-    expect(JSON.stringify(heard)).not.toContain('secret');
-    await client.close();
-    await stop();
-  });
+  it.each([undefined, 1000, 3000, 5000, '1013'])(
+    'attachSubscriptions ignores the closeCode %p of a source',
+    async (closeCode) => {
+      const { url, stop } = await serve(failing(Object.assign(new Error('secret'), { closeCode })));
+      const client = await subscribed(url, protocol);
+      const heard = await client.until(({ type }) => type === 'error');
+      expect(JSON.stringify(heard)).not.toContain('secret');
+      await client.close();
+      await stop();
+    },
+  );
 });
 
-it('a subscriber whose events pile up is asked to come again', async () => {
-  const events = createPubSub<{ tick: number }>({ bufferSize: 5 });
+it('attachSubscriptions closes the socket of a subscriber above bufferBytes with 1013', async () => {
+  const events = createPubSub<{ tick: number }>({ bufferSize: 5, bufferBytes: 100 });
   const { url, stop } = await serve(() => {
     const stream = events.subscribe('tick');
     for (let tick = 0; tick < 2000; tick++) void events.publish('tick', tick);

@@ -15,11 +15,11 @@ async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
 describe('events within one process', () => {
   let events: PubSub<Events>;
   beforeEach(() => {
-    events = createPubSub<Events>({ bufferSize: 3 });
+    events = createPubSub<Events>({ bufferSize: 3, bufferBytes: 1 });
   });
   afterEach(() => events.close());
 
-  it('reach every subscriber of their topic, in order', async () => {
+  it('createPubSub delivers events to every subscriber of their topic, in order', async () => {
     const [one, two, other] = [events.subscribe('tick'), events.subscribe('tick'), events.subscribe('other')];
     for (const tick of [1, 2, 3]) await events.publish('tick', tick);
     await events.publish('other', 'x');
@@ -28,13 +28,13 @@ describe('events within one process', () => {
     expect(await take(other, 1)).toEqual(['x']);
   });
 
-  it('are kept from the moment of subscribing, not of first asking', async () => {
+  it('createPubSub keeps events from the call of subscribe, before the first next()', async () => {
     const stream = events.subscribe('tick');
     void events.publish('tick', 1);
     expect(await stream.next()).toEqual({ value: 1, done: false });
   });
 
-  it('answer several questions asked at once in their order', async () => {
+  it('createPubSub resolves concurrent next() calls in order', async () => {
     const stream = events.subscribe('tick');
     const asked = Promise.all([stream.next(), stream.next()]);
     await events.publish('tick', 1);
@@ -42,7 +42,7 @@ describe('events within one process', () => {
     expect((await asked).map(({ value }) => value)).toEqual([1, 2]);
   });
 
-  it('stop for a subscriber who leaves, and for nobody else', async () => {
+  it('createPubSub ends only the stream that is returned', async () => {
     const [stays, leaves] = [events.subscribe('tick'), events.subscribe('tick')];
     const pending = leaves.next();
     await leaves.return?.();
@@ -52,7 +52,7 @@ describe('events within one process', () => {
     expect(await take(stays, 1)).toEqual([1]);
   });
 
-  it('end the stream of a subscriber who does not keep up, and say so once', async () => {
+  it('createPubSub ends the stream of a slow subscriber with one error', async () => {
     const [quick, slow] = [events.subscribe('tick'), events.subscribe('tick')];
     const received = take(quick, 5);
     for (const tick of [1, 2, 3, 4, 5]) await events.publish('tick', tick);
@@ -61,7 +61,7 @@ describe('events within one process', () => {
     expect(await slow.next()).toEqual({ value: undefined, done: true });
   });
 
-  it('end when the publisher is closed, and nothing begins after that', async () => {
+  it('createPubSub ends all streams on close(), also later ones', async () => {
     const stream = events.subscribe('tick');
     await events.close();
     expect(await stream.next()).toEqual({ value: undefined, done: true });
@@ -77,7 +77,7 @@ describe('createPubSub', () => {
     [{ prefix: 1 }, /option "prefix" is 1; accepted: a string/],
     [{ onGap: true }, /option "onGap" is true; accepted: a function/],
     [{ buffersize: 1 }, /did you mean "bufferSize"\?/],
-  ])('refuses %j', (options, message) => {
+  ])('createPubSub rejects the options %j', (options, message) => {
     expect(() => createPubSub(options as object)).toThrow(message);
   });
 });

@@ -59,7 +59,7 @@ async function listen(url: () => string): Promise<Listener> {
   const heard: number[] = [];
   const codes: number[] = [];
   const heardAt: number[] = [];
-  let told: () => void = () => undefined;
+  let notify: () => void = () => undefined;
   const client = createClient({
     webSocketImpl: WebSocket,
     url: () => `${url().replace('http', 'ws')}/graphql`,
@@ -79,7 +79,7 @@ async function listen(url: () => string): Promise<Listener> {
     {
       next: ({ data }) => {
         heard.push(data?.tick as number);
-        told();
+        notify();
       },
       error: () => undefined,
       complete: () => undefined,
@@ -94,7 +94,7 @@ async function listen(url: () => string): Promise<Listener> {
     async count(length) {
       while (heard.length < length) {
         await new Promise<void>((resolve) => {
-          told = resolve;
+          notify = resolve;
         });
       }
     },
@@ -109,22 +109,22 @@ interface Follower {
   readonly heard: { count: number; wrong?: string };
 }
 
-/** A subscribed socket that looks at nothing but the order of events: a thousand of them cost one process little. */
+/** A subscribed socket that checks only the order of events: a thousand of them cost one process little. */
 async function follow(url: string): Promise<Follower> {
   const { hostname: host, port } = new URL(url);
   const socket = net.connect({ host, port: Number(port) });
   const heard: Follower['heard'] = { count: 0 };
   socket.write(upgradeRequest());
   socket.write(frame(TEXT, '{"type":"connection_init"}'));
-  const told = async (words: string): Promise<void> => {
+  const received = async (words: string): Promise<void> => {
     for (let text = ''; !text.includes(words); ) text += String((await once(socket, 'data'))[0]);
   };
-  await told('connection_ack');
+  await received('connection_ack');
   const payload = { query: 'subscription { tick }' };
   socket.write(frame(TEXT, JSON.stringify({ type: 'subscribe', id: randomUUID(), payload })));
-  // Answered after what came before it.
+  // The pong follows all earlier messages.
   socket.write(PING);
-  await told('pong');
+  await received('pong');
   let rest = '';
   socket.on('data', (chunk) => {
     const text = rest + chunk.toString('latin1');
@@ -138,7 +138,7 @@ async function follow(url: string): Promise<Follower> {
   return { socket, heard };
 }
 
-it('1 000 events reach 1 000 sockets of two processes in order, while others come and go', async () => {
+it('1 000 events reach 1 000 sockets of two processes in order while other sockets connect and leave', async () => {
   const followers: Follower[] = [];
   for (let i = 0; i < 1000; i += 50) {
     followers.push(...(await Promise.all(numbers(i, i + 50).map((index) => follow(at(index))))));
@@ -163,7 +163,7 @@ it('1 000 events reach 1 000 sockets of two processes in order, while others com
   }
 }, 120_000);
 
-it('two processes can publish at once; each one’s events keep their order', async () => {
+it('events of two concurrent publishers keep the order of each publisher', async () => {
   const listeners = await Promise.all(numbers(0, 4).map((index) => listen(() => at(index))));
   await ready();
   await Promise.all([emit(at(0), 0, 100), emit(at(1), 1000, 1100)]);
@@ -174,14 +174,14 @@ it('two processes can publish at once; each one’s events keep their order', as
   }
 });
 
-it('Redis killed and started again: every client is sent away once, comes back and hears on', async () => {
+it('after a restart of Redis every client is closed once, reconnects and receives events', async () => {
   const listeners = await Promise.all(numbers(0, 20).map((index) => listen(() => at(index))));
   await ready();
   await emit(at(0), 0, 5);
   await Promise.all(listeners.map((listener) => listener.count(5)));
 
   await redis.kill();
-  // A publish in the outage is told to fail.
+  // A publish during the outage fails.
   expect(await emit(at(1), 5, 6)).toHaveProperty('errors');
   await redis.start();
   let tick = 10;
@@ -194,7 +194,7 @@ it('Redis killed and started again: every client is sent away once, comes back a
   }
 });
 
-it('SIGTERM in a stream of events: each client misses none but while it is on its way elsewhere', async () => {
+it('after SIGTERM each client misses only events while it reconnects', async () => {
   const [leaving, staying] = servers as [Running, Running];
   let here = leaving.url;
   const listeners = await Promise.all(numbers(0, 20).map(() => listen(() => here)));

@@ -49,7 +49,7 @@ afterAll(async () => {
 });
 
 describe('events over Redis', () => {
-  it('reach the subscribers of every process, in order', async () => {
+  it('createPubSub delivers events to the subscribers of every process, in order', async () => {
     const [here, there] = [connect(), connect()];
     const streams = [here, there, there].map((events) => events.subscribe('tick'));
     await Promise.all([here.ready('tick'), there.ready('tick')]);
@@ -57,7 +57,7 @@ describe('events over Redis', () => {
     for (const stream of streams) expect(await take(stream, 200)).toEqual(numbers(200));
   });
 
-  it('arrive from the moment that ready() resolves, every time', async () => {
+  it('createPubSub delivers all events after ready() resolves', async () => {
     const [here, there] = [connect(), connect()];
     for (const tick of numbers(50)) {
       const stream = there.subscribe('tick');
@@ -68,7 +68,7 @@ describe('events over Redis', () => {
     }
   });
 
-  it('go on for those who stay while others join and leave', async () => {
+  it('createPubSub delivers events to a subscriber while other subscribers come and leave', async () => {
     const [here, there] = [connect(), connect()];
     const stays = there.subscribe('tick');
     await there.ready('tick');
@@ -78,7 +78,7 @@ describe('events over Redis', () => {
       await passing.return?.();
     }
     expect(await take(stays, 60)).toEqual(numbers(60));
-    // Leaving and joining in one tick, with nobody else there.
+    // Leave and join in one tick, as the only subscriber.
     await stays.return?.();
     const newcomer = there.subscribe('tick');
     await there.ready('tick');
@@ -86,7 +86,7 @@ describe('events over Redis', () => {
     expect((await newcomer.next()).value).toBe(7);
   });
 
-  it('leave no channel behind when all subscribers have left', async () => {
+  it('createPubSub unsubscribes from the channel when its last subscriber leaves', async () => {
     const events = connect();
     const streams = [events.subscribe('tick'), events.subscribe('tick')];
     await events.ready('tick');
@@ -99,7 +99,7 @@ describe('events over Redis', () => {
     expect(await admin.pubsub('CHANNELS')).toEqual(['other:tick']);
   });
 
-  it('are kept apart by the prefix', async () => {
+  it('createPubSub separates applications by prefix', async () => {
     const [here, there] = [connect({ prefix: 'a:' }), connect({ prefix: 'b:' })];
     const [mine, theirs] = [here.subscribe('tick'), there.subscribe('tick')];
     await Promise.all([here.ready('tick'), there.ready('tick')]);
@@ -109,7 +109,7 @@ describe('events over Redis', () => {
     expect((await theirs.next()).value).toBe(2);
   });
 
-  it('are not disturbed by what strangers send on their channel', async () => {
+  it('createPubSub reports messages that are not JSON and continues', async () => {
     const onError = jest.fn();
     const events = connect({ onError });
     const stream = events.subscribe('tick');
@@ -120,8 +120,8 @@ describe('events over Redis', () => {
     expect(onError).toHaveBeenCalledTimes(1);
   });
 
-  it('do not pile up for a subscriber who does not keep up', async () => {
-    const events = connect({ bufferSize: 10 });
+  it('createPubSub ends the stream of a slow subscriber', async () => {
+    const events = connect({ bufferSize: 10, bufferBytes: 1000 });
     const slow = events.subscribe('tick');
     await events.ready('tick');
     await Promise.all(numbers(3000).map((tick) => events.publish('tick', tick)));
@@ -129,7 +129,7 @@ describe('events over Redis', () => {
     await expect(slow.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
   });
 
-  it('take the settings of a client and leave that client alone', async () => {
+  it('createPubSub copies the settings of a client and does not use it', async () => {
     const client = new Redis(redis.url, { lazyConnect: true });
     const events = connect({ redis: client });
     const stream = events.subscribe('tick');
@@ -141,8 +141,8 @@ describe('events over Redis', () => {
   });
 });
 
-describe('a Redis that goes away', () => {
-  it('is never a silent gap: streams end when it is back, publishing fails meanwhile', async () => {
+describe('an unavailable Redis', () => {
+  it('createPubSub ends its streams after a restart of Redis, and publish rejects meanwhile', async () => {
     const onGap = jest.fn();
     const [here, there] = [connect(), connect({ onGap })];
     const stream = there.subscribe('tick');
@@ -163,7 +163,7 @@ describe('a Redis that goes away', () => {
     expect((await again.next()).value).toBe(3);
   });
 
-  it('does not keep a process from starting, nor from stopping', async () => {
+  it('createPubSub can be created and closed without Redis', async () => {
     const onError = jest.fn();
     const events = connect({ redis: `redis://127.0.0.1:${await freePort()}`, onError });
     const stream = events.subscribe('tick');
@@ -173,33 +173,36 @@ describe('a Redis that goes away', () => {
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
-  it.each(['never there', 'lost'])('lets nobody wait for it after close(): %s', async (kind) => {
-    const events = connect(kind === 'lost' ? {} : { redis: `redis://127.0.0.1:${await freePort()}` });
-    if (kind === 'lost') {
-      await events.ready('tick');
-      await redis.kill();
-      await expect(events.publish('tick', 1)).rejects.toThrow();
-    }
-    const waiting = [events.ready('tick'), events.ready('tick')].map((wait) =>
-      wait.catch((error) => error.message),
-    );
-    await new Promise((resolve) => setImmediate(resolve));
-    await events.close();
-    waiting.push(events.ready('tick').catch((error) => error.message));
-    for (const message of await Promise.all(waiting)) expect(message).toMatch(/closed/i);
-    if (kind === 'lost') await redis.start();
-  });
+  it.each(['never there', 'lost'])(
+    'createPubSub rejects pending ready() calls on close(): %s',
+    async (kind) => {
+      const events = connect(kind === 'lost' ? {} : { redis: `redis://127.0.0.1:${await freePort()}` });
+      if (kind === 'lost') {
+        await events.ready('tick');
+        await redis.kill();
+        await expect(events.publish('tick', 1)).rejects.toThrow();
+      }
+      const waiting = [events.ready('tick'), events.ready('tick')].map((wait) =>
+        wait.catch((error) => error.message),
+      );
+      await new Promise((resolve) => setImmediate(resolve));
+      await events.close();
+      waiting.push(events.ready('tick').catch((error) => error.message));
+      for (const message of await Promise.all(waiting)) expect(message).toMatch(/closed/i);
+      if (kind === 'lost') await redis.start();
+    },
+  );
 
-  it('tells onError of a publish that nobody waited for, instead of ending the process', async () => {
-    let tell: (error: Error) => void = () => undefined;
-    const told = new Promise<Error>((resolve) => {
-      tell = resolve;
+  it('createPubSub passes the error of an unawaited publish to onError', async () => {
+    let report: (error: Error) => void = () => undefined;
+    const reported = new Promise<Error>((resolve) => {
+      report = resolve;
     });
     const events = connect({
       redis: `redis://127.0.0.1:${await freePort()}`,
-      onError: (error) => tell(error),
+      onError: (error) => report(error),
     });
     void events.publish('tick', 1);
-    expect((await told).message).toMatch(/./);
+    expect((await reported).message).toMatch(/./);
   });
 });

@@ -16,7 +16,7 @@ const tick = schema.getSubscriptionType()?.getFields().tick as GraphQLField<unkn
 tick.subscribe = () => events.subscribe('tick');
 tick.resolve = (event) => event;
 const rootValue = {
-  // What is published after this answer reaches those who were subscribed before the question.
+  // Events after this response reach all earlier subscribers.
   ready: () => events.ready('tick').then(() => true),
   async emit({ from, to }: { from: number; to: number }) {
     for (let tick = from; tick < to; tick++) await events.publish('tick', tick);
@@ -28,8 +28,8 @@ const app = express();
 const graphql = graphqlHTTP(schema, { rootValue });
 app.use('/graphql', graphql);
 const server = createServer(app);
-// No pings: on a busy machine a test's sockets may have no time to answer them.
-const sockets = attachSubscriptions(server, graphql, { share: () => 'everybody', keepAlive: 0 });
+// No pings: on a busy machine a test's sockets may be too slow to reply.
+const sockets = attachSubscriptions(server, graphql, { share: () => 'all', keepAlive: 0 });
 server.listen(0, () => process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`));
 
 process.once('SIGTERM', async () => {

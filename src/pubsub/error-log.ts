@@ -1,0 +1,30 @@
+const INTERVAL_MILLISECONDS = 60_000;
+const MAX_MESSAGES = 100;
+
+/** Writes errors to standard error as warnings of Node, one line each, and an equal message at most once a minute. */
+export function createErrorLog(): (error: Error) => void {
+  const written = new Map<string, { until: number; repeated: number }>();
+  return (error) => {
+    const message = messageOf(error);
+    const now = performance.now();
+    const entry = written.get(message);
+    if (entry !== undefined && now < entry.until) {
+      entry.repeated++;
+      return;
+    }
+    if (written.size >= MAX_MESSAGES) written.clear();
+    written.set(message, { until: now + INTERVAL_MILLISECONDS, repeated: 0 });
+    const repeated =
+      entry === undefined || entry.repeated === 0 ? '' : ` (${entry.repeated} more times since then)`;
+    process.emitWarning(`createPubSub: ${message}${repeated}`, {
+      type: 'PubSubWarning',
+      code: 'ESPALIER_PUBSUB',
+    });
+  };
+}
+
+/** Errors of several failed addresses (AggregateError) have a code only. */
+export function messageOf(error: Error): string {
+  const { code } = error as NodeJS.ErrnoException;
+  return (error.message || code || error.name).replace(/\s+/g, ' ');
+}

@@ -1,0 +1,53 @@
+// Runs one scenario in a process whose warnings and unhandled rejections a test can see: `child.ts <scenario> <redis URL>`.
+import { Redis } from 'ioredis';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { startProxy } from './proxy.ts';
+
+interface Events {
+  tick: number;
+}
+
+const [scenario, url = ''] = process.argv.slice(2);
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** Five equal errors with the default of `onError`, and five with `false`. */
+async function log(admin: Redis): Promise<void> {
+  const all = [createPubSub<Events>({ redis: url }), createPubSub<Events>({ redis: url, onError: false })];
+  await Promise.all(all.map((events) => events.ready('tick')));
+  for (let count = 0; count < 5; count++) await admin.publish('espalier:tick', '{not json');
+  await Promise.all(all.map((events) => events.ready('tick')));
+  await Promise.all(all.map((events) => events.close()));
+}
+
+/** Closes while a subscription is renewed after a lost connection. */
+async function close(): Promise<void> {
+  const proxy = await startProxy(url);
+  const events = createPubSub<Events>({ redis: proxy.url, onError: () => undefined });
+  events.subscribe('tick');
+  await events.ready('tick');
+  proxy.stallAt('subscribe');
+  proxy.drop();
+  await pause(500);
+  await events.close();
+  await proxy.close();
+}
+
+/** More subscribers of one topic than an EventTarget accepts without a warning. */
+async function listeners(): Promise<void> {
+  const events = createPubSub<Events>();
+  const streams = Array.from({ length: 50 }, () => events.subscribe('tick'));
+  await events.publish('tick', 1);
+  for (const stream of streams) await stream.next();
+  await events.close();
+}
+
+async function main(): Promise<void> {
+  if (scenario === 'listeners') return listeners();
+  if (scenario === 'close') return close();
+  const admin = new Redis(url);
+  await log(admin);
+  await admin.quit();
+}
+
+void main();

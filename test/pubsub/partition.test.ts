@@ -1,0 +1,172 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { Redis } from 'ioredis';
+import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
+import { type StallingProxy, startProxy } from './proxy.ts';
+
+interface Events {
+  tick: number;
+}
+
+jest.setTimeout(20_000);
+
+const execute = promisify(execFile);
+
+let redis: RedisServer;
+let admin: Redis;
+let proxy: StallingProxy;
+const open: PubSub<Events>[] = [];
+
+function connect(options: PubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>({
+    redis: proxy.url,
+    heartbeat: 100,
+    commandTimeout: 200,
+    onError: false,
+    ...options,
+  });
+  open.push(events);
+  return events;
+}
+
+beforeAll(async () => {
+  redis = await startRedis();
+  admin = new Redis(redis.url);
+});
+beforeEach(async () => {
+  proxy = await startProxy(redis.url);
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((events) => events.close()));
+  await proxy.close();
+});
+afterAll(async () => {
+  await admin.quit();
+  await redis.kill();
+});
+
+describe('a connection to Redis without a reply', () => {
+  it('createPubSub ends its streams with ERR_EVENTS_MISSED after a partition of a quiet subscriber', async () => {
+    let gaps = 0;
+    const events = connect({ onGap: () => gaps++ });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED', closeCode: 1013 });
+    proxy.stall();
+    await admin.publish('espalier:tick', '1');
+    proxy.heal();
+    await ended;
+    expect(gaps).toBe(1);
+
+    const again = events.subscribe('tick');
+    await events.ready('tick');
+    await admin.publish('espalier:tick', '2');
+    expect((await again.next()).value).toBe(2);
+  });
+
+  it('createPubSub rejects publishes during a partition and does not send them later', async () => {
+    const direct = connect({ redis: redis.url });
+    const received: number[] = [];
+    const stream = direct.subscribe('tick');
+    await direct.ready('tick');
+    const events = connect();
+    await events.publish('tick', 0);
+    proxy.stall();
+    await expect(events.publish('tick', 1)).rejects.toMatchObject({
+      code: 'ERR_REDIS_TIMEOUT',
+      message: 'Redis did not reply within 200 ms',
+    });
+    await expect(events.publish('tick', 2)).rejects.toThrow(/Redis/);
+    proxy.heal();
+    for (;;) {
+      const sent = await events.publish('tick', 3).then(
+        () => true,
+        () => false,
+      );
+      if (sent) break;
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    while (received.at(-1) !== 3) received.push((await stream.next()).value);
+    expect(received).toEqual([0, 3]);
+  });
+
+  it('createPubSub keeps connections of which only the event loop was blocked', async () => {
+    const events = connect();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    const until = performance.now() + 1000;
+    while (performance.now() < until);
+    await events.publish('tick', 1);
+    expect((await stream.next()).value).toBe(1);
+  });
+});
+
+describe('a Redis that refuses', () => {
+  const asUser = (user: string, password: string): string =>
+    redis.url.replace('//', `//${user}:${password}@`);
+
+  it('createPubSub ends the streams of a refused channel with the reason', async () => {
+    await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '+@all', 'resetchannels', '&allowed:*');
+    const errors: string[] = [];
+    const events = connect({
+      redis: asUser('limited', 'secret'),
+      onError: ({ message }) => errors.push(message),
+    });
+    const stream = events.subscribe('tick');
+    const reason = /Cannot subscribe to the Redis channel "espalier:tick": NOPERM/;
+    await expect(stream.next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_REFUSED',
+      message: expect.stringMatching(reason),
+    });
+    await expect(events.ready('tick')).rejects.toThrow(reason);
+    await expect(events.publish('tick', 1)).rejects.toThrow(/NOPERM/);
+    expect(errors).toContainEqual(expect.stringMatching(reason));
+
+    const allowed = connect({ redis: asUser('limited', 'secret'), prefix: 'allowed:' });
+    const other = allowed.subscribe('tick');
+    await allowed.ready('tick');
+    await admin.publish('allowed:tick', '1');
+    expect((await other.next()).value).toBe(1);
+  });
+
+  it('createPubSub names a wrong password in streams, ready and publish', async () => {
+    const events = connect({ redis: asUser('default', 'wrong') });
+    await admin.config('SET', 'requirepass', 'right');
+    try {
+      const stream = events.subscribe('tick');
+      await expect(stream.next()).rejects.toThrow(/WRONGPASS/);
+      await expect(events.ready('tick')).rejects.toThrow(/WRONGPASS/);
+      await expect(events.publish('tick', 1)).rejects.toThrow(/WRONGPASS|NOAUTH/);
+    } finally {
+      await admin.config('SET', 'requirepass', '');
+    }
+  });
+});
+
+describe('a process that uses createPubSub', () => {
+  /** What a scenario of child.ts writes to standard error; rejects when the process fails. */
+  async function run(scenario: string): Promise<string> {
+    const script = join(__dirname, 'child.ts');
+    const { stderr } = await execute(process.execPath, ['--import', 'tsx', script, scenario, redis.url]);
+    return stderr;
+  }
+
+  it('createPubSub writes equal errors to standard error once by default, and none with onError: false', async () => {
+    const lines = (await run('log')).split('\n').filter((line) => line.includes('PubSubWarning'));
+    expect(lines).toEqual([
+      expect.stringMatching(
+        /PubSubWarning: createPubSub: A message on the Redis channel "espalier:tick" is not JSON$/,
+      ),
+    ]);
+  });
+
+  it('createPubSub can be closed during a reconnect without an unhandled rejection', async () => {
+    expect(await run('close')).toBe('');
+  });
+
+  it('createPubSub accepts many subscribers of a topic without a MaxListenersExceededWarning', async () => {
+    expect(await run('listeners')).toBe('');
+  });
+});
