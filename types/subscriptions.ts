@@ -63,7 +63,7 @@ export type UpgradeMiddleware = Hook<
 
 /** Options of `attachSubscriptions`. */
 export interface SubscriptionOptions {
-  /** The exact path. @default '/graphql' */
+  /** The path, with or without a trailing slash. @default '/graphql' */
   path?: string | undefined;
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
   context?: object | ((websocket: WebSocketLike) => unknown) | undefined;
@@ -87,6 +87,8 @@ export interface SubscriptionOptions {
   keepAlive?: number | undefined;
   /** Concurrent operations of one connection; one more gets an `error`. @default 100 */
   maxOperations?: number | undefined;
+  /** Estimated bytes of memory for the documents and variables of one connection's operations; above it an `error`. @default 4194304 */
+  maxOperationBytes?: number | undefined;
   /** Bytes of one message; a larger one is closed with 1009. @default 1048576 */
   maxPayload?: number | undefined;
   /** Bytes queued for a slow client before it is closed with 1013. @default 1048576 */

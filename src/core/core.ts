@@ -1,6 +1,7 @@
 import { assertValidSchema, type GraphQLSchema, isSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
+import { createHostCheck, type HostCheck } from '../http/routing/allowed-hosts.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
@@ -25,6 +26,8 @@ export interface GraphQLCore {
   contextFor(source: unknown): MaybePromise<unknown>;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
+  /** Whether the option `allowedHosts` allows the host of a request. */
+  readonly isHostAllowed: HostCheck;
   /** Masks and formats errors for the client, and reports the unexpected ones. */
   readonly formatErrors: FormatErrors;
   /** Reports an unexpected error that no response contains, such as that of a closed socket. Never throws. */
@@ -70,6 +73,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')
         : () => rootValue,
+    isHostAllowed: createHostCheck(settings.allowedHosts),
     formatErrors,
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
     reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),

@@ -11,6 +11,8 @@ import {
   isObject,
   isOneOf,
   isPositive,
+  isString,
+  oneOrMore,
   optionalFunction,
   type Rule,
   type Rules,
@@ -34,6 +36,8 @@ export interface CoreSettings {
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
   readonly onError: OnError;
+  /** Undefined allows every host. */
+  readonly allowedHosts: readonly string[] | undefined;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
@@ -83,6 +87,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
     undefined,
     isEither(isOneOf(false), isFunction),
     'a function, or false for no reports',
+  ),
+  allowedHosts: rule<readonly string[] | undefined>(
+    undefined,
+    oneOrMore(isString),
+    "a list of hosts such as 'api.example.com' or 'localhost:3000'",
   ),
   introspection: rule<CoreSettings['introspection']>(
     true,

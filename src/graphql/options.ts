@@ -9,7 +9,6 @@ import {
   resolveCoreOptions,
 } from '../core/options.ts';
 import {
-  type Accepts,
   flag,
   isBoolean,
   isEither,
@@ -19,6 +18,7 @@ import {
   isOneOf,
   isString,
   oneOf,
+  oneOrMore,
   type Rules,
   rule,
   type WithDefaults,
@@ -32,7 +32,6 @@ interface OwnSettings {
   readonly getMutations: 'guarded' | boolean;
   readonly trustedOrigins: readonly string[];
   readonly crossSiteReads: boolean;
-  readonly allowedHosts: readonly string[] | undefined;
   readonly multipartUploadsEnabled: boolean;
   readonly uploads: unknown;
   readonly graphiql: GraphiQLOption;
@@ -55,10 +54,6 @@ const limits: Rules<OwnLimits> = {
 };
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
-const oneOrMore =
-  (item: Accepts): Accepts =>
-  (value) =>
-    isListOf(item)(value) && value.length > 0;
 const isOrigin = (value: unknown): boolean =>
   isString(value) && URL.canParse(value) && new URL(value).origin === value;
 const isSwitch = isEither(isBoolean, isFunction);
@@ -76,11 +71,6 @@ const rules: Rules<OwnSettings> = {
     "a list of origins such as 'https://app.example.com'",
   ),
   crossSiteReads: flag(false),
-  allowedHosts: rule<readonly string[] | undefined>(
-    undefined,
-    oneOrMore(isString),
-    "a list of hosts such as 'api.example.com' or 'localhost:3000'",
-  ),
   multipartUploadsEnabled: flag(true),
   uploads: rule<unknown>(undefined, isObject, 'an object of upload limits'),
   graphiql: rule<GraphiQLOption>(

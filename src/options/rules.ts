@@ -61,6 +61,12 @@ export const isListOf =
   (value): value is readonly unknown[] =>
     Array.isArray(value) && value.every(item);
 
+/** A list of at least one item, which all pass. */
+export const oneOrMore =
+  (item: Accepts): Accepts =>
+  (value) =>
+    isListOf(item)(value) && value.length > 0;
+
 /** One of a few values. */
 export const isOneOf =
   (...values: readonly unknown[]): Accepts =>

@@ -9,6 +9,7 @@ export interface IntervalTimer {
 
 /**
  * Calls `tick` every `period` milliseconds for as long as it returns true, which means that deadlines are left.
+ * Received data is handled before each tick: after a blocked event loop it may show that a deadline was met.
  * The timer never keeps the process alive.
  */
 export function createIntervalTimer(period: number, tick: (now: number) => boolean): IntervalTimer {
@@ -19,13 +20,15 @@ export function createIntervalTimer(period: number, tick: (now: number) => boole
     clearInterval(timer);
     timer = undefined;
   };
+  const run = (): void => {
+    if (timer !== undefined && !tick(now())) stop();
+  };
   return {
     now,
     stop,
     start() {
-      timer ??= setInterval(() => {
-        if (!tick(now())) stop();
-      }, period).unref();
+      // The event loop polls for data between its timers and its immediates.
+      timer ??= setInterval(() => setImmediate(run), period).unref();
     },
   };
 }

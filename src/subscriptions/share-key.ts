@@ -23,10 +23,9 @@ export function shareKeyOf(
   const key = share?.(context, params);
   if (key === undefined || key === null) return undefined;
   assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
-  if (typeof key !== 'string' && typeof key !== 'number') {
-    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a number, undefined or null');
-  }
-  return key;
+  // NaN and Infinity have the same JSON, so that they would be one key.
+  if (typeof key === 'string' || Number.isFinite(key)) return key as ShareKey;
+  throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a finite number, undefined or null');
 }
 
 /** The name of a group: equal for equal subscriptions only. JSON keeps its parts apart, so that a client cannot forge one. */

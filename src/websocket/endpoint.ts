@@ -60,6 +60,10 @@ export class Endpoint implements UpgradeTarget {
     return this.#connections.size;
   }
 
+  isHostAllowed(request: IncomingMessage): boolean {
+    return this.#services.core.isHostAllowed(request);
+  }
+
   /** Serves a WebSocket; its listeners are registered synchronously. `socket` is the socket below it. */
   open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex | undefined): void {
     websocket.on('error', ignore);
@@ -153,8 +157,8 @@ function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
 }
 
 function limitsOf(settings: ConnectionSettings, core: GraphQLCore): SessionLimits {
-  const { maxOperations, maxIdLength, maxBufferedBytes } = settings;
-  return { maxOperations, maxIdLength, maxBufferedBytes, maxVariables: core.maxVariables };
+  const { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes } = settings;
+  return { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes, maxVariables: core.maxVariables };
 }
 
 /** Deadlines are checked at a quarter of the shortest one, and at least every second. */

@@ -39,6 +39,7 @@ export const connectionRules: Rules<ConnectionSettings> = {
   connectionInitWaitTimeout: positive(10_000, 'milliseconds'),
   keepAlive: count(12_000, 'milliseconds'),
   maxOperations: positive(100),
+  maxOperationBytes: positive(4 * MIB, 'bytes'),
   maxBufferedBytes: positive(MIB, 'bytes'),
   drop: oneOf(false, 'oldest'),
   maxIdLength: positive(256),

@@ -213,6 +213,47 @@ describe('variables from a hostile client', () => {
   });
 });
 
+describe.each([
+  [MODERN, 'subscribe'],
+  ['graphql-ws', 'start'],
+])('the memory of live operations over %s', (protocol, type) => {
+  const subscribe = (id: string, payload: object): object => ({
+    id,
+    type,
+    payload: { query: 'subscription { events(topic: "a") }', ...payload },
+  });
+
+  it.each([
+    ['long strings', { text: 'x'.repeat(30_000) }],
+    ['many empty objects', { list: Array.from({ length: 1000 }, () => ({})) }],
+  ])('is limited for variables with %s, and freed when operations end', async (_, variables) => {
+    const { url, subscriptions } = await serve({ maxOperationBytes: 100_000, keepAlive: 0 });
+    const client = await ready(url, protocol);
+    for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { variables }));
+    const { id, payload } = await client.next();
+    expect([id, JSON.stringify(payload)]).toEqual([
+      expect.stringMatching(/^s[1-9]$/),
+      expect.stringContaining('too large together'),
+    ]);
+    await client.silence();
+    const live = subscriptions.stats().operations;
+    expect(live).toBeLessThan(4);
+    for (let i = 0; i < live; i++) {
+      client.send({ id: `s${i}`, type: type === 'start' ? 'stop' : 'complete' });
+    }
+    await until(() => subscriptions.stats().operations === 0);
+    client.send(subscribe('again', { variables }));
+    await until(() => subscriptions.stats().operations === 1);
+  });
+
+  it('does not contain extensions', async () => {
+    const { url, subscriptions } = await serve({ maxOperationBytes: 10_000, keepAlive: 0 });
+    const client = await ready(url, protocol);
+    for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { extensions: { x: 'x'.repeat(20_000) } }));
+    await until(() => subscriptions.stats().operations === 10);
+  });
+});
+
 describe('the debug log', () => {
   const { log, enabled } = debug.subscriptions;
   let lines: string[];

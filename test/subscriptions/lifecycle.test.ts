@@ -1,4 +1,6 @@
+import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { resolve } from 'node:path';
 import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
@@ -306,6 +308,19 @@ describe('expiresAt', () => {
     expect(Date.now()).toBeGreaterThanOrEqual(expires);
   });
 
+  it.each([
+    ['graphql-transport-ws', { code: 4403, reason: 'Forbidden' }],
+    ['graphql-ws', { code: 1011, reason: 'Forbidden' }],
+  ])('expiresAt in the past refuses the connection over %s', async (protocol, closed) => {
+    const { url, live } = await serve({ onConnect: () => ({ expiresAt: Date.now() - 1 }) });
+    const client = await connect(url, protocol);
+    client.send({ type: 'connection_init' });
+    if (protocol === LEGACY) client.send({ ...ask, type: 'start' });
+    expect(await client.closed).toEqual(closed);
+    expect(client.heard.map(({ type }) => type)).not.toContain('connection_ack');
+    expect(live.calls).toEqual({});
+  });
+
   it('expiresAt that is not a moment refuses the connection', async () => {
     const { url } = await serve({ onConnect: () => ({ expiresAt: new Date('tomorrow') }) });
     const client = await connect(url);
@@ -329,6 +344,22 @@ describe('keepAlive', () => {
     await once(alive.websocket, 'ping');
     expect(subscriptions.stats().connections).toBe(1);
   });
+});
+
+describe('a blocked event loop', () => {
+  it('closes no client whose messages arrived meanwhile', async () => {
+    const { url, subscriptions } = await serve({ keepAlive: 100, connectionInitWaitTimeout: 300 });
+    const script = resolve(__dirname, '../fixtures/prompt-client.cjs');
+    const child = fork(script, [url]);
+    // The client responds to the ping, and the second one sends its init, while nothing is read here.
+    await once(child, 'message');
+    const until = Date.now() + 1000;
+    while (Date.now() < until);
+    const [result] = await once(child, 'message');
+    expect(result).toBe('pinged again');
+    expect(subscriptions.stats().connections).toBe(2);
+    child.kill();
+  }, 10_000);
 });
 
 describe('sockets that come and go', () => {

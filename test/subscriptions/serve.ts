@@ -24,6 +24,8 @@ export async function serve(
 ): Promise<Served> {
   const { schema, live } = liveSchema();
   const { server, url, port } = await listen(handler, secure);
+  // Development adds the messages of unexpected errors to their extensions.
+  process.env['NODE_ENV'] = 'production';
   const served = { server, url, port, live, subscriptions: attachSubscriptions(server, schema, options) };
   running.push(served);
   return served;

@@ -84,6 +84,8 @@ describe('shared subscriptions', () => {
       },
     ],
     ['returns an object', () => ({})],
+    ['returns NaN', () => Number('a user id')],
+    ['returns Infinity', () => Number.POSITIVE_INFINITY],
   ])('a subscription fails alone when the share function %s', async (_, share) => {
     const served = await serve({ share: share as never });
     const client = await ready(served.url);

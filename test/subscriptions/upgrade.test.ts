@@ -23,7 +23,9 @@ describe('the path of the upgrade', () => {
     ['/graphql', 101],
     ['/graphql?token=x', 101],
     ['http://127.0.0.1/graphql?token=x', 101],
-    ['/graphql/', 404],
+    ['/graphql/', 101],
+    ['/graphql/?token=x', 101],
+    ['/graphql//', 404],
     ['/Graphql', 404],
     ['/graphql2', 404],
     ['/', 404],
@@ -249,6 +251,33 @@ describe('the origin', () => {
     const { port } = await serve(allowedOrigins && { allowedOrigins });
     const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
     expect(answer.status).toBe(status);
+  });
+});
+
+describe('allowedHosts of the graphqlHTTP handler', () => {
+  it('an upgrade with another Host gets 421, as a request does', async () => {
+    const { server, port } = await listen();
+    const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { allowedHosts: ['api.example'] }));
+    const origin = 'http://evil.example';
+    expect((await handshake(port, '/graphql', { host: 'evil.example', origin })).status).toBe(421);
+    expect((await handshake(port, '/graphql', { host: 'evil.example' })).status).toBe(421);
+    expect((await handshake(port, '/graphql', { host: 'API.example' })).status).toBe(101);
+    await subscriptions.close();
+    server.close();
+  });
+});
+
+describe('the origin over TLS', () => {
+  it.each([
+    ['https', '101'],
+    ['http', '403'],
+  ])('our own host with the scheme %s gets %s', async (scheme, status) => {
+    const { port } = await serve({}, undefined, true);
+    const headers = { 'Sec-WebSocket-Protocol': MODERN, Origin: `${scheme}://x` };
+    const client = await wire(port, true, upgradeRequest(headers));
+    const seen = await client.until('\r\n\r\n');
+    client.socket.destroy();
+    expect(seen.toString('latin1').slice(9, 12)).toBe(status);
   });
 });
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
-import { hostOf } from '../../http/routing/own-origin.ts';
+import { createHostCheck } from '../../http/routing/allowed-hosts.ts';
 import type { Csrf } from '../csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
@@ -20,7 +20,7 @@ export function createRequestCheck(
 ): (exchange: Exchange) => void {
   const allowed = new Set<string | undefined>(methods);
   const allow = methods.join(', ');
-  const hosts = allowedHosts && new Set(allowedHosts.map((host) => host.toLowerCase()));
+  const isHostAllowed = createHostCheck(allowedHosts);
 
   return ({ req, accepted }) => {
     if (!allowed.has(req.method)) {
@@ -29,7 +29,10 @@ export function createRequestCheck(
         code: 'METHOD_NOT_ALLOWED',
       });
     }
-    if (hosts !== undefined) assertHost(req, hosts);
+    if (!isHostAllowed(req)) {
+      const message = 'The host of the request is not allowed (option "allowedHosts")';
+      throw new HttpError(421, message, { code: 'WRONG_HOST' });
+    }
     if (accepted.type === undefined) {
       const message = `No supported response type is acceptable; supported: ${GRAPHQL_TYPE}, ${JSON_TYPE}`;
       throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
@@ -40,14 +43,6 @@ export function createRequestCheck(
     if (contentType !== undefined && classify(contentType) !== 'json') throw unsupportedType(UNSUPPORTED);
     csrf.assertRead(req);
   };
-}
-
-function assertHost(req: IncomingMessage, hosts: ReadonlySet<string>): void {
-  const host = hostOf(req) ?? '';
-  if (hosts.has(host.toLowerCase())) return;
-  throw new HttpError(421, 'The host of the request is not allowed (option "allowedHosts")', {
-    code: 'WRONG_HOST',
-  });
 }
 
 /**

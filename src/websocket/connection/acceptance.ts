@@ -15,11 +15,11 @@ export function decisionOf(answer: ConnectAnswer): ConnectDecision {
   if (typeof answer !== 'object' || answer === null) {
     return { acceptance: answer === false ? false : undefined, expiresAt: undefined };
   }
-  const { expiresAt, ...payload } = answer;
-  return {
-    acceptance: Object.keys(payload).length === 0 ? undefined : payload,
-    expiresAt: expiresAt === undefined ? undefined : toMilliseconds(expiresAt),
-  };
+  const { expiresAt: moment, ...payload } = answer;
+  const expiresAt = moment === undefined ? undefined : toMilliseconds(moment);
+  // A connection that has expired already is refused: it could run operations until the next check.
+  if (expiresAt !== undefined && expiresAt <= Date.now()) return { acceptance: false, expiresAt };
+  return { acceptance: Object.keys(payload).length === 0 ? undefined : payload, expiresAt };
 }
 
 /** A number this small can only be seconds, as in a JWT's `exp`. */

@@ -2,6 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { isGraphQLError, refusalError } from '../../core/errors.ts';
 import { debug } from '../../logging/debug.ts';
+import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
 import {
   type Closure,
   FORBIDDEN,
@@ -21,6 +22,8 @@ export type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed'
 /** Limits of what one client may send. */
 export interface SessionLimits {
   readonly maxOperations: number;
+  /** Bytes of memory for the documents and variables of all operations. */
+  readonly maxOperationBytes: number;
   readonly maxIdLength: number;
   readonly maxBufferedBytes: number;
   readonly maxVariables: number;
@@ -51,6 +54,8 @@ export abstract class Session implements OperationSession {
   /** By the client's id as JSON, so that numbers and strings differ. Created for the first operation. */
   #operations: Map<string, SocketOperation> | undefined;
   #state: SessionState = 'opened';
+  /** The memory of `#operations`, estimated. */
+  #operationBytes = 0;
   /** Operations refused in a row. */
   #refusals = 0;
 
@@ -67,11 +72,11 @@ export abstract class Session implements OperationSession {
 
   receive(text: string): void {
     if (this.#state === 'closed') return;
-    this.handle(parseMessage(text, this.connection.limits.maxVariables), text.length);
+    this.handle(parseMessage(text, this.connection.limits.maxVariables));
   }
 
   /** Handles a message; `undefined` stands for text that is not acceptable JSON. */
-  protected abstract handle(message: unknown, length: number): void;
+  protected abstract handle(message: unknown): void;
   /** The payload of an `error` message. */
   protected abstract errorPayload(errors: readonly GraphQLFormattedError[]): unknown;
   /** Called after the acknowledgement was sent. */
@@ -96,19 +101,23 @@ export abstract class Session implements OperationSession {
 
   /** Starts an operation, unless the connection has too many. */
   protected begin(key: string, { query, operationName, variables }: OperationPayload): void {
-    const { maxOperations } = this.connection.limits;
-    if (this.operationCount >= maxOperations) {
-      if (++this.#refusals > maxOperations) this.closeSocket(TOO_MANY_OPERATIONS);
-      else this.refuseOperation(key, 'Too many operations at a time');
-      return;
-    }
-    this.#refusals = 0;
-    const operation = new SocketOperation(this.connection, this, key, {
+    // `extensions` of the payload are not kept while the operation lives.
+    const params = {
       query,
       operationName: operationName ?? undefined,
       variables: variables ?? undefined,
       extensions: undefined,
-    });
+    };
+    const bytes = estimateMemory(params);
+    const refusal = this.#refusalOf(bytes);
+    if (refusal !== undefined) {
+      if (++this.#refusals > this.connection.limits.maxOperations) this.closeSocket(TOO_MANY_OPERATIONS);
+      else this.refuseOperation(key, refusal);
+      return;
+    }
+    this.#refusals = 0;
+    this.#operationBytes += bytes;
+    const operation = new SocketOperation(this.connection, this, { key, params, bytes });
     this.#operations ??= new Map();
     this.#operations.set(key, operation);
     // In a microtask: an operation that the client cancels in the same packet never starts.
@@ -145,7 +154,17 @@ export abstract class Session implements OperationSession {
 
   forgetOperation(operation: SocketOperation): void {
     // The id may already belong to a newer operation.
-    if (this.#operations?.get(operation.key) === operation) this.#operations.delete(operation.key);
+    if (this.#operations?.get(operation.key) !== operation) return;
+    this.#operations.delete(operation.key);
+    this.#operationBytes -= operation.bytes;
+  }
+
+  /** Why an operation of this size may not start; undefined if it may. */
+  #refusalOf(bytes: number): string | undefined {
+    const { maxOperations, maxOperationBytes } = this.connection.limits;
+    if (this.operationCount >= maxOperations) return 'Too many operations at a time';
+    if (this.#operationBytes + bytes <= maxOperationBytes) return undefined;
+    return 'The documents and variables of the operations in progress are too large together';
   }
 
   #sendError(key: string, errors: readonly GraphQLFormattedError[]): void {

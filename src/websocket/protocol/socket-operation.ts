@@ -30,13 +30,20 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   /** The client's id as JSON. */
   readonly key: string;
   readonly prefix: string;
+  /** The estimated memory of its document and variables. */
+  readonly bytes: number;
   readonly #session: OperationSession;
   #hasEnded = false;
 
-  constructor(client: OperationConnection, session: OperationSession, key: string, params: GraphQLParams) {
+  constructor(
+    client: OperationConnection,
+    session: OperationSession,
+    { key, params, bytes }: { key: string; params: GraphQLParams; bytes: number },
+  ) {
     super(params);
     this.client = client;
     this.key = key;
+    this.bytes = bytes;
     this.#session = session;
     const prefix = `{"id":${key},"type":"${session.resultType}","payload":`;
     // One character per UTF-8 byte.

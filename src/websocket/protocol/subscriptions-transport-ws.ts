@@ -1,5 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql';
 import { isObject } from '../../options/rules.ts';
+import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
 import {
   type Closure,
   FORBIDDEN,
@@ -25,16 +26,16 @@ export class SubscriptionsTransportWsSession extends Session {
   readonly resultType = 'data';
   /** Its client sends `connection_init` and `start` together: operations wait for the acknowledgement. */
   #earlyStarts: StartMessage[] | undefined;
-  #earlyLength = 0;
+  #earlyBytes = 0;
 
-  protected handle(message: unknown, length: number): void {
+  protected handle(message: unknown): void {
     if (!isObject(message)) return;
     switch (message['type']) {
       case 'connection_init':
         this.#init(message['payload']);
         break;
       case 'start':
-        this.#start(message, length);
+        this.#start(message);
         break;
       case 'stop':
         this.#stop(message['id']);
@@ -54,7 +55,7 @@ export class SubscriptionsTransportWsSession extends Session {
     this.connection.startKeepAlive();
     const starts = this.#earlyStarts ?? [];
     this.#earlyStarts = undefined;
-    for (const message of starts) this.#start(message, 0);
+    for (const message of starts) this.#start(message);
   }
 
   refuse(closure: Closure): void {
@@ -85,9 +86,9 @@ export class SubscriptionsTransportWsSession extends Session {
     }
   }
 
-  #start(message: StartMessage, length: number): void {
+  #start(message: StartMessage): void {
     if (this.state === 'opened') this.closeSocket(UNAUTHORIZED);
-    else if (this.state === 'initialising') this.#startLater(message, length);
+    else if (this.state === 'initialising') this.#startLater(message);
     else if (this.state === 'acknowledged') this.#startNow(message);
   }
 
@@ -104,11 +105,11 @@ export class SubscriptionsTransportWsSession extends Session {
   }
 
   /** The client is not authenticated yet, so that the queue is bounded. */
-  #startLater(message: StartMessage, length: number): void {
+  #startLater(message: StartMessage): void {
     const { maxOperations, maxBufferedBytes } = this.connection.limits;
     this.#earlyStarts ??= [];
-    this.#earlyLength += length;
-    if (this.#earlyStarts.length < maxOperations && this.#earlyLength <= maxBufferedBytes) {
+    this.#earlyBytes += estimateMemory(message);
+    if (this.#earlyStarts.length < maxOperations && this.#earlyBytes <= maxBufferedBytes) {
       this.#earlyStarts.push(message);
     } else this.closeSocket(TOO_MANY_OPERATIONS);
   }

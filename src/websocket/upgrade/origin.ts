@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { isOwnOrigin } from '../../http/routing/own-origin.ts';
 import { assertSync } from '../../options/assert-sync.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 
@@ -10,8 +11,8 @@ export type AllowedOrigins =
 
 /**
  * Browsers send cookies with a WebSocket that any page opens (cross-site WebSocket hijacking) and name the page's origin.
- * Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme, because a proxy may
- * terminate TLS; and the origins of the option.
+ * Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme
+ * unless our own socket is TLS, because a proxy may terminate TLS; and the origins of the option.
  */
 export function isOriginAllowed(req: IncomingMessage, allowed: AllowedOrigins): boolean {
   const origin = req.headers.origin ?? req.headers['sec-websocket-origin'];
@@ -20,13 +21,10 @@ export function isOriginAllowed(req: IncomingMessage, allowed: AllowedOrigins): 
   if (typeof allowed === 'function') {
     return assertSync(allowed(origin, req), SUBSCRIPTION_OPTIONS, 'allowedOrigins');
   }
-  return allowed.includes(origin) || isOwnHost(origin, req.headers.host);
+  return allowed.includes(origin) || isOwnHost(req, origin);
 }
 
-function isOwnHost(origin: string, host: string | undefined): boolean {
-  if (host === undefined || !URL.canParse(origin)) return false;
-  const { protocol, host: originHost, origin: canonical } = new URL(origin);
-  // An opaque origin ("null"), or one with a path, equals no host.
-  if (canonical !== origin.toLowerCase() || !URL.canParse(`${protocol}//${host}`)) return false;
-  return new URL(`${protocol}//${host}`).host === originHost;
+/** An opaque origin ("null"), or one with a path, equals no host. */
+function isOwnHost(req: IncomingMessage, origin: string): boolean {
+  return URL.canParse(origin) && new URL(origin).origin === origin.toLowerCase() && isOwnOrigin(req, origin);
 }

@@ -42,3 +42,10 @@ export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): Ser
     return undefined;
   }
 }
+
+/** Whether an earlier request of the socket has no response yet; then the socket is destroyed: its bytes would be mixed. */
+export function hasPendingResponse(req: IncomingMessage, socket: Duplex): boolean {
+  const res = createUpgradeResponse(req, socket);
+  res?.detachSocket(socket as Socket);
+  return res === undefined;
+}

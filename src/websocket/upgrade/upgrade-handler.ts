@@ -27,6 +27,7 @@ export interface UpgradeTarget {
   };
   readonly connectionCount: number;
   readonly timer: IntervalTimer;
+  isHostAllowed(request: IncomingMessage): boolean;
   open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex): void;
   /** Calls `check` at each tick of the timer until it returns false. */
   watch(check: (now: number) => boolean): void;
@@ -55,6 +56,10 @@ export function createUpgradeHandler(
   function handle(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     if (isClosed || target.connectionCount + pending >= settings.maxConnections) {
       reject(req, socket, 503, isClosed ? CLOSING : 'the limit "maxConnections" is reached');
+      return;
+    }
+    if (!target.isHostAllowed(req)) {
+      reject(req, socket, 421, `the host ${JSON.stringify(req.headers.host)} is not in "allowedHosts"`);
       return;
     }
     const status = statusOfOrigin(req, settings.allowedOrigins);

@@ -7,15 +7,19 @@ import { optionError } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 import { createIntervalTimer, type IntervalTimer } from '../../subscriptions/interval-timer.ts';
 import { handleAsPlainRequest, keepPlainRequests } from './non-websocket-upgrade.ts';
-import { rejectUpgrade } from './reject-upgrade.ts';
+import { hasPendingResponse, rejectUpgrade } from './reject-upgrade.ts';
 
 /** A listener of the event `upgrade`. */
 export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** An upgrade of a path that is not ours, until another listener has responded. */
-interface UnclaimedUpgrade {
+/** An upgrade as it was before any listener has handled it. */
+interface Upgrade {
   readonly socket: Socket;
   readonly bytesWritten: number;
+}
+
+/** An upgrade of a path that is not ours, until another listener has responded. */
+interface UnclaimedUpgrade extends Upgrade {
   readonly deadline: number;
 }
 
@@ -47,6 +51,9 @@ class UpgradeRouter {
   readonly #unclaimed = new Set<UnclaimedUpgrade>();
   readonly #timer: IntervalTimer;
   readonly #listener: UpgradeListener = (req, socket, head) => this.#route(req, socket, head);
+  readonly #onNewListener = (event: string | symbol): void => {
+    if (event === 'upgrade') queueMicrotask(() => this.#listenFirst());
+  };
   readonly #restorePlainRequests: () => void;
 
   constructor(server: Server, timeout: number) {
@@ -54,17 +61,19 @@ class UpgradeRouter {
     this.#timeout = timeout;
     this.#timer = createIntervalTimer(Math.min(1000, timeout), (now) => this.#rejectUnclaimed(now));
     this.#restorePlainRequests = keepPlainRequests(server);
-    server.on('upgrade', this.#listener);
+    server.prependListener('upgrade', this.#listener);
+    server.on('newListener', this.#onNewListener);
   }
 
   register(path: string, listener: UpgradeListener): () => void {
-    if (this.#routes.has(path)) {
+    const route = withoutSlash(path);
+    if (this.#routes.has(route)) {
       const message = `the path "${path}" of this server already has subscriptions attached`;
       throw optionError(SUBSCRIPTION_OPTIONS, message);
     }
-    this.#routes.set(path, listener);
+    this.#routes.set(route, listener);
     return () => {
-      if (this.#routes.get(path) === listener) this.#routes.delete(path);
+      if (this.#routes.get(route) === listener) this.#routes.delete(route);
       if (this.#routes.size === 0) this.#close();
     };
   }
@@ -72,40 +81,71 @@ class UpgradeRouter {
   #close(): void {
     if (routers.get(this.#server) !== this) return;
     routers.delete(this.#server);
+    this.#server.off('newListener', this.#onNewListener);
     this.#server.off('upgrade', this.#listener);
     this.#restorePlainRequests();
+  }
+
+  /** The router has to see each upgrade before any other listener writes to its socket. */
+  #listenFirst(): void {
+    const listeners = this.#server.listeners('upgrade');
+    if (listeners[0] === this.#listener || !listeners.includes(this.#listener)) return;
+    this.#server.off('upgrade', this.#listener);
+    this.#server.prependListener('upgrade', this.#listener);
   }
 
   #route(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // A reset may come at any time. Without a listener its error would end the process.
     socket.on('error', ignore);
     if (handleAsPlainRequest(this.#server, req, socket)) return;
-    const listener = this.#routes.get(pathOf(req.url));
-    if (listener !== undefined) listener(req, socket, head);
-    else if (this.#server.listenerCount('upgrade') === 1) {
+    const { bytesWritten } = socket as Socket;
+    const upgrade = { socket: socket as Socket, bytesWritten };
+    const listener = this.#routes.get(withoutSlash(pathOf(req.url)));
+    if (listener !== undefined) {
+      // After all other listeners: one of them may respond to every path.
+      process.nextTick(() => this.#accept(listener, upgrade, req, head));
+    } else if (this.#server.listenerCount('upgrade') === 1) {
       debug.subscriptions('404 for an upgrade of %s: no subscriptions are attached to this path', req.url);
-      rejectUpgrade(socket, 404);
-    } else this.#awaitOtherListeners(socket as Socket);
+      if (!hasPendingResponse(req, socket)) rejectUpgrade(socket, 404);
+    } else {
+      this.#unclaimed.add({ ...upgrade, deadline: this.#timer.now() + this.#timeout });
+      this.#timer.start();
+    }
   }
 
-  #awaitOtherListeners(socket: Socket): void {
-    const { bytesWritten } = socket;
-    this.#unclaimed.add({ socket, bytesWritten, deadline: this.#timer.now() + this.#timeout });
-    this.#timer.start();
+  #accept(listener: UpgradeListener, upgrade: Upgrade, req: IncomingMessage, head: Buffer): void {
+    const { socket } = upgrade;
+    if (isClaimed(upgrade)) {
+      debug.subscriptions('upgrade of %s left to the listener that has responded to it', req.url);
+    } else if (hasPendingResponse(req, socket)) {
+      debug.subscriptions('upgrade of %s destroyed: an earlier request has no response yet', req.url);
+    } else listener(req, socket, head);
   }
 
-  /** A listener that has claimed an upgrade has written to its socket or destroyed it. */
   #rejectUnclaimed(now: number): boolean {
     for (const upgrade of this.#unclaimed) {
       if (now < upgrade.deadline) continue;
       this.#unclaimed.delete(upgrade);
-      const { socket, bytesWritten } = upgrade;
-      if (socket.destroyed || socket.bytesWritten > bytesWritten) continue;
+      if (isClaimed(upgrade)) continue;
       debug.subscriptions('404 for an upgrade: no listener has responded to it');
-      rejectUpgrade(socket, 404);
+      rejectUpgrade(upgrade.socket, 404);
     }
     return this.#unclaimed.size > 0;
   }
 }
+
+/** A listener that has claimed an upgrade has destroyed its socket, written to it or begun to read it. */
+function isClaimed({ socket, bytesWritten }: Upgrade): boolean {
+  return (
+    socket.destroyed ||
+    socket.bytesWritten > bytesWritten ||
+    socket.listenerCount('data') > 0 ||
+    socket.listenerCount('readable') > 0
+  );
+}
+
+/** Express accepts a trailing slash at its mounts and routes. */
+const withoutSlash = (path: string): string =>
+  path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
 
 const ignore = (): void => undefined;
