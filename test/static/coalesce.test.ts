@@ -115,6 +115,26 @@ describe('Coalescer', () => {
     expect(new Set(loads.map(({ urlPath }) => urlPath)).size).toBe(100);
   });
 
+  it('Coalescer leaves a thread to other folders when all checks of one folder hang', async () => {
+    const { check, loads, checked } = createControlled();
+    for (let i = 0; i < 100; i++) check(`/hung/${i}/a`);
+    await turn();
+    expect(loads.length).toBeLessThan(4);
+    check('/other/a');
+    check('/b');
+    for (let i = 0; i < 3; i++) await turn();
+    const started = loads.map(({ urlPath }) => urlPath);
+    expect(started).toEqual(expect.arrayContaining(['/other/a', '/b']));
+    for (const load of loads.filter(({ urlPath }) => !urlPath.startsWith('/hung/'))) load.finish(NOT_FOUND);
+    await turn();
+    expect(checked).toHaveLength(2);
+    for (let done = 0; done < 102; done++) {
+      while (loads.length <= done) await turn();
+      loads[done]?.finish(NOT_FOUND);
+    }
+    while (checked.length < 102) await turn();
+  });
+
   it('Coalescer reports a failed check to all waiting requests and caches nothing', async () => {
     const { check, loads, checked, cache } = createControlled();
     const error = Object.assign(new Error('out of descriptors'), { code: 'EMFILE' });

@@ -1,9 +1,8 @@
 import type { LoadResult } from '../file/loaded-file.ts';
+import { CheckQueue } from './check-queue.ts';
 import type { CacheEntry, Waiter } from './file-cache.ts';
 import { type CheckContext, isUnchangedSync, revalidate } from './revalidate.ts';
 
-// Checks that run in the thread pool simultaneously. More would delay the application's own DNS and file operations.
-const MAX_IN_THREAD_POOL = 16;
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
 // Synchronous checks between two reads of the clock: one read costs a tenth of a check.
@@ -18,9 +17,8 @@ export class Coalescer {
   readonly #context: CheckContext;
   #queued: CacheEntry[] = [];
   #isScheduled = false;
-  #threadPoolChecks = 0;
   /** Entries that wait for the thread pool. */
-  readonly #pendingAsync: CacheEntry[] = [];
+  readonly #pendingAsync = new CheckQueue();
 
   constructor(context: CheckContext) {
     this.#context = context;
@@ -70,23 +68,22 @@ export class Coalescer {
       if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
         entry.state = 'idle';
         for (const waiter of takeWaiting(entry)) unchanged.push(waiter);
-      } else this.#pendingAsync.push(entry);
+      } else this.#pendingAsync.add(entry);
     }
     if (hasChecked) breaker.record(startedAt, performance.now());
   }
 
   #startAsyncChecks(): void {
-    while (this.#threadPoolChecks < MAX_IN_THREAD_POOL && this.#pendingAsync.length > 0) {
-      this.#checkInThreadPool(this.#pendingAsync.shift() as CacheEntry);
+    for (let entry = this.#pendingAsync.start(); entry !== undefined; entry = this.#pendingAsync.start()) {
+      this.#checkInThreadPool(entry);
     }
   }
 
   #checkInThreadPool(entry: CacheEntry): void {
     const waiters = takeWaiting(entry);
     entry.state = 'checking';
-    this.#threadPoolChecks++;
     revalidate(this.#context, entry, (error, result) => {
-      this.#threadPoolChecks--;
+      this.#pendingAsync.finish(entry);
       entry.state = 'idle';
       if (entry.waiting !== undefined) this.#enqueue(entry);
       else this.#context.cache.release(entry);
