@@ -1,7 +1,8 @@
 import type { CacheEntry } from './file-cache.ts';
 
+const { UV_THREADPOOL_SIZE } = process.env;
 // The size of libuv's thread pool, which its environment variable sets at start.
-const THREADS = Math.min(Math.max(Math.trunc(Number(process.env.UV_THREADPOOL_SIZE ?? 4)) || 4, 1), 1024);
+const THREADS = Math.min(Math.max(Math.trunc(Number(UV_THREADPOOL_SIZE ?? 4)) || 4, 1), 1024);
 // Checks that run simultaneously. More would delay the application's own DNS and file operations.
 const MAX_RUNNING = Math.max(16, THREADS);
 // Checks of one folder that run simultaneously while it is not known to be fast: a file system that hangs leaves a thread
