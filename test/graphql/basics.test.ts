@@ -10,7 +10,7 @@ eachExpress((express) => {
   const app = express();
   app.use('/graphql', graphqlHTTP(schema, { rootValue }));
 
-  it('answers a query over POST [17] [21]', async () => {
+  it('graphqlHTTP executes a query over POST', async () => {
     const query = 'query ($name: String) { hello(name: $name) }';
     await request(app)
       .post('/graphql')
@@ -19,7 +19,7 @@ eachExpress((express) => {
       .expect('content-type', /^application\/json/);
   });
 
-  it('answers a query over GET [1]', async () => {
+  it('graphqlHTTP executes a query over GET', async () => {
     await request(app)
       .get('/graphql')
       .query({ query: '{ hello }' })

@@ -40,7 +40,7 @@ describe('the type of a body', () => {
     'APPLICATION/JSON;CHARSET="UTF8"',
     'application/json;foo=bar',
     'application/graphql-response+json',
-  ])('%s is taken', async (type) => {
+  ])('graphqlHTTP accepts the Content-Type %s', async (type) => {
     await request(app).post('/graphql').set('content-type', type).send(HELLO).expect(200, DATA);
   });
 
@@ -57,7 +57,7 @@ describe('the type of a body', () => {
     'application/json; charset=utf-53',
     'application/json; charset=latin1',
     'application/json; charset=utf-8; charset=latin1',
-  ])('%s is a 415, and nothing runs [19] [23] [26] [46] [47] [48]', async (type) => {
+  ])('graphqlHTTP sends 415 for the Content-Type %s and executes nothing', async (type) => {
     const before = runs;
     const { body } = await request(app)
       .post('/graphql?query={hello}')
@@ -68,7 +68,7 @@ describe('the type of a body', () => {
     expect(runs).toBe(before);
   });
 
-  it('must be given, and once', async () => {
+  it('graphqlHTTP sends 415 for a missing and for a repeated Content-Type', async () => {
     const { port } = await serve(handler());
     const client = wire(port);
     client.write(`POST /graphql HTTP/1.1\r\nhost: a\r\ncontent-length: ${HELLO.length}\r\n\r\n${HELLO}`);
@@ -82,11 +82,11 @@ describe('the type of a body', () => {
   });
 });
 
-describe('a parser in front', () => {
+describe('an earlier body parser', () => {
   const parsers: [string, express.RequestHandler[], string][] = [
-    ['express.json() [28]', [express.json()], HELLO],
-    ['express.text() [29]', [express.text({ type: '*/*' })], HELLO],
-    ['express.raw() [29]', [express.raw({ type: '*/*' })], HELLO],
+    ['express.json()', [express.json()], HELLO],
+    ['express.text()', [express.text({ type: '*/*' })], HELLO],
+    ['express.raw()', [express.raw({ type: '*/*' })], HELLO],
     ['express.urlencoded()', [express.urlencoded()], HELLO],
     ['one after another', [express.json(), express.urlencoded(), express.text()], HELLO],
     [
@@ -101,7 +101,7 @@ describe('a parser in front', () => {
     ],
   ];
 
-  it.each(parsers)('may be %s', async (_name, handlers, text) => {
+  it.each(parsers)('graphqlHTTP accepts the body of an earlier parser: %s', async (_name, handlers, text) => {
     for (const make of [express, express4 as unknown as typeof express]) {
       const app = make().use(handlers).use('/graphql', handler());
       await request(app)
@@ -113,10 +113,10 @@ describe('a parser in front', () => {
   });
 
   it.each(['text/plain', 'application/octet-stream', 'application/x-www-form-urlencoded'])(
-    'that took %s does not make it a GraphQL request [30] [31] [32]',
+    'graphqlHTTP sends 415 for %s, also if an earlier parser accepted it',
     async (type) => {
       for (const make of [express, express4 as unknown as typeof express]) {
-        // The last one of Express 4 leaves an empty object for what it does not take.
+        // The last parser of Express 4 sets an empty object for types that it does not parse.
         for (const parsers of [[make.json(), make.text(), make.raw(), make.urlencoded()], [make.json()]]) {
           const app = make().use(parsers).use('/graphql', handler());
           await request(app).post('/graphql').set('content-type', type).send('query={hello}').expect(415);
@@ -125,7 +125,7 @@ describe('a parser in front', () => {
     },
   );
 
-  it('that read the stream and kept nothing is a 400, not a hang [33]', async () => {
+  it('graphqlHTTP sends 400 if an earlier middleware consumed the body and kept nothing', async () => {
     const { port } = await serve((req, res) => {
       req.resume().once('end', () => handler()(req, res));
     });
@@ -135,14 +135,14 @@ describe('a parser in front', () => {
     client.socket.destroy();
   });
 
-  it('that left broken JSON as text is a 400', async () => {
+  it('graphqlHTTP sends 400 for invalid JSON that an earlier parser left as text', async () => {
     const app = express()
       .use(express.text({ type: '*/*' }))
       .use('/graphql', handler());
     await request(app).post('/graphql').set('content-type', 'application/json').send('{"query":').expect(400);
   });
 
-  it('that left more than the limit is a 413', async () => {
+  it('graphqlHTTP sends 413 for a parsed body above the limit', async () => {
     const app = express()
       .use(express.text({ type: '*/*' }))
       .use('/graphql', handler({ limits: { bodyBytes: 10 } }));
@@ -158,7 +158,7 @@ describe('the text of a body', () => {
     ['may not be UTF-16', Buffer.from(HELLO, 'utf16le'), 400],
     ['may not hold a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200],
     ['may not hold a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200],
-  ])('%s', async (title, bytes, status) => {
+  ])('graphqlHTTP decodes UTF-8: %s', async (title, bytes, status) => {
     const { port } = await serve(handler());
     const client = wire(port);
     const message = post(bytes, { accept: 'application/json' });
@@ -178,7 +178,7 @@ describe('the text of a body', () => {
 describe('the size of a body', () => {
   const limits = { bodyBytes: 1000 };
 
-  it('counts to the byte [50]', async () => {
+  it('graphqlHTTP counts the bytes of a body exactly', async () => {
     const app = express().use('/graphql', handler({ limits }));
     const send = (length: number) =>
       request(app).post('/graphql').set('content-type', 'application/json').send(HELLO.padEnd(length, ' '));
@@ -190,7 +190,7 @@ describe('the size of a body', () => {
     });
   });
 
-  it('is judged by Content-Length before anything is read', async () => {
+  it('graphqlHTTP refuses a Content-Length above the limit before it reads the body', async () => {
     const { port } = await serve(handler({ limits }));
     const client = wire(port);
     client.write(
@@ -200,7 +200,7 @@ describe('the size of a body', () => {
     client.socket.destroy();
   });
 
-  it('is counted where no length is given', async () => {
+  it('graphqlHTTP counts the bytes of a chunked body', async () => {
     const { port } = await serve(handler({ limits }));
     const client = wire(port);
     client.write(
@@ -211,7 +211,7 @@ describe('the size of a body', () => {
     client.socket.destroy();
   });
 
-  it('does not cost the connection where the rest soon comes', async () => {
+  it('graphqlHTTP keeps the connection if the rest of a refused body arrives soon', async () => {
     const { port } = await serve(handler({ limits }));
     const client = wire(port);
     client.write(post('x'.repeat(5000)));
@@ -234,47 +234,50 @@ describe('a compressed body', () => {
     return fetch(url, { method: 'POST', headers, body: new Uint8Array(bytes) });
   };
 
-  it.each(codings)('of %s is a 415 unless asked for [27]', async (encoding, bytes) => {
-    const refused = await send({}, encoding, bytes);
-    expect([refused.status, refused.headers.get('accept-encoding')]).toEqual([415, 'identity']);
-    expect(await (await send({ inflate: true }, encoding, bytes)).json()).toEqual(DATA);
-  });
+  it.each(codings)(
+    'graphqlHTTP sends 415 for a %s body, and accepts it with inflate: true',
+    async (encoding, bytes) => {
+      const refused = await send({}, encoding, bytes);
+      expect([refused.status, refused.headers.get('accept-encoding')]).toEqual([415, 'identity']);
+      expect(await (await send({ inflate: true }, encoding, bytes)).json()).toEqual(DATA);
+    },
+  );
 
   it.each(['zstd-x', 'constructor', 'gzip, gzip'])(
-    'of the coding %s is a 415 that says which are known [49]',
+    'graphqlHTTP sends 415 with the supported codings for Content-Encoding %s',
     async (encoding) => {
       const { status, headers } = await send({ inflate: true }, encoding, Buffer.from('x'));
       expect([status, headers.get('accept-encoding')]).toEqual([415, 'gzip, deflate, br, identity']);
     },
   );
 
-  it('of no coding at all is taken', async () => {
+  it('graphqlHTTP accepts Content-Encoding: identity', async () => {
     expect((await send({}, 'identity', Buffer.from(HELLO))).status).toBe(200);
   });
 
-  it('is counted after decompression', async () => {
+  it('graphqlHTTP counts the bytes of a compressed body after decompression', async () => {
     const bomb = gzipSync(Buffer.alloc(40 * 1024 * 1024, ' '));
     expect(bomb.length).toBeLessThan(64 * 1024);
     expect((await send({ inflate: true }, 'gzip', bomb)).status).toBe(413);
   });
 
   it.each([
-    ['broken', Buffer.from('nonsense')],
+    ['broken', Buffer.from('invalid')],
     ['cut off', gzipSync(HELLO).subarray(0, 20)],
-  ])('that is %s is a 400 [51]', async (_how, bytes) => {
+  ])('graphqlHTTP sends 400 for a compressed body that is %s', async (_how, bytes) => {
     expect((await send({ inflate: true }, 'gzip', bytes)).status).toBe(400);
   });
 });
 
 describe('a body that does not come', () => {
-  it('is a 408, and costs the connection', async () => {
+  it('graphqlHTTP sends 408 for a body that does not arrive and closes the connection', async () => {
     const { port } = await serve(handler({ limits: { bodyTimeout: 40 } }));
     const client = wire(port);
     client.write(post(HELLO).subarray(0, -5));
     expect(await client.closed()).toMatch(/^HTTP\/1.1 408[\s\S]*BODY_TIMEOUT/);
   });
 
-  it('because the client has gone is nobody’s error', async () => {
+  it('graphqlHTTP ignores a body that does not arrive because the client disconnected', async () => {
     const errors: unknown[] = [];
     const { port, server } = await serve((req, res) => handler()(req, res, (error) => errors.push(error)));
     const client = wire(port);
@@ -291,7 +294,7 @@ describe('a body that does not come', () => {
   });
 });
 
-it('leaves the connection usable after every refusal [74]', async () => {
+it('graphqlHTTP keeps the connection usable after every refused request', async () => {
   const { port } = await serve(handler());
   const client = wire(port);
   const bad = [

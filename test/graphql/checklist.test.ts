@@ -1,5 +1,4 @@
-// What the tests of express-graphql (1 to 74) and graphql-http (75 to 80) ask of a server, by number in brackets: the cases
-// that no other file here has. The other numbers stand in the names of tests beside this one and in test/graphiql.
+// Cases of the test suites of express-graphql and graphql-http that no other file covers.
 import { buildSchema, GraphQLError, type GraphQLTypeResolver } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -29,7 +28,7 @@ eachExpress((express) => {
   const post = (body: object, options?: GraphQLOptions) =>
     request(serve(options)).post('/graphql').set('accept', 'application/graphql-response+json').send(body);
 
-  it('lists the errors of validation with their places [4]', async () => {
+  it('graphqlHTTP lists validation errors with their locations', async () => {
     const { body } = await post({ query: '{\n  nope\n  never\n}' }, { suggestions: false }).expect(400);
     expect(body).toEqual({
       errors: [
@@ -47,11 +46,11 @@ eachExpress((express) => {
     });
   });
 
-  it('waits for resolvers that take their time [9]', async () => {
+  it('graphqlHTTP waits for asynchronous resolvers', async () => {
     await post({ query: '{ later hello }' }).expect(200, { data: { later: 'in a while', hello: 'world' } });
   });
 
-  it('asks the application for the type of an object [14]', async () => {
+  it('graphqlHTTP calls typeResolver for abstract types', async () => {
     const typeResolver: GraphQLTypeResolver<unknown, unknown> = () => 'Dog';
     const query = '{ animal { __typename ... on Dog { barks } } }';
     await post({ query }, { typeResolver }).expect(200, {
@@ -59,19 +58,19 @@ eachExpress((express) => {
     });
   });
 
-  it('picks the operation that the body names [24]', async () => {
+  it('graphqlHTTP executes the operation of operationName', async () => {
     const query = 'query A { hello } query B { later }';
     await post({ query, operationName: 'B' }).expect(200, { data: { later: 'in a while' } });
   });
 
-  it('indents every answer when told to [34]', async () => {
+  it('graphqlHTTP indents every response with pretty: true', async () => {
     const data = await post({ query: '{ hello }' }, { pretty: true });
     expect(data.text).toBe('{\n  "data": {\n    "hello": "world"\n  }\n}\n');
     const refusal = await post({ query: '' }, { pretty: true });
     expect(refusal.text).toMatch(/^\{\n {2}"errors": \[\n {4}\{\n/);
   });
 
-  it('answers with errors, data and extensions in this order [36]', async () => {
+  it('graphqlHTTP sends errors, data and extensions in this order', async () => {
     const engine = () => ({
       extensions: { took: 1 },
       data: { hello: null },
@@ -84,14 +83,14 @@ eachExpress((express) => {
     ]);
   });
 
-  it('answers a field that fails with 200, null, its path and its place [37]', async () => {
+  it('graphqlHTTP sends 200, null, the path and the location for a failed field', async () => {
     await post({ query: '{ hello\n  fail }' }).expect(200, {
       errors: [{ message: 'on purpose', locations: [{ line: 2, column: 3 }], path: ['fail'] }],
       data: { hello: 'world', fail: null },
     });
   });
 
-  it('answers a syntax error with its line and column [42]', async () => {
+  it('graphqlHTTP sends the line and column of a syntax error', async () => {
     const { body } = await post({ query: '{\n  hello(\n}' }).expect(400);
     expect(body.errors).toEqual([
       {
@@ -102,14 +101,14 @@ eachExpress((express) => {
     ]);
   });
 
-  it('shows the IDE for a mutation in the URL, and does not run it [61]', async () => {
+  it('graphqlHTTP serves GraphiQL for a mutation in the URL and does not run it', async () => {
     const before = mutations;
     const page = await request(serve()).get('/graphql?query=mutation{add}').set('accept', 'text/html');
     expect([page.status, mutations]).toEqual([200, before]);
     expect(page.text).toMatch(/<title>GraphiQL<\/title>/);
   });
 
-  it('puts nothing of the URL into the page [63]', async () => {
+  it('graphqlHTTP writes nothing of the URL into the GraphiQL page', async () => {
     const hostile = '</script><script>alert(1)</script>';
     const search = new URLSearchParams({ query: hostile, variables: hostile, operationName: hostile });
     const { text } = await request(serve()).get(`/graphql?${search}`).set('accept', 'text/html').expect(200);
@@ -117,11 +116,15 @@ eachExpress((express) => {
   });
 });
 
-/** Where we differ on purpose: rules are added, never replaced, since limits and caches count on them. */
+/** A deliberate difference: rules are added, never replaced, since limits and caches depend on them. */
 it.each([
-  ['a validate of its own [64]', { validate: () => [] }, /unknown option "validate"/],
-  ['a parse of its own [67]', { parse: () => undefined }, /unknown option "parse"/],
-  ['a function of rules [75]', { validationRules: () => [] }, /"validationRules" is .*; accepted: a list/],
-])('refuses %s when it is made', (_what, options, message) => {
+  ['the option validate', { validate: () => [] }, /unknown option "validate"/],
+  ['the option parse', { parse: () => undefined }, /unknown option "parse"/],
+  [
+    'a function as validationRules',
+    { validationRules: () => [] },
+    /"validationRules" is .*; accepted: a list/,
+  ],
+])('graphqlHTTP throws for %s', (_what, options, message) => {
   expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
 });

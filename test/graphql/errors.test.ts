@@ -232,7 +232,7 @@ describe('an error of the context function', () => {
     throw new Error(SECRET);
   };
 
-  it('is reported once and hidden under a bare server', async () => {
+  it('an error of the context function is reported once and hidden on a bare server', async () => {
     process.env['NODE_ENV'] = 'production';
     const { post, reports } = await serve({ context });
     const { status, errors } = await post({ query: 'query Q { hello }' });
@@ -240,7 +240,7 @@ describe('an error of the context function', () => {
     expect(reports).toEqual([[new Error(SECRET), expect.objectContaining({ operationName: 'Q' })]]);
   });
 
-  it('is reported once by onError, and goes to the error handlers', async () => {
+  it('an error of the context function is reported once to onError and goes to the error handlers', async () => {
     const reports: unknown[] = [];
     const handled: unknown[] = [];
     const handler = graphqlHTTP(schema, { context, onError: (error) => void reports.push(error) });
@@ -255,7 +255,7 @@ describe('an error of the context function', () => {
     expect([reports, handled]).toEqual([[new Error(SECRET)], [new Error(SECRET)]]);
   });
 
-  it('is left to the error handlers by the default reporter', async () => {
+  it('an error of the context function is left to the error handlers by default', async () => {
     const log = jest.spyOn(console, 'error').mockImplementation();
     const handler = graphqlHTTP(schema, { context });
     const server = await run((req, res) => handler(req, res, () => void res.writeHead(500).end()));

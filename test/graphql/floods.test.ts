@@ -25,7 +25,7 @@ describe('a flood of documents', () => {
       rootValue: { hello: 'world' },
       documentCacheBytes: 4 << 20,
     });
-    // Which of these documents were not in the cache.
+    // The documents that were not in the cache.
     ask = async (queries) => {
       parsed.clear();
       await request(handler)
@@ -40,7 +40,7 @@ describe('a flood of documents', () => {
   it.each([
     ['that are not valid', (index: number) => `{ nothing${index} }`],
     ['that cannot be parsed', (index: number) => `{ ${index}`],
-  ])('%s pushes no good one out, and is forgotten itself', async (_what, junk) => {
+  ])('a flood of documents that are %s evicts no valid document', async (_what, junk) => {
     const kept = numbers(400).map(good);
     expect(await ask(kept)).toEqual(new Set(kept));
     await ask(numbers(900).map(junk));
@@ -52,14 +52,14 @@ describe('a flood of documents', () => {
   it.each([
     ['many', numbers(1200).map(good)],
     ['long', numbers(30).map(long)],
-  ])('that are %s is forgotten from the start', async (_what, flood) => {
+  ])('documents that are %s are never cached', async (_what, flood) => {
     const [first, last] = [flood[0] as string, flood.at(-1) as string];
     await ask(flood);
     expect(await ask([last])).toEqual(new Set());
     expect(await ask([first])).toEqual(new Set([first]));
   });
 
-  it('leaves in the cache what is asked for again and again', async () => {
+  it('a flood of documents leaves frequently used documents in the cache', async () => {
     await ask([good(0)]);
     for (const round of numbers(8)) {
       await ask(numbers(300).map((index) => good(1 + round * 300 + index)));
@@ -154,7 +154,7 @@ describe('the document cache', () => {
   });
 });
 
-it('new documents that are long take turns of their own, one step each', async () => {
+it('graphqlHTTP prepares long new documents in separate iterations of the event loop', async () => {
   const steps: string[] = [];
   const count = (step: string) => (): unknown => steps.push(step);
   const [parse, validate] = [count('parse'), count('validate')];
@@ -176,9 +176,9 @@ it('new documents that are long take turns of their own, one step each', async (
       .expect(200);
     const worked = steps.filter((step) => step !== '|');
     expect(worked.sort()).toEqual(['execute', 'execute', 'parse', 'parse', 'validate', 'validate']);
-    // Between any two steps the event loop has turned.
+    // The event loop has run between any two steps.
     expect(steps.join(' ')).not.toMatch(/[a-z] [a-z]/);
-    // Known ones have nothing to wait for.
+    // Cached documents do not wait.
     steps.length = 0;
     await request(handler)
       .post('/graphql')

@@ -20,7 +20,7 @@ describe.each(['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][])(
       ['{ hello ... @defer { other { hello } } }', { hello: 'world', other: { hello: 'deferred' } }],
       ['{ ... @defer(if: false) { hello } }', { hello: 'world' }],
       ['{ list @stream(initialCount: 1) }', { list: [1, 2] }],
-    ])('answers in one piece: %s', async (query, data) => {
+    ])('graphqlHTTP sends one complete response for %s', async (query, data) => {
       await request(handler).post('/graphql').send({ query }).expect(200, { data });
     });
   },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { assertJsonWithinLimits } from '../../src/http/body/json-limits.ts';
 
-/** Texts that are short are not looked at. */
+/** Short texts are not checked. */
 const long = (text: string): Buffer => Buffer.from(text + ' '.repeat(16 * 1024));
 const passes = (text: string | Buffer, most: number): boolean => {
   try {
@@ -19,7 +19,7 @@ const membersOf = (value: unknown): number => {
 };
 
 describe('the values of a JSON text', () => {
-  it('are counted as they are once it is parsed, whatever its strings hold', () => {
+  it('assertJsonWithinLimits counts the values of the parsed JSON, whatever its strings contain', () => {
     const text = fc.string({ unit: fc.constantFrom('"', '\\', '[', '{', ',', ']', '}', ' ', 'a', 'é') });
     const json = fc.jsonValue({ maxDepth: 6, stringUnit: 'binary' });
     const value = fc.oneof(json, fc.dictionary(text, fc.array(text)), fc.array(fc.dictionary(text, json)));
@@ -38,19 +38,19 @@ describe('the values of a JSON text', () => {
     ['lists', '['.repeat(220), '['.repeat(221)],
     ['objects', '{"a":'.repeat(220), '{"a":'.repeat(221)],
     ['both', '[{"a":'.repeat(110), `[${'{"a":['.repeat(110)}`],
-  ])('may be nested to a depth: %s', (_what, within, over) => {
+  ])('assertJsonWithinLimits limits the depth of %s', (_what, within, over) => {
     expect([passes(within, Infinity), passes(over, Infinity)]).toEqual([true, false]);
   });
 
   it.each(['"', '"\\', '"\\"', '[1,"', ']]]]', ',,,', '\\"[', ''])(
-    'may be cut off or nonsense: %s',
+    'assertJsonWithinLimits accepts truncated or invalid JSON: %s',
     (text) => {
       expect(passes(text, 100)).toBe(true);
       expect(passes(Buffer.concat([Buffer.alloc(17_000, ' '), Buffer.from(text)]), 100)).toBe(true);
     },
   );
 
-  it('are not counted in a short text', () => {
+  it('assertJsonWithinLimits does not count the values of a short text', () => {
     expect(passes(Buffer.from('['.repeat(16 * 1024)), 1)).toBe(true);
   });
 });

@@ -100,7 +100,7 @@ describe('a document over a limit is refused before validation', () => {
     ['many tokens', `{ ${times(5001, () => 'q')} }`, 'LIMIT_TOKENS'],
     ['many tokens before the end is broken', `{ ${times(5001, () => 'q')} "`, 'LIMIT_TOKENS'],
     ['open braces', '{a'.repeat(40_000), 'LIMIT_TOKENS|LIMIT_NESTING'],
-  ])('%s', async (_name, query, code) => {
+  ])('graphqlHTTP refuses a document over a limit: %s', async (_name, query, code) => {
     const before = runs;
     const { status, text } = await ask({ query });
     expect([status, runs]).toEqual([400, before]);
@@ -110,7 +110,7 @@ describe('a document over a limit is refused before validation', () => {
     expect(text.length).toBeLessThan(1000);
   });
 
-  it('whatever media type is asked for', async () => {
+  it('graphqlHTTP sends 400 for a document over a limit with both media types', async () => {
     const { status } = await fetch(running.url, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -135,12 +135,12 @@ describe('an ordinary document is not', () => {
     ],
     ['introspection of 50 types', `{ ${times(50, (i) => `t${i}: __type(name: "A") { name }`)} }`],
     ['the introspection of every tool', getIntrospectionQuery({ descriptions: true })],
-  ])('%s', async (_name, query) => {
+  ])('graphqlHTTP accepts an ordinary document: %s', async (_name, query) => {
     expect(await ask({ query })).toMatchObject({ status: 200 });
   });
 });
 
-describe('what validation or coercion would choke on', () => {
+describe('input that is expensive for validation or coercion', () => {
   it.each([
     ['circular fragments', { query: '{ ...a } fragment a on Query { ...b } fragment b on Query { ...a }' }],
     [
@@ -199,7 +199,7 @@ describe('what validation or coercion would choke on', () => {
       'a huge number in the variables',
       '{"query":"query ($x: Int) { a(x: $x) { hello } }","variables":{"x":1e400}}',
     ],
-  ])('%s is answered briefly', async (_name, body) => {
+  ])('graphqlHTTP sends a short 400 for %s', async (_name, body) => {
     const { status, text } = await ask(body);
     expect(status).toBe(400);
     const { errors } = JSON.parse(text) as { errors: { locations?: unknown[] }[] };
@@ -225,13 +225,13 @@ describe('variables', () => {
     ['lists far too deep', deep(100_000)],
     ['objects far too deep', `{"query":"${query}","variables":{"i":${nested(50_000, '{"a":', '{}')}}}`],
     ['too many values over a batch', Array(10).fill({ query, variables: { v: Array(2500).fill(1) } })],
-  ])('with %s are a 400', async (_name, body) => {
+  ])('graphqlHTTP sends 400 for variables with %s', async (_name, body) => {
     const { status, text } = await ask(body);
     expect(status).toBe(400);
     expect(text).toMatch(/LIMIT_VARIABLES|LIMIT_JSON/);
   });
 
-  it('within the limits are taken', async () => {
+  it('graphqlHTTP accepts variables within the limits', async () => {
     expect(await ask({ query, variables: { v: Array(15_000).fill(1) } })).toMatchObject({ status: 200 });
     expect(await ask(deep(150))).toMatchObject({ status: 200 });
   });
@@ -241,16 +241,16 @@ describe('tokens', () => {
   const handler = graphqlHTTP(schema, { rootValue, limits: { tokens: 4 } });
 
   it.each([
-    ['as many as there may be', '{ hello b }', /"data"|Field/],
-    ['comments and commas beside them', '{ #x\n hello,,, b, } #}}}}', /"data"|Field/],
-    ['one too many', '{ hello b id }', /LIMIT_TOKENS/],
-    ['one too many, and wrong there', '{ hello b id ]', /LIMIT_TOKENS/],
-    ['one too many, and wrong before', '{ hello ] id }', /Syntax Error/],
-    ['wrong at the last that may be', '{ hello id ]', /Syntax Error/],
-    ['no token, where one too many would be', '{ hello b id "', /Syntax Error/],
-    ['no token before', '{ hello "', /Syntax Error/],
-    ['a string as one', '{ a(s: "x"', /LIMIT_TOKENS/],
-  ])('%s', async (_what, query, expected) => {
+    ['as many tokens as allowed', '{ hello b }', /"data"|Field/],
+    ['comments and commas', '{ #x\n hello,,, b, } #}}}}', /"data"|Field/],
+    ['one token too many', '{ hello b id }', /LIMIT_TOKENS/],
+    ['one token too many, and a syntax error there', '{ hello b id ]', /LIMIT_TOKENS/],
+    ['one token too many, and a syntax error before', '{ hello ] id }', /Syntax Error/],
+    ['a syntax error at the last allowed token', '{ hello id ]', /Syntax Error/],
+    ['an invalid token after the last allowed one', '{ hello b id "', /Syntax Error/],
+    ['an invalid token', '{ hello "', /Syntax Error/],
+    ['a string, which counts as one token', '{ a(s: "x"', /LIMIT_TOKENS/],
+  ])('the limit of tokens handles %s', async (_what, query, expected) => {
     const strict = await run(handler);
     const { status, text } = await ask({ query }, strict.url);
     expect(text).toMatch(expected);
@@ -262,7 +262,7 @@ describe('tokens', () => {
 describe('a batch', () => {
   const one = { query: '{ hello }' };
 
-  it('is answered in order', async () => {
+  it('graphqlHTTP sends the results of a batch in order', async () => {
     const { status, text } = await ask([
       { query: '{ id }' },
       { query: '{ nope }' },
@@ -279,13 +279,13 @@ describe('a batch', () => {
   it.each([
     ['of nothing', [], 400],
     ['of 11', Array(11).fill(one), 413],
-    ['of what are no operations', [1], 400],
+    ['of values that are not operations', [1], 400],
     ['of batches', [[one]], 400],
-  ])('%s is refused', async (_name, body, status) => {
+  ])('graphqlHTTP refuses a batch %s', async (_name, body, status) => {
     expect(await ask(body)).toMatchObject({ status });
   });
 
-  it('makes a context for each operation that is valid, all from one request', async () => {
+  it('graphqlHTTP calls the context function for each valid operation of a batch, with the same request', async () => {
     const made: { req: unknown; state: unknown }[] = [];
     const seen: unknown[] = [];
     const server = await run(
@@ -305,7 +305,7 @@ describe('a batch', () => {
     await server.close();
   });
 
-  it('lets others have their turn between long documents', async () => {
+  it('graphqlHTTP serves other requests between the long documents of a batch', async () => {
     const parsed: number[] = [];
     let turns = 0;
     let running = true;
@@ -324,7 +324,7 @@ describe('a batch', () => {
     expect(new Set(parsed).size).toBe(10);
   });
 
-  it('shares the limits of one operation', async () => {
+  it('the operations of a batch share the limits of one operation', async () => {
     const many = { query: `{ ${times(60, (i) => `h${i}: hello`)} }` };
     const [first, second] = JSON.parse((await ask([many, many])).text);
     expect(first.data.h0).toBeDefined();
@@ -334,7 +334,7 @@ describe('a batch', () => {
     });
   });
 
-  it('is refused where batches are off', async () => {
+  it('graphqlHTTP refuses a batch with batching: false', async () => {
     const off = await run(graphqlHTTP(schema, { rootValue }));
     const headers = { 'content-type': 'application/json' };
     const response = await fetch(off.url, { method: 'POST', headers, body: JSON.stringify([one]) });
@@ -343,7 +343,7 @@ describe('a batch', () => {
   });
 });
 
-it('can be set, and switched off', async () => {
+it('limits can be changed and disabled', async () => {
   const limits = { depth: 2, tokens: Number.POSITIVE_INFINITY };
   const strict = await run(graphqlHTTP(schema, { rootValue, limits }));
   const get = async (query: string) =>

@@ -51,7 +51,7 @@ eachExpress((express) => {
       ['text/html, */*;q=0.8', JSON_TYPE],
       [`application/xml, ${GRAPHQL_TYPE};q=0.001`, GRAPHQL_TYPE],
       [`${Array(20).fill('a/b').join(',')}, ${GRAPHQL_TYPE}`, GRAPHQL_TYPE],
-    ])('%s is answered with %s', async (accept, type) => {
+    ])('graphqlHTTP responds to Accept: %s with %s', async (accept, type) => {
       const get = request(app).get('/graphql?query={hello}');
       if (accept !== undefined) get.set('accept', accept);
       await get
@@ -68,7 +68,7 @@ eachExpress((express) => {
       '*/*;q=0',
       `${JSON_TYPE};q=2`,
       `${Array(800).fill('a/b').join(',')}, ${JSON_TYPE}`,
-    ])('%s cannot be met: 406 [59] [80]', async (accept) => {
+    ])('graphqlHTTP sends 406 for Accept: %s', async (accept) => {
       const { body } = await request(app).get('/graphql?query={hello}').set('accept', accept).expect(406);
       expect(body.errors[0].message).toContain(GRAPHQL_TYPE);
     });
@@ -79,54 +79,61 @@ eachExpress((express) => {
       // what, body, application/json, graphql-response+json, draft
       ['data', { query: '{ hello }' }, 200, 200, 200],
       ['partial data', { query: '{ hello fail }' }, 200, 200, 294],
-      ['null for all data [38]', { query: '{ must }' }, 200, 200, 294],
+      ['null for all data', { query: '{ must }' }, 200, 200, 294],
       ['a syntax error', { query: '{' }, 200, 400, 400],
       ['a validation error', { query: '{ nope }' }, 200, 400, 422],
-      ['an operation that is not there', { query: '{ hello }', operationName: 'constructor' }, 200, 400, 422],
-      ['two operations and no name [5]', { query: 'query A { hello } query B { hello }' }, 200, 400, 422],
+      ['an unknown operation', { query: '{ hello }', operationName: 'constructor' }, 200, 400, 422],
+      ['two operations and no name', { query: 'query A { hello } query B { hello }' }, 200, 400, 422],
       ['type definitions', { query: 'type A { b: Int }' }, 200, 400, 422],
       [
-        'a wrong variable [53]',
+        'a wrong variable',
         { query: 'query ($c: Int) { hello(count: $c) }', variables: { c: 'x' } },
         200,
         400,
         422,
       ],
       ['a missing variable', { query: 'query ($c: Int!) { hello(count: $c) }' }, 200, 400, 422],
-      ['no JSON [44]', 'NONSENSE', 400, 400, 400],
-      ['unfinished JSON [45]', '{"query":', 400, 400, 400],
-      ['nothing', '', 400, 400, 400],
+      ['a text that is not JSON', 'UNKNOWN', 400, 400, 400],
+      ['unfinished JSON', '{"query":', 400, 400, 400],
+      ['an empty body', '', 400, 400, 400],
       ['null', 'null', 400, 400, 422],
       ['a number', '1', 400, 400, 422],
       ['a string', '"{ hello }"', 400, 400, 422],
       ['true', 'true', 400, 400, 422],
       ['a list', '[]', 400, 400, 400],
-      ['an object without a query [43]', { qeury: '{ hello }' }, 400, 400, 422],
+      ['an object without a query', { qeury: '{ hello }' }, 400, 400, 422],
       ['an empty query', { query: '' }, 400, 400, 422],
       ['a query of the wrong type', { query: 7 }, 400, 400, 422],
       ['an operationName of the wrong type', { query: '{ hello }', operationName: 7 }, 400, 400, 422],
       ['variables as a list', { query: '{ hello }', variables: [7] }, 400, 400, 422],
-      ['variables as text [20]', { query: '{ hello }', variables: '{}' }, 400, 400, 422],
+      ['variables as text', { query: '{ hello }', variables: '{}' }, 400, 400, 422],
       ['extensions of the wrong type', { query: '{ hello }', extensions: 'x' }, 400, 400, 422],
       ['a subscription', { query: 'subscription { ticks }' }, 400, 400, 400],
     ];
     const draft = serve({ statusCodes: 'draft' });
 
-    it.each(cases)('of %s', async (_what, body, json, graphql, newest) => {
-      const answers = [await post(body), await post(body, GRAPHQL_TYPE), await post(body, JSON_TYPE, draft)];
-      expect(answers.map(({ status }) => status)).toEqual([json, graphql, newest]);
-      for (const answer of answers) {
-        const { data, errors } = JSON.parse(answer.text);
-        if (errors === undefined) expect(data).toBeDefined();
-        else
-          expect(errors.every((error: { message?: unknown }) => typeof error.message === 'string')).toBe(
-            true,
-          );
-        expect(data === undefined).toBe(graphql >= 400);
-      }
-    });
+    it.each(cases)(
+      'graphqlHTTP sends the right status for %s',
+      async (_what, body, json, graphql, newest) => {
+        const answers = [
+          await post(body),
+          await post(body, GRAPHQL_TYPE),
+          await post(body, JSON_TYPE, draft),
+        ];
+        expect(answers.map(({ status }) => status)).toEqual([json, graphql, newest]);
+        for (const answer of answers) {
+          const { data, errors } = JSON.parse(answer.text);
+          if (errors === undefined) expect(data).toBeDefined();
+          else
+            expect(errors.every((error: { message?: unknown }) => typeof error.message === 'string')).toBe(
+              true,
+            );
+          expect(data === undefined).toBe(graphql >= 400);
+        }
+      },
+    );
 
-    it('of the draft use the new media type wherever the answer is no success', async () => {
+    it('statusCodes: draft uses the new media type for every response that is not a success', async () => {
       await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
         'content-type',
         `${GRAPHQL_TYPE}; charset=utf-8`,
@@ -141,7 +148,7 @@ eachExpress((express) => {
   describe('parameters', () => {
     const get = (search: string) => request(app).get(`/graphql?${search}`);
 
-    it('of the URL are decoded [2] [3]', async () => {
+    it('graphqlHTTP decodes the parameters of the URL', async () => {
       const variables = encodeURIComponent('{"n":"Ada + Bob 🐙"}');
       await get(
         `query=query+A($n:String){hello(name:$n)}query%20B{must}&operationName=A&variables=${variables}`,
@@ -155,7 +162,7 @@ eachExpress((express) => {
       ['unknown ones', 'query={hello}&foo=bar&query[]=x&foo=baz'],
       ['null ones', 'query={hello}&variables=null&extensions=null'],
       ['stray separators', '&&query={hello}&'],
-    ])('of the URL: %s are ignored', async (_what, search) => {
+    ])('graphqlHTTP ignores parameters of the URL: %s', async (_what, search) => {
       await get(search).expect(200, { data: { hello: 'Hello world' } });
     });
 
@@ -166,15 +173,15 @@ eachExpress((express) => {
       ['variables given twice', 'query={hello}&variables={}&variables={}'],
       ['a query as a list', 'query[]={hello}'],
       ['a broken escape', 'query=%E0%A4%A'],
-      ['variables that are no JSON [52]', 'query={hello}&variables={'],
-      ['variables that are no object', 'query={hello}&variables=[1]'],
-      ['extensions that are no JSON', 'query={hello}&extensions=x'],
-    ])('of the URL: %s is a 400 [77]', async (_what, search) => {
+      ['variables that are not JSON', 'query={hello}&variables={'],
+      ['variables that are not an object', 'query={hello}&variables=[1]'],
+      ['extensions that are not JSON', 'query={hello}&extensions=x'],
+    ])('graphqlHTTP sends 400 for parameters of the URL: %s', async (_what, search) => {
       const { body } = await get(search).expect(400);
       expect(body.data).toBeUndefined();
     });
 
-    it('of the URL never mix with a body [22] [25]', async () => {
+    it('graphqlHTTP ignores parameters of the URL if there is a body', async () => {
       const { body } = await request(app)
         .post('/graphql?query={hello}&operationName=X&variables={}')
         .send({ query: '{ must }' });
@@ -182,7 +189,7 @@ eachExpress((express) => {
       await request(app).post('/graphql?query={hello}').set('content-type', JSON_TYPE).send('{}').expect(400);
     });
 
-    it('of a body may be null, and unknown members are ignored', async () => {
+    it('graphqlHTTP accepts null parameters of a body and ignores unknown members', async () => {
       const nulls = { operationName: null, variables: null, extensions: null };
       await post({ query: '{ hello }', ...nulls, id: 7, foo: {} }).expect(200, {
         data: { hello: 'Hello world' },
@@ -190,38 +197,44 @@ eachExpress((express) => {
       await post({ query: '{ hello }', operationName: '' }).expect(200);
     });
 
-    it('are the last of their name, as JSON.parse has it', async () => {
+    it('graphqlHTTP uses the last of repeated members, like JSON.parse', async () => {
       await post('{"query":"{ must }","query":"{ hello }"}').expect(200, { data: { hello: 'Hello world' } });
     });
 
     it.each(['{"__proto__":{"query":"{ hello }"}}', '{"constructor":{"prototype":{"query":"{ hello }"}}}'])(
-      'are never inherited: %s',
+      'graphqlHTTP reads no inherited parameter: %s',
       async (text) => {
         await post(text).expect(400);
         expect(Object.hasOwn(Object.prototype, 'query')).toBe(false);
       },
     );
 
-    it('named __proto__ are ordinary variables', async () => {
+    it('graphqlHTTP treats __proto__ as an ordinary variable', async () => {
       const text = '{"query":"query ($n: String) { hello(name: $n) }","variables":{"__proto__":{"n":"x"}}}';
       await post(text).expect(200, { data: { hello: 'Hello world' } });
     });
   });
 
   describe('methods', () => {
-    it.each(['put', 'patch', 'delete', 'options'] as const)('%s is a 405 with Allow [55]', async (method) => {
-      const { body } = await request(app)[method]('/graphql').expect(405).expect('allow', 'GET, POST, HEAD');
-      expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
-    });
+    it.each(['put', 'patch', 'delete', 'options'] as const)(
+      'graphqlHTTP sends 405 with Allow for %s',
+      async (method) => {
+        const { body } = await request(app)
+          [method]('/graphql')
+          .expect(405)
+          .expect('allow', 'GET, POST, HEAD');
+        expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
+      },
+    );
 
-    it('can be restricted', async () => {
+    it('graphqlHTTP sends 405 for methods that are not in the option methods', async () => {
       const posts = serve({ methods: [Method.POST] });
       await request(posts).get('/graphql?query={hello}').expect(405).expect('allow', 'POST');
       await request(posts).head('/graphql?query={hello}').expect(405);
       await post({ query: '{ hello }' }, JSON_TYPE, posts).expect(200);
     });
 
-    it('HEAD answers as GET does, without a body', async () => {
+    it('graphqlHTTP sends the head of a GET for HEAD', async () => {
       const get = await request(app).get('/graphql?query={hello}');
       const head = await request(app).head('/graphql?query={hello}').expect(200);
       const { date: _get, ...expected } = get.headers;
@@ -231,14 +244,14 @@ eachExpress((express) => {
     });
   });
 
-  it('sends what keeps an answer out of caches and from being sniffed', async () => {
+  it('graphqlHTTP sends Cache-Control: no-store and X-Content-Type-Options', async () => {
     await post({ query: '{ hello }' })
       .expect('cache-control', 'no-store')
       .expect('x-content-type-options', 'nosniff')
       .expect('vary', 'Accept');
   });
 
-  it('keeps the Cache-Control and Vary of the application', async () => {
+  it('graphqlHTTP keeps Cache-Control and Vary of the application', async () => {
     const cached = express()
       .use((_req, res, next) => {
         res.set({ 'cache-control': 'private, max-age=60', vary: 'Origin' });
@@ -251,7 +264,7 @@ eachExpress((express) => {
       .expect('vary', 'Origin, Accept');
   });
 
-  it('indents answers when asked to [35]', async () => {
+  it('graphqlHTTP indents responses for which pretty returns true', async () => {
     const pretty = serve({ pretty: (req) => req.url?.includes('pretty') === true });
     const { text } = await request(pretty).get('/graphql?query={hello}&pretty=1').expect(200);
     expect(text).toBe('{\n  "data": {\n    "hello": "Hello world"\n  }\n}\n');

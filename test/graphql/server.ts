@@ -1,7 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 
-/** A server on a port of its own, for requests that a client library would not send. */
+/** A server on a free port, for requests that a client library would not send. */
 export interface Running {
   readonly server: Server;
   readonly port: number;
@@ -25,15 +25,15 @@ export async function run(listener: RequestListener): Promise<Running> {
   };
 }
 
-/** One connection on which text is written as it is. */
+/** A connection that sends text unchanged. */
 export interface Wire {
   readonly socket: Socket;
   write(text: string | Buffer): void;
-  /** What has come so far, once it matches. */
+  /** Resolves with the received text once it matches. */
   until(pattern: RegExp): Promise<string>;
-  /** Begins anew with what has come. */
+  /** Discards the received text. */
   forget(): void;
-  /** Everything that came, once the server has closed. */
+  /** Resolves with all received text when the server has closed the connection. */
   closed(): Promise<string>;
 }
 
@@ -48,7 +48,7 @@ export function wire(port: number): Wire {
     received += chunk.toString('latin1');
     look();
   });
-  // A reset is one way of being closed.
+  // A reset closes the connection too.
   socket.on('error', () => undefined);
   return {
     socket,

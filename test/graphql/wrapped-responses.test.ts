@@ -20,7 +20,7 @@ const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query',
 type Write = ServerResponse['write'];
 type Wrapper = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
 
-/** Compresses as the package `compression` does: patches the response, and writes what gzip gives, later. */
+/** Compresses like the package `compression`: patches the response and writes the output of gzip later. */
 const compress: Wrapper = (_req, res, next) => {
   const { write, end } = res;
   let gzip: Gzip | undefined;

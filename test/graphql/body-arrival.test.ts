@@ -28,11 +28,11 @@ afterEach(async () => {
 
 const closing = (req: IncomingMessage): Promise<void> => new Promise((resolve) => req.once('close', resolve));
 
-/** The ways in which a body comes: with its head, behind it, in pieces, and in chunks. */
+/** The ways in which a body arrives: with its head, after it, in pieces, and in chunks. */
 const ways: [string, (client: Wire) => Promise<void>][] = [
   ['with its head', async (client) => client.write(post(HELLO))],
   [
-    'behind its head',
+    'after its head',
     async (client) => {
       const message = post(HELLO);
       client.write(message.subarray(0, -HELLO.length));
@@ -61,8 +61,8 @@ const ways: [string, (client: Wire) => Promise<void>][] = [
   ],
 ];
 
-describe.each(ways)('a body that comes %s', (_way, send) => {
-  it('is read once and whole', async () => {
+describe.each(ways)('a body that arrives %s', (_way, send) => {
+  it('graphqlHTTP reads the body once and completely', async () => {
     const { client } = await serve(answer);
     for (let round = 0; round < 3; round += 1) {
       client.forget();
@@ -71,7 +71,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     }
   });
 
-  it('is told to its end to those who listened for that before us', async () => {
+  it('graphqlHTTP leaves the end event of the body to earlier listeners', async () => {
     const heard: string[] = [];
     const { client } = await serve((req, res) => {
       for (const event of ['end', 'close']) req.once(event, () => heard.push(event));
@@ -80,13 +80,13 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     await send(client);
     await client.until(/Hello world/);
     client.forget();
-    // The next answer on the connection comes behind the end of the request before.
+    // The next response on the connection comes after the end of the previous request.
     await send(client);
     await client.until(/Hello world/);
     expect(heard.slice(0, 2)).toEqual(['end', 'close']);
   });
 
-  it('also reaches those who listened for its data before us', async () => {
+  it('graphqlHTTP leaves the data of the body to earlier listeners', async () => {
     let bytes = '';
     const { client } = await serve((req, res) => {
       req.on('data', (chunk) => {
@@ -99,7 +99,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     expect(bytes).toBe(HELLO);
   });
 
-  it('also reaches those who begin to listen for its data when we have been asked', async () => {
+  it('graphqlHTTP leaves the data of the body to listeners that are added after its call', async () => {
     let bytes = '';
     const { client } = await serve((req, res) => {
       answer(req, res);
@@ -112,7 +112,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     expect(bytes).toBe(HELLO);
   });
 
-  it('may come to us as text, by setEncoding', async () => {
+  it('graphqlHTTP reads a body as text after setEncoding', async () => {
     const { client } = await serve((req, res) => {
       req.setEncoding('utf8');
       answer(req, res);
@@ -121,7 +121,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     await client.until(/Hello world/);
   });
 
-  it('may have come before we are asked', async () => {
+  it('graphqlHTTP reads a body that arrived before its call', async () => {
     const { client } = await serve((req, res) => {
       req.once('readable', () => setImmediate(() => answer(req, res)));
     });
@@ -129,7 +129,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     await client.until(/Hello world/);
   });
 
-  it('is a 400 when another has read it and kept nothing', async () => {
+  it('graphqlHTTP sends 400 for a body that other code has consumed', async () => {
     const { client } = await serve((req, res) => {
       req.resume().once('end', () => answer(req, res));
     });
@@ -137,7 +137,7 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
     await client.until(/HTTP\/1.1 400[\s\S]*BODY_CONSUMED/);
   });
 
-  it('is nobody’s when the request is destroyed before we are asked', async () => {
+  it('graphqlHTTP ignores a request that was destroyed before its call', async () => {
     const { client, server } = await serve((req, res) => {
       req.destroy();
       answer(req, res);
@@ -150,14 +150,14 @@ describe.each(ways)('a body that comes %s', (_way, send) => {
   });
 });
 
-describe('a Content-Length that lies', () => {
-  it('by saying less gets what it says answered, and the rest refused as no request', async () => {
+describe('a wrong Content-Length', () => {
+  it('graphqlHTTP responds to the bytes of a Content-Length that is too small, and Node refuses the rest', async () => {
     const { client } = await serve(answer);
     client.write(post(`${HELLO}`, { 'content-length': String(HELLO.length - 1) }));
     expect(await client.closed()).toMatch(/^HTTP\/1.1 400[\s\S]*BAD_JSON[\s\S]*HTTP\/1.1 400 Bad Request/);
   });
 
-  it('by saying more waits, and ends with the connection', async () => {
+  it('graphqlHTTP waits for the bytes of a Content-Length that is too large until the connection closes', async () => {
     const { client, server } = await serve(answer);
     const asked = once(server, 'request');
     client.write(post(HELLO, { 'content-length': String(HELLO.length + 1) }));
@@ -169,18 +169,21 @@ describe('a Content-Length that lies', () => {
     expect(await closed).not.toMatch(/HTTP\/1.1 200/);
   });
 
-  it.each(['-1', '1e2', '0x10', 'x', '5, 6'])('as %s never reaches us', async (length) => {
-    let asked = 0;
-    const { client } = await serve(() => {
-      asked += 1;
-    });
-    client.write(post(HELLO, { 'content-length': length }));
-    expect(await client.closed()).toMatch(/^HTTP\/1.1 400/);
-    expect(asked).toBe(0);
-  });
+  it.each(['-1', '1e2', '0x10', 'x', '5, 6'])(
+    'Node refuses the Content-Length %s before graphqlHTTP is called',
+    async (length) => {
+      let asked = 0;
+      const { client } = await serve(() => {
+        asked += 1;
+      });
+      client.write(post(HELLO, { 'content-length': length }));
+      expect(await client.closed()).toMatch(/^HTTP\/1.1 400/);
+      expect(asked).toBe(0);
+    },
+  );
 });
 
-it('a body that is cut off halfway is nobody’s error', async () => {
+it('graphqlHTTP ignores a body that is cut off halfway', async () => {
   const { client, server, port } = await serve(answer);
   const asked = once(server, 'request');
   client.write(post(HELLO).subarray(0, -4));
@@ -198,7 +201,7 @@ describe('a client that waits for 100 Continue', () => {
   const head = (headers = {}): Buffer =>
     post(HELLO, { expect: '100-continue', ...headers }).subarray(0, -HELLO.length);
 
-  it('gets it, and its answer', async () => {
+  it('a client that waits for 100 Continue gets it and the response', async () => {
     const { client } = await serve(answer);
     client.write(head());
     await client.until(/HTTP\/1.1 100 Continue/);
@@ -206,7 +209,7 @@ describe('a client that waits for 100 Continue', () => {
     await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
   });
 
-  it('gets it when the body is read, and not for a request that is refused by its head', async () => {
+  it('100 Continue is sent when the body is read, and not for a request that is refused by its head', async () => {
     const server = createServer(answer);
     server.on('checkContinue', (req, res) => {
       deferContinue(req, res);

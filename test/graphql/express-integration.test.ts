@@ -62,7 +62,7 @@ eachExpress((express) => {
       ['in the engine', { engine: bug }],
       ['in a validation rule', { validationRules: [bug] }],
     ] as [string, GraphQLOptions][])(
-      '%s reaches the error handlers, once and before the head [16] [66] [72]',
+      'an error in %s reaches the error handlers once, before the head is sent',
       async (_where, options) => {
         const query =
           'introspection' in options
@@ -75,7 +75,7 @@ eachExpress((express) => {
       },
     );
 
-    it('in the function that gives the schema reaches them too', async () => {
+    it('an error in the schema function reaches the error handlers', async () => {
       await ask(serve({}, bug)).expect(500);
       await ask(serve({}, async () => bug())).expect(500);
       await ask(serve({}, () => ({}) as GraphQLSchema)).expect(500);
@@ -86,7 +86,7 @@ eachExpress((express) => {
     });
   });
 
-  it('answers a GraphQLError of the context as a client’s error', async () => {
+  it('graphqlHTTP sends a GraphQLError of the context function to the client', async () => {
     const context = () => {
       throw new GraphQLError('Who are you?', {
         extensions: { http: { status: 401, headers: { 'www-authenticate': 'Bearer' } } },
@@ -98,7 +98,7 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
-  it('is mounted on its own path, and leaves what lies below to others', async () => {
+  it('graphqlHTTP responds on its mount and passes on the paths below it', async () => {
     const app = express().use('/graphql', graphqlHTTP(schema, { rootValue }));
     app.use((_req, res) => void res.status(404).send('mine'));
     await request(app).get('/graphql?query={hello}').expect(200);
@@ -106,7 +106,7 @@ eachExpress((express) => {
     await request(app).get('/graphql/other?query={hello}').expect(404, 'mine');
   });
 
-  it('may hang on an exact route, and deep in routers [71]', async () => {
+  it('graphqlHTTP works on an exact route and in nested routers', async () => {
     const router = express.Router().use('/graphql', graphqlHTTP(schema, { rootValue }));
     const app = express().use('/api', router);
     app.all('/exact', graphqlHTTP(schema, { rootValue }));
@@ -124,7 +124,7 @@ eachExpress((express) => {
       (router, handler) => router.post('/graphql', (req, res, next) => handler(req, res, next)),
     ],
   ];
-  it.each(routes)('may hang on a route of a router below a prefix: %s', async (_how, mount) => {
+  it.each(routes)('graphqlHTTP works on a route of a router below a prefix: %s', async (_how, mount) => {
     const router = express.Router();
     mount(router, graphqlHTTP(schema, { rootValue }));
     for (const app of [express().use('/api', router), express().use('/api', express().use(router))]) {
@@ -133,7 +133,7 @@ eachExpress((express) => {
     }
   });
 
-  it('takes no route for its own that has passed the request on', async () => {
+  it('graphqlHTTP ignores a route that has passed the request on', async () => {
     const router = express.Router().all(['/graphql', /./], (_req, _res, next) => next());
     const app = express().use('/api', router.use('/graphql', graphqlHTTP(schema, { rootValue })));
     app.use((_req, res) => void res.status(404).send('mine'));
@@ -141,7 +141,7 @@ eachExpress((express) => {
     await request(app).get('/api/graphql/other?query={hello}').expect(404, 'mine');
   });
 
-  it('takes a request target in absolute form (RFC 9112 §3.2.2)', async () => {
+  it('graphqlHTTP accepts a request target in absolute form (RFC 9112 §3.2.2)', async () => {
     const { port, close } = await run(express().use('/graphql', graphqlHTTP(schema, { rootValue })));
     for (const [path, status] of [
       ['/graphql?query={hello}', 200],
@@ -155,7 +155,7 @@ eachExpress((express) => {
     await close();
   });
 
-  it('does nothing when something else has answered [72]', async () => {
+  it('graphqlHTTP does nothing if the response was already sent', async () => {
     const app = express();
     app.use((_req, res, next) => {
       res.send('early');
@@ -167,7 +167,7 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
-  it('answers through whoever has wrapped res.end', async () => {
+  it('graphqlHTTP sends its response through a wrapped res.end', async () => {
     const seen: unknown[] = [];
     const app = express();
     app.use((_req, res, next) => {
@@ -183,7 +183,7 @@ eachExpress((express) => {
     expect(seen).toEqual(['{"data":{"hello":"world"}}']);
   });
 
-  it('runs twice in one process with different schemas [73]', async () => {
+  it('graphqlHTTP works twice in one process with different schemas', async () => {
     const app = express();
     for (const [path, value] of [
       ['/a', 'A'],
@@ -220,20 +220,21 @@ eachExpress((express) => {
         .user;
     };
 
-    it('is a value [10]', async () => expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
-    it('is nothing by default [12]', async () => expect(await userOf({})).toBe('none'));
-    it('is made of the request', async () =>
+    it('the context can be a value', async () =>
+      expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
+    it('the context is undefined by default', async () => expect(await userOf({})).toBe('none'));
+    it('the context can be a function of the request', async () =>
       expect(await userOf({ context: (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
-    it('is made of the request later [11]', async () =>
+    it('the context can be an async function of the request', async () =>
       expect(await userOf({ context: async (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
-    it('reads the state that middlewares left', async () =>
+    it('the context function can read req.state of earlier middleware', async () =>
       expect(await userOf({ context: (req) => ({ user: req.state['user'] }) })).toBe('from state'));
-    it('is not made for a document that will not run', async () => {
+    it('the context function is not called for an invalid document', async () => {
       let made = 0;
       await ask(serve({ context: () => ++made }), '{ nope }');
       expect(made).toBe(0);
     });
-    it('has a state to write to where nobody left one', async () => {
+    it('the context function gets an empty req.state if no middleware has set it', async () => {
       const app = serve({
         context: (req) => Object.assign(req.state, { seen: true }),
         rootValue: (req) => ({ hello: JSON.stringify(req.state) }),
@@ -243,7 +244,7 @@ eachExpress((express) => {
   });
 
   describe('errors', () => {
-    it('of resolvers are masked, those made for clients are not', async () => {
+    it('errors of resolvers are masked, except GraphQLErrors', async () => {
       const { body } = await ask(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
       expect(body.errors.map(({ message, extensions }: GraphQLError) => [message, extensions])).toEqual([
         ['Internal server error', { code: 'INTERNAL_SERVER_ERROR', debug: 'password is hunter2' }],
@@ -253,7 +254,7 @@ eachExpress((express) => {
       expect(body.data).toEqual({ secret: null, own: null });
     });
 
-    it('pass formatError last, with the original, those of the protocol too [39] [40] [41] [54]', async () => {
+    it('formatError receives every error with its original, also those of refused requests', async () => {
       const seen: unknown[] = [];
       const app = serve({
         formatError: (formatted, error) => {
@@ -272,13 +273,13 @@ eachExpress((express) => {
       expect(seen).toEqual(['password is hunter2', 'The request body is not valid JSON']);
     });
 
-    it('never carry a stack, whatever the environment [79]', async () => {
+    it('errors never contain a stack, whatever NODE_ENV is', async () => {
       for (const query of ['{ secret }', '{ null }', '{', '{ nope }']) {
         expect((await ask(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
       }
     });
 
-    it('suggest names in development only', async () => {
+    it('errors suggest names in development only', async () => {
       const { NODE_ENV } = process.env;
       expect((await ask(serve(), '{ helo }')).text).toMatch(/Did you mean/);
       expect((await ask(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
@@ -289,7 +290,7 @@ eachExpress((express) => {
     });
   });
 
-  it('switches introspection off, for some requests too', async () => {
+  it('graphqlHTTP refuses introspection for all or some requests', async () => {
     const query = '{ __schema { queryType { name } } }';
     const { body } = await ask(serve({ introspection: false }), query);
     expect(body.errors[0].extensions.code).toBe('INTROSPECTION_OFF');
@@ -302,7 +303,7 @@ eachExpress((express) => {
     expect((await ask(some, query)).body.data).toBeUndefined();
   });
 
-  it('takes rules, resolvers and an engine of the application [13] [65]', async () => {
+  it('graphqlHTTP uses the rules, resolvers and engine of the options', async () => {
     const rule: NonNullable<GraphQLOptions['validationRules']>[number] = (context) => ({
       Field: (node) => context.reportError(new GraphQLError(`no ${node.name.value} today`)),
     });
@@ -316,20 +317,20 @@ eachExpress((express) => {
 
   it.each([
     ['an iterator', async function* () {}],
-    ['nothing of a result', async () => ({})],
-  ])('answers an engine that returns %s as a bug, and not as {} [78]', async (_what, engine) => {
+    ['an empty object', async () => ({})],
+  ])('graphqlHTTP reports an engine that returns %s and does not send {}', async (_what, engine) => {
     await ask(serve({ engine: engine as never })).expect(500);
     expect(failures).toEqual([
       expect.objectContaining({ message: expect.stringMatching(/neither data nor/) }),
     ]);
   });
 
-  it('passes the extensions of an engine’s result on [68]', async () => {
+  it('graphqlHTTP sends the extensions of an engine’s result', async () => {
     const engine = () => ({ data: { hello: 'x' }, extensions: { took: 1 } });
     await ask(serve({ engine })).expect(200, { data: { hello: 'x' }, extensions: { took: 1 } });
   });
 
-  it('asks for its schema once per request, and answers its GraphQLError, thrown now or later [76]', async () => {
+  it('graphqlHTTP calls the schema function once per request and sends a GraphQLError that it throws or rejects with', async () => {
     const asked: unknown[] = [];
     const source = (req: unknown) => {
       asked.push(req);
@@ -346,7 +347,7 @@ eachExpress((express) => {
     expect(failures).toEqual([]);
   });
 
-  it('gets its schema from a function of the request [15]', async () => {
+  it('graphqlHTTP accepts a schema function of the request', async () => {
     const other = buildSchema('type Query { other: String }');
     const app = serve({ rootValue: { hello: 'a', other: 'b' } }, async (req) =>
       req.headers['x-other'] ? other : schema,
@@ -359,12 +360,12 @@ eachExpress((express) => {
   });
 });
 
-describe('making the middleware', () => {
+describe('creating the middleware', () => {
   it.each([
     [undefined, /argument "schema" is undefined; accepted: a GraphQLSchema/],
     ['type Query', /argument "schema" is "type Query"/],
     [new GraphQLSchema({}), /Query root type must be provided/],
-  ])('from %s throws [56] [70]', (value, message) => {
+  ])('graphqlHTTP throws for the schema %s', (value, message) => {
     expect(() => graphqlHTTP(value as GraphQLSchema)).toThrow(message);
   });
 
@@ -376,14 +377,14 @@ describe('making the middleware', () => {
     [{ statusCodes: 'strict' }, /'legacy' or 'draft'/],
     [{ contxt: {} }, /did you mean "context"/],
     [{ limits: 7 }, /limits/],
-  ])('with %j throws', (options, message) => {
+  ])('graphqlHTTP throws for the options %j', (options, message) => {
     expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
     expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(TypeError);
   });
 });
 
 describe('without Express', () => {
-  it('answers a bug with a masked 500 [16]', async () => {
+  it('graphqlHTTP sends a masked 500 for an unexpected error on a bare server', async () => {
     const { url, close } = await run(graphqlHTTP(schema, { context: bug }));
     const response = await fetch(`${url}?query={hello}`);
     expect([response.status, await response.json()]).toEqual([
@@ -400,7 +401,7 @@ describe('without Express', () => {
     await close();
   });
 
-  it('speaks HTTP/2 by the compatibility API', async () => {
+  it('graphqlHTTP works with the compatibility API of HTTP/2', async () => {
     const handler = graphqlHTTP(schema, { rootValue });
     const server = createHttp2((req, res) => handler(req as never, res as never));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -426,7 +427,7 @@ describe('without Express', () => {
     await new Promise((resolve) => server.close(resolve));
   });
 
-  it('answers requests that were sent at once in their order, each whole', async () => {
+  it('graphqlHTTP responds to pipelined requests completely and in order', async () => {
     const waiting = deferred<string>();
     const handler = graphqlHTTP(schema, { rootValue: { hello: 'world', own: () => waiting.promise } });
     const { port, close } = await run(handler);
@@ -446,7 +447,7 @@ describe('without Express', () => {
     await close();
   });
 
-  it('keeps the async context of its caller', async () => {
+  it('graphqlHTTP keeps the AsyncLocalStorage of its caller', async () => {
     const storage = new AsyncLocalStorage<string>();
     const handler = graphqlHTTP(schema, { rootValue: { hello: () => storage.getStore() } });
     const { port, close } = await run((req, res) => storage.run('kept', () => handler(req, res)));
@@ -459,7 +460,7 @@ describe('without Express', () => {
   });
 });
 
-/** A promise that is resolved from outside. */
+/** A promise that a test resolves. */
 function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   let resolve: (value: T) => void = () => undefined;
   const promise = new Promise<T>((settle) => {
@@ -468,7 +469,7 @@ function deferred<T>(): { promise: Promise<T>; resolve: (value: T) => void } {
   return { promise, resolve };
 }
 
-describe('a client that has gone', () => {
+describe('a client that disconnects', () => {
   const slow = new GraphQLSchema({
     query: new GraphQLObjectType({
       name: 'Query',
@@ -476,7 +477,7 @@ describe('a client that has gone', () => {
     }),
   });
 
-  it('is told to the execution, and no error comes of it', async () => {
+  it('graphqlHTTP aborts the execution when the client disconnects and reports no error', async () => {
     const errors: unknown[] = [];
     const started = deferred<AbortSignal | undefined>();
     const release = deferred<number>();
@@ -503,11 +504,11 @@ describe('a client that has gone', () => {
 describe.each([
   ['ASCII', 'x'.repeat(100_000)],
   ['Latin-1', 'é'.repeat(100_000)],
-  ['any characters', '🐙é'.repeat(50_000)],
-])('a long answer of %s', (_what, hello) => {
+  ['emoji', '🐙é'.repeat(50_000)],
+])('a long response of %s', (_what, hello) => {
   const handler = graphqlHTTP(schema, { rootValue: { hello } });
 
-  it('arrives whole over HTTP/1, by GET and HEAD', async () => {
+  it('the response arrives completely over HTTP/1, with GET and HEAD', async () => {
     const { url, close } = await run(handler);
     const response = await fetch(`${url}?query={hello}`);
     const bytes = await response.arrayBuffer();
@@ -518,7 +519,7 @@ describe.each([
     await close();
   });
 
-  it('arrives whole over HTTP/2', async () => {
+  it('the response arrives completely over HTTP/2', async () => {
     const server = createHttp2((req, res) => handler(req as never, res as never));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
@@ -531,7 +532,7 @@ describe.each([
   });
 });
 
-it('works with createServer of node:http as its only listener', async () => {
+it('graphqlHTTP works as the only listener of a node:http server', async () => {
   const server = createServer(graphqlHTTP(schema, { rootValue }));
   await request(server).get('/?query={hello}').expect(200);
   await request(server).get('/any/path?query={hello}').expect(200);

@@ -22,7 +22,7 @@ const variablesOf = (of: number) => ({ of, count: 50 + ((of * 37) % 1200) });
 const bodyOf = (of: number): string => JSON.stringify({ query: QUERY, variables: variablesOf(of) });
 const answerOf = (of: number): string => JSON.stringify({ data: { texts: textsOf(variablesOf(of)) } });
 
-/** The bodies that come on a connection, one after the other. */
+/** The bodies that arrive on a connection, in order. */
 async function* bodies(socket: Socket): AsyncGenerator<string> {
   let received = Buffer.alloc(0);
   for await (const chunk of socket) {
@@ -43,7 +43,7 @@ const open = async (port: number): Promise<Socket> => {
   return socket;
 };
 
-/** Closes whatever is open, also when an expectation was not met. */
+/** Closes all connections, also after a failed expectation. */
 async function served(listener: RequestListener, ask: (port: number) => Promise<unknown>): Promise<void> {
   const { port, close } = await run(listener);
   try {
@@ -53,11 +53,11 @@ async function served(listener: RequestListener, ask: (port: number) => Promise<
   }
 }
 
-/** Which of some bodies are not the answers to requests 0, 1, 2 … */
+/** The bodies that are not the responses to requests 0, 1, 2 … */
 const wrong = (all: readonly (string | Buffer)[]): number[] =>
   [...all.keys()].filter((of) => String(all[of]) !== answerOf(of));
 
-/** Asks one thing after the other and compares. */
+/** Sends requests one after the other and compares the responses. */
 async function askInTurn(port: number, ids: readonly number[]): Promise<void> {
   const socket = await open(port);
   const answers = bodies(socket);
@@ -69,7 +69,7 @@ async function askInTurn(port: number, ids: readonly number[]): Promise<void> {
   socket.destroy();
 }
 
-/** Asks for everything at once and reads nothing until told to. */
+/** Sends all requests and reads no response until `read` is called. */
 async function askAhead(port: number, ids: readonly number[], others: Promise<unknown>): Promise<void> {
   const socket = await open(port);
   socket.pause();
@@ -80,7 +80,7 @@ async function askAhead(port: number, ids: readonly number[], others: Promise<un
   socket.destroy();
 }
 
-/** Leaves in the middle of an answer. */
+/** Disconnects in the middle of a response. */
 async function askAndLeave(port: number, id: number): Promise<void> {
   const socket = await open(port);
   for (let time = 0; time < 8; time++) socket.write(post(bodyOf(id)));
@@ -90,8 +90,8 @@ async function askAndLeave(port: number, id: number): Promise<void> {
 
 const range = (from: number, count: number): number[] => Array.from({ length: count }, (_, i) => from + i);
 
-describe('long answers whose buffers are used again', () => {
-  it('hold no byte of each other, whoever reads slowly and whoever leaves', async () => {
+describe('long responses whose buffers are reused', () => {
+  it('long responses contain no byte of each other, with slow and disconnecting clients', async () => {
     const busy = async (port: number): Promise<void> => {
       const quick = range(0, 8).map((client) => askInTurn(port, range(client * 100, 25)));
       const leaving = range(0, 12).map((client) => askAndLeave(port, 5000 + client));
@@ -105,7 +105,7 @@ describe('long answers whose buffers are used again', () => {
     });
   }, 60_000);
 
-  it('hold no byte of each other in batches', async () => {
+  it('long responses of batches contain no byte of each other', async () => {
     const ask = async (port: number, client: number): Promise<void> => {
       const ids = range(client * 10, 5);
       const body = `[${ids.map(bodyOf).join(',')}]`;
@@ -123,7 +123,7 @@ describe('long answers whose buffers are used again', () => {
     });
   });
 
-  it('stay as they are for those who listen to what was executed', async () => {
+  it('long responses do not change for subscribers of the execute channel', async () => {
     const heard: ExecuteEvent[] = [];
     const listener = (event: unknown): void => void heard.push(event as ExecuteEvent);
     await served(handler, async (port) => {
@@ -139,8 +139,8 @@ describe('long answers whose buffers are used again', () => {
 });
 
 eachExpress((express) => {
-  it('leave their bytes to a middleware that wraps write and end', async () => {
-    // Text, where graphql-js executes.
+  it('long responses leave their bytes to middleware that wraps write and end', async () => {
+    // With graphql-js the response is text.
     const kept: (Buffer | string)[] = [];
     const app = express();
     app.use((_req, res, next) => {
@@ -163,7 +163,7 @@ eachExpress((express) => {
 
 const LONG = Buffer.alloc(32 * 1024 * 1024, 'x');
 
-/** A server that answers with a body that can be given back, and what becomes of that. */
+/** A server whose response body can be released, and the releases so far. */
 function lending(body: Buffer = LONG) {
   const replies: { res: ServerResponse; released: number }[] = [];
   const listener: RequestListener = (req, res) => {
@@ -178,7 +178,7 @@ function lending(body: Buffer = LONG) {
 const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
 describe('the bytes of a reply', () => {
-  /** Asks for a reply without reading it; `go` sees it under way. */
+  /** Requests a reply without reading it; `go` is called while it is being sent. */
   async function underWay(go: (client: Socket, res: ServerResponse) => Promise<unknown>): Promise<number[]> {
     const { listener, replies, released } = lending();
     await served(listener, async (port) => {
@@ -192,7 +192,7 @@ describe('the bytes of a reply', () => {
     return released();
   }
 
-  it('are given back once, when they have left', async () => {
+  it('the buffer of a reply is released once, after it was sent', async () => {
     const released = await underWay((client, res) => {
       const finished = once(res, 'finish');
       client.resume();
@@ -201,7 +201,7 @@ describe('the bytes of a reply', () => {
     expect(released).toEqual([1]);
   });
 
-  it('are not given back when the client leaves before they have', async () => {
+  it('the buffer of a reply is not released if the client disconnects first', async () => {
     const released = await underWay((client, res) => {
       const closed = once(res, 'close');
       client.destroy();
@@ -210,7 +210,7 @@ describe('the bytes of a reply', () => {
     expect(released).toEqual([0]);
   });
 
-  it('are not given back where the server destroys the response', async () => {
+  it('the buffer of a reply is not released if the server destroys the response', async () => {
     const released = await underWay((_client, res) => {
       const closed = once(res, 'close');
       res.destroy();
@@ -219,7 +219,7 @@ describe('the bytes of a reply', () => {
     expect(released).toEqual([0]);
   });
 
-  it('are not given back by HEAD, TLS and HTTP/2', async () => {
+  it('the buffer of a reply is not released with HEAD, TLS and HTTP/2', async () => {
     const short = Buffer.alloc(100_000, 'x');
     const { listener, released } = lending(short);
     const ask = { path: '/' };
@@ -235,7 +235,7 @@ describe('the bytes of a reply', () => {
     expect(released()).toEqual([0, 0, 0, 1]);
   });
 
-  it('are not given back where the methods of all responses, or of this socket, are replaced', async () => {
+  it('the buffer of a reply is not released if methods of responses or of the socket are replaced', async () => {
     const { listener, released } = lending(Buffer.alloc(100_000, 'x'));
     const { write } = ServerResponse.prototype;
     const forwarded = function (this: ServerResponse, ...args: Parameters<typeof write>) {

@@ -8,7 +8,7 @@ type Info = GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefine
 
 const ENGINES = ['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][];
 
-/** What resolvers have begun, by name, and how each is ended. */
+/** The resolvers that have started, by name, and a function that ends each. */
 class Work {
   readonly infos: Info[] = [];
   readonly #begun: (() => void)[] = [];
@@ -30,7 +30,7 @@ class Work {
   }
 }
 
-describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => {
+describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
   const serve = async (work: Work) => {
     const field = { type: GraphQLInt, resolve: work.resolve };
     const schema = new GraphQLSchema({
@@ -43,7 +43,7 @@ describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => 
     return { ...running, errors };
   };
 
-  it('have their signal aborted, where graphql has one, and nobody’s error comes of it', async () => {
+  it('graphqlHTTP aborts the signal of resolvers, if graphql has one, and reports no error', async () => {
     const work = new Work();
     const { server, port, close, errors } = await serve(work);
     const arrived = once(server, 'request');
@@ -62,7 +62,7 @@ describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => 
     expect(errors).toEqual([]);
   });
 
-  it('keep it unaborted for as long as the client waits', async () => {
+  it('graphqlHTTP does not abort the signal while the client waits', async () => {
     const work = new Work();
     const { port, close } = await serve(work);
     const client = wire(port);
@@ -77,7 +77,7 @@ describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => 
     await close();
   });
 
-  it('of later mutations do not begin on 17', async () => {
+  it('graphqlHTTP does not start later mutations on graphql 17', async () => {
     const work = new Work();
     const { server, port, close, errors } = await serve(work);
     const arrived = once(server, 'request');
@@ -93,7 +93,7 @@ describe.each(ENGINES)('resolvers of a client that goes, under %s', (engine) => 
       await work.begun(2);
       work.end();
     }
-    // An answer behind it shows that the loop has gone round.
+    // A later response shows that the event loop has run.
     const next = wire(port);
     next.write(post('{"query":"{ __typename }"}'));
     await next.until(/"Query"/);

@@ -9,7 +9,7 @@ const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537
 const fetched = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' };
 type Sent = Record<string, string>;
 
-/** What browsers and other clients send with a GET, and whether a mutation may run. */
+/** Headers that browsers and other clients send with a GET, and whether a mutation may run. */
 const requests: [string, Sent, number][] = [
   [
     'fetch of the own page',
@@ -93,12 +93,12 @@ const requests: [string, Sent, number][] = [
   ],
   ['plain http from another origin', { ...BROWSER, origin: 'http://evil.example' }, 403],
   ['a sandboxed frame', { ...BROWSER, origin: 'null' }, 403],
-  ['an Origin that is no URL', { origin: 'nonsense' }, 403],
+  ['an Origin that is not a URL', { origin: 'invalid' }, 403],
   ['the own Origin', { ...BROWSER, origin: 'http://api.example' }, 200],
   ['the own Origin with its port written out', { ...BROWSER, origin: 'http://api.example:80' }, 200],
   ['the own host with another port', { ...BROWSER, origin: 'http://api.example:8080' }, 403],
   [
-    'a foreign Origin with a preflight header',
+    'another Origin with a preflight header',
     { origin: 'http://evil.example', 'apollo-require-preflight': 'yes' },
     200,
   ],
@@ -131,18 +131,21 @@ eachExpress((express) => {
     );
   const app = serve();
 
-  it.each(requests)('a mutation over GET by %s [6]', async (_title, sent, status) => {
-    const before = runs;
-    const response = await request(app)
-      .get('/graphql?query=mutation{add}')
-      .set({ host: 'api.example', ...sent });
-    expect([response.status, runs - before]).toEqual([status, status === 200 ? 1 : 0]);
-    expect(response.headers['cache-control']).toBe('no-store');
-    if (status !== 200) expect(response.body.errors[0].message).toMatch(/mutation|refused/i);
-    if (status === 405) expect(response.headers['allow']).toBe('POST');
-  });
+  it.each(requests)(
+    'graphqlHTTP allows or refuses a mutation over GET by %s',
+    async (_title, sent, status) => {
+      const before = runs;
+      const response = await request(app)
+        .get('/graphql?query=mutation{add}')
+        .set({ host: 'api.example', ...sent });
+      expect([response.status, runs - before]).toEqual([status, status === 200 ? 1 : 0]);
+      expect(response.headers['cache-control']).toBe('no-store');
+      if (status !== 200) expect(response.body.errors[0].message).toMatch(/mutation|refused/i);
+      if (status === 405) expect(response.headers['allow']).toBe('POST');
+    },
+  );
 
-  it('refuses a mutation by HEAD whatever the option', async () => {
+  it('graphqlHTTP refuses a mutation over HEAD with every value of getMutations', async () => {
     for (const getMutations of ['guarded', true, false] as const) {
       const before = runs;
       const { headers } = await request(serve({ getMutations }))
@@ -152,7 +155,7 @@ eachExpress((express) => {
     }
   });
 
-  it('answers mutations over GET with 405 when they are switched off', async () => {
+  it('graphqlHTTP sends 405 for mutations over GET with getMutations: false', async () => {
     const { body } = await request(serve({ getMutations: false }))
       .get('/graphql?query=mutation{add}')
       .expect(405)
@@ -160,7 +163,7 @@ eachExpress((express) => {
     expect(body.errors[0].extensions.code).toBe('MUTATION_OVER_GET');
   });
 
-  it('runs any mutation over GET when told to', async () => {
+  it('graphqlHTTP runs any mutation over GET with getMutations: true', async () => {
     const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
     await request(serve({ getMutations: true }))
       .get('/graphql?query=mutation{add}')
@@ -168,7 +171,7 @@ eachExpress((express) => {
       .expect(200);
   });
 
-  it('counts pages of trusted origins as own, images of theirs not', async () => {
+  it('graphqlHTTP accepts mutations over GET of trustedOrigins, but not of their images', async () => {
     const trusting = serve({ trustedOrigins: ['https://app.example'] });
     const page = { origin: 'https://app.example', 'sec-fetch-site': 'cross-site' };
     const get = (sent: Sent) => request(trusting).get('/graphql?query=mutation{add}').set(sent);
@@ -177,7 +180,7 @@ eachExpress((express) => {
     await get({ ...page, 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' }).expect(403);
   });
 
-  it('judges the operation that is named, not the document [7] [8]', async () => {
+  it('graphqlHTTP checks the operation of operationName, not the document', async () => {
     const document = 'query Read { hello } mutation Write { add }';
     const get = (operationName: string) =>
       request(app).get('/graphql').query({ query: document, operationName }).set('cookie', 'a=b');
@@ -185,7 +188,7 @@ eachExpress((express) => {
     await get('Write').expect(403);
   });
 
-  it('lets the same mutations run over POST, whatever the browser says [18]', async () => {
+  it('graphqlHTTP runs the same mutations over POST with any headers', async () => {
     for (const [, sent] of requests) {
       await request(app)
         .post('/graphql')
@@ -195,39 +198,39 @@ eachExpress((express) => {
     }
   });
 
-  describe('reads across sites', () => {
+  describe('cross-site reads', () => {
     const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
     const read = (sent: Sent, options?: GraphQLOptions) =>
       request(serve(options)).get('/graphql?query={hello}').set(sent);
 
-    it('with a cookie in a mode that hides the answer are refused', async () => {
+    it('graphqlHTTP refuses cross-site reads with a cookie in a mode that hides the response', async () => {
       await read({ ...image, cookie: 'a=b' }).expect(403);
       await read({ ...image, 'sec-fetch-mode': 'navigate', cookie: 'a=b' }).expect(403);
     });
 
-    it('without a cookie, with CORS or within the site are answered', async () => {
+    it('graphqlHTTP executes reads without a cookie, with CORS or of the same site', async () => {
       await read(image).expect(200);
       await read({ ...image, 'sec-fetch-mode': 'cors', cookie: 'a=b' }).expect(200);
       await read({ ...image, 'sec-fetch-site': 'same-site', cookie: 'a=b' }).expect(200);
     });
 
-    it('are answered when told to', async () => {
+    it('graphqlHTTP executes cross-site reads with crossSiteReads: true', async () => {
       await read({ ...image, cookie: 'a=b' }, { crossSiteReads: true }).expect(200);
     });
 
-    it('cannot be made readable by a body type that needs no preflight', async () => {
+    it('graphqlHTTP refuses cross-site reads with a body type that needs no preflight', async () => {
       await read({ 'content-type': 'text/plain' }).expect(415);
       await read({ 'content-type': 'application/json' }).expect(200);
     });
   });
 
-  it('serves only the hosts it is told to', async () => {
+  it('graphqlHTTP sends 421 for hosts that are not in allowedHosts', async () => {
     const hosted = serve({ allowedHosts: ['api.example'] });
     await request(hosted).get('/graphql?query={hello}').set('host', 'API.example').expect(200);
     await request(hosted).get('/graphql?query={hello}').set('host', 'evil.example').expect(421);
   });
 
-  it('sends no CORS header by itself', async () => {
+  it('graphqlHTTP sends no CORS header', async () => {
     const { headers } = await request(app)
       .options('/graphql')
       .set('origin', 'https://evil.example')

@@ -35,7 +35,7 @@ describe('the diagnostics channels', () => {
     for (const [name, listener] of listeners) unsubscribe(name, listener);
   });
 
-  it('tell of each phase once, in order, and of parsing only the first time', async () => {
+  it('the diagnostics channels report each phase once and in order, and parsing only the first time', async () => {
     const app = createServer(graphqlHTTP(schema, { rootValue }));
     const ask = () => request(app).post('/').send({ query: '{ hello secret }' });
     await ask();
@@ -62,7 +62,7 @@ describe('the diagnostics channels', () => {
     expect(heard.map(([name]) => name)).toEqual(['request', 'execute', 'response']);
   });
 
-  it('tell why a request was refused', async () => {
+  it('the diagnostics channels report why a request was refused', async () => {
     const app = createServer(graphqlHTTP(schema, { rootValue }));
     await request(app).post('/').send({ query: '{' });
     await request(app).post('/').set('content-type', 'text/plain').send('x');
@@ -79,7 +79,7 @@ describe('the diagnostics channels', () => {
   });
 });
 
-it('sends Server-Timing when asked to, and not otherwise', async () => {
+it('graphqlHTTP sends Server-Timing only with serverTiming: true', async () => {
   const timed = createServer(graphqlHTTP(schema, { rootValue, serverTiming: true }));
   const plain = createServer(graphqlHTTP(schema, { rootValue }));
   const header = async (app: typeof timed) =>
@@ -100,7 +100,7 @@ describe('openapi()', () => {
     return { openapi: '3.1.0', info: { title: 'Test', version: '1.0.0' }, paths, components };
   };
 
-  it.each([undefined, '', 'graphql', 5])('is for a path, not for %p', (path) => {
+  it.each([undefined, '', 'graphql', 5])('openapi() throws for the path %p', (path) => {
     expect(() => describeAt(path as string)).toThrow(
       /^openapi: argument "path" is .*accepted: the path of the mount/,
     );
@@ -116,7 +116,7 @@ describe('openapi()', () => {
     expect(execFileSync(process.execPath, [validator, file], { encoding: 'utf8' })).toMatch(/"valid": true/);
   });
 
-  it('follows the options', () => {
+  it('openapi() describes the route with the current options', () => {
     const all = describeAt('/api', {}).paths['/api'] as Record<
       string,
       { requestBody?: { content: object }; responses: Record<string, { content?: object }> }
