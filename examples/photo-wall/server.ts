@@ -12,7 +12,7 @@ import { openStore } from './store.ts';
 
 const {
   PORT = '3000',
-  HOST,
+  HOST = '127.0.0.1',
   DATA_DIR = fileURLToPath(new URL('data', import.meta.url)),
   REDIS_URL,
 } = process.env;

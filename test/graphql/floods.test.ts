@@ -40,7 +40,7 @@ describe('a flood of documents', () => {
   it.each([
     ['that are not valid', (index: number) => `{ nothing${index} }`],
     ['that cannot be parsed', (index: number) => `{ ${index}`],
-  ])('a flood of documents that are %s evicts no valid document', async (_what, junk) => {
+  ])('a flood of documents %s evicts no valid document', async (_what, junk) => {
     const kept = numbers(400).map(good);
     expect(await ask(kept)).toEqual(new Set(kept));
     await ask(numbers(900).map(junk));
@@ -52,7 +52,7 @@ describe('a flood of documents', () => {
   it.each([
     ['many', numbers(1200).map(good)],
     ['long', numbers(30).map(long)],
-  ])('documents that are %s are never cached', async (_what, flood) => {
+  ])('a flood of %s documents evicts the oldest one', async (_what, flood) => {
     const [first, last] = [flood[0] as string, flood.at(-1) as string];
     await ask(flood);
     expect(await ask([last])).toEqual(new Set());

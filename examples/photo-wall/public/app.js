@@ -36,6 +36,17 @@ function show(photo, fresh = false) {
   document.querySelector('#empty').hidden = true;
 }
 
+/** Loads pictures again that failed while the server was not reachable. */
+function retryBroken() {
+  for (const item of wall.querySelectorAll('.broken')) {
+    const image = item.querySelector('img');
+    item.classList.remove('broken');
+    item.querySelector('.title').textContent = item.photo.title;
+    image.removeAttribute('src');
+    image.src = item.photo.url;
+  }
+}
+
 function when(time) {
   const seconds = (Date.parse(time) - Date.now()) / 1000;
   for (const [unit, size] of [
@@ -75,7 +86,10 @@ acceptPictures((photo) => show(photo, true));
 const words = { on: 'Live', off: 'Reconnecting', refused: 'Not live' };
 follow(ADDED, {
   event: ({ photoAdded }) => show(photoAdded, true),
-  started: () => void load(),
+  started() {
+    retryBroken();
+    void load();
+  },
   state(next) {
     if (wall.getAttribute('aria-busy') === 'true' && next !== 'on') void load();
     live.textContent = words[next];
