@@ -132,8 +132,8 @@ export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions
   /** The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
   methods?: readonly MethodName[] | undefined;
   /**
-   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page, `false` sends 405 as
-   * the specification requires, `true` runs them all.
+   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page or a link previewer,
+   * `false` sends 405 as the specification requires, `true` runs them all.
    * @default 'guarded'
    */
   getMutations?: 'guarded' | boolean | undefined;

@@ -1,9 +1,11 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { Negotiated } from '../http/negotiation/accept.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { isOwnOrigin } from '../http/routing/own-origin.ts';
+import { isOwnOrigin, publicHostOf } from '../http/routing/own-origin.ts';
+import { debug } from '../logging/debug.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
+import { linkFollowerSignal } from './previewers.ts';
 
 /** Headers that a page of another origin can send only after a successful CORS preflight. */
 const PREFLIGHT_HEADERS = [
@@ -33,6 +35,18 @@ type Options = Pick<HttpSettings, 'getMutations' | 'trustedOrigins' | 'crossSite
 export function createCsrf(options: Options): Csrf {
   const trusted = new Set(options.trustedOrigins);
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
+  const isProduction = process.env['NODE_ENV'] === 'production';
+
+  /** What was compared is in the response only outside production, and always in the debug output. */
+  function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
+    const { origin } = req.headers;
+    const compared =
+      origin === undefined ? '' : `; its Origin ${origin} was compared with the host ${publicHostOf(req)}`;
+    const full = `${message}${compared} (option "${option}")`;
+    debug.graphql('%s %s: %s', req.method, req.url, full);
+    return new HttpError(403, isProduction ? message : full, { code: 'CROSS_SITE' });
+  }
+
   const methodRefusal = (message: string): HttpError =>
     new HttpError(405, message, { headers: allow, code: 'MUTATION_OVER_GET' });
 
@@ -52,25 +66,27 @@ export function createCsrf(options: Options): Csrf {
       }
       const reason = crossSiteReason(req, trusted);
       if (reason !== undefined) {
-        throw crossSite(
-          `The mutation over GET may come from another site: ${reason}; send it as POST (option "getMutations")`,
-        );
+        const message = `The mutation over GET may come from another site: ${reason}; send it as POST`;
+        throw crossSite(req, message, 'getMutations');
       }
     },
-    assertRead({ headers }) {
+    assertRead(req) {
+      const { headers } = req;
       if (options.crossSiteReads || headers['sec-fetch-site'] !== 'cross-site') return;
       const mode = headers['sec-fetch-mode'];
       if (headers.cookie !== undefined && (mode === 'no-cors' || mode === 'navigate')) {
         throw crossSite(
-          'The request was refused: it comes from a page of another site (option "crossSiteReads")',
+          req,
+          'The request was refused: it comes from a page of another site',
+          'crossSiteReads',
         );
       }
     },
     assertMultipart(req) {
       if (hasPreflightHeader(req.headers) || isSameSiteForm(req, trusted)) return;
-      throw crossSite(
-        'The multipart request may come from a form of another site; send the header GraphQL-Require-Preflight',
-      );
+      const message =
+        'The multipart request may come from a form of another site; send the header GraphQL-Require-Preflight, or allow the origin';
+      throw crossSite(req, message, 'trustedOrigins');
     },
   };
 }
@@ -92,10 +108,10 @@ function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): st
   }
   if (hasPreflightHeader(headers)) return undefined;
   if (origin === undefined) return browserSignal(headers);
-  return trusted.has(origin) || isOwnOrigin(req, origin) ? undefined : `its Origin is ${origin}`;
+  return trusted.has(origin) || isOwnOrigin(req, origin) ? undefined : 'its Origin is another one';
 }
 
-/** Signs of a browser without Fetch metadata (an old one, or one on plain http) that may send credentials. */
+/** Signs of a browser without Fetch metadata (an old one, or one on plain http), or of a link previewer. */
 function browserSignal(headers: IncomingHttpHeaders): string | undefined {
   if (headers.cookie !== undefined) return 'it carries cookies';
   if (AMBIENT_SCHEME.test(headers.authorization ?? '')) {
@@ -103,7 +119,7 @@ function browserSignal(headers: IncomingHttpHeaders): string | undefined {
   }
   if (headers.referer !== undefined) return 'it carries a Referer';
   if (headers['user-agent']?.startsWith('Mozilla/')) return 'it comes from a browser';
-  return undefined;
+  return linkFollowerSignal(headers);
 }
 
 /** Checks Fetch metadata, then `Origin`. Every browser that still posts cross-site forms sends one of them. */
@@ -121,5 +137,3 @@ const hasPreflightHeader = (headers: IncomingHttpHeaders): boolean =>
 
 const onlyAcceptsGraphQLResponse = ({ explicit, acceptable }: Negotiated): boolean =>
   explicit && acceptable.includes(GRAPHQL_TYPE) && !acceptable.includes(JSON_TYPE);
-
-const crossSite = (message: string): HttpError => new HttpError(403, message, { code: 'CROSS_SITE' });

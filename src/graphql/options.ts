@@ -8,6 +8,7 @@ import {
   protocolsRule,
   resolveCoreOptions,
 } from '../core/options.ts';
+import { noteProductionDefaults } from '../logging/notices.ts';
 import {
   flag,
   isBoolean,
@@ -88,5 +89,13 @@ const rules: Rules<OwnSettings> = {
 
 /** Settles the options of `graphqlHTTP`. */
 export function resolveHttpOptions(given: unknown): HttpSettings {
-  return resolveCoreOptions(GRAPHQL_OPTIONS, given, { rules, limits });
+  const settings = resolveCoreOptions(GRAPHQL_OPTIONS, given, { rules, limits });
+  if (process.env['NODE_ENV'] === 'production') {
+    const options = (given ?? {}) as Readonly<Record<string, unknown>>;
+    noteProductionDefaults(
+      'https://github.com/espalier-js/espalier/blob/main/docs/security.md#production-checklist',
+      ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
+    );
+  }
+  return settings;
 }

@@ -1,16 +1,45 @@
 import type { IncomingMessage } from 'node:http';
 
+/** The part of an Express request that knows the setting `trust proxy`. */
+interface ExpressRequest extends IncomingMessage {
+  readonly app?: { get?(setting: string): unknown };
+}
+
 /** The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as `:authority`. */
 export function hostOf({ headers }: IncomingMessage): string | undefined {
   return headers.host ?? (headers[':authority'] as string | undefined);
+}
+
+/**
+ * The host that the client sees: `X-Forwarded-Host` if the setting `trust proxy` of Express trusts the proxy, else `Host`.
+ * Any client can send the header, so it does not count without the setting.
+ */
+export function publicHostOf(req: IncomingMessage): string | undefined {
+  return forwarded(req, 'x-forwarded-host') ?? hostOf(req);
 }
 
 /** Whether an `Origin` is the origin that a request was sent to. */
 export function isOwnOrigin(req: IncomingMessage, origin: string): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);
-  // The scheme is known only on a TLS socket: a proxy may have terminated TLS.
-  if ('encrypted' in req.socket && protocol !== 'https:') return false;
-  const own = `${protocol}//${hostOf(req)}`;
-  return hostOf(req) !== undefined && URL.canParse(own) && new URL(own).host === host;
+  if (protocol !== (publicSchemeOf(req) ?? protocol)) return false;
+  const publicHost = publicHostOf(req);
+  if (publicHost === undefined || !URL.canParse(`${protocol}//${publicHost}`)) return false;
+  return new URL(`${protocol}//${publicHost}`).host === host;
+}
+
+/** Undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
+function publicSchemeOf(req: IncomingMessage): string | undefined {
+  const scheme = forwarded(req, 'x-forwarded-proto');
+  if (scheme !== undefined) return `${scheme.toLowerCase()}:`;
+  return 'encrypted' in req.socket ? 'https:' : undefined;
+}
+
+/** The first value of a forwarding header, if the proxy is trusted. */
+function forwarded(req: ExpressRequest, header: string): string | undefined {
+  const value = req.headers[header];
+  if (typeof value !== 'string' || value === '') return undefined;
+  const trust = req.app?.get?.('trust proxy fn');
+  if (typeof trust !== 'function' || !trust(req.socket.remoteAddress, 0)) return undefined;
+  return value.split(',', 1)[0]?.trim();
 }
