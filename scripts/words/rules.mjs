@@ -45,7 +45,7 @@ export const RULES = [
     pattern: 'what (?:is|are|was) (?:no|not|none|left|open|ours|kept|set|due|known|remembered)',
     use: 'name it: "values that …"',
   },
-  { pattern: '(?:is|are|was|were) none(?! of)', use: 'is not one, there is none' },
+  { pattern: '(?<!there )(?:is|are|was|were) none(?! of)', use: 'is not one, there is none' },
   {
     pattern: '(?<!there )(?:is|are|was|were) no(?! (?:longer|more|fewer|less|earlier|later|different))',
     use: 'is not a',
