@@ -8,7 +8,8 @@ export type Precompressed = 'br' | 'zstd' | 'gzip';
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
   /**
-   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk.
+   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk. If the bodies exceed the limit, those
+   * that were not used recently are evicted. Their files keep their ETag and headers, and are streamed from disk.
    * @default 67108864 (64 MiB)
    */
   maxBytes?: number | undefined;
@@ -18,8 +19,8 @@ export interface StaticCacheOptions {
    */
   maxFileBytes?: number | undefined;
   /**
-   * Number of files in the cache, whatever their size.
-   * @default 4096
+   * Number of files in the cache, whatever their size. A file takes about two kilobytes in addition to its body.
+   * @default 32768
    */
   maxEntries?: number | undefined;
   /**
@@ -125,7 +126,7 @@ export interface StaticFilesOptions {
   precompressed?: boolean | readonly Precompressed[] | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
-   * @default 64 MiB of bodies, 256 KiB per file, 4096 files, always revalidated
+   * @default 64 MiB of bodies, 256 KiB per file, 32768 files, always revalidated
    */
   cache?: false | StaticCacheOptions | undefined;
   /**

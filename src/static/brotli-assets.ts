@@ -87,6 +87,7 @@ async function loadAsset(root: RootDirectory, key: string, settings: StaticSetti
     uncompressed: representation,
     precompressed: [],
     stats,
+    canStream: false,
     bodyBytes: body.length,
     isRacilyClean,
     changedAt: Number(version.ctimeNs / 1_000_000n),

@@ -101,7 +101,7 @@ const RULES: Rules<ResolvedOptions> = {
 const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
   maxBytes: count(64 * MIB, 'bytes'),
   maxFileBytes: count(MIB / 4, 'bytes'),
-  maxEntries: count(4096),
+  maxEntries: count(32_768),
   revalidateAfter: count(0, 'milliseconds'),
 };
 

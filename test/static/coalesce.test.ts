@@ -31,6 +31,7 @@ function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
     uncompressed,
     precompressed: [],
     stats: undefined,
+    canStream: true,
     bodyBytes: bytes,
     isRacilyClean: false,
     changedAt: 0,
@@ -186,16 +187,51 @@ describe('Coalescer', () => {
 });
 
 describe('FileCache', () => {
-  it('FileCache evicts the files that were used longest ago when the bodies exceed maxBytes', () => {
+  const bytesOf = (cache: FileCache, urlPath: string): number | undefined =>
+    cache.get(urlPath)?.file?.uncompressed.body?.length;
+  const paths = Array.from({ length: 10 }, (_, i) => `/${i}`);
+
+  it('FileCache evicts the bodies that were used longest ago and keeps the files', () => {
     const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
-    for (let i = 0; i < 10; i++) cache.set(cache.getOrCreate(`/${i}`), loadedFile(100));
+    for (const urlPath of paths) cache.set(cache.getOrCreate(urlPath), loadedFile(100));
     for (const urlPath of ['/0', '/1']) cache.getOrCreate(urlPath).isRecentlyUsed = true;
     cache.set(cache.getOrCreate('/new'), loadedFile(300));
-    const left = Array.from({ length: 10 }, (_, i) => `/${i}`).filter(
-      (urlPath) => cache.get(urlPath) !== undefined,
-    );
-    expect(left).toEqual(['/0', '/1', '/5', '/6', '/7', '/8', '/9']);
-    expect(cache.get('/new')?.file).toBeDefined();
+    const withBody = paths.filter((urlPath) => bytesOf(cache, urlPath) !== undefined);
+    expect(withBody).toEqual(['/0', '/1', '/5', '/6', '/7', '/8', '/9']);
+    expect(bytesOf(cache, '/new')).toBe(300);
+    for (const urlPath of paths) {
+      expect(cache.get(urlPath)?.file).toMatchObject({ uncompressed: { tag: '"x"' }, canStream: true });
+    }
+  });
+
+  it('FileCache evicts files that cannot be streamed together with their bodies', () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
+    for (const urlPath of paths) cache.set(cache.getOrCreate(urlPath), loadedFile(100, { canStream: false }));
+    cache.set(cache.getOrCreate('/new'), loadedFile(300));
+    const left = paths.filter((urlPath) => cache.get(urlPath) !== undefined);
+    expect(left).toEqual(['/3', '/4', '/5', '/6', '/7', '/8', '/9']);
+  });
+
+  it('FileCache loads an evicted body again after eight streams', () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
+    const entry = cache.getOrCreate('/a');
+    cache.set(entry, loadedFile(0));
+    for (let i = 0; i < 7; i++) cache.countStream(entry);
+    expect(entry.file).toBeDefined();
+    cache.countStream(entry);
+    expect(entry.file).toBeUndefined();
+  });
+
+  it('FileCache stays within its limits when all entries are used or busy', () => {
+    const cache = new FileCache({ maxBytes: 1000, maxEntries: 5 });
+    for (let round = 0; round < 200; round++) {
+      const entry = cache.getOrCreate(`/${round}`);
+      entry.isRecentlyUsed = true;
+      cache.set(entry, loadedFile(400));
+    }
+    const cached = Array.from({ length: 200 }, (_, i) => cache.get(`/${i}`)?.file).filter(Boolean);
+    expect(cached.length).toBeLessThanOrEqual(5);
+    expect(cached.reduce((sum, file) => sum + (file?.bodyBytes ?? 0), 0)).toBeLessThanOrEqual(1000);
   });
 
   it('FileCache stores at most maxEntries files', () => {

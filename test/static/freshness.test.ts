@@ -268,3 +268,21 @@ it('staticFiles never leaves the root while symbolic links are switched during r
   await during(swap, 0, () => Promise.all(['/dir/a.txt', '/in/file.txt', '/bigdir/a.txt'].map(read)));
   expect(served.inside).toBeGreaterThan(0);
 });
+
+it('staticFiles serves files whose bodies exceed maxBytes with the same ETag and current content', async () => {
+  const names = Array.from({ length: 30 }, (_, index) => `${index}.txt`);
+  const content = (name: string, version: number): string => `${name} ${version} `.repeat(100);
+  const root = makeFolder(Object.fromEntries(names.map((name) => [name, content(name, 0)])));
+  const port = await listen(bare(staticFiles(root, { cache: { maxBytes: 3000 } })));
+  for (let round = 0; round < 12; round++) {
+    for (const name of names) {
+      const { text, headers, status } = await get(port, `/${name}`);
+      expect([status, text]).toEqual([200, content(name, 0)]);
+      expect(headers.etag).toBe(hashTag(Buffer.from(text)));
+      const again = await get(port, `/${name}`, { 'If-None-Match': headers.etag as string });
+      expect(again.status).toBe(304);
+    }
+  }
+  for (const name of names) replace(`${root}/${name}`, content(name, 1));
+  for (const name of names) expect((await get(port, `/${name}`)).text).toBe(content(name, 1));
+});

@@ -1,5 +1,5 @@
 import type { AsyncResource } from 'node:async_hooks';
-import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
+import { type LoadedFile, type LoadResult, withoutBodies } from '../file/loaded-file.ts';
 import type { UnchangedCheck } from './is-unchanged-sync.ts';
 
 /** A request that waits for the check of a cache entry. */
@@ -25,17 +25,25 @@ export interface CacheEntry {
   pathVerifiedUntil: number;
   /** Whether the entry was requested since the last eviction scan. */
   isRecentlyUsed: boolean;
+  /** How often a body that would fit in the cache was streamed from disk. */
+  streamCount: number;
   /** Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old space. */
   waiting: Waiter[] | undefined;
   /** `checking`: requests that arrive now have to wait for another check. */
   state: 'idle' | 'queued' | 'checking';
 }
 
+// Streams of an evicted body after which it is loaded again.
+const STREAMS_UNTIL_RELOAD = 8;
+
 // Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
 // the option `dotfiles` decides about: the fallback file may be at such a path.
 const LITERAL = /^(?:\/(?!\.)[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
 
-/** Cached files by URL path, bounded by bytes and count. Only files that exist are stored, so unknown paths evict nothing. */
+/**
+ * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. `maxBytes` bounds the bodies:
+ * a file whose body is evicted keeps its ETag and headers, and is streamed from disk. `maxEntries` bounds the files.
+ */
 export class FileCache {
   readonly #maxBytes: number;
   readonly #maxEntries: number;
@@ -63,6 +71,7 @@ export class FileCache {
       freshUntil: 0,
       pathVerifiedUntil: 0,
       isRecentlyUsed: false,
+      streamCount: 0,
       waiting: undefined,
       state: 'idle',
     };
@@ -73,9 +82,12 @@ export class FileCache {
   set(entry: CacheEntry, file: LoadedFile): void {
     this.invalidate(entry);
     entry.file = file;
+    entry.streamCount = 0;
     this.#bytes += file.bodyBytes;
     this.#fileCount++;
-    if (this.#isOverBounds()) this.#evict();
+    if (this.#bytes > this.#maxBytes) this.#evict(() => this.#bytes > this.#maxBytes, this.#evictBodies);
+    if (this.#fileCount > this.#maxEntries)
+      this.#evict(() => this.#fileCount > this.#maxEntries, this.#evictFile);
   }
 
   /** Drops the file of an entry. */
@@ -93,20 +105,38 @@ export class FileCache {
     if (entry.file === undefined && entry.state === 'idle') this.#entries.delete(entry.urlPath);
   }
 
-  #isOverBounds(): boolean {
-    return this.#bytes > this.#maxBytes || this.#fileCount > this.#maxEntries;
+  /** Counts a stream of a body that would fit in the cache, and has the body loaded again when it is requested often. */
+  countStream(entry: CacheEntry): void {
+    if (++entry.streamCount >= STREAMS_UNTIL_RELOAD) this.invalidate(entry);
   }
 
   /** Second-chance eviction: an entry that was used since the last scan moves to the end instead of being evicted. */
-  #evict(): void {
+  #evict(isOverBound: () => boolean, evict: (entry: CacheEntry, file: LoadedFile) => void): void {
+    // Entries that move to the end are visited again: two visits per entry suffice.
+    let visits = 2 * this.#entries.size;
     for (const entry of this.#entries.values()) {
-      if (!this.#isOverBounds()) return;
+      if (visits-- <= 0 || !isOverBound()) return;
       if (entry.state !== 'idle' || entry.file === undefined) continue;
       this.#entries.delete(entry.urlPath);
       if (entry.isRecentlyUsed) {
         entry.isRecentlyUsed = false;
         this.#entries.set(entry.urlPath, entry);
-      } else this.invalidate(entry);
+      } else evict(entry, entry.file);
     }
   }
+
+  readonly #evictFile = (entry: CacheEntry): void => {
+    this.invalidate(entry);
+  };
+
+  readonly #evictBodies = (entry: CacheEntry, file: LoadedFile): void => {
+    if (!file.canStream) {
+      this.invalidate(entry);
+      return;
+    }
+    this.#entries.set(entry.urlPath, entry);
+    if (file.bodyBytes === 0) return;
+    this.#bytes -= file.bodyBytes;
+    entry.file = withoutBodies(file);
+  };
 }

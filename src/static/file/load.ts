@@ -91,6 +91,7 @@ async function assemble(
       representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
     ),
     stats: snapshot.stats,
+    canStream: true,
     bodyBytes: snapshots.reduce((sum, { body }) => sum + (body?.length ?? 0), 0),
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||

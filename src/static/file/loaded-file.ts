@@ -13,12 +13,24 @@ export interface LoadedFile {
   readonly precompressed: readonly Representation[];
   /** For the `setHeaders` option; undefined without it. */
   readonly stats: Stats | undefined;
+  /** Whether the bodies can be streamed from disk instead of memory; false: they are derived from the file. */
+  readonly canStream: boolean;
   /** Bytes of all bodies in memory. */
   readonly bodyBytes: number;
   /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
   readonly isRacilyClean: boolean;
   /** The latest ctime of the files, in milliseconds since the epoch. */
   readonly changedAt: number;
+}
+
+/** The file without the bodies in memory: it is streamed from disk from then on. */
+export function withoutBodies(file: LoadedFile): LoadedFile {
+  return {
+    ...file,
+    uncompressed: { ...file.uncompressed, body: undefined },
+    precompressed: file.precompressed.map((representation) => ({ ...representation, body: undefined })),
+    bodyBytes: 0,
+  };
 }
 
 /** What loading a URL path resulted in. `busy`: the file kept changing while it was read. */

@@ -87,11 +87,20 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
 function openAndStream(request: RequestContext, plan: StreamPlan): void {
   openVersion(plan.representation, (error, file) => {
     if (isFinished(request.res)) file?.close();
-    else if (file !== undefined) streamResponse(request, plan, file, () => retry(request));
-    else if (isResourceError(error)) sendUnavailable(request);
+    else if (file !== undefined) {
+      countStream(request, plan);
+      streamResponse(request, plan, file, () => retry(request));
+    } else if (isResourceError(error)) sendUnavailable(request);
     else if (error === undefined || isNotFoundError(error)) retry(request);
     else request.next(error);
   });
+}
+
+/** Has a body that was evicted loaded again when it is requested often. */
+function countStream({ entry, context }: RequestContext, { representation }: StreamPlan): void {
+  const { maxFileBytes, maxBytes } = context.settings.cache;
+  const { size } = representation.metadata;
+  if (size <= maxFileBytes && size <= maxBytes) context.cache.countStream(entry);
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */
