@@ -51,7 +51,7 @@ export function consumeSource(
     counters.sources++;
     // Released while the source was being opened.
     if (released) return returnIterator(iterator, consumer, counters);
-    const { contextValue, variableValues } = consumer.inputs;
+    const { contextValue, variableValues, origin } = consumer.inputs;
     for (;;) {
       const { done, value } = await iterator.next();
       if (released) return;
@@ -61,7 +61,12 @@ export function consumeSource(
         await drained;
         if (released) return;
       }
-      const running = prepared.execute({ rootValue: value, contextValue, variableValues });
+      const running = prepared.execute({
+        rootValue: value,
+        contextValue,
+        variableValues,
+        ...(origin && { origin }),
+      });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       consumer.onResult(outcome);

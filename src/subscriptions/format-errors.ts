@@ -1,17 +1,18 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { GraphQLCore } from '../core/core.ts';
-import { MASKED } from '../core/errors.ts';
-import { debug } from '../logging/debug.ts';
+import { MASKED, MASKED_CODE } from '../core/errors.ts';
+import type { ErrorOrigin } from '../execution/types.ts';
 
-/** Masks and formats errors for the client. A `formatError` that throws ends neither the process nor the connection. */
+/** Masks, formats and reports errors. A `formatError` that throws ends neither the process nor the connection. */
 export function formatErrorsSafely(
   core: GraphQLCore,
   errors: readonly GraphQLError[],
+  origin: ErrorOrigin,
 ): readonly GraphQLFormattedError[] {
   try {
-    return core.formatErrors(errors);
+    return core.formatErrors(errors, origin);
   } catch (error) {
-    debug.subscriptions('formatError failed: %O', error);
-    return [{ message: MASKED }];
+    core.reportError(error, origin);
+    return [{ message: MASKED, extensions: { code: MASKED_CODE } }];
   }
 }

@@ -33,6 +33,7 @@ export class SharedSubscription implements EventConsumer {
       contextValue: first.contextValue,
       variableValues: first.variableValues,
       signal: this.#abortController.signal,
+      origin: first.origin,
     };
     this.#pacing = pacing;
     this.#unregister = unregister;

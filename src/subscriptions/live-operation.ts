@@ -1,5 +1,5 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
-import type { ExecutionInputs, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionInputs, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
 import type { EventConsumer } from './consume-source.ts';
 
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
@@ -11,7 +11,7 @@ export interface OperationClient {
   readonly context: unknown;
   readonly rootValue: unknown;
   /** The request or the socket, for options that are functions of it. */
-  readonly origin: unknown;
+  readonly source: unknown;
   /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
   queuedOperations: LiveOperation[] | undefined;
 }
@@ -49,6 +49,9 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   protected abstract waitForClient(): Promise<void> | undefined;
   /** Frees the id that the client gave it. */
   protected abstract onRelease(): void;
+
+  /** Where it comes from, for reports of unexpected errors. */
+  abstract get origin(): ErrorOrigin;
 
   get inputs(): ExecutionInputs {
     return this;

@@ -80,7 +80,7 @@ function prepare(
   core: GraphQLCore,
 ): MaybePromise<PreparedOperation | RequestError> {
   assertVariableLimits([params.variables], core.maxVariables);
-  return core.prepare(client.schema, params, client.origin);
+  return core.prepare(client.schema, params, client.source);
 }
 
 function run(

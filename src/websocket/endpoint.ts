@@ -64,6 +64,16 @@ export class Endpoint implements UpgradeTarget {
     return this.#services.core.isHostAllowed(request);
   }
 
+  reportError(error: unknown, request: IncomingMessage): void {
+    const socket = undefined;
+    this.#services.core.reportError(error, {
+      transport: 'websocket',
+      operationName: undefined,
+      request,
+      socket,
+    });
+  }
+
   /** Serves a WebSocket; its listeners are registered synchronously. `socket` is the socket below it. */
   open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex | undefined): void {
     websocket.on('error', ignore);

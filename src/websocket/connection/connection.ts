@@ -6,7 +6,7 @@ import type {
   SubscriptionProtocol,
   WebSocketLike,
 } from '../../../types/subscriptions.ts';
-import type { ExecutionOutcome } from '../../execution/types.ts';
+import type { ErrorOrigin, ExecutionOutcome } from '../../execution/types.ts';
 import { debug } from '../../logging/debug.ts';
 import { formatErrorsSafely } from '../../subscriptions/format-errors.ts';
 import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
@@ -84,8 +84,12 @@ export class Connection implements SessionConnection, TimedConnection {
   get rootValue(): unknown {
     return this.#services.core.rootValueFor(this.websocket);
   }
-  get origin(): WebSocketLike {
+  get source(): WebSocketLike {
     return this.websocket;
+  }
+  get origin(): ErrorOrigin {
+    const request = this.#request;
+    return { transport: 'websocket', operationName: undefined, request, socket: this.websocket };
   }
 
   /** The connection as hooks see it. */
@@ -103,8 +107,8 @@ export class Connection implements SessionConnection, TimedConnection {
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;
     const answer = await settings.onConnect?.({ ...this.describe(), request });
-    this.#releaseRequest();
     const { acceptance, expiresAt } = decisionOf(answer);
+    this.#releaseRequest();
     if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
     return acceptance;
   }
@@ -134,8 +138,12 @@ export class Connection implements SessionConnection, TimedConnection {
     this.#services.sendPrivateResult(operation, outcome);
   }
 
-  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[] {
-    return formatErrorsSafely(this.#services.core, errors);
+  formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[] {
+    return formatErrorsSafely(this.#services.core, errors, origin);
+  }
+
+  reportError(error: unknown): void {
+    this.#services.core.reportError(error, this.origin);
   }
 
   /** Closes the socket after the queued messages. Operations end immediately. */

@@ -39,14 +39,13 @@ export interface SessionConnection extends OperationConnection {
   /** Asks the application whether to accept the connection. */
   accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance>;
   startOperation(operation: SocketOperation): void;
+  /** Reports an error that the client sees as 4500. */
+  reportError(error: unknown): void;
   /** Sends `ka` now and at intervals, if the option `keepAlive` is on. */
   startKeepAlive(): void;
 }
 
-/**
- * The protocol state of one connection and its operations by id. A subclass for each subprotocol translates messages into
- * the transitions that it inherits.
- */
+/** The protocol state of one connection, and its operations by id. A subclass per subprotocol translates the messages. */
 export abstract class Session implements OperationSession {
   abstract readonly name: SubscriptionProtocol;
   abstract readonly resultType: 'next' | 'data';
@@ -137,7 +136,8 @@ export abstract class Session implements OperationSession {
 
   /** Sends `error` for an id that has no operation. */
   protected refuseOperation(key: string, message: string): void {
-    this.#sendError(key, this.connection.formatErrors([refusalError(message, 'OPERATION_REFUSED')]));
+    const errors = [refusalError(message, 'OPERATION_REFUSED')];
+    this.#sendError(key, this.connection.formatErrors(errors, this.connection.origin));
   }
 
   protected closeSocket({ code, reason }: Closure): void {
@@ -189,10 +189,12 @@ export abstract class Session implements OperationSession {
 
   /** The message of a GraphQLError is meant for the client; any other error is hidden. */
   #refuseFor(error: unknown): void {
-    debug.subscriptions('connection failed: %O', error);
-    if (this.#state === 'closed') return;
     if (isGraphQLError(error)) {
+      debug.subscriptions('connection refused: %O', error);
       this.refuse({ code: FORBIDDEN.code, reason: error.message || FORBIDDEN.reason });
-    } else this.refuse(INTERNAL_ERROR);
+      return;
+    }
+    this.connection.reportError(error);
+    this.refuse(INTERNAL_ERROR);
   }
 }

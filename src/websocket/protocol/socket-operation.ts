@@ -1,5 +1,5 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
-import type { ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
+import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
 import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
 import type { FrameEnvelope } from '../write/frames.ts';
 import type { ResultTarget } from '../write/large-results.ts';
@@ -10,7 +10,8 @@ export interface OperationConnection extends OperationClient {
   readonly queue: SendQueue;
   sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void;
   sendPrivateResult(operation: SocketOperation, outcome: ExecutionOutcome): void;
-  formatErrors(errors: readonly GraphQLError[]): readonly GraphQLFormattedError[];
+  readonly origin: ErrorOrigin;
+  formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[];
   closeSocket(code: number, reason: string): void;
 }
 
@@ -50,6 +51,10 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
     this.prefix = Buffer.from(prefix).toString('latin1');
   }
 
+  get origin(): ErrorOrigin {
+    const { operationName } = this.params;
+    return { ...this.client.origin, operationName, aborted: !this.isLive };
+  }
   get queue(): SendQueue {
     return this.client.queue;
   }
@@ -69,7 +74,7 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
 
   fail(errors: readonly GraphQLError[]): void {
     const code = this.isLive ? closeCodeOf(errors) : undefined;
-    if (code === undefined) this.#end(this.client.formatErrors(errors));
+    if (code === undefined) this.#end(this.client.formatErrors(errors, this.origin));
     else this.client.closeSocket(code, errors[0]?.message ?? '');
   }
 

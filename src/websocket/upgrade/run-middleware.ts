@@ -15,6 +15,8 @@ export interface UpgradeExchange {
   readonly server: Server;
   readonly req: IncomingMessage;
   readonly socket: Duplex;
+  /** Called with an error that the client sees as a 5xx. */
+  readonly onError: (error: unknown) => void;
 }
 
 /**
@@ -23,7 +25,7 @@ export interface UpgradeExchange {
  */
 export function runMiddleware(
   list: readonly Middleware[],
-  { server, req, socket }: UpgradeExchange,
+  { server, req, socket, onError }: UpgradeExchange,
   done: (result: MiddlewareResult) => void,
 ): (status: number) => void {
   const res = createUpgradeResponse(req, socket);
@@ -32,7 +34,7 @@ export function runMiddleware(
     return () => undefined;
   }
   applyAppPrototypes(server, req, res);
-  const run = new MiddlewareRun(list, { req, res, socket }, done);
+  const run = new MiddlewareRun(list, { req, res, socket, onError }, done);
   run.next();
   return (status) => run.finish({ status });
 }
@@ -42,6 +44,7 @@ class MiddlewareRun {
   readonly #req: IncomingMessage;
   readonly #res: ServerResponse;
   readonly #socket: Duplex;
+  readonly #onError: (error: unknown) => void;
   readonly #done: (result: MiddlewareResult) => void;
   readonly #onClose = (): void => this.finish('responded');
   #index = 0;
@@ -49,10 +52,11 @@ class MiddlewareRun {
 
   constructor(
     list: readonly Middleware[],
-    exchange: { req: IncomingMessage; res: ServerResponse; socket: Duplex },
+    exchange: Omit<UpgradeExchange, 'server'> & { readonly res: ServerResponse },
     done: (result: MiddlewareResult) => void,
   ) {
-    const { req, res, socket } = exchange;
+    const { req, res, socket, onError } = exchange;
+    this.#onError = onError;
     this.#list = list;
     this.#req = req;
     this.#res = res;
@@ -68,8 +72,10 @@ class MiddlewareRun {
 
   next(error?: unknown): void {
     if (error !== undefined && error !== null && error !== 'route' && error !== 'router') {
-      debug.subscriptions('middleware failed: %O', error);
-      this.finish({ status: statusOf(error) });
+      const status = statusOf(error);
+      if (status >= 500) this.#onError(error);
+      else debug.subscriptions('middleware refused the upgrade: %O', error);
+      this.finish({ status });
       return;
     }
     const middleware = error === undefined || error === null ? this.#list[this.#index++] : undefined;

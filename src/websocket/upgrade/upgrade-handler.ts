@@ -28,6 +28,8 @@ export interface UpgradeTarget {
   readonly connectionCount: number;
   readonly timer: IntervalTimer;
   isHostAllowed(request: IncomingMessage): boolean;
+  /** Reports an unexpected error of an option or a middleware. */
+  reportError(error: unknown, request: IncomingMessage): void;
   open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex): void;
   /** Calls `check` at each tick of the timer until it returns false. */
   watch(check: (now: number) => boolean): void;
@@ -62,13 +64,23 @@ export function createUpgradeHandler(
       reject(req, socket, 421, `the host ${JSON.stringify(req.headers.host)} is not in "allowedHosts"`);
       return;
     }
-    const status = statusOfOrigin(req, settings.allowedOrigins);
+    const status = statusOfOrigin(req);
     if (status === 403) {
       const origin = JSON.stringify(req.headers.origin);
       reject(req, socket, status, `the origin ${origin} is not in "allowedOrigins"`);
     } else if (status === 500) reject(req, socket, status, '"allowedOrigins" failed');
     else if (settings.middleware.length === 0) accept(req, socket, head);
     else acceptAfterMiddleware(req, socket, head);
+  }
+
+  /** The option may be a function of the application, which may throw. */
+  function statusOfOrigin(req: IncomingMessage): 101 | 403 | 500 {
+    try {
+      return isOriginAllowed(req, settings.allowedOrigins) ? 101 : 403;
+    } catch (error) {
+      target.reportError(error, req);
+      return 500;
+    }
   }
 
   function acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -83,7 +95,8 @@ export function createUpgradeHandler(
       else if (isClosed) reject(req, socket, 503, CLOSING);
       else accept(req, socket, head);
     };
-    const giveUp = runMiddleware(settings.middleware, { server, req, socket }, onResult);
+    const exchange = { server, req, socket, onError: (error: unknown) => target.reportError(error, req) };
+    const giveUp = runMiddleware(settings.middleware, exchange, onResult);
     if (!isWaiting) return;
     target.watch((now) => {
       if (isWaiting && now >= deadline) giveUp(503);
@@ -106,16 +119,6 @@ export function createUpgradeHandler(
       isClosed = true;
     },
   };
-}
-
-/** The option may be a function of the application, which may throw. */
-function statusOfOrigin(req: IncomingMessage, allowedOrigins: AllowedOrigins): 101 | 403 | 500 {
-  try {
-    return isOriginAllowed(req, allowedOrigins) ? 101 : 403;
-  } catch (error) {
-    debug.subscriptions('allowedOrigins failed: %O', error);
-    return 500;
-  }
 }
 
 function reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
