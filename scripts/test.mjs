@@ -26,6 +26,7 @@ const ONCE = [
   'boundaries',
   'words',
   'workflows',
+  'scripts',
   'deployment',
 ];
 // These tests depend on the version of Node only.

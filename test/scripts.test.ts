@@ -1,0 +1,40 @@
+import { spawnSync } from 'node:child_process';
+import { join, resolve } from 'node:path';
+
+const root = resolve(__dirname, '..');
+
+/** Runs scripts/test.mjs and returns its exit code and the lines of its output. */
+function runTests(args: string[], env: Record<string, string> = {}) {
+  const script = join(root, 'scripts/test.mjs');
+  const options = { cwd: root, encoding: 'utf8', timeout: 60_000, env: { ...process.env, ...env } } as const;
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
+  return { status, output: stdout.trim().split('\n'), errors: stderr.trim().split('\n') };
+}
+
+it('npm test names the missing programs and how to install them, before it runs a test', () => {
+  const { status, output, errors } = runTests([], { CHROMIUM_PATH: '/absent/chromium', PATH: '/absent' });
+  expect(status).toBe(1);
+  expect(output).toEqual(['']);
+  expect(errors[0]).toBe(
+    'The tests need Chromium, which is not at /absent/chromium. Install it (Debian: apt-get install chromium) or set CHROMIUM_PATH.',
+  );
+  expect(errors[1]).toBe(
+    'The tests need redis-server, which is not in PATH. Install it (Debian: apt-get install redis-server).',
+  );
+});
+
+it('npm test ends with a line per pass and the number of passed and failed tests', () => {
+  const { status, output } = runTests(['test/workflows.test.ts']);
+  expect(status).toBe(0);
+  expect(output.slice(-3)).toEqual([
+    expect.stringMatching(/^passed: Node \d+, graphql 16, engine compiled$/),
+    '',
+    '6 passed, 0 failed',
+  ]);
+});
+
+it('npm test fails when a pass ends without a report', () => {
+  const { status, output } = runTests(['--config={']);
+  expect(status).toBe(1);
+  expect(output.slice(-3)).toEqual([expect.stringMatching(/^failed: Node/), '', '0 passed, 1 failed']);
+});
