@@ -81,7 +81,7 @@ async function bundle() {
   return { files, manifest: describe(vite, files), packages: packagesIn([...folders].sort()) };
 }
 
-/** What the server needs to know: what a page begins with, and every file with its media type. */
+/** The manifest for the server: the first files of a page, and every file with its media type. */
 function describe(vite, files) {
   const entry = Object.values(vite).find(({ isEntry }) => isEntry);
   const imports = (chunk) => (chunk.imports ?? []).flatMap((key) => [vite[key].file, ...imports(vite[key])]);

@@ -63,7 +63,7 @@ function checkFolderSizes() {
     }));
 }
 
-/** The ranked folder that a path lies in. */
+/** The ranked folder of a path. */
 function areaOf(path) {
   const [top, second] = path.split('/');
   return top === 'src' ? `${top}/${second}` : top;

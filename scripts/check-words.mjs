@@ -11,8 +11,9 @@ import { CHECKED, longLines, proseOf } from './words/text.mjs';
 
 const COLUMNS = 110;
 const root = fileURLToPath(new URL('../', import.meta.url));
-const rules = RULES.map(({ pattern, use }) => ({
+const rules = RULES.map(({ pattern, use, raw = false }) => ({
   use,
+  raw,
   pattern: new RegExp(`(?<![\\w-])(?:${pattern.replaceAll(' ', '\\s+')})(?![\\w-])`, 'gi'),
 }));
 const needed = new Set();
@@ -30,8 +31,8 @@ function problemsOf(file, path) {
   const prose = proseOf(file, text);
   const problems = [];
   const taken = new Set();
-  for (const { pattern, use } of rules) {
-    for (const match of prose.matchAll(pattern)) {
+  for (const { pattern, use, raw } of rules) {
+    for (const match of (raw ? text : prose).matchAll(pattern)) {
       const words = match[0].replace(/\s+/g, ' ');
       const allowed = allowance(file, words);
       if (allowed !== undefined) needed.add(allowed);

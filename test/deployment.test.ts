@@ -36,7 +36,7 @@ const schema = new GraphQLSchema({
 let app: ReturnType<ReturnType<typeof express>['listen']>;
 let subscriptions: ReturnType<typeof attachSubscriptions>;
 let nginx: ChildProcess;
-/** What a browser shows in its address bar: a name and a port other than 80. */
+/** The origin in the address bar of a browser: a name and a port other than 80. */
 let site: string;
 let port: number;
 

@@ -9,7 +9,7 @@ const KIB = 1024;
 const folder = scratchFolder();
 let tarball: Tarball;
 
-/** Runs a script in the folder where the package is installed, and parses what it prints as JSON. */
+/** Runs a script in the folder where the package is installed, and parses its output as JSON. */
 function run(script: string, type: 'module' | 'commonjs', ...flags: string[]): unknown {
   const args = [...flags, `--input-type=${type}`, '--eval', script];
   return JSON.parse(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' }));

@@ -22,12 +22,12 @@ function check(name: string, text: string): { status: number | null; output: str
 }
 
 describe('scripts/check-words.mjs', () => {
-  it('accepts a file in plain words', () => {
+  it('check-words accepts a file in plain words', () => {
     const text = '// The handler closes the file.\nexport const message = "The file is not readable";\n';
     expect(check('good.ts', text)).toEqual({ status: 0, output: '' });
   });
 
-  it('rejects words of the list in comments, strings and templates, with their line and other words', () => {
+  it('check-words rejects words of the list in comments, strings and templates, with their line and other words', () => {
     const { status, output } = check(
       'bad.ts',
       [
@@ -44,24 +44,30 @@ describe('scripts/check-words.mjs', () => {
     expect(output).toContain('4 problems');
   });
 
-  it('rejects words that a line break and the marks of a comment separate', () => {
+  it('check-words rejects words that a line break and the marks of a comment separate', () => {
     const { status, output } = check('bad.ts', '/**\n * The client is\n * told the reason.\n */\n');
     expect(status).toBe(1);
     expect(output).toContain('2 "is told": is reported');
   });
 
-  it('does not read names and module specifiers', () => {
+  it('check-words rejects docstrings that begin with a headless clause', () => {
+    const { status, output } = check('bad.ts', '/** What a caller passes. */\nexport const a = 1;\n');
+    expect(status).toBe(1);
+    expect(output).toContain('1 "/** What": begin with a noun or a verb');
+  });
+
+  it('check-words does not read names and module specifiers', () => {
     const text = "import { look } from './born.js';\nexport const answer = look.nobody;\n";
     expect(check('names.ts', text)).toEqual({ status: 0, output: '' });
   });
 
-  it('rejects words of the list in Markdown, but not in the address of a link', () => {
+  it('check-words rejects words of the list in Markdown, but not in the address of a link', () => {
     const { status, output } = check('bad.md', 'See [the file](../born.md).\n\nThe headers are born here.\n');
     expect(status).toBe(1);
     expect(output).toMatch(/^3 "born": created\n\n1 problems/);
   });
 
-  it('rejects lines over 110 columns in Markdown outside tables and code blocks', () => {
+  it('check-words rejects lines over 110 columns in Markdown outside tables and code blocks', () => {
     const long = 'word '.repeat(23).trim();
     const { status, output } = check('bad.md', `| ${long} |\n\n\`\`\`\n${long}\n\`\`\`\n\n${long}\n`);
     expect(status).toBe(1);

@@ -109,7 +109,7 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   documentCacheBytes?: number | undefined;
 }
 
-/** Where an unexpected error occurred. */
+/** The place of an unexpected error. */
 export interface ErrorDetails {
   readonly transport: 'http' | 'websocket';
   /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */

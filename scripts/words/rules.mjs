@@ -2,7 +2,9 @@
  * Words that the project does not use, each with the plain words to use instead. CONTRIBUTING.md has the
  * glossary. A space in a pattern also matches the end of a line, with the marks of a comment.
  *
- * @typedef {{ pattern: string, use: string }} Rule
+ * A raw pattern is compared with the text itself, marks of comments included.
+ *
+ * @typedef {{ pattern: string, use: string, raw?: boolean }} Rule
  * @type {readonly Rule[]}
  */
 export const RULES = [
@@ -52,6 +54,11 @@ export const RULES = [
   },
   { pattern: "(?:is|are) (?:nobody|somebody)[’']s", use: 'name the owner' },
   { pattern: 'it is its own', use: 'say what it is' },
+  {
+    pattern: '/\\*\\*\\s+(?:What|Who|Whom)',
+    raw: true,
+    use: 'begin with a noun or a verb: "The …", "Returns …"',
+  },
   {
     // "of its own resolvers" is fine; "a resolver of its own" is not.
     pattern:

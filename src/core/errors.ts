@@ -10,7 +10,7 @@ import type { CoreSettings } from './options.ts';
 
 /** Characters of a message: graphql-js quotes the client's values, which are not echoed at full length. */
 const MAX_MESSAGE_LENGTH = 1024;
-/** What replaces the message of an unexpected error. */
+/** The message that replaces that of an unexpected error. */
 export const MASKED = 'Internal server error';
 export const MASKED_CODE = 'INTERNAL_SERVER_ERROR';
 

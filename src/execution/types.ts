@@ -44,18 +44,18 @@ export interface RequestError {
   readonly limit?: boolean;
 }
 
-/** What one execution receives. Variables are as received, not coerced. */
+/** The inputs of one execution. Variables are as received, not coerced. */
 export interface ExecutionInputs {
   rootValue: unknown;
   contextValue: unknown;
   variableValues: Record<string, unknown> | undefined;
   /** Aborts when the client disconnects. */
   signal?: AbortSignal | undefined;
-  /** Where the operation comes from, for reports of unexpected errors. */
+  /** The origin of the operation, for reports of unexpected errors. */
   readonly origin?: ErrorOrigin;
 }
 
-/** Where an operation comes from, for reports of unexpected errors. */
+/** The origin of an operation, for reports of unexpected errors. */
 export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
   /** The client disconnected: errors are its consequence, and are not reported. */
   readonly aborted?: boolean;

@@ -37,7 +37,7 @@ export function createCsrf(options: Options): Csrf {
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
   const isProduction = process.env['NODE_ENV'] === 'production';
 
-  /** What was compared is in the response only outside production, and always in the debug output. */
+  /** The compared values are in the response only outside production, and always in the debug output. */
   function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
     const { origin } = req.headers;
     const compared =

@@ -13,7 +13,7 @@ export interface ErrorReporter {
 
 const ignore = (): void => undefined;
 
-/** Creates the reporter that the option `onError` asks for. */
+/** Creates the reporter for a value of the option `onError`. */
 export function createErrorReporter(onError: OnError): ErrorReporter {
   if (onError === false) return { report: ignore, reportForwarded: ignore };
   if (onError === undefined) return { report: reportToConsole, reportForwarded: ignore };

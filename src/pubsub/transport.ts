@@ -11,7 +11,7 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** What a transport reports. */
+/** Callbacks of a transport. */
 export interface TransportEvents {
   /** A message has arrived. `size` returns its length as JSON. */
   message(channel: string, payload: unknown, size: () => number): void;

@@ -56,7 +56,7 @@ export function withOwnMembers(base: Http2Classes): Http2Classes {
   return { Http2ServerRequest: Request, Http2ServerResponse: Response };
 }
 
-/** What the classes from the given one up to Node's add to streams. */
+/** The members that the classes from the given one up to Node's add to streams. */
 function streamDescriptors(prototype: object, node: object): PropertyDescriptorMap {
   return descriptorsUpTo(prototype, Object.getPrototypeOf(node));
 }

@@ -21,7 +21,7 @@ export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: Nex
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
 
-/** Where the files come from. */
+/** The source of the files. */
 export interface FileSource {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];

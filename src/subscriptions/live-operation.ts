@@ -5,7 +5,7 @@ import type { EventConsumer } from './consume-source.ts';
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
 export type FlushMode = 'soon' | 'batched';
 
-/** What the operations of one client have in common. */
+/** The state that the operations of one client share. */
 export interface OperationClient {
   readonly schema: GraphQLSchema;
   readonly context: unknown;

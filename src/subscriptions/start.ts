@@ -11,7 +11,7 @@ import type { LiveOperation } from './live-operation.ts';
 import { type ShareFunction, shareKeyOf } from './share-key.ts';
 import { toGraphQLError } from './source-stream.ts';
 
-/** What all live operations of one endpoint need. */
+/** The services that all live operations of one endpoint use. */
 export interface OperationServices {
   readonly core: GraphQLCore;
   readonly groups: SubscriptionGroups;

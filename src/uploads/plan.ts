@@ -6,11 +6,11 @@ import { malformedForm, tooManyFiles } from './form/errors.ts';
 import type { Form, Part, TextPart } from './form/form.ts';
 import { type MapTarget, reservePath } from './map-path.ts';
 
-/** What the parts `operations` and `map` say. */
+/** The content of the parts `operations` and `map`. */
 export interface UploadPlan<Params> {
-  /** What the caller's `parse` returned for the operations. */
+  /** The result of the caller's `parse` for the operations. */
   readonly params: Params;
-  /** Where each expected file goes, by the name of its part. */
+  /** The places of each expected file, by the name of its part. */
   readonly targets: ReadonlyMap<string, readonly MapTarget[]>;
 }
 

@@ -22,7 +22,7 @@ export interface Profile {
   readonly long: number;
 }
 
-/** What resolvers do in one execution, and their calls. */
+/** The actions of resolvers in one execution, and their calls. */
 export interface Behaviour {
   readonly schema: GraphQLSchema;
   readonly seed: number;

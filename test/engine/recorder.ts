@@ -1,4 +1,4 @@
-/** What happens at one point of an execution. */
+/** An event at one point of an execution. */
 export type Action = 'throw' | 'reject' | 'abort' | 'abort and throw';
 
 /**

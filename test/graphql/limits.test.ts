@@ -165,7 +165,7 @@ describe('input that is expensive for validation or coercion', () => {
     ['type definitions', { query: times(900, (i) => `type T${i} { a: Int }`) }],
     ['fields that conflict', { query: `{ a { ${times(150, (i) => `h: ${i % 2 ? 'hello' : 'id'}`)} } }` }],
     [
-      'fields that conflict in all that lies below them',
+      'fields whose sub-fields conflict',
       {
         query: `{ x: a { ${times(300, (i) => `h${i}: hello`)} } x: a { ${times(300, (i) => `h${i}: id`)} } }`,
       },

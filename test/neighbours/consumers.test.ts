@@ -23,7 +23,7 @@ const HAVE_NODE10 = ['typescript54', 'typescript59'];
 /** Packages of types that a user has installed. */
 const INSTALLED = ['@types/node', '@types/express', '@types/express4', '@types/ws'];
 
-/** What users write. The compiler must object after each `@ts-expect-error`; one without an error is an error itself. */
+/** Code of users. The compiler must object after each `@ts-expect-error`; one without an error is an error itself. */
 const SOURCE = `
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -60,7 +60,7 @@ app.use(fromStatic('public', { cache: { maxBytes: 0 } }), fromGraphql(schema, { 
 const middleware: Middleware = staticFiles('public');
 export const names: string[] = [Upload.name, middleware.name];
 
-// The server that is returned is the one that the options ask for.
+// The type of the returned server depends on the options.
 const plain: Server = createServer(app);
 const plain4: Server = createServer(app4, { keepAliveTimeout: 1000 });
 const listener: Server = createServer((req, res) => res.end(req.url));
@@ -106,7 +106,7 @@ export const read = (file: UploadedFile): Promise<string> => file.text();
 createPubSub().publish('any', 1);
 for (const topic of [createPubSub<{ added: string }>().subscribe('added')]) topic.next().then(({ value }) => value.length);
 
-// What configuration leaves open is the default, also under exactOptionalPropertyTypes.
+// undefined means the default, also under exactOptionalPropertyTypes.
 const on: true | undefined = process.env['ON'] === '1' ? true : undefined;
 const most: number | undefined = undefined;
 export const open: [StaticFilesOptions, GraphQLOptions, SubscriptionOptions] = [

@@ -146,7 +146,7 @@ describe('a Redis that refuses', () => {
 });
 
 describe('a process that uses createPubSub', () => {
-  /** What a scenario of child.ts writes to standard error; rejects when the process fails. */
+  /** Returns the standard error of a scenario of child.ts; rejects when the process fails. */
   async function run(scenario: string): Promise<string> {
     const script = join(__dirname, 'child.ts');
     const { stderr } = await execute(process.execPath, ['--import', 'tsx', script, scenario, redis.url]);

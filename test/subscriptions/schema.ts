@@ -65,7 +65,7 @@ export function source(live: Live, bus: EventEmitter, topic: string): AsyncItera
   };
 }
 
-/** What graphql 17 gives resolvers. */
+/** The argument of resolvers that graphql 17 adds. */
 interface WithSignal {
   getAbortSignal?(): AbortSignal;
 }

@@ -23,7 +23,7 @@ const LIMITS: UploadOptions = {
   maxRequestSize: 500_000,
 };
 
-/** What was sent, the status, and words of the message. */
+/** The request, the status, and words of the message. */
 type Case = [string, Buffer | readonly Part[], number, RegExp];
 
 const cases: Case[] = [

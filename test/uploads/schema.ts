@@ -10,7 +10,7 @@ import {
   GraphQLString,
 } from 'graphql';
 
-/** What the tests' resolvers have been given, in order; a request that was refused leaves no trace. */
+/** The arguments of the tests' resolvers, in order. Refused requests are not recorded. */
 export type Seen = Upload[];
 
 const FileInfo = new GraphQLObjectType({

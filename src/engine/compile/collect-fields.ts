@@ -15,7 +15,7 @@ import {
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 
-/** What collecting fields needs to know of a document. */
+/** The parts of a document that collecting fields needs. */
 export interface CollectContext {
   readonly schema: GraphQLSchema;
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;

@@ -16,7 +16,7 @@ import { SharedFields } from './shared-fields.ts';
 const OPEN = 123;
 const CLOSE = 125;
 
-/** What the compiled variants of one program share. */
+/** The state that the compiled variants of one program share. */
 export interface SharedPlans {
   /** Fields without a selection set, which are the same in every variant. */
   readonly leafFields: SharedFields;

@@ -81,7 +81,7 @@ function pathOfField(path: ResponsePath): ResponsePath {
   return at;
 }
 
-/** What a type resolver returned, and for which value. */
+/** The result of a type resolver, and its value. */
 interface ResolvedName {
   readonly name: unknown;
   readonly value: unknown;

@@ -1,6 +1,6 @@
 import type { FieldNode, ResponsePath, Source, SourceLocation } from 'graphql';
 
-/** Where the nodes of a field are in the document. */
+/** The locations of the nodes of a field in the document. */
 export interface FieldLocation {
   readonly source: Source | undefined;
   readonly positions: readonly number[] | undefined;

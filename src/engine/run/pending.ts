@@ -2,7 +2,7 @@ import type { ResponsePath } from 'graphql';
 import { DONE, type Execution, Pending } from './execution.ts';
 import type { ErrorPosition } from './field-error.ts';
 
-/** Where a position began: its index in `pending`, the segment it is in, and its first byte. */
+/** The start of a position: its index in `pending`, the segment it is in, and its first byte. */
 export interface PositionStart {
   readonly mark: number;
   readonly segment: number;

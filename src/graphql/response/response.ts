@@ -28,7 +28,7 @@ export interface ResponseFactory {
   fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
 }
 
-/** What `extensions.http` of an error may set. */
+/** The status and headers that `extensions.http` of an error may set. */
 interface HttpExtensions {
   status?: number | undefined;
   headers?: Headers;

@@ -7,7 +7,7 @@ import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { CacheEntry, FileCache } from './file-cache.ts';
 import { prepareUnchangedCheck } from './is-unchanged-sync.ts';
 
-/** What a check of a cache entry needs. */
+/** Dependencies of the check of a cache entry. */
 export interface CheckContext {
   readonly cache: FileCache;
   readonly load: (urlPath: string) => Promise<LoadResult>;

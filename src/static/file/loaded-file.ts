@@ -33,5 +33,5 @@ export function withoutBodies(file: LoadedFile): LoadedFile {
   };
 }
 
-/** What loading a URL path resulted in. `busy`: the file kept changing while it was read. */
+/** The result of loading a URL path. `busy`: the file kept changing while it was read. */
 export type LoadResult = LoadedFile | { readonly kind: 'directory' } | { readonly kind: 'busy' } | NotFound;

@@ -24,7 +24,7 @@ export interface FoundFile {
   readonly dependencies: readonly Dependency[];
 }
 
-/** What a URL path leads to. */
+/** The file, directory or nothing at a URL path. */
 export type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
 
 /** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */

@@ -5,7 +5,7 @@ import type { CacheEntry, FileCache, Waiter } from '../cache/file-cache.ts';
 import type { StaticSettings } from '../options.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
 
-/** What all requests of one middleware share. */
+/** The state that all requests of one middleware share. */
 export interface ServeContext {
   readonly settings: StaticSettings;
   readonly cache: FileCache;

@@ -19,7 +19,7 @@ export interface StreamedBody {
   readonly tail: Buffer | undefined;
 }
 
-/** What a stream needs besides the file, the body and the response. */
+/** Arguments of a stream in addition to the file, the body and the response. */
 export interface StreamOptions {
   readonly buffers: BufferPool;
   readonly verifier: ContentVerifier;

@@ -12,7 +12,7 @@ import multer from 'multer';
 import { type FormLimits, formError } from './errors.ts';
 import type { FilePart, Form } from './form.ts';
 
-/** What writes to multer's parser, and what ends it early. */
+/** Functions that write to multer's parser and end it early. */
 export interface FormParser {
   /** Undefined when the Content-Type was refused: the form has failed then. */
   readonly input: Writable | undefined;

@@ -2,7 +2,7 @@ import { close, read, writev } from 'node:fs';
 import type { MemoryBudget } from './memory-budget.ts';
 import { openUnlinkedTempFile } from './temp-file.ts';
 
-/** Where a spool stores its bytes. */
+/** The storage of a spool. */
 export interface SpoolSettings {
   readonly memoryPerFile: number;
   readonly budget: MemoryBudget;

@@ -3,7 +3,7 @@ import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 import type { Acceptance } from '../protocol/session.ts';
 
-/** What `onConnect` decided. */
+/** The decision of `onConnect`. */
 export interface ConnectDecision {
   readonly acceptance: Acceptance;
   /** Milliseconds since 1970 after which the connection is closed. */

@@ -26,7 +26,7 @@ import { connectionContext } from './connection-context.ts';
 import { Deadlines, type TimedConnection } from './deadlines.ts';
 import type { ConnectionSettings } from './settings.ts';
 
-/** What the connections of one endpoint share. */
+/** The services that the connections of one endpoint share. */
 export interface ConnectionServices extends OperationServices {
   readonly settings: ConnectionSettings;
   readonly limits: SessionLimits;

@@ -18,7 +18,7 @@ export function members(of: object): Record<string, unknown> {
   return of as Record<string, unknown>;
 }
 
-/** Who a request and a response are, as JSON. */
+/** A description of a request and a response, as JSON. */
 export function identity(req: Request, res: Response): void {
   const app = req.app as App;
   const prototypes = [req, res].map((value) => Object.getPrototypeOf(value));
