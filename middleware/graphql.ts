@@ -3,6 +3,7 @@ import { createHandler } from '../src/graphql/handler.ts';
 import { createMiddleware } from '../src/graphql/middleware.ts';
 import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
+import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
 import type { ConnectRequest } from '../types/connect.ts';
@@ -34,6 +35,7 @@ export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
   options?: GraphQLOptions<Req>,
 ): GraphQLHandler {
   const settings = resolveHttpOptions(options);
+  if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings);
   const graphqlMiddleware = createMiddleware(core, settings, createHandler(core, settings));
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);

@@ -1,8 +1,14 @@
 import { createServer, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { attachSubscriptions, graphqlHTTP, staticFiles } from 'espalier';
+import { attachSubscriptions, graphqlHTTP, staticFiles, Upload } from 'espalier';
 import express, { type ErrorRequestHandler } from 'express';
-import { buildSchema, type GraphQLFormattedError } from 'graphql';
+import {
+  buildSchema,
+  type GraphQLFormattedError,
+  GraphQLInt,
+  GraphQLObjectType,
+  GraphQLSchema,
+} from 'graphql';
 import request from 'supertest';
 import WebSocket from 'ws';
 
@@ -110,7 +116,13 @@ describe('the option accept of uploads', () => {
     'an option accept of uploads that %s refuses the file',
     async (_how, accept) => {
       const failures: unknown[] = [];
-      const upload = buildSchema('scalar Upload type Query { a: Int } type Mutation { put(f: Upload): Int }');
+      const upload = new GraphQLSchema({
+        query: new GraphQLObjectType({ name: 'Query', fields: { a: { type: GraphQLInt } } }),
+        mutation: new GraphQLObjectType({
+          name: 'Mutation',
+          fields: { put: { type: GraphQLInt, args: { f: { type: Upload } } } },
+        }),
+      });
       const put = jest.fn();
       const handler = graphqlHTTP(upload, { rootValue: { put }, uploads: { accept } });
       await request(express().use('/graphql', handler).use(remember(failures)))

@@ -1,4 +1,4 @@
-import { assertValidSchema, type GraphQLSchema, isSchema } from 'graphql';
+import { assertValidSchema, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing/allowed-hosts.ts';
@@ -82,12 +82,12 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
 
 function schemaSource(scope: OptionScope, schema: unknown): GraphQLCore['schemaFor'] {
   if (typeof schema !== 'function') {
-    if (!isSchema(schema)) throw notASchema(scope, schema);
+    if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
     return () => schema;
   }
   const assertSchema = (value: unknown): GraphQLSchema => {
-    if (!isSchema(value)) throw notASchema(scope, value);
+    if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
     return value;
   };
   return (request) => {
@@ -97,10 +97,18 @@ function schemaSource(scope: OptionScope, schema: unknown): GraphQLCore['schemaF
 }
 
 function notASchema(scope: OptionScope, value: unknown): TypeError {
-  return wrongArgument(
-    scope,
-    'schema',
-    value,
-    'a GraphQLSchema, or a function of the request that returns one',
-  );
+  const accepted = 'a GraphQLSchema, or a function of the request that returns one';
+  return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);
+}
+
+/** What to do about the usual mistakes. */
+function schemaHint(value: unknown): string {
+  if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
+  if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';
+  if (Object.prototype.toString.call(value) === '[object GraphQLSchema]') {
+    return '. This schema belongs to another copy of graphql: install one version only (npm ls graphql)';
+  }
+  if (typeof value !== 'object' || value === null) return '';
+  if ('schema' in value) return '. Pass the schema first: graphqlHTTP(schema, options)';
+  return 'typeDefs' in value ? '. Create one with makeExecutableSchema({ typeDefs, resolvers })' : '';
 }

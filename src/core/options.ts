@@ -111,12 +111,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
   given: unknown,
-  own: { rules: Rules<Own>; limits: Rules<OwnLimits> },
+  own: { rules: Rules<Own>; limits: Rules<OwnLimits>; replacements?: Readonly<Record<string, string>> },
 ): CoreSettings & Own & { readonly limits: DocumentLimitSettings & OwnLimits } {
   const limits = rule<unknown>(undefined, isObject, 'an object of limits');
-  const resolved = resolveOptions(scope, given, { ...coreRules, ...own.rules, limits } as Rules<
-    CoreSettings & Own
-  >);
+  const allRules = { ...coreRules, ...own.rules, limits } as Rules<CoreSettings & Own>;
+  const resolved = resolveOptions(scope, given, allRules, own.replacements);
   const limitRules = { ...documentLimitRules, ...own.limits } as Rules<DocumentLimitSettings & OwnLimits>;
   return { ...resolved, limits: resolveOptions({ ...scope, within: 'limits' }, resolved.limits, limitRules) };
 }

@@ -25,6 +25,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { REPLACED_OPTIONS } from './replaced-options.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 
@@ -89,7 +90,11 @@ const rules: Rules<OwnSettings> = {
 
 /** Settles the options of `graphqlHTTP`. */
 export function resolveHttpOptions(given: unknown): HttpSettings {
-  const settings = resolveCoreOptions(GRAPHQL_OPTIONS, given, { rules, limits });
+  const settings = resolveCoreOptions(GRAPHQL_OPTIONS, given, {
+    rules,
+    limits,
+    replacements: REPLACED_OPTIONS,
+  });
   if (process.env['NODE_ENV'] === 'production') {
     const options = (given ?? {}) as Readonly<Record<string, unknown>>;
     noteProductionDefaults(

@@ -16,6 +16,7 @@ const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
 /**
  * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong values throw.
+ * `replacements` says what to use instead of options of other servers, by name.
  *
  * @throws TypeError (code `ERR_OPTION`) that names the option, the value and what is accepted.
  */
@@ -23,12 +24,13 @@ export function resolveOptions<Resolved>(
   scope: OptionScope,
   given: unknown,
   rules: Rules<Resolved>,
+  replacements: Readonly<Record<string, string>> = {},
 ): Resolved {
   const options = given ?? {};
   if (given === null || !isObject(options)) throw wrongArgument(scope, 'options', given, 'an object');
   const known = Object.keys(rules) as (keyof Resolved & string)[];
   for (const name of Object.keys(options)) {
-    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known);
+    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known, replacements);
   }
   const resolved: Partial<Resolved> = {};
   for (const name of known) {
@@ -69,10 +71,17 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
   return Object.assign(error, { code: 'ERR_OPTION' });
 }
 
-function unknownOption(scope: OptionScope, name: string, known: readonly string[]): TypeError {
+function unknownOption(
+  scope: OptionScope,
+  name: string,
+  known: readonly string[],
+  replacements: Readonly<Record<string, string>>,
+): TypeError {
+  const instead = Object.hasOwn(replacements, name) ? replacements[name] : undefined;
   const meant = didYouMean(name, known);
   const hint =
-    meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`;
+    instead ??
+    (meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`);
   return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
 }
 
