@@ -174,7 +174,7 @@ describe('the page', () => {
     await query.click();
     await page.keyboard.press('Control+Enter');
     await page.getByRole('button', { name: 'Show History' }).click();
-    await page.locator('.graphiql-history').getByText('books').waitFor();
+    await page.locator('.graphiql-history').getByText('books').first().waitFor();
     expect(problems).toEqual([]);
   });
 
