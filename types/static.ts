@@ -40,21 +40,33 @@ export interface StaticFilesOptions {
    */
   html?: boolean | undefined;
   /**
-   * Name of the index file for `dir/`, or several names in order. Used when `html` is true.
+   * Name of the index file for `dir/`, or several names in order. Used when `html` is true. `false`: as `html: false`.
    * @default 'index.html'
    */
-  index?: string | readonly string[] | undefined;
+  index?: string | readonly string[] | false | undefined;
   /**
    * Whether `dir` redirects (301) to `dir/` when `html` is true. When false, `dir` is a 404.
    * @default true
    */
   redirect?: boolean | undefined;
   /**
-   * Extensions to try in order when a path without an extension matches no file. With `['html']`, `/about` sends
-   * `about.html`.
+   * Extensions to try in order when a path matches no file. With `['html']`, `/about` sends `about.html`. A directory with
+   * an index file has priority. Paths with the extension of an asset are not tried.
    * @default false
    */
-  extensions?: false | readonly string[] | undefined;
+  extensions?: false | string | readonly string[] | undefined;
+  /**
+   * URLs without `.html`, as VitePress, Astro, Next.js export and Docusaurus write them: `/guide` sends `guide.html`, also
+   * if there is a directory `guide/`, and `/guide/` sends `guide/index.html`. Implies `html` and `extensions: ['html']`.
+   * @default false
+   */
+  cleanUrls?: boolean | undefined;
+  /**
+   * Path of a file below the root that is sent with status 404 for page navigations that match no file, such as
+   * `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next()` or get a plain 404, see `fallthrough`.
+   * @default none
+   */
+  notFound?: string | undefined;
   /**
    * Path of a file below the root that is sent (200) for page navigations that match no file, as single-page applications
    * need it. Missing scripts, images and other assets stay a 404.

@@ -68,6 +68,7 @@ class FileRequest implements RequestContext {
   entry: CacheEntry;
   readonly context: ServeContext;
   readonly asyncScope: AsyncResource = new AsyncResource('espalier');
+  status: 200 | 404 = 200;
   retries = 0;
 
   constructor(

@@ -31,9 +31,13 @@ export interface StaticSettings {
   readonly html: boolean;
   /** File names to try for `dir/`; empty when `html` is false. */
   readonly index: readonly string[];
+  /** Whether a page has priority over a directory of the same name. */
+  readonly cleanUrls: boolean;
   readonly redirect: boolean;
   /** URL path of the fallback page, with a leading slash. */
   readonly fallback: string | undefined;
+  /** URL path of the page for 404 responses, with a leading slash. */
+  readonly notFound: string | undefined;
   readonly fallthrough: boolean;
   readonly dotfiles: 'ignore' | 'deny' | 'allow';
   readonly followSymlinks: boolean;
@@ -53,7 +57,7 @@ export interface StaticSettings {
 }
 
 /** Options whose default is not a value. */
-type WithoutDefault = 'fallback' | 'maxAge' | 'cache' | 'setHeaders';
+type WithoutDefault = 'fallback' | 'notFound' | 'maxAge' | 'cache' | 'setHeaders';
 type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
   Required<Pick<StaticFilesOptions, WithoutDefault>>;
 
@@ -68,8 +72,14 @@ const isCodingList = isListOf(isOneOf(...CODINGS));
 
 const RULES: Rules<ResolvedOptions> = {
   html: flag(false),
-  index: rule('index.html', isEither(isFileName, isFileNames), 'a file name, or a list of file names'),
+  index: rule(
+    'index.html',
+    isEither(isFileName, isFileNames, isOneOf(false)),
+    'a file name, a list of file names, or false',
+  ),
   fallback: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  cleanUrls: flag(false),
+  notFound: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
   fallthrough: flag(true),
   dotfiles: oneOf('ignore', 'deny', 'allow'),
   symlinks: oneOf('inside', 'follow'),
@@ -87,7 +97,11 @@ const RULES: Rules<ResolvedOptions> = {
     isEither(isBoolean, isFunction, types.isRegExp),
     'a boolean, a RegExp or a function',
   ),
-  extensions: rule(false, isEither(isOneOf(false), isFileNames), "false, or a list such as ['html']"),
+  extensions: rule(
+    false,
+    isEither(isOneOf(false), isFileName, isFileNames),
+    "false, 'html', or a list such as ['html']",
+  ),
   redirect: flag(true),
   precompressed: rule(
     false,
@@ -106,14 +120,20 @@ const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
 };
 
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
-export function resolveStaticOptions(given: boolean | StaticFilesOptions | undefined): StaticSettings {
-  const options = resolveOptions(STATIC_OPTIONS, isBoolean(given) ? { html: given } : given, RULES);
-  const { html, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
+export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
+  const options = resolveOptions(STATIC_OPTIONS, isBoolean(argument) ? { html: argument } : argument, RULES);
+  const { html, cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } =
+    options;
+  const servesIndex = (html || cleanUrls) && options.index !== false;
+  const given = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
+  const extensions = cleanUrls ? [...new Set(['.html', ...given])] : given;
   return {
-    html,
-    index: html ? [options.index].flat() : [],
+    html: servesIndex,
+    index: servesIndex ? [options.index || []].flat() : [],
+    cleanUrls,
     redirect,
-    fallback: options.fallback === undefined ? undefined : `/${options.fallback.replace(/^\.?\/+/, '')}`,
+    fallback: toUrlPath(options.fallback),
+    notFound: toUrlPath(options.notFound),
     fallthrough,
     dotfiles,
     followSymlinks: options.symlinks === 'follow',
@@ -121,13 +141,17 @@ export function resolveStaticOptions(given: boolean | StaticFilesOptions | undef
     lastModified,
     acceptRanges,
     cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
-    extensions: (options.extensions || []).map((extension) => `.${extension.replace(/^\./, '')}`),
+    extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     cache: resolveCacheOptions(options.cache),
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',
     maxEagerHashBytes: 8 * MIB,
   };
+}
+
+function toUrlPath(path: string | undefined): string | undefined {
+  return path === undefined ? undefined : `/${path.replace(/^\.?\/+/, '')}`;
 }
 
 function resolveCacheOptions(given: false | StaticCacheOptions | undefined): StaticSettings['cache'] {

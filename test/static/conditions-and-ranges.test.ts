@@ -292,7 +292,10 @@ describe('invalid options', () => {
     [{ immutable: 'yes' }, /option "immutable"/],
     [{ index: 'a/b' }, /option "index"/],
     [{ index: '' }, /option "index"/],
-    [{ extensions: 'html' }, /option "extensions"/],
+    [{ extensions: ['a/b'] }, /option "extensions"/],
+    [{ cleanUrls: 'yes' }, /option "cleanUrls" is "yes"/],
+    [{ notFound: '../404.html' }, /option "notFound" is .*accepted: the path of a file below/],
+    [{ index: true }, /option "index" is true; accepted: a file name, a list of file names, or false/],
     [{ cache: 5 }, /option "cache"/],
     [
       { cache: { maxByte: 1 } },

@@ -1,11 +1,11 @@
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
-import { extname } from 'node:path';
 import { isNotFoundError } from '../disk/file-errors.ts';
 import { type FileVersion, fileVersionOf } from '../disk/file-version.ts';
 import { type NotFound, notFound } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
 import type { StaticSettings } from '../options.ts';
+import { mayBePage } from '../request/navigation.ts';
 
 /** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
 export interface Dependency {
@@ -34,6 +34,7 @@ export async function resolveFile(
   settings: StaticSettings,
 ): Promise<Resolution> {
   const dependencies: Dependency[] = [];
+  let isDirectory = false;
   let reason = 'no such file';
   for (const filePath of candidatesFor(urlPath, settings)) {
     const path = root.join(filePath);
@@ -42,11 +43,31 @@ export async function resolveFile(
     if (stats?.isFile()) return { kind: 'file', path, filePath, stats, dependencies };
     dependencies.push(dependencyOf(path, stats));
     if (stats === undefined) continue;
-    if (stats.isDirectory() && filePath === urlPath)
-      return settings.html ? { kind: 'directory' } : notFound('a directory');
     reason = 'not a regular file';
+    if (!stats.isDirectory() || filePath !== urlPath) continue;
+    reason = 'a directory';
+    isDirectory = true;
+    // A page next to a folder of the same name is the page of the folder's path, if the folder has no page itself.
+    if (!settings.cleanUrls && (await hasIndex(root, urlPath, settings, dependencies))) break;
   }
-  return notFound(reason);
+  return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason);
+}
+
+/** Whether a folder has an index file. Not checked if no extension can lead to another file. */
+async function hasIndex(
+  root: RootDirectory,
+  urlPath: string,
+  settings: StaticSettings,
+  dependencies: Dependency[],
+): Promise<boolean> {
+  if (settings.extensions.length === 0) return true;
+  for (const name of settings.index) {
+    const path = root.join(`${urlPath}/${name}`);
+    const stats = await statOrUndefined(path);
+    if (stats?.isFile()) return true;
+    dependencies.push(dependencyOf(path, stats));
+  }
+  return false;
 }
 
 /** Records what a stat of a path returned. */
@@ -56,7 +77,7 @@ export function dependencyOf(path: string, stats: FileVersion | undefined): Depe
 
 function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
   if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
-  if (settings.extensions.length === 0 || extname(urlPath) !== '') return [urlPath];
+  if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
   return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
 }
 

@@ -25,6 +25,8 @@ export interface RequestContext extends RequestTriple, Waiter {
   readonly context: ServeContext;
   /** The cache entry of the URL path, or of the fallback page. */
   entry: CacheEntry;
+  /** The status of the response: 404 for the page of the option `notFound`. */
+  status: 200 | 404;
   /** How often the file changed between its check and its response. */
   retries: number;
 }

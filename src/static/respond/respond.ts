@@ -49,19 +49,24 @@ function respondToError(request: RequestContext, error: unknown): void {
   else request.next(toError(error));
 }
 
-/** Responds with the fallback page where it applies; otherwise the path leads to no file. */
+/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
 function respondNotFound(request: RequestContext, reason: string): void {
   const { settings, cache } = request.context;
-  const { fallback } = settings;
+  const { fallback, notFound } = settings;
   const { urlPath } = request.entry;
-  if (fallback === undefined || urlPath === fallback || !mayBePage(urlPath)) {
+  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
+  if (page === undefined || page === urlPath || request.status === 404) {
     passThrough(request, reason, settings);
     return;
   }
-  // The same URL is a page for navigations and a 404 for other requests, and a shared cache may store either.
+  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store either.
   addVary(request.res, 'Accept, Sec-Fetch-Mode');
-  if (isNavigation(request.req)) lookUp(request, cache.getOrCreate(fallback));
-  else passThrough(request, reason, settings);
+  if (!isNavigation(request.req)) {
+    passThrough(request, reason, settings);
+    return;
+  }
+  if (page !== fallback) request.status = 404;
+  lookUp(request, cache.getOrCreate(page));
 }
 
 /** Calls `next`, or responds with 404 when `fallthrough` is false. */

@@ -15,20 +15,41 @@ export interface StreamPlan extends StreamedBody {
 
 /** Sends a 200 from memory; otherwise returns what to stream. */
 export function sendWhole(
-  { req, res }: RequestTriple,
+  request: RequestTriple,
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {
-  const { body, headers200: headers, metadata } = representation;
+  return sendAll(request, representation, { status: 200, headers: representation.headers200, preset });
+}
+
+/** Sends the page for 404 responses. Conditions and ranges do not apply, and clients must not reuse it without a check. */
+export function sendNotFoundPage(
+  request: RequestTriple,
+  representation: Representation,
+  preset: PresetHeaders,
+): StreamPlan | undefined {
+  const { metadata } = representation;
+  const headers = bodyHeaders(metadata, metadata.size, metadata.type);
+  if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
+  headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
+  return sendAll(request, representation, { status: 404, headers, preset });
+}
+
+function sendAll(
+  { req, res }: RequestTriple,
+  representation: Representation,
+  { status, headers, preset }: Pick<StreamPlan, 'status' | 'headers'> & { preset: PresetHeaders },
+): StreamPlan | undefined {
+  const { body, metadata } = representation;
   if (req.method === 'HEAD') {
-    writeHeaders(res, 200, headers, preset);
+    writeHeaders(res, status, headers, preset);
     res.end();
   } else if (body !== undefined) {
-    writeHeaders(res, 200, headers, preset);
+    writeHeaders(res, status, headers, preset);
     res.end(body);
   } else {
     const section = { start: 0, end: metadata.size - 1, before: undefined };
-    return { representation, status: 200, headers, sections: [section], tail: undefined };
+    return { representation, status, headers, sections: [section], tail: undefined };
   }
   return undefined;
 }

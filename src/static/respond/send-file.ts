@@ -6,7 +6,7 @@ import type { LoadedFile } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
-import { type StreamPlan, sendRanges, sendWhole } from './send-body.ts';
+import { type StreamPlan, sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
 import { sendStatus } from './send-status.ts';
 
 /**
@@ -28,6 +28,7 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
 function sendRepresentation(request: RequestContext, representation: Representation): StreamPlan | undefined {
   const { req, res } = request;
   const preset = presetHeadersOf(res);
+  if (request.status === 404) return sendNotFoundPage(request, representation, preset);
   const validators = effectiveValidators(request, representation, preset);
   const verdict = checkPreconditions(req.headers, validators);
   if (verdict === 'proceed') {

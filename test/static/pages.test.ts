@@ -1,0 +1,150 @@
+import { rmSync } from 'node:fs';
+import { brotliCompressSync } from 'node:zlib';
+import { staticFiles } from '../../middleware/static.ts';
+import { bare, get, listen, makeFolder, put } from './fixture.ts';
+
+const NAVIGATE = { 'Sec-Fetch-Mode': 'navigate' };
+
+describe('cleanUrls', () => {
+  const root = makeFolder({
+    'index.html': 'home',
+    'guide.html': 'guide page',
+    'guide/index.html': 'guide index',
+    'guide/intro.html': 'intro',
+    'blog.html': 'blog page',
+    'blog/post.html': 'post',
+    'docs/index.html': 'docs index',
+    'v1.2.html': 'version',
+    'empty/x.txt': 'x',
+    'app.js': 'js',
+  });
+  let port: number;
+  beforeAll(async () => {
+    port = await listen(bare(staticFiles(root, { cleanUrls: true })));
+  });
+
+  it.each([
+    ['/', 'home'],
+    ['/guide', 'guide page'],
+    ['/guide/', 'guide index'],
+    ['/guide/intro', 'intro'],
+    ['/guide/intro.html', 'intro'],
+    ['/blog', 'blog page'],
+    ['/blog/post', 'post'],
+    ['/docs/', 'docs index'],
+    ['/v1.2', 'version'],
+    ['/app.js', 'js'],
+  ])('staticFiles sends %s with cleanUrls: %s', async (path, text) => {
+    const response = await get(port, path);
+    expect([response.status, response.text]).toEqual([200, text]);
+  });
+
+  it.each([
+    ['/docs', 301],
+    ['/blog/', 404],
+    ['/empty/', 404],
+    ['/none', 404],
+    ['/none.js', 404],
+    ['/app', 404],
+  ])('staticFiles responds to %s with cleanUrls: %i', async (path, status) => {
+    expect((await get(port, path)).status).toBe(status);
+  });
+
+  it('staticFiles detects a page that is created next to a directory, and one that is deleted', async () => {
+    expect((await get(port, '/docs')).status).toBe(301);
+    put(`${root}/docs.html`, 'docs page');
+    expect((await get(port, '/docs')).text).toBe('docs page');
+    rmSync(`${root}/docs.html`);
+    expect((await get(port, '/docs')).status).toBe(301);
+  });
+});
+
+describe('extensions next to directories', () => {
+  it('staticFiles sends guide.html for /guide if the directory guide has no index file', async () => {
+    const root = makeFolder({ 'guide.html': 'page', 'guide/a.txt': 'a', 'v1.2.html': 'version' });
+    const port = await listen(bare(staticFiles(root, { html: true, extensions: 'html' })));
+    expect((await get(port, '/guide')).text).toBe('page');
+    expect((await get(port, '/v1.2')).text).toBe('version');
+    put(`${root}/guide/index.html`, 'index');
+    expect((await get(port, '/guide')).headers.location).toBe('./guide/');
+    rmSync(`${root}/guide/index.html`);
+    expect((await get(port, '/guide')).text).toBe('page');
+  });
+
+  it('staticFiles with index: false treats directories as with html: false', async () => {
+    const root = makeFolder({ 'index.html': 'home', 'a.txt': 'a' });
+    const port = await listen(bare(staticFiles(root, { html: true, index: false })));
+    expect((await get(port, '/')).status).toBe(404);
+    expect((await get(port, '/a.txt/')).text).toBe('a');
+  });
+});
+
+describe('notFound', () => {
+  const page = '<h1>not found</h1>'.repeat(20);
+  const files = { '404.html': page, '404.html.br': brotliCompressSync(page), 'index.html': 'home' };
+
+  it.each([
+    ['from memory', {}],
+    ['streamed', { cache: false as const }],
+  ])('staticFiles sends the page %s with status 404 for navigations', async (_how, more) => {
+    const root = makeFolder(files);
+    const options = { notFound: '404.html', precompressed: true, maxAge: '1d', ...more };
+    const port = await listen(bare(staticFiles(root, options)));
+    for (const path of ['/none', '/none/', '/none.png']) {
+      const response = await get(port, path, NAVIGATE);
+      expect([response.status, response.text]).toEqual([404, page]);
+      expect(response.headers).toMatchObject({
+        'content-type': 'text/html; charset=utf-8',
+        'content-length': String(page.length),
+        'cache-control': 'no-cache',
+        vary: 'Accept, Sec-Fetch-Mode, Accept-Encoding',
+      });
+      expect(response.headers).not.toHaveProperty('etag');
+      const br = await get(port, path, { ...NAVIGATE, 'Accept-Encoding': 'br' });
+      expect([br.status, br.headers['content-encoding']]).toEqual([404, 'br']);
+      const head = await get(port, path, NAVIGATE, 'HEAD');
+      expect([head.status, head.body.length]).toEqual([404, 0]);
+    }
+  });
+
+  it('staticFiles ignores conditions and ranges for the page', async () => {
+    const port = await listen(bare(staticFiles(makeFolder(files), { notFound: '404.html' })));
+    const { headers } = await get(port, '/404.html');
+    for (const condition of [
+      { 'If-None-Match': headers.etag as string },
+      { 'If-Modified-Since': headers['last-modified'] as string },
+      { 'If-Match': '"other"' },
+      { Range: 'bytes=0-1' },
+    ]) {
+      const response = await get(port, '/none', { ...NAVIGATE, ...condition });
+      expect([response.status, response.text]).toEqual([404, page]);
+    }
+    expect((await get(port, '/404.html')).status).toBe(200);
+  });
+
+  it('staticFiles calls next for requests that are not navigations, and if the page is missing', async () => {
+    const root = makeFolder(files);
+    const port = await listen(bare(staticFiles(root, { notFound: '404.html' })));
+    const plain = await get(port, '/api/none');
+    expect([plain.status, plain.text, plain.headers.vary]).toEqual([
+      404,
+      'passed on',
+      'Accept, Sec-Fetch-Mode',
+    ]);
+    rmSync(`${root}/404.html`);
+    expect((await get(port, '/none', NAVIGATE)).text).toBe('passed on');
+  });
+
+  it('staticFiles sends the fallback page for routes and the page for 404 responses for assets', async () => {
+    const options = { notFound: '404.html', fallback: 'index.html' };
+    const port = await listen(bare(staticFiles(makeFolder(files), options)));
+    expect(await get(port, '/route', NAVIGATE)).toMatchObject({ status: 200, text: 'home' });
+    expect(await get(port, '/none.png', NAVIGATE)).toMatchObject({ status: 404, text: page });
+  });
+
+  it('staticFiles responds with a plain 404 when the fallback page and the page for 404 are missing', async () => {
+    const options = { notFound: '404.html', fallback: 'index.html' };
+    const port = await listen(bare(staticFiles(makeFolder({ 'a.txt': 'a' }), options)));
+    expect(await get(port, '/route', NAVIGATE)).toMatchObject({ status: 404, text: 'passed on' });
+  });
+});
