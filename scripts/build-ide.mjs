@@ -39,7 +39,7 @@ if (isCurrent()) {
 
 function hashSources() {
   const hash = createHash('sha256').update(readFileSync(import.meta.filename));
-  for (const name of readdirSync(app).sort()) {
+  for (const name of readdirSync(app, { recursive: true }).sort()) {
     if (/\.(tsx?|css|mjs|json)$/.test(name)) hash.update(`${name}\0`).update(readFileSync(join(app, name)));
   }
   return hash.digest('hex');

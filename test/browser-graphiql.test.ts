@@ -1,6 +1,8 @@
+import { execFile } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { type IncomingMessage, request } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { promisify } from 'node:util';
 import express5 from 'express';
 import helmet from 'helmet';
 import type { Browser } from 'playwright-core';
@@ -13,6 +15,8 @@ import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
 
 jest.setTimeout(40_000);
+
+const execute = promisify(execFile);
 
 /** The last requests of a first visit, in any order: the schema and the three workers. */
 const FIRST_VISIT = [/^POST/, /editor\.worker/, /graphql\.worker/, /json\.worker/];
@@ -235,7 +239,7 @@ describe('the page', () => {
 
     const elsewhere = await page.context().newPage();
     await elsewhere.goto(`${served.origin}/other`);
-    await elsewhere.locator('.graphiql-query-editor').getByText('Welcome to GraphiQL').waitFor();
+    await elsewhere.locator('.graphiql-query-editor').getByText('A first query from your schema').waitFor();
     await elsewhere.goto(`${served.origin}/graphql#${linked}`);
     const editor = elsewhere.locator('.graphiql-query-editor .monaco-editor').first();
     await editor.getByText('Yours').waitFor();
@@ -280,6 +284,76 @@ describe('the page', () => {
     await proxy.close();
   });
 
+  it('GraphiQL sends files that are selected in a dialog, which has a curl command to copy', async () => {
+    await serveWith(true);
+    const { page, response, run, write, problems } = await open('/graphql', {
+      permissions: ['clipboard-read', 'clipboard-write'],
+    });
+    const dialog = page.locator('.upload-dialog');
+    const file = (name: string) => ({
+      name,
+      mimeType: 'text/plain',
+      buffer: Buffer.from(name.toUpperCase()),
+    });
+    await write('mutation Sends($file: Upload!, $files: [Upload!]!) { send(file: $file, files: $files) }');
+    await page.getByRole('tab', { name: 'Sends' }).waitFor();
+    await run.click();
+    await dialog.getByRole('button', { name: 'Copy curl command' }).click();
+    await dialog.getByRole('button', { name: 'Copied' }).waitFor();
+    const command = await page.evaluate(() => navigator.clipboard.readText());
+    const runnable = command.replaceAll('@path/to/file', `@${__filename}`);
+    const { stdout } = await execute('sh', ['-c', runnable], { maxBuffer: 2 ** 22 });
+    expect(JSON.parse(stdout).data.send).toContain('browser-graphiql.test.ts: import');
+
+    // A required file is missing: the dialog stays open.
+    await dialog.getByRole('button', { name: 'Send' }).click();
+    await dialog.getByLabel('$file', { exact: true }).setInputFiles(file('a'));
+    await dialog.getByLabel('$files').setInputFiles([file('b'), file('c')]);
+    await dialog.getByRole('button', { name: 'Send' }).click();
+    await response.getByText('a: A, b: B, c: C').waitFor();
+
+    await run.click();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await response.getByText('no files were selected').waitFor();
+    expect(problems).toEqual([]);
+  });
+
+  it('GraphiQL starts with a query from the schema, and its shortcuts work on Linux and Windows', async () => {
+    await serveWith(true);
+    const { page, query, response, write, textOf, problems } = await open();
+    const textIs = async (editor: typeof query, accepts: (text: string) => boolean): Promise<void> => {
+      while (!accepts(await textOf(editor))) await page.waitForTimeout(20);
+    };
+    await query.getByText('A first query from your schema').waitFor();
+    await query.click();
+    await page.keyboard.press('Control+Enter');
+    await response.getByText('"Hello world"').waitFor();
+    await write('query Q{hello(name:"Ada")...F} fragment F on Query{authorization}');
+    await page.keyboard.press('Control+Shift+KeyM');
+    await textIs(query, (text) => !text.includes('fragment'));
+    await write('query Q{hello(name:"Ada")}');
+    await page.keyboard.press('Control+Shift+KeyP');
+    await textIs(query, (text) => text.includes('hello(name: "Ada")'));
+    expect(problems).toEqual([]);
+  });
+
+  it('GraphiQL says that the server cannot be reached', async () => {
+    await serveWith(true);
+    const { response, run, write, textOf } = await open();
+    await write('query { hello }');
+    await run.click();
+    await response.getByText('"Hello world"').waitFor();
+    const { origin } = served;
+    await served.close();
+    served = await serve(express5());
+    await run.click();
+    await response.getByText('The server at').waitFor();
+    const shown = (await textOf(response)).replaceAll(/\s/g, '');
+    expect(shown).toContain(`${origin}/graphql`);
+    expect(shown).toContain('cannotbereached');
+    expect(shown).not.toContain('stack');
+  });
+
   it('GraphiQL shows errors, and each part of an incremental response when it arrives', async () => {
     const api = express5().use(express5.json());
     const parts = new EventEmitter();
@@ -311,11 +385,6 @@ describe('the page', () => {
     };
     await answer('query Broken { hello }', 'HTTP 502 Bad Gateway');
     await answer('query Denied { hello }', 'HTTP 401 Unauthorized', 'Who are you?');
-    await answer(
-      'mutation Sends($file: Upload!) { send(file: $file) }',
-      'GraphiQL cannot send files',
-      '0=@path/to/file',
-    );
     await answer('subscription Counts { count }', 'could not be opened');
     await answer('query Deferred { hello ... @defer { authorization } }', '"first"');
     parts.emit('rest');

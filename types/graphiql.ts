@@ -10,7 +10,7 @@ export interface GraphiQLOptions {
   title?: string | undefined;
   /**
    * Query in the editor on the first visit. Saved tabs and `?query=` take precedence.
-   * @default GraphiQL's welcome text
+   * @default a query from the schema
    */
   defaultQuery?: string | undefined;
   /**

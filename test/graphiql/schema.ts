@@ -4,10 +4,10 @@ import {
   GraphQLList,
   GraphQLNonNull,
   GraphQLObjectType,
-  GraphQLScalarType,
   GraphQLSchema,
   GraphQLString,
 } from 'graphql';
+import { Upload } from '../../middleware/graphql.ts';
 
 /** The schema of the tested pages, and the source of its subscription. */
 export function createSchema() {
@@ -49,7 +49,13 @@ export function createSchema() {
       },
       send: {
         type: GraphQLString,
-        args: { file: { type: new GraphQLScalarType({ name: 'Upload' }) } },
+        args: { file: { type: Upload }, files: { type: new GraphQLList(Upload) } },
+        resolve: async (_root, { file, files = [] }: { file?: Upload; files?: Upload[] }) => {
+          const all = [file, ...files].filter((item) => item !== undefined);
+          return (await Promise.all(all.map(async (item) => `${item.filename}: ${await item.text()}`))).join(
+            ', ',
+          );
+        },
       },
     },
   });

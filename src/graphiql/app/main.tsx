@@ -7,6 +7,9 @@ import 'graphiql/graphiql.css';
 import './page/page.css';
 import { createRoot } from 'react-dom/client';
 import { Page } from './page/page.tsx';
+import { bindShortcutsToCtrl } from './page/shortcuts.ts';
+
+bindShortcutsToCtrl();
 
 const container = document.querySelector('#graphiql');
 if (container !== null) createRoot(container).render(<Page />);

@@ -4,6 +4,7 @@ import { parse } from 'graphql';
 import { useEffect, useRef, useState } from 'react';
 import { fetcher } from '../send/fetcher.ts';
 import { config, forgetLink, linked, linkTo } from '../settings.ts';
+import { FirstQuery } from './first-query.tsx';
 import { storage } from './storage.ts';
 
 /** The whole page. */
@@ -35,6 +36,7 @@ export function Page() {
         )}
       </GraphiQL.Toolbar>
       <StartAtLinkedOperation />
+      <FirstQuery />
     </GraphiQL>
   );
 }

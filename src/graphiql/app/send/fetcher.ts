@@ -4,14 +4,14 @@ import { config } from '../settings.ts';
 import { errorResult } from './error-result.ts';
 import { sendOverHttp } from './http.ts';
 import { subscribeOverSocket } from './socket.ts';
-import { explainUpload } from './upload-command.ts';
+import { sendUpload } from './upload.ts';
 
 /** Sends the operation of the editors: subscriptions over a WebSocket, everything else over HTTP. */
 export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
   const document = tryParse(params.query);
   const operation = pickOperation(document, params.operationName);
   const headers = textHeaders(options.headers);
-  const upload = operation && explainUpload(operation, params);
+  const upload = operation && sendUpload(operation, params, headers);
   if (upload !== undefined) return upload;
   if (operation?.operation !== 'subscription') return sendOverHttp(params, headers, isIncremental(document));
   if (config.subscriptions) return subscribeOverSocket(params, headers);

@@ -14,15 +14,40 @@ export async function sendOverHttp(
   incremental: boolean,
 ) {
   const stop = new AbortController();
-  const response = await fetch(endpoint, {
-    method: 'POST',
-    credentials: 'same-origin',
+  const response = await post({
     signal: stop.signal,
     headers: { accept: incremental ? INCREMENTAL : SINGLE, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(params),
   });
+  if (response === undefined) return unreachable();
   const parts = await meros<ExecutionResult>(response, { multiple: true });
   return Symbol.asyncIterator in parts ? readParts(parts, stop) : readWhole(parts);
+}
+
+/** Sends a form of the GraphQL multipart request specification. */
+export async function sendForm(body: FormData, headers: Record<string, string>): Promise<ExecutionResult> {
+  // The header makes browsers send a preflight request, which servers with CSRF protection require.
+  const response = await post({
+    headers: { accept: SINGLE, 'graphql-require-preflight': 'true', ...headers },
+    body,
+  });
+  return response === undefined ? unreachable() : readWhole(response);
+}
+
+/** Undefined if there is no response: the browser does not say more than that. */
+async function post(request: RequestInit): Promise<Response | undefined> {
+  try {
+    return await fetch(endpoint, { method: 'POST', credentials: 'same-origin', ...request });
+  } catch (error) {
+    if (error instanceof TypeError) return undefined;
+    throw error;
+  }
+}
+
+function unreachable(): ExecutionResult {
+  const { origin } = new URL(endpoint);
+  const hint = origin === location.origin ? '' : ' Or its CORS policy does not allow this page.';
+  return errorResult(`The server at ${endpoint} cannot be reached. Is it running?${hint}`);
 }
 
 /** GraphQL results are shown unchanged; pages of a proxy or a login with their status and the start of their text. */

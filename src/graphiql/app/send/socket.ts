@@ -62,11 +62,21 @@ function explain(error: unknown, { acknowledged }: Connection): unknown {
       message: `The WebSocket ${socketEndpoint} was closed: ${[code, reason].filter(Boolean).join(' ')}`,
     };
   }
-  const own = config.subscriptionEndpoint === undefined && config.endpoint === undefined;
-  const advice = own
-    ? 'To accept WebSockets, call `attachSubscriptions(server, schema)` after `const server = app.listen(…)`.'
+  return { message: `The WebSocket ${socketEndpoint} could not be opened. ${adviceForRefusal()}` };
+}
+
+/** Browsers hide why a server refused a WebSocket, so the likely reasons are listed. */
+function adviceForRefusal(): string {
+  const isOwn = config.subscriptionEndpoint === undefined && config.endpoint === undefined;
+  const attach = isOwn
+    ? 'To accept WebSockets, call `attachSubscriptions(server, handler)` after `const server = app.listen(…)`.'
     : 'Check the option graphiql.subscriptionEndpoint.';
-  return {
-    message: `The WebSocket ${socketEndpoint} could not be opened. ${advice} If the server does accept WebSockets, it refused this page; its log has the reason.`,
-  };
+  const origin = isSameHost()
+    ? ''
+    : ` Pages of ${location.origin} need the option allowedOrigins of the server.`;
+  return `${attach}${origin} If the server refuses this page, DEBUG=espalier:subscriptions in its environment logs the reason.`;
+}
+
+function isSameHost(): boolean {
+  return new URL(socketEndpoint).host === location.host;
 }
