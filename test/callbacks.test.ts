@@ -222,7 +222,7 @@ describe.each([
       });
     });
     await done;
-    const masked = { message: 'Internal server error' };
+    const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
     expect(heard.find((message) => message.type === 'error')?.payload).toEqual(
       protocol === 'graphql-ws' ? masked : [masked],
     );

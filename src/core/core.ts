@@ -54,13 +54,14 @@ type Callable = (source: unknown) => unknown;
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   const isProduction = process.env['NODE_ENV'] === 'production';
   const reporter = createErrorReporter(settings.onError);
-  const formatErrors = createErrorFormatter(settings, reporter, { debug: !isProduction });
+  // Suggestions reveal the schema piece by piece, and help only in development.
+  const hideSuggestions = !(settings.suggestions ?? !isProduction);
+  const formatErrors = createErrorFormatter(settings, reporter, { debug: !isProduction, hideSuggestions });
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
-    // Suggestions reveal the schema piece by piece, and help only in development.
-    hideSuggestions: !(settings.suggestions ?? !isProduction),
+    hideSuggestions,
     formatErrors,
   };
   const { context, rootValue } = settings;
@@ -101,7 +102,7 @@ function notASchema(scope: OptionScope, value: unknown): TypeError {
   return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);
 }
 
-/** What to do about the usual mistakes. */
+/** Returns advice about a usual mistake. */
 function schemaHint(value: unknown): string {
   if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
   if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';

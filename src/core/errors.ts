@@ -27,7 +27,7 @@ export type FormatErrors = (
 export function createErrorFormatter(
   { formatError }: Pick<CoreSettings, 'formatError'>,
   { report }: Pick<ErrorReporter, 'report'>,
-  { debug }: { readonly debug: boolean },
+  { debug, hideSuggestions }: { readonly debug: boolean; readonly hideSuggestions: boolean },
 ): FormatErrors {
   // An error may be formatted twice, such as that of a refused operation on a socket.
   const reported = new WeakSet<GraphQLError>();
@@ -51,11 +51,20 @@ export function createErrorFormatter(
   }
 
   function format(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
-    const formatted = isPublicError(error) ? formatPublic(error) : formatUnexpected(error, origin);
+    let formatted = isPublicError(error) ? formatPublic(error) : formatUnexpected(error, origin);
+    if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
     return formatError === undefined ? formatted : assertFormatted(formatError(formatted, error));
   }
 
   return (errors, origin) => errors.map((error) => format(error, origin));
+}
+
+/** The messages of graphql-js end with suggestions, which not all versions can leave out. */
+const SUGGESTION = / Did you mean [^?]*\?$/;
+
+function withoutSuggestion(formatted: GraphQLFormattedError): GraphQLFormattedError {
+  const message = formatted.message.replace(SUGGESTION, '');
+  return message === formatted.message ? formatted : { ...formatted, message };
 }
 
 /** The details of a report. */

@@ -59,7 +59,10 @@ export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; o
 function optionsOf(seed: number): EngineSettings {
   const reporter = { report: () => undefined };
   const masking = {
-    formatErrors: createErrorFormatter({ formatError: undefined }, reporter, { debug: true }),
+    formatErrors: createErrorFormatter({ formatError: undefined }, reporter, {
+      debug: true,
+      hideSuggestions: false,
+    }),
   };
   const resolving = {
     fieldResolver: (...all: Parameters<typeof defaultFieldResolver>) => defaultFieldResolver(...all),

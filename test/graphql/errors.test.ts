@@ -12,6 +12,7 @@ import {
   type GraphQLOutputType,
   GraphQLSchema,
   GraphQLString,
+  type ValidationRule,
 } from 'graphql';
 import { type ErrorDetails, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Running, run } from './server.ts';
@@ -226,6 +227,19 @@ it.each([
   expect((await post({ query: '{ crash hello }' })).data).toEqual({ crash: null, hello: 'world' });
   expect(log.mock.calls.flat()).toEqual(expect.arrayContaining([new Error(SECRET), new Error('no disk')]));
 });
+
+it.each([false, true])(
+  'with suggestions: %s graphqlHTTP decides about suggestions that graphql makes',
+  async (suggestions) => {
+    // Some versions of graphql do not know the option hideSuggestions.
+    const rule: ValidationRule = (context) => ({
+      Document: () => void context.reportError(new GraphQLError('Unknown field. Did you mean "apiKey"?')),
+    });
+    const { post } = await serve({ validationRules: [rule], suggestions });
+    const { errors } = await post({ query: '{ hello }' });
+    expect(errors[0]?.message).toBe(suggestions ? 'Unknown field. Did you mean "apiKey"?' : 'Unknown field.');
+  },
+);
 
 describe('an error of the context function', () => {
   const context = (): never => {

@@ -1,6 +1,6 @@
 import { cacheByHeader } from './header-cache.ts';
 
-/** Media ranges that are read of one Accept header. */
+/** Media ranges of an Accept header. A longer header, of which no client has a use, counts as absent. */
 const MAX_RANGES = 32;
 
 interface Range {
@@ -26,10 +26,12 @@ export interface Negotiated {
 export function createNegotiator(offers: readonly string[]): (accept: string | undefined) => Negotiated {
   const absent: Negotiated = { type: offers[0], explicit: false, acceptable: offers };
   const negotiateCached = cacheByHeader((accept) =>
-    accept.trim() === '' ? absent : negotiate(accept, offers),
+    accept.trim() === '' || isTooLong(accept) ? absent : negotiate(accept, offers),
   );
   return (accept) => (accept === undefined ? absent : negotiateCached(accept));
 }
+
+const isTooLong = (accept: string): boolean => accept.split(',', MAX_RANGES + 1).length > MAX_RANGES;
 
 function negotiate(accept: string, offers: readonly string[]): Negotiated {
   const ranges = parseAccept(accept);
@@ -54,7 +56,7 @@ function mostSpecific(offer: string, ranges: readonly Range[]): Range | undefine
 
 function parseAccept(accept: string): Range[] {
   const ranges: Range[] = [];
-  for (const [position, item] of accept.split(',', MAX_RANGES).entries()) {
+  for (const [position, item] of accept.split(',').entries()) {
     const [type = '', ...parameters] = item.split(';');
     const range = { type: type.trim().toLowerCase(), quality: 1, position };
     if (parameters.every((parameter) => accepts(parameter, range))) ranges.push(range);
