@@ -11,7 +11,12 @@ import type {
 } from 'graphql';
 import type { ConnectRequest, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
-import type { SubscriptionProtocol, WebSocketLike, WebsocketHandler } from './subscriptions.ts';
+import type {
+  ContextDetails,
+  SubscriptionProtocol,
+  WebSocketLike,
+  WebsocketHandler,
+} from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
 /** The request that `context`, `rootValue` and the schema function receive; `state` is always set. */
@@ -72,7 +77,7 @@ export interface GraphQLLimits extends DocumentLimits {
  */
 export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
-  context?: Hook<[req: Req], unknown> | Plain;
+  context?: Hook<[req: Req, details: ContextDetails], unknown> | Plain;
   /** The value root fields resolve from, or a function of the request. @default none */
   rootValue?: Hook<[req: Req], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */

@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import type { Hook, MaybePromise, NextFunction } from './connect.ts';
 
 /** The part of a WebSocket that is used; those of `ws` (7 and 8) and of express-ws fit. */
@@ -9,13 +10,36 @@ export interface WebSocketLike {
   readonly extensions: string;
   readonly readyState: number;
   readonly bufferedAmount: number;
-  /** The upgrade request with what middleware added to it. Set until the connection is accepted or refused. */
+  /** The upgrade request with what middleware added to it. Set until the connection is accepted, or closed if there is a `context` function. */
   request?: IncomingMessage | undefined;
   send(data: string | Uint8Array, options: { binary: boolean }, sent?: () => void): void;
   ping(): void;
   close(code?: number, reason?: string): void;
   terminate(): void;
   on(event: string, listener: (...args: never[]) => void): unknown;
+}
+
+/**
+ * The WebSocket that `context` functions get: a function that reads `headers`, `url`, `socket`, `state`, or a member that
+ * middleware has added to the upgrade request (`session`, `user`), works over HTTP and over sockets.
+ */
+export interface ContextWebSocket extends WebSocketLike {
+  /** The headers of the upgrade request. */
+  readonly headers: IncomingHttpHeaders;
+  /** The request target of the upgrade. */
+  readonly url: string;
+  readonly socket: Socket;
+  /** The `state` of the upgrade request, for the application. */
+  readonly state: Record<string, unknown>;
+}
+
+/** The second argument of `context` functions. */
+export interface ContextDetails {
+  readonly transport: 'http' | 'websocket';
+  /** The payload of the client's `connection_init`; undefined over HTTP. */
+  readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
+  /** The operation; undefined for the context of a connection, which `onConnect` gets. */
+  readonly operation: SharedOperation | undefined;
 }
 
 /** A subprotocol: `graphql-transport-ws` is the current one, `graphql-ws` the legacy one (subscriptions-transport-ws). */
@@ -25,7 +49,7 @@ export type SubscriptionProtocol = 'graphql-transport-ws' | 'graphql-ws';
 export interface SubscriptionConnection<Context = unknown> {
   /** The payload of the client's `connection_init`; `{}` if it sent none. */
   readonly connectionParams: Readonly<Record<string, unknown>>;
-  /** The context of this connection's operations; hooks may add members to it. */
+  /** The context of this connection; members that `onConnect` adds to it are members of the context of each operation. */
   readonly context: Context;
   readonly protocol: SubscriptionProtocol;
   readonly websocket: WebSocketLike;
@@ -48,7 +72,7 @@ export type ConnectAnswer =
   | ReturnType<() => void>
   | { expiresAt?: Date | number; [key: string]: unknown };
 
-/** An operation as the `share` function sees it. */
+/** An operation as the functions `share` and `context` see it. */
 export interface SharedOperation {
   readonly query: string;
   readonly operationName: string | undefined;
@@ -66,7 +90,9 @@ export interface SubscriptionOptions {
   /** The path, with or without a trailing slash. @default '/graphql' */
   path?: string | undefined;
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
-  context?: object | ((websocket: WebSocketLike) => unknown) | undefined;
+  context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
+  /** How often a `context` function is called: for the connection and each operation, or for the connection only. @default 'operation' */
+  contextPer?: 'operation' | 'connection' | undefined;
   /** Accepted subprotocols; a client that offers no other is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */

@@ -6,6 +6,7 @@ import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { type ContextFactory, createContextFactory } from './context.ts';
 import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
 import type { CoreSettings } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
@@ -22,8 +23,13 @@ export interface GraphQLCore {
   readonly prepare: Prepare;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
-  /** Returns the context value: the static one, or what the function of the request (HTTP) or WebSocket returns. */
-  contextFor(source: unknown): MaybePromise<unknown>;
+  /** Whether the option `context` is a function. */
+  readonly hasContextFunction: boolean;
+  /**
+   * Returns the context value: the static one, or what the function of the request (HTTP) or WebSocket returns.
+   * `connectionParams` are those of a WebSocket.
+   */
+  readonly contextFor: ContextFactory;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Whether the option `allowedHosts` allows the host of a request. */
@@ -69,7 +75,8 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     schemaFor: schemaSource(scope, schema),
     prepare: createPrepare(selectEngine(settings.engine), engineSettings, settings),
     maxVariables: settings.limits.variables,
-    contextFor: typeof context === 'function' ? (source) => (context as Callable)(source) : () => context,
+    hasContextFunction: typeof context === 'function',
+    contextFor: createContextFactory(context),
     rootValueFor:
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')

@@ -70,7 +70,7 @@ export class OperationRunner {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }
     if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#limits);
-    const context = this.#core.contextFor(exchange.req);
+    const context = this.#core.contextFor(exchange.req, params);
     return isThenable(context)
       ? context.then((value) => this.#execute(exchange, prepared, params, value))
       : this.#execute(exchange, prepared, params, context);

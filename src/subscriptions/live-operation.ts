@@ -1,4 +1,6 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { SharedOperation } from '../../types/subscriptions.ts';
 import type { ErrorOrigin, ExecutionInputs, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
 import type { EventConsumer } from './consume-source.ts';
 
@@ -8,12 +10,13 @@ export type FlushMode = 'soon' | 'batched';
 /** The state that the operations of one client share. */
 export interface OperationClient {
   readonly schema: GraphQLSchema;
-  readonly context: unknown;
   readonly rootValue: unknown;
   /** The request or the socket, for options that are functions of it. */
   readonly source: unknown;
   /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
   queuedOperations: LiveOperation[] | undefined;
+  /** The context of one operation. */
+  contextFor(operation: SharedOperation): MaybePromise<unknown>;
 }
 
 /**
@@ -23,6 +26,8 @@ export interface OperationClient {
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;
   abstract readonly client: OperationClient;
+  /** Set before it is executed. */
+  contextValue: unknown;
   /** False as soon as nothing more may be sent for it. */
   isLive = true;
   /** Whether its events may be dropped when the client is slow. */
@@ -58,9 +63,6 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   }
   get rootValue(): unknown {
     return this.client.rootValue;
-  }
-  get contextValue(): unknown {
-    return this.client.context;
   }
   get variableValues(): Record<string, unknown> | undefined {
     return this.params.variables;

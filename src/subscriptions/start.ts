@@ -97,7 +97,26 @@ function run(
     operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
     return;
   }
-  if (kind === 'subscription') subscribe(operation, services, prepared);
+  const context = operation.client.contextFor(operation.params);
+  if (!isThenable(context)) {
+    runWithContext(operation, services, prepared, context);
+    return;
+  }
+  context.then(
+    (value) => attempt(operation, () => runWithContext(operation, services, prepared, value)),
+    (error) => failOperation(operation, error),
+  );
+}
+
+function runWithContext(
+  operation: LiveOperation,
+  services: OperationServices,
+  prepared: PreparedOperation,
+  context: unknown,
+): void {
+  if (!operation.isLive) return;
+  operation.contextValue = context;
+  if (prepared.operation.operation === 'subscription') subscribe(operation, services, prepared);
   else executeOnce(operation, prepared);
 }
 

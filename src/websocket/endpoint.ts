@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SubscriptionConnection, SubscriptionStats, WebSocketLike } from '../../types/subscriptions.ts';
+import { createContextFactory } from '../core/context.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
@@ -8,6 +9,7 @@ import type { SourceCounters } from '../subscriptions/consume-source.ts';
 import { SubscriptionGroups } from '../subscriptions/groups.ts';
 import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
 import { Connection, type ConnectionServices } from './connection/connection.ts';
+import type { ContextPolicy } from './connection/connection-context.ts';
 import type { ConnectionSettings } from './connection/settings.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocol/graphql-ws-adapter.ts';
 import type { SessionLimits } from './protocol/session.ts';
@@ -48,7 +50,7 @@ export class Endpoint implements UpgradeTarget {
       counters,
       groups: new SubscriptionGroups(counters, pacing, timer),
       sendPrivateResult: createPrivateResultSender(),
-      contextFor: contextSource(settings.context, core),
+      context: contextPolicy(settings, core),
       onClosed: (connection) => this.#onClosed(connection),
     };
   }
@@ -143,9 +145,10 @@ export class Endpoint implements UpgradeTarget {
 }
 
 /** The option `context`, or else the context of the core. */
-function contextSource(context: unknown, core: GraphQLCore): ConnectionServices['contextFor'] {
-  if (context === undefined) return (websocket) => core.contextFor(websocket);
-  return typeof context === 'function' ? (websocket) => context(websocket) : () => context;
+function contextPolicy({ context, contextPer }: ConnectionSettings, core: GraphQLCore): ContextPolicy {
+  const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
+  const create = context === undefined ? core.contextFor : createContextFactory(context);
+  return { create, isFunction, perOperation: isFunction && contextPer === 'operation' };
 }
 
 const ignore = (): void => undefined;

@@ -29,6 +29,7 @@ const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&
 /** The options of a connection, however it was opened. */
 export const connectionRules: Rules<ConnectionSettings> = {
   context: unchecked,
+  contextPer: oneOf('operation', 'connection'),
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
   operations: rule<readonly string[]>(

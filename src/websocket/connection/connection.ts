@@ -1,11 +1,7 @@
 import type { IncomingMessage } from 'node:http';
-import type { Duplex } from 'node:stream';
 import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
-import type {
-  SubscriptionConnection,
-  SubscriptionProtocol,
-  WebSocketLike,
-} from '../../../types/subscriptions.ts';
+import type { MaybePromise } from '../../../types/connect.ts';
+import type { SharedOperation, SubscriptionConnection, WebSocketLike } from '../../../types/subscriptions.ts';
 import type { ErrorOrigin, ExecutionOutcome } from '../../execution/types.ts';
 import { debug } from '../../logging/debug.ts';
 import { formatErrorsSafely } from '../../subscriptions/format-errors.ts';
@@ -22,8 +18,9 @@ import { isOpen } from '../write/ready-state.ts';
 import { SendQueue } from '../write/send-queue.ts';
 import { decisionOf } from './acceptance.ts';
 import { cutReason } from './close-reason.ts';
-import { connectionContext } from './connection-context.ts';
+import { ConnectionContext, type ContextPolicy } from './connection-context.ts';
 import { Deadlines, type TimedConnection } from './deadlines.ts';
+import { exposeRequest, type OpenedWebSocket } from './opened-websocket.ts';
 import type { ConnectionSettings } from './settings.ts';
 
 /** The services that the connections of one endpoint share. */
@@ -33,18 +30,8 @@ export interface ConnectionServices extends OperationServices {
   readonly scheduler: FlushScheduler;
   readonly timer: IntervalTimer;
   readonly sendPrivateResult: SendPrivateResult;
-  /** The context of a connection, before the client's parameters are added. */
-  contextFor(websocket: WebSocketLike): unknown;
+  readonly context: ContextPolicy;
   onClosed(connection: Connection): void;
-}
-
-/** A new WebSocket with its request. */
-export interface OpenedWebSocket {
-  readonly websocket: WebSocketLike;
-  readonly request: IncomingMessage;
-  /** The socket below, if we may write frames to it. */
-  readonly socket: Duplex | undefined;
-  readonly protocol: SubscriptionProtocol;
 }
 
 /** One WebSocket. A class, because there are many connections and methods should not cost memory for each. */
@@ -54,18 +41,19 @@ export class Connection implements SessionConnection, TimedConnection {
   readonly session: Session;
   readonly deadlines: Deadlines;
   queuedOperations: LiveOperation[] | undefined;
-  context: unknown;
+  readonly #context: ConnectionContext;
   readonly #services: ConnectionServices;
   /** The upgrade request, until the connection is accepted. */
   #request: IncomingMessage | undefined;
   #schema: GraphQLSchema | undefined;
-  #params: Readonly<Record<string, unknown>> | undefined;
 
   constructor(services: ConnectionServices, { websocket, request, socket, protocol }: OpenedWebSocket) {
     this.#services = services;
     this.#request = request;
     this.websocket = websocket;
     websocket.request = request;
+    this.#context = new ConnectionContext(services.context, websocket);
+    if (services.context.isFunction) exposeRequest(websocket, request);
     this.queue = new SendQueue(websocket, socket, services.scheduler);
     this.session = createSession(protocol, this);
     this.deadlines = new Deadlines(this, socket, services.timer, services.settings);
@@ -94,23 +82,27 @@ export class Connection implements SessionConnection, TimedConnection {
 
   /** The connection as hooks see it. */
   describe(): SubscriptionConnection {
-    const { context, session, websocket } = this;
-    return { connectionParams: this.#params ?? {}, context, protocol: session.name, websocket };
+    const { params, value } = this.#context;
+    const { session, websocket } = this;
+    return { connectionParams: params, context: value, protocol: session.name, websocket };
   }
 
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
-    const { core, settings, contextFor } = this.#services;
+    const { core, settings, context } = this.#services;
     this.deadlines.onInit();
-    this.#params = connectionParams;
     this.#schema = await core.schemaFor(this.#request);
-    this.context = connectionContext(await contextFor(this.websocket), connectionParams);
+    await this.#context.create(connectionParams);
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;
-    const answer = await settings.onConnect?.({ ...this.describe(), request });
+    const answer = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
     const { acceptance, expiresAt } = decisionOf(answer);
-    this.#releaseRequest();
+    if (!context.perOperation) this.#releaseRequest();
     if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
     return acceptance;
+  }
+
+  contextFor(operation: SharedOperation): MaybePromise<unknown> {
+    return this.#context.forOperation(operation);
   }
 
   startOperation(operation: SocketOperation): void {

@@ -14,6 +14,7 @@ export interface ConnectionSettings
     DeadlineSettings,
     Omit<SessionLimits, 'maxVariables'> {
   readonly context: unknown;
+  readonly contextPer: 'operation' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
 }

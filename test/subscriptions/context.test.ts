@@ -1,0 +1,182 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { GraphQLError } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type {
+  ConnectingSubscription,
+  ContextDetails,
+  SubscriptionOptions,
+} from '../../types/subscriptions.ts';
+import { eachExpress } from '../express.ts';
+import { connect, LEGACY, MODERN, type RawClient } from './client.ts';
+import { liveSchema } from './schema.ts';
+import { serve, stopAll, until } from './serve.ts';
+
+afterEach(stopAll);
+
+const QUERY = '{ context }';
+const run = (id: string, query = QUERY, type = 'subscribe'): object => ({ id, type, payload: { query } });
+
+/** The context that the resolver of one query sees. */
+async function contextOf(client: RawClient, type = 'subscribe'): Promise<Record<string, unknown>> {
+  client.send(run('q', QUERY, type));
+  const messages = await client.until((message) => message['type'] === 'complete');
+  const result = messages.find(({ id, type: kind }) => id === 'q' && kind !== 'complete');
+  return JSON.parse((result as { payload: { data: { context: string } } }).payload.data.context);
+}
+
+async function open(url: string, protocol = MODERN, headers = {}, payload = {}): Promise<RawClient> {
+  const client = await connect(url, protocol, { headers });
+  client.send({ type: 'connection_init', payload });
+  await client.until(({ type }) => type === 'connection_ack');
+  return client;
+}
+
+describe('one context function for HTTP and sockets', () => {
+  eachExpress((express) => {
+    it('a function of headers, url, state and members of middleware works over HTTP and sockets', async () => {
+      const { schema } = liveSchema();
+      const context = async (req: {
+        headers: http.IncomingHttpHeaders;
+        state: Record<string, unknown>;
+        socket: { remoteAddress?: string };
+        session?: { user: string };
+      }) => ({
+        user: req.headers.authorization,
+        session: req.session?.user,
+        address: req.socket.remoteAddress,
+        state: req.state['tenant'],
+      });
+      const middleware = (req: object, _res: unknown, next: () => void): void => {
+        Object.assign(req, { session: { user: 'ann' }, state: { tenant: 'acme' } });
+        next();
+      };
+      const handler = graphqlHTTP(schema, { context });
+      const app = express();
+      app.use(middleware as never);
+      app.use('/graphql', handler as never);
+      const server = app.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const subscriptions = attachSubscriptions(server, handler, { middleware: [middleware] });
+      const expected = { user: 'token', session: 'ann', address: '127.0.0.1', state: 'acme' };
+      const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'token' },
+        body: JSON.stringify({ query: QUERY }),
+      });
+      const { data } = (await response.json()) as { data: { context: string } };
+      expect(JSON.parse(data.context)).toEqual(expected);
+      for (const [protocol, type] of [
+        [MODERN, 'subscribe'],
+        [LEGACY, 'start'],
+      ] as const) {
+        const client = await open(`ws://127.0.0.1:${port}/graphql`, protocol, { authorization: 'token' });
+        expect(await contextOf(client, type)).toMatchObject(expected);
+        await client.close();
+      }
+      await subscriptions.close();
+      server.close();
+      server.closeAllConnections();
+    });
+  });
+
+  it('the second argument contains transport, connectionParams and operation', async () => {
+    const { schema } = liveSchema();
+    const seen: ContextDetails[] = [];
+    const context = (_source: object, details: ContextDetails): object => {
+      seen.push(details);
+      return {};
+    };
+    const handler = graphqlHTTP(schema, { context });
+    const server = http.createServer((req, res) => handler(req, res)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const subscriptions = attachSubscriptions(server, handler);
+    const url = `127.0.0.1:${port}/graphql`;
+    await fetch(`http://${url}?query={hello}`, { headers: { 'apollo-require-preflight': '1' } });
+    const client = await open(`ws://${url}`, MODERN, {}, { token: 't' });
+    await contextOf(client);
+    expect(seen).toMatchObject([
+      { transport: 'http', connectionParams: undefined, operation: { query: '{hello}' } },
+      { transport: 'websocket', connectionParams: { token: 't' }, operation: undefined },
+      { transport: 'websocket', connectionParams: { token: 't' }, operation: { query: QUERY } },
+    ]);
+    await subscriptions.close();
+    server.close();
+    server.closeAllConnections();
+  });
+});
+
+describe('contextPer', () => {
+  const counting = (options: SubscriptionOptions = {}): SubscriptionOptions => {
+    let count = 0;
+    return { context: async () => ({ count: ++count }), ...options };
+  };
+
+  it('by default each operation gets a new context, so that a loader in it is never stale', async () => {
+    const { url } = await serve(counting());
+    const client = await open(url);
+    expect([(await contextOf(client))['count'], (await contextOf(client))['count']]).toEqual([2, 3]);
+  });
+
+  it('with "connection" all operations of a connection get the same context', async () => {
+    const { url } = await serve(counting({ contextPer: 'connection' }));
+    const client = await open(url);
+    expect([(await contextOf(client))['count'], (await contextOf(client))['count']]).toEqual([1, 1]);
+    expect((await contextOf(await open(url)))['count']).toBe(2);
+  });
+
+  it.each(['operation', 'connection'] as const)(
+    'with "%s" operations get the parameters of the client and what onConnect added',
+    async (contextPer) => {
+      const onConnect = ({ context, connectionParams }: ConnectingSubscription<{ user?: unknown }>) => {
+        context.user = connectionParams['token'];
+      };
+      const { url } = await serve(counting({ contextPer, onConnect }));
+      for (const token of ['ann', 'bob']) {
+        const client = await open(url, MODERN, {}, { token });
+        for (let i = 0; i < 2; i++) {
+          const context = await contextOf(client);
+          expect(context).toMatchObject({ user: token, connection_params: { token } });
+        }
+      }
+    },
+  );
+
+  it.each([
+    ['a GraphQLError', new GraphQLError('not now'), 'not now'],
+    ['another error', new Error('secret'), 'Internal server error'],
+  ])('%s of the function ends that operation only', async (_, error, message) => {
+    const { url } = await serve({
+      context: async (_websocket: object, { operation }: ContextDetails) => {
+        if (operation?.query.includes('deep') === true) throw error;
+        return {};
+      },
+    });
+    const client = await open(url);
+    client.send(run('1', '{ deep { hello } }'));
+    const [failed] = await client.until(({ type }) => type === 'error');
+    expect(failed).toMatchObject({ id: '1', payload: [{ message }] });
+    expect(JSON.stringify(failed)).not.toContain('secret');
+    expect(await contextOf(client)).toHaveProperty('connection_params');
+  });
+
+  it('an operation that is cancelled while its context is created never starts', async () => {
+    let resolveContext: () => void = () => undefined;
+    const { url, live, subscriptions } = await serve({
+      context: (_websocket: object, { operation }: ContextDetails) =>
+        operation === undefined ? {} : new Promise<object>((resolve) => (resolveContext = () => resolve({}))),
+    });
+    const client = await open(url);
+    client.send(run('1', 'subscription { events(topic: "a") }'));
+    await until(() => subscriptions.stats().operations === 1);
+    client.send({ id: '1', type: 'complete' });
+    await until(() => subscriptions.stats().operations === 0);
+    resolveContext();
+    expect(await client.silence()).toEqual([]);
+    expect(live.calls).toEqual({});
+  });
+});
