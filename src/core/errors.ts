@@ -1,6 +1,7 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
+import { toError } from '../http/reply/to-error.ts';
 import type { ErrorReporter } from '../logging/report-error.ts';
 import { assertSync } from '../options/assert-sync.ts';
 import { formatValue } from '../options/format-value.ts';
@@ -116,7 +117,7 @@ export function isGraphQLError(error: unknown): error is GraphQLError {
 /** Converts a thrown value to an error that can be formatted. */
 export function toGraphQLError(thrown: unknown): GraphQLError {
   if (isGraphQLError(thrown)) return thrown;
-  const originalError = thrown instanceof Error ? thrown : new Error(String(thrown));
+  const originalError = toError(thrown);
   return new GraphQLError(originalError.message, { originalError });
 }
 

@@ -1,7 +1,8 @@
 import type { GraphQLError } from 'graphql';
+import { toGraphQLError } from '../core/errors.ts';
 import { isThenable } from '../execution/promises.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
-import { isStream, openSource, type SourceResult, toGraphQLError } from './source-stream.ts';
+import { isStream, openSource, type SourceResult } from './source-stream.ts';
 
 /** Numbers of source streams, for `stats()`. */
 export interface SourceCounters {

@@ -27,10 +27,3 @@ export function openSource(
 
 export const isStream = (result: SourceResult): result is AsyncIterable<unknown> =>
   Symbol.asyncIterator in result;
-
-/** A thrown value as an error that can be masked and formatted. */
-export function toGraphQLError(error: unknown): graphql.GraphQLError {
-  if (error instanceof graphql.GraphQLError) return error;
-  const originalError = error instanceof Error ? error : new Error(String(error));
-  return new graphql.GraphQLError(originalError.message, { originalError });
-}

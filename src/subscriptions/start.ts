@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { refusalError } from '../core/errors.ts';
+import { refusalError, toGraphQLError } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { isThenable } from '../execution/promises.ts';
 import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
@@ -9,7 +9,6 @@ import { consumeSource, type SourceCounters } from './consume-source.ts';
 import type { SubscriptionGroups } from './groups.ts';
 import type { LiveOperation } from './live-operation.ts';
 import { type ShareFunction, shareKeyOf } from './share-key.ts';
-import { toGraphQLError } from './source-stream.ts';
 
 /** The services that all live operations of one endpoint use. */
 export interface OperationServices {

@@ -1,3 +1,6 @@
+import { mkdtempSync, rmdirSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import {
   GraphQLBoolean,
   GraphQLEnumType,
@@ -240,6 +243,22 @@ it.each([false, true])(
     expect(errors[0]?.message).toBe(suggestions ? 'Unknown field. Did you mean "apiKey"?' : 'Unknown field.');
   },
 );
+
+it('an upload that cannot be stored is reported once, and its message is hidden', async () => {
+  process.env['NODE_ENV'] = 'production';
+  const folder = mkdtempSync(join(tmpdir(), 'espalier-errors-'));
+  const { url, reports } = await serve({ uploads: { tempDir: folder, memoryPerFile: 0 } });
+  rmdirSync(folder);
+  const form = new FormData();
+  form.set('operations', JSON.stringify({ query: '{ hello }', variables: { file: null } }));
+  form.set('map', '{"0":["variables.file"]}');
+  form.set('0', new Blob(['x'.repeat(100_000)]), 'x.txt');
+  const response = await fetch(url, { method: 'POST', body: form });
+  const body = await response.text();
+  expect([response.status, JSON.parse(body).errors[0].message]).toEqual([500, 'Internal server error']);
+  expect(body).not.toContain(folder);
+  expect(reports).toEqual([[expect.objectContaining({ code: 'ENOENT' }), expect.anything()]]);
+});
 
 describe('an error of the context function', () => {
   const context = (): never => {
