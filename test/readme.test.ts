@@ -1,5 +1,5 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { join, resolve } from 'node:path';
+import { dirname, join, relative, resolve } from 'node:path';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveUploadOptions } from '../src/uploads/options.ts';
@@ -143,5 +143,23 @@ describe('the documentation', () => {
         ]);
       }
     }
+  });
+
+  it('src/README.md names the files of each walk in the order of their imports', () => {
+    const text = read('src/README.md');
+    const walks = text.slice(text.indexOf('## graphql, core and http'));
+    const linked = [...walks.matchAll(/\]\(([^)#]+\.ts)\)/g)].map(([, path]) =>
+      relative(root, resolve(root, 'src', path as string)),
+    );
+    const seen = new Set<string>();
+    const imported = new Set<string>();
+    for (const file of linked) {
+      if (!file.startsWith('middleware/')) expect([...imported]).toContain(file);
+      seen.add(file);
+      for (const [, path] of read(file).matchAll(/from\s+'(\.[^']+)'/g)) {
+        imported.add(relative(root, resolve(root, dirname(file), path as string)));
+      }
+    }
+    expect(seen.size).toBeGreaterThan(60);
   });
 });
