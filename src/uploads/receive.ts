@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/body/drain.ts';
 import { HttpError } from '../http/reply/http-error.ts';
+import { onClosed } from '../http/reply/on-closed.ts';
 import { toError } from '../http/reply/to-error.ts';
 import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
@@ -36,7 +37,7 @@ export async function receiveUploads<Params>(
     return error;
   }
 
-  res.once('close', () => {
+  onClosed(res, () => {
     form.fail(clientAborted());
     files.release();
   });

@@ -89,6 +89,34 @@ describe('temporary files', () => {
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
   });
 
+  it('uploads free files and memory of a pipelined request whose response never got its turn', async () => {
+    const seen: Seen = [];
+    const app = express();
+    app.get('/slow', () => undefined);
+    const uploads = { tempDir: folder, memoryTotal: 300_000, memoryPerFile: 200_000 };
+    app.use(graphqlHTTP(createSchema(seen), { uploads }));
+    await using server = await startServer(app);
+    const pipeline = async (size: number): Promise<net.Socket> => {
+      const body = encode([...unread, file('0', Buffer.alloc(size, 'x'))]);
+      const socket = net.connect(server.port, '127.0.0.1');
+      const before = seen.length;
+      socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
+      socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\n`);
+      socket.write(`Content-Length: ${body.length}\r\n\r\n`);
+      socket.write(body);
+      await until(() => seen.length > before);
+      return socket;
+    };
+    const sockets = [await pipeline(400_000), await pipeline(150_000)];
+    expect(nameless()).toBe(1);
+    for (const socket of sockets) socket.destroy();
+    await until(() => nameless() === 0);
+    // The whole memory budget is free again: two such files fit.
+    const again = await Promise.all([pipeline(150_000), pipeline(150_000)]);
+    expect(nameless()).toBe(0);
+    for (const socket of again) socket.destroy();
+  });
+
   it('uploads close the temporary file when a limit is exceeded or the body is malformed', async () => {
     const uploads = { tempDir: folder, maxFileSize: 600_000 };
     await using server = await startServer(graphqlHTTP(createSchema([]), { uploads }));

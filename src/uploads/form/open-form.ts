@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Writable } from 'node:stream';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
+import { isAborted } from '../../http/reply/on-closed.ts';
 import { bodyTooLarge, clientAborted, malformedForm } from './errors.ts';
 import type { Form } from './form.ts';
 import type { CreateParser } from './multer.ts';
@@ -28,7 +29,7 @@ export function openForm(
 ): void {
   const contentType = checkHeaders(req, maxRequestSize);
   const body = bufferedBody(req);
-  if (res.destroyed || (body === undefined && req.destroyed)) throw clientAborted();
+  if (isAborted(res) || (body === undefined && req.destroyed)) throw clientAborted();
   const parser = createParser(contentType, form);
   const { input } = parser;
   form.stop = () => parser.abort();
