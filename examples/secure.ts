@@ -1,6 +1,6 @@
 // helmet, and one session for HTTP and sockets: `npx tsx examples/secure.ts`, then /login?name=Ada, then /graphql.
 import { randomBytes } from 'node:crypto';
-import { attachSubscriptions, graphqlHTTP } from 'espalier';
+import { attachSubscriptions, type ConnectingSubscription, graphqlHTTP } from 'espalier';
 import express from 'express';
 import session from 'express-session';
 import { buildSchema } from 'graphql';
@@ -8,15 +8,16 @@ import helmet from 'helmet';
 
 const secret = process.env.SESSION_SECRET ?? randomBytes(32).toString('hex');
 const sessions = session({ secret, resave: false, saveUninitialized: false, cookie: { sameSite: 'lax' } });
-const contextOf = (req: object | undefined) => ({ name: Object(req).session?.name as string | undefined });
-type Context = ReturnType<typeof contextOf>;
+// One function for both transports: over a socket its argument has the session of the upgrade request.
+const context = (req: { session?: { name?: string } }) => ({ name: req.session?.name });
+type Context = ReturnType<typeof context>;
 
 const schema = buildSchema('type Query { me: String } type Subscription { greetings: String }');
 const greet = async function* (_args: object, { name }: Context) {
   yield { greetings: `Welcome ${name}` };
 };
 const rootValue = { me: (_args: object, { name }: Context) => name, greetings: greet };
-const graphql = graphqlHTTP(schema, { rootValue, context: contextOf });
+const graphql = graphqlHTTP(schema, { rootValue, context });
 
 const app = express().use(helmet(), sessions).use('/graphql', graphql);
 app.get('/login', ({ query, session }, res) => void res.json(Object.assign(session, { name: query.name })));
@@ -25,6 +26,5 @@ const server = app.listen(port, () => {
   console.log(`http://localhost:${port}/login?name=Ada`);
 });
 // The session middleware runs before the upgrade. A client without a login is closed with 4403.
-const context = ({ request }: { request?: object | undefined }) => contextOf(request);
-const onConnect = ({ request }: { request: object }) => contextOf(request).name !== undefined;
-attachSubscriptions(server, graphql, { middleware: [sessions], context, onConnect });
+const onConnect = ({ context }: ConnectingSubscription<Context>) => context.name !== undefined;
+attachSubscriptions(server, graphql, { middleware: [sessions], onConnect });
