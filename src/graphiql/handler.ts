@@ -6,7 +6,7 @@ import { createNegotiator } from '../http/negotiation/accept.ts';
 import { addVary } from '../http/negotiation/vary.ts';
 import type { Headers } from '../http/reply/http-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
-import { takesBelow } from '../http/routing/express-route.ts';
+import { matchesBelow } from '../http/routing/express-route.ts';
 import { pathOf } from '../http/routing/url-path.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError } from '../options/resolve-options.ts';
@@ -53,7 +53,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
     if (res.headersSent) return true;
     addVary(res, 'Accept');
     const path = pathOf(req.originalUrl ?? req.url);
-    const filesUnreachable = routed && !takesBelow(req, `${FILES}/file.js`);
+    const filesUnreachable = routed && !matchesBelow(req, `${FILES}/file.js`);
     const reply = filesUnreachable ? exactRouteError(path) : await pageReply(settings, path);
     writeReply(req, res, reply);
     return true;

@@ -8,9 +8,11 @@ import { PARAMETERS, SCHEMAS } from './schemas.ts';
 
 const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };
 const BATCH = { type: 'array', minItems: 1, items: REQUEST };
+/** The response to a GET that prefers HTML. */
+const PAGE = { 'text/html': { schema: { type: 'string' } } };
 const RESPONSE = { $ref: '#/components/schemas/GraphQLResponse' };
 
-/** Describes the endpoint at a path by OpenAPI 3.1, as its options make it. */
+/** Creates the function that describes the endpoint at a path in OpenAPI 3.1, with the options of the handler. */
 export function createOpenApi(settings: HttpSettings): (path: string) => OpenApiFragment {
   const operations: Record<string, object> = {};
   if (settings.methods.includes('GET')) operations['get'] = get(settings);
@@ -31,19 +33,26 @@ export function createOpenApi(settings: HttpSettings): (path: string) => OpenApi
 
 function get(settings: HttpSettings): object {
   const mutations =
-    settings.getMutations === false ? 'Queries only.' : 'Queries, and mutations within limits.';
+    settings.getMutations === false
+      ? 'Queries only.'
+      : 'Queries, and mutations that cannot come from another site.';
   return {
     operationId: 'graphqlGet',
     summary: 'Run a GraphQL operation given in the URL',
-    description: settings.graphiql === false ? mutations : `${mutations} Where HTML is preferred, the IDE.`,
+    description:
+      settings.graphiql === false ? mutations : `${mutations} GraphiQL for requests that prefer HTML.`,
     tags: ['GraphQL'],
     parameters: PARAMETERS,
-    responses: responses(settings, ['400', '403', '405', '406', '415'], settings.graphiql !== false),
+    responses: responses(
+      settings,
+      ['400', '403', '405', '406', '415'],
+      settings.graphiql === false ? {} : PAGE,
+    ),
   };
 }
 
 function head(settings: HttpSettings): object {
-  const described = responses(settings, ['400', '403', '405', '406', '415'], false);
+  const described = responses(settings, ['400', '403', '405', '406', '415']);
   return {
     operationId: 'graphqlHead',
     summary: 'The headers of the same GET; never runs a mutation',
@@ -69,7 +78,7 @@ function post(settings: HttpSettings): object {
     description: `A body of at most ${limits.bodyBytes} bytes, uploads apart.`,
     tags: ['GraphQL'],
     requestBody: { required: true, content },
-    responses: responses(settings, ['400', '403', '405', '406', '408', '413', '415'], false),
+    responses: responses(settings, ['400', '403', '405', '406', '408', '413', '415']),
   };
 }
 
@@ -95,11 +104,10 @@ interface Described {
 function responses(
   { statusCodes, batching }: HttpSettings,
   errors: readonly string[],
-  html: boolean,
+  page: object = {},
 ): Record<string, Described> {
   const schema = batching ? { oneOf: [RESPONSE, { type: 'array', items: RESPONSE }] } : RESPONSE;
   const content = { [GRAPHQL_TYPE]: { schema }, [JSON_TYPE]: { schema } };
-  const page = html ? { 'text/html': { schema: { type: 'string' } } } : {};
   const draft = statusCodes === 'draft';
   const described: Record<string, Described> = {};
   described['200'] = { description: 'The result', content: { ...content, ...page } };

@@ -20,7 +20,7 @@ export function isRouted(req: ConnectRequest, middleware: unknown): boolean {
 }
 
 /** Whether the route of a request also matches a file below the path of the request. */
-export function takesBelow(req: ConnectRequest, file: string): boolean {
+export function matchesBelow(req: ConnectRequest, file: string): boolean {
   const below = `${withoutSlash(pathOf(req.url))}/${file}`;
   return [(req.route as Route).path]
     .flat()
