@@ -1,4 +1,5 @@
 import {
+  type DocumentNode,
   defaultFieldResolver,
   defaultTypeResolver,
   type FragmentDefinitionNode,
@@ -8,12 +9,15 @@ import {
 } from 'graphql';
 import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import type { Engine, EngineSettings, ValidatedOperation } from '../execution/types.ts';
+import type { Engine, EngineSettings, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
+import { CompiledMemory } from './compile/compiled-memory.ts';
+import { SharedFields } from './compile/shared-fields.ts';
 import { type BufferPool, createBufferPool } from './json/buffer-pool.ts';
-import { isTraced, needsGraphqlJs } from './operation/delegation.ts';
-import { compileVariables } from './operation/variables.ts';
-import { compileVariants } from './operation/variants.ts';
+import { isTraced, needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
+import { type CoerceVariables, compileVariables } from './operation/variables.ts';
+import { Variants } from './operation/variants.ts';
 import type { Program } from './run/program.ts';
+import { SchemaSnapshot } from './run/schema-snapshot.ts';
 
 /** All operations of one handler share a pool. */
 const pools = new WeakMap<EngineSettings, BufferPool>();
@@ -25,18 +29,49 @@ const pools = new WeakMap<EngineSettings, BufferPool>();
 export const compiled: Engine = (operation, settings, account) => {
   const reference = graphqlJs(operation, settings);
   if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
+  warnIfExecuteIsWrapped();
   const program = createProgram(operation, settings);
-  const coerceVariables = compileVariables(program.schema, program.operation, settings);
-  const variantFor = compileVariants(program, operation.document, account);
+  let form = compileForm(program, operation.document, account);
   return (inputs) => {
     if (V17 && isTraced()) return reference(inputs);
-    const run = variantFor(inputs.variableValues);
-    if (run === undefined) return reference(inputs);
-    const coerced = coerceVariables(inputs.variableValues);
+    if (!form.snapshot.isCurrent()) {
+      form.memory.release();
+      form = compileForm(program, operation.document, account);
+    }
+    const run = form.variants.select(inputs.variableValues);
+    if (run === undefined) {
+      if (form.memory.isExceeded) form.memory.release();
+      return reference(inputs);
+    }
+    const coerced = form.coerceVariables(inputs.variableValues);
     if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
     return run(inputs, coerced.variables, coerced.values);
   };
 };
+
+/** The compiled form of an operation, which is valid as long as the functions of the schema are the same. */
+interface CompiledForm {
+  readonly snapshot: SchemaSnapshot;
+  readonly memory: CompiledMemory;
+  readonly coerceVariables: CoerceVariables;
+  readonly variants: Variants;
+}
+
+function compileForm(
+  program: Program,
+  document: DocumentNode,
+  account: MemoryAccount | undefined,
+): CompiledForm {
+  const { schema, operation, settings } = program;
+  const snapshot = new SchemaSnapshot();
+  const memory = new CompiledMemory(account);
+  return {
+    snapshot,
+    memory,
+    coerceVariables: compileVariables(schema, operation, settings, snapshot),
+    variants: new Variants(program, document, { leafFields: new SharedFields(), memory, snapshot }),
+  };
+}
 
 function createProgram(
   { schema, document, operation }: ValidatedOperation,

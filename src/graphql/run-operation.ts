@@ -15,6 +15,7 @@ import type {
   PreparedOperation,
   RequestError,
 } from '../execution/types.ts';
+import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
@@ -83,6 +84,8 @@ export class OperationRunner {
     context: unknown,
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
+    // A mutation must not change anything if no client will receive its result.
+    if (hasDisconnected(exchange)) throw CLIENT_ABORTED;
     const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(
       exchange,
@@ -97,6 +100,13 @@ export class OperationRunner {
       ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
       : afterExecution(exchange, prepared, outcome, started);
   }
+}
+
+/** Whether the client disconnected before the execution, for instance while the context was created. */
+function hasDisconnected({ req, res }: Exchange): boolean {
+  // A response that is queued behind another one is not destroyed with its socket; HTTP/2 closes single streams.
+  const { stream } = res as ServerResponse & { stream?: { destroyed?: boolean } };
+  return res.destroyed || req.socket.destroyed || stream?.destroyed === true;
 }
 
 /** Adds the cost of an operation to that of its batch, which has the limits of a single operation. */

@@ -1,4 +1,4 @@
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
@@ -76,6 +76,42 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
     client.socket.destroy();
     await close();
   });
+
+  it.each(['mutation', 'query'])(
+    'graphqlHTTP does not start a %s if the client disconnected before',
+    async (type) => {
+      const work = new Work();
+      const field = { type: GraphQLInt, resolve: work.resolve };
+      const [query, mutation] = ['Query', 'Mutation'].map(
+        (name) => new GraphQLObjectType({ name, fields: { slow: field } }),
+      );
+      const gate = new EventEmitter();
+      const errors: unknown[] = [];
+      const handler = graphqlHTTP(new GraphQLSchema({ query, mutation }), {
+        engine,
+        context: () => {
+          gate.emit('asked');
+          return once(gate, 'open');
+        },
+      });
+      const { server, port, close } = await run((req, res) =>
+        handler(req, res, (error) => errors.push(error)),
+      );
+      const [arrived, asked] = [once(server, 'request'), once(gate, 'asked')];
+      const client = wire(port);
+      client.write(post(`{"query":"${type} { slow }"}`));
+      const [, res] = await arrived;
+      await asked;
+      const left = once(res, 'close');
+      client.socket.resetAndDestroy();
+      await left;
+      gate.emit('open');
+      for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+      await close();
+      expect(work.infos).toEqual([]);
+      expect(errors).toEqual([]);
+    },
+  );
 
   it('graphqlHTTP does not start later mutations on graphql 17', async () => {
     const work = new Work();

@@ -3,18 +3,17 @@ import {
   type GraphQLArgument,
   type GraphQLField,
   getArgumentValues,
+  getNamedType,
   isEnumType,
   isNonNullType,
-  specifiedScalarTypes,
   type ValueNode,
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { Execution } from '../run/execution.ts';
+import { readsInputUnchanged } from '../run/input-functions.ts';
+import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
 
 export type Arguments = Record<string, unknown>;
-
-/** Compared by identity, because a schema may define another scalar named String. */
-const BUILT_IN_SCALARS: ReadonlySet<unknown> = new Set(specifiedScalarTypes);
 
 /** graphql 16 passes plain objects to resolvers, 17 objects without a prototype. */
 export const emptyArguments: () => Arguments = V17 ? () => Object.create(null) : () => ({});
@@ -43,8 +42,10 @@ interface ArgumentSource {
 export function compileArguments(
   definition: GraphQLField<unknown, unknown>,
   node: FieldNode,
+  snapshot: SchemaSnapshot,
 ): (ex: Execution) => Arguments {
   if (definition.args.length === 0) return emptyArguments;
+  for (const { type } of definition.args) snapshot.addInputType(getNamedType(type));
   const coerce = (ex: Execution): Arguments =>
     coerceArguments(definition, node, ex.variables, undefined, ex.program.settings.hideSuggestions);
   const sources = sourcesOf(definition, node);
@@ -99,7 +100,7 @@ function constantsOf(definition: GraphQLField<unknown, unknown>, node: FieldNode
 function isConstant({ type }: GraphQLArgument): boolean {
   // Resolvers may modify lists and input objects, so each call needs a new one. Custom scalars run code of the user.
   const inner = isNonNullType(type) ? type.ofType : type;
-  return isEnumType(inner) || BUILT_IN_SCALARS.has(inner);
+  return isEnumType(inner) || readsInputUnchanged(inner);
 }
 
 function valueNode(node: FieldNode, name: string): ValueNode | undefined {

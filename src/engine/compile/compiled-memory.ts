@@ -32,6 +32,7 @@ export class CompiledMemory {
 
   /** Returns everything that was charged. */
   release(): void {
+    if (this.#charged === 0) return;
     this.#account?.charge(-this.#charged);
     this.#charged = 0;
   }

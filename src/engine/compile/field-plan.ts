@@ -8,6 +8,7 @@ import {
   isObjectType,
   type Location,
 } from 'graphql';
+import type { Compiler } from '../complete/compiler.ts';
 import { StaticText } from '../json/static-text.ts';
 import type { FieldLocation } from '../run/field-error.ts';
 import type { FieldPlan, Resolver } from '../run/plan.ts';
@@ -17,7 +18,7 @@ import { mayReadArgument } from './function-arity.ts';
 
 /** Collects everything about a field that does not depend on an execution. */
 export function planField(
-  program: Program,
+  { program, snapshot }: Compiler,
   parentType: GraphQLObjectType,
   definition: GraphQLField<unknown, unknown>,
   { key, nodes }: { key: string; nodes: readonly FieldNode[] },
@@ -33,7 +34,7 @@ export function planField(
     nodes,
     keyText: new StaticText(`,${JSON.stringify(key)}:`),
     resolve: resolve as Resolver | undefined,
-    args: compileArguments(definition, nodes[0] as FieldNode),
+    args: compileArguments(definition, nodes[0] as FieldNode, snapshot),
     needsInfo: (resolve !== undefined && mayReadArgument(resolve, 3)) || typeNeedsInfo(program, definition),
     location: () => {
       location ??= locationOf(nodes);

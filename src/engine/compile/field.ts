@@ -15,10 +15,11 @@ export function compileField(
   key: string,
   nodes: readonly FieldNode[],
 ): FieldRun | undefined {
-  const { program } = compiler;
+  const { program, snapshot } = compiler;
   const definition = definitionOf(program.schema, parentType, (nodes[0] as FieldNode).name.value);
   if (definition === undefined) return undefined;
-  const plan = planField(program, parentType, definition, { key, nodes });
+  snapshot.addField(definition);
+  const plan = planField(compiler, parentType, definition, { key, nodes });
   if (definition === TypeNameMetaFieldDef) return typeNameField(plan);
   const position = compilePosition(compiler, plan);
   if (plan.resolve !== undefined) return resolverField(plan, plan.resolve, position);

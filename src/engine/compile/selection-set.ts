@@ -7,6 +7,7 @@ import type { FieldError } from '../run/field-error.ts';
 import { isWaiting } from '../run/pending.ts';
 import type { FieldRun, ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
+import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
 import { ignoreRejections } from '../run/unused-values.ts';
 import { collectRootFields, collectSubfields } from './collect-fields.ts';
 import type { CompiledMemory } from './compiled-memory.ts';
@@ -21,6 +22,7 @@ export interface SharedPlans {
   /** Fields without a selection set, which are the same in every variant. */
   readonly leafFields: SharedFields;
   readonly memory: CompiledMemory;
+  readonly snapshot: SchemaSnapshot;
 }
 
 interface SelectionCompiler extends Compiler {
@@ -33,6 +35,7 @@ interface SelectionCompiler extends Compiler {
 export function createCompiler(program: Program, shared: SharedPlans): SelectionCompiler {
   const compiler: SelectionCompiler = {
     program,
+    snapshot: shared.snapshot,
     shared,
     compositeFields: new SharedFields(),
     compileSelectionSet: (type, nodes) => compileSelectionSet(compiler, type, nodes),

@@ -1,6 +1,7 @@
 import type { FieldNode, GraphQLObjectType } from 'graphql';
 import type { ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
+import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
 
 /**
  * The one place where the recursion of GraphQL closes: completing an object value executes a selection set, whose fields
@@ -8,6 +9,7 @@ import type { Program } from '../run/program.ts';
  */
 export interface Compiler {
   readonly program: Program;
+  readonly snapshot: SchemaSnapshot;
   /** Compiles the merged selection sets of some field nodes for one object type. */
   compileSelectionSet(type: GraphQLObjectType, nodes: readonly FieldNode[]): ObjectRun;
 }

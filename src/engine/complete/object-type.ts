@@ -12,6 +12,7 @@ interface WithTypeCheck {
 
 /** Completes a value of an object type, after its `isTypeOf` if it has one. */
 export function completeObject(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
+  compiler.snapshot.addOutputType(type);
   const run = compiler.compileSelectionSet(type, plan.nodes);
   if (!type.isTypeOf) {
     return (ex, value, path) => {

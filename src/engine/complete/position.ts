@@ -55,6 +55,7 @@ function completeType(
   keyText: StaticText | undefined,
 ): Complete {
   if (isListType(type)) return completeList(plan, positionOf(compiler, plan, type.ofType, undefined));
+  compiler.snapshot.addOutputType(type);
   if (isLeafType(type)) return completeLeaf(type, keyText);
   if (isAbstractType(type)) return completeAbstract(compiler, plan, type);
   return completeObject(compiler, plan, type);

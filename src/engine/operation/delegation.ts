@@ -1,4 +1,5 @@
 import { tracingChannel } from 'node:diagnostics_channel';
+import * as graphql from 'graphql';
 import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 
@@ -37,6 +38,33 @@ const channels = V17
       tracingChannel(`graphql:${name}`),
     )
   : [];
+
+const EXECUTE_AT_START = currentExecute();
+/** Properties that common libraries set on a function that wraps another one. */
+const WRAPPER_MARKS = ['__wrapped', '__original', '__unwrap', '__NR_original'];
+let hasWarned = false;
+
+/** `execute` as it is now: where graphql is a CommonJS module, only its default export reflects later changes. */
+function currentExecute(): unknown {
+  return (graphql as { default?: { execute?: unknown } }).default?.execute ?? graphql.execute;
+}
+
+/**
+ * Warns once per process if a library has replaced `execute` of graphql-js, as some tracers do: the compiled engine does
+ * not call it, so the library would miss operations without notice.
+ */
+export function warnIfExecuteIsWrapped(): void {
+  if (hasWarned) return;
+  const execute = currentExecute();
+  const isMarked = typeof execute === 'function' && WRAPPER_MARKS.some((mark) => mark in execute);
+  if (execute === EXECUTE_AT_START && !isMarked) return;
+  hasWarned = true;
+  process.emitWarning(
+    "The function execute of graphql has been replaced, probably by a tracer. espalier's compiled engine does not call " +
+      "it, so operations are missing in traces. Set the option engine: 'graphql-js' to call it.",
+    { code: 'ESPALIER_EXECUTE_REPLACED' },
+  );
+}
 
 /** Whether a channel has subscribers; then graphql-js executes, because the engine does not publish events. */
 export function isTraced(): boolean {

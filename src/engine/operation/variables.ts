@@ -7,6 +7,7 @@ import {
   GraphQLInt,
   type GraphQLSchema,
   GraphQLString,
+  getNamedType,
   getVariableValues,
   isInputType,
   isNonNullType,
@@ -16,6 +17,8 @@ import {
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { EngineSettings } from '../../execution/types.ts';
+import { readsInputUnchanged } from '../run/input-functions.ts';
+import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
 
 type Values = Record<string, unknown>;
 
@@ -65,6 +68,7 @@ export function compileVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
   { maxErrors, hideSuggestions }: EngineSettings,
+  snapshot: SchemaSnapshot,
 ): CoerceVariables {
   const definitions = operation.variableDefinitions ?? [];
   const options = { maxErrors, hideSuggestions };
@@ -75,7 +79,7 @@ export function compileVariables(
     if (result['errors'] !== undefined) return { errors: result['errors'] as readonly GraphQLError[] };
     return V17 ? coerced17(result['variableValues'] as Values) : coerced16(result['coerced'] as Values);
   };
-  const direct = definitions.map((definition) => directVariable(schema, definition));
+  const direct = definitions.map((definition) => directVariable(schema, definition, snapshot));
   if (!direct.every((variable) => variable !== undefined)) return coerce;
   const read = V17 ? read17 : read16;
   return (inputs) => read(direct, inputs ?? {}) ?? coerce(inputs);
@@ -92,12 +96,18 @@ function coerced17(variables: Values): CoercedVariables {
 function directVariable(
   schema: GraphQLSchema,
   definition: VariableDefinitionNode,
+  snapshot: SchemaSnapshot,
 ): DirectVariable | undefined {
   const type = typeFromAST(schema, definition.type);
-  if (definition.defaultValue !== undefined || !isInputType(type)) return undefined;
+  if (!isInputType(type)) return undefined;
+  snapshot.addInputType(getNamedType(type));
+  // A variable of that name would set the prototype of the map.
+  if (definition.defaultValue !== undefined || definition.variable.name.value === '__proto__')
+    return undefined;
   const required = isNonNullType(type);
-  const accepts = ACCEPTED_VALUES.get(required ? type.ofType : type);
-  if (accepts === undefined) return undefined;
+  const nullable = required ? type.ofType : type;
+  const accepts = ACCEPTED_VALUES.get(nullable);
+  if (accepts === undefined || !readsInputUnchanged(nullable)) return undefined;
   const signature = { name: definition.variable.name.value, type, default: undefined };
   return { signature, required, accepts };
 }

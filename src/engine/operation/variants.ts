@@ -1,8 +1,5 @@
 import { type DocumentNode, Kind, visit } from 'graphql';
-import type { MemoryAccount } from '../../execution/types.ts';
-import { CompiledMemory } from '../compile/compiled-memory.ts';
 import type { SharedPlans } from '../compile/selection-set.ts';
-import { SharedFields } from '../compile/shared-fields.ts';
 import type { Program } from '../run/program.ts';
 import { compileRoot, type ProgramRun } from './root.ts';
 
@@ -14,38 +11,38 @@ interface Condition {
   readonly fallback: boolean | undefined;
 }
 
-/**
- * Compiles one variant for each combination of the variables in `@skip` and `@include`. Returns undefined where graphql-js
- * has to execute: for a value that is not a boolean, after 64 combinations, and once the compiled form needs more memory
- * than its account allows. Reads the variables as received, so that graphql-js is the only one to coerce those that it
- * executes with.
- */
-export function compileVariants(
-  program: Program,
-  document: DocumentNode,
-  account: MemoryAccount | undefined,
-): (variables: Record<string, unknown> | undefined) => ProgramRun | undefined {
-  const conditions = conditionsOf(program, document);
-  const memory = new CompiledMemory(account);
-  let shared: SharedPlans | undefined = { leafFields: new SharedFields(), memory };
-  const variants = new Map<string, ProgramRun>();
-  return (variables = {}) => {
-    if (shared === undefined) return undefined;
-    if (memory.isExceeded) {
-      shared = undefined;
-      variants.clear();
-      memory.release();
+/** The compiled variants of one operation: one for each combination of the variables in `@skip` and `@include`. */
+export class Variants {
+  readonly #program: Program;
+  readonly #conditions: readonly Condition[];
+  readonly #shared: SharedPlans;
+  readonly #runs = new Map<string, ProgramRun>();
+
+  constructor(program: Program, document: DocumentNode, shared: SharedPlans) {
+    this.#program = program;
+    this.#conditions = conditionsOf(program, document);
+    this.#shared = shared;
+  }
+
+  /**
+   * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64 combinations, and once
+   * the compiled form needs more memory than its account allows. Reads the variables as received, so that graphql-js is
+   * the only one to coerce those that it executes with.
+   */
+  select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
+    if (this.#shared.memory.isExceeded) {
+      this.#runs.clear();
       return undefined;
     }
-    const key = variantKey(conditions, variables);
+    const key = variantKey(this.#conditions, variables);
     if (key === undefined) return undefined;
-    let run = variants.get(key);
-    if (run === undefined && variants.size < MAX_VARIANTS) {
-      run = compileRoot(program, shared);
-      variants.set(key, run);
+    let run = this.#runs.get(key);
+    if (run === undefined && this.#runs.size < MAX_VARIANTS) {
+      run = compileRoot(this.#program, this.#shared);
+      this.#runs.set(key, run);
     }
     return run;
-  };
+  }
 }
 
 /** The values of the conditions as a string of digits; undefined if one is not a boolean. */

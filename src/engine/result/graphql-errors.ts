@@ -18,7 +18,8 @@ export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
 /** The GraphQLError that graphql-js would have made. */
 function toGraphQLError({ reason, field, path }: FieldError): GraphQLError {
   if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
-  if (isPlainError(reason)) return fromPlainError(reason, field, keysOf(path));
+  if (isPlainError(reason) && typeof reason.message === 'string')
+    return fromPlainError(reason, field, keysOf(path));
   return locatedError(reason, field.nodes, keysOf(path));
 }
 

@@ -1,0 +1,65 @@
+import type { GraphQLField, GraphQLNamedType } from 'graphql';
+import { V17 } from '../../execution/graphql-version.ts';
+
+/** The functions of types that produce output, and those that read input. graphql 17 renamed some of them. */
+const OUTPUT_FUNCTIONS = ['resolveType', 'isTypeOf', V17 ? 'coerceOutputValue' : 'serialize'] as const;
+const INPUT_FUNCTIONS = V17
+  ? (['coerceInputValue', 'coerceInputLiteral', 'parseLiteral'] as const)
+  : (['parseValue', 'parseLiteral'] as const);
+
+type FunctionName = (typeof OUTPUT_FUNCTIONS)[number] | (typeof INPUT_FUNCTIONS)[number];
+type Functions = { readonly [Name in FunctionName]?: unknown };
+
+interface TypeFunction {
+  readonly type: Functions;
+  readonly name: FunctionName;
+  readonly value: unknown;
+}
+
+/**
+ * Remembers the functions of a schema that an operation was compiled with. A function that is replaced later (a guard, a
+ * tracer, a sanitizer) has to take effect with the next execution, as under graphql-js.
+ */
+export class SchemaSnapshot {
+  readonly #fields: GraphQLField<unknown, unknown>[] = [];
+  readonly #resolvers: unknown[] = [];
+  readonly #functions: TypeFunction[] = [];
+  readonly #knownFields = new Set<object>();
+  readonly #knownOutputs = new Set<object>();
+  readonly #knownInputs = new Set<object>();
+
+  addField(definition: GraphQLField<unknown, unknown>): void {
+    if (this.#knownFields.has(definition)) return;
+    this.#knownFields.add(definition);
+    this.#fields.push(definition);
+    this.#resolvers.push(definition.resolve);
+  }
+
+  addOutputType(type: GraphQLNamedType): void {
+    this.#add(type, this.#knownOutputs, OUTPUT_FUNCTIONS);
+  }
+
+  addInputType(type: GraphQLNamedType): void {
+    this.#add(type, this.#knownInputs, INPUT_FUNCTIONS);
+  }
+
+  #add(type: GraphQLNamedType, known: Set<object>, names: readonly FunctionName[]): void {
+    if (known.has(type)) return;
+    known.add(type);
+    const functions = type as Functions;
+    for (const name of names) {
+      if (name in type) this.#functions.push({ type: functions, name, value: functions[name] });
+    }
+  }
+
+  /** Whether the schema still has these functions. Called for each execution. */
+  isCurrent(): boolean {
+    const fields = this.#fields;
+    const resolvers = this.#resolvers;
+    for (let i = 0; i < fields.length; i++) {
+      if ((fields[i] as GraphQLField<unknown, unknown>).resolve !== resolvers[i]) return false;
+    }
+    for (const { type, name, value } of this.#functions) if (type[name] !== value) return false;
+    return true;
+  }
+}

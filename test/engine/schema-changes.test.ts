@@ -1,0 +1,191 @@
+import {
+  type GraphQLField,
+  GraphQLInt,
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLScalarType,
+  type GraphQLSchema,
+  GraphQLString,
+  versionInfo,
+} from 'graphql';
+import { schemaOf } from './cases/case.ts';
+import { engines, outcomeOf, prepare } from './compare.ts';
+
+const V17 = versionInfo.major >= 17;
+const SDL = `
+  scalar Custom
+  interface Being { name: String }
+  type Dog implements Being { name: String }
+  type Cat implements Being { name: String }
+  type Query { text(value: String): String number(value: Int): Int plain: String custom(value: Custom): Custom being: Being dog: Dog }
+`;
+const makeSchema = (): GraphQLSchema =>
+  schemaOf(SDL, {
+    'Query.text': (_source: unknown, { value }: { value: string }) => value,
+    'Query.number': (_source: unknown, { value }: { value: number }) => value,
+    'Query.custom': (_source: unknown, { value }: { value: unknown }) => value,
+  });
+const field = (schema: GraphQLSchema, name: string): GraphQLField<unknown, unknown> =>
+  schema.getQueryType()?.getFields()[name] as GraphQLField<unknown, unknown>;
+const [outputName, inputName] = V17 ? ['coerceOutputValue', 'coerceInputValue'] : ['serialize', 'parseValue'];
+const literalName = V17 ? 'coerceInputLiteral' : 'parseLiteral';
+
+interface Change {
+  readonly query: string;
+  readonly variables?: Record<string, unknown>;
+  /** Changes the schema; returns a function that undoes the change of types that all schemas share. */
+  readonly change: (schema: GraphQLSchema) => (() => void) | undefined;
+}
+
+/** Replaces a method of a type by one that appends to its result. */
+function patch(type: GraphQLScalarType, method: string, suffix: unknown): () => void {
+  const methods = type as object as Record<string, (...args: unknown[]) => unknown>;
+  const original = methods[method] as (...args: unknown[]) => unknown;
+  methods[method] = (...args) => {
+    const result = original.apply(type, args);
+    return typeof result === 'number' ? result + 1 : `${result}${suffix}`;
+  };
+  return () => {
+    methods[method] = original;
+  };
+}
+
+const CHANGES: Readonly<Record<string, Change>> = {
+  'a resolver': {
+    query: '{ text(value: "a") }',
+    change: (schema) => {
+      field(schema, 'text').resolve = () => 'replaced';
+      return undefined;
+    },
+  },
+  'a resolver that denies access': {
+    query: '{ text(value: "a") plain }',
+    change: (schema) => {
+      field(schema, 'text').resolve = () => {
+        throw new Error('denied');
+      };
+      return undefined;
+    },
+  },
+  'a resolver of a field that had none': {
+    query: '{ plain dog { name } }',
+    change: (schema) => {
+      field(schema, 'plain').resolve = () => 'resolved';
+      const dog = schema.getType('Dog') as GraphQLObjectType;
+      Object.assign(dog.getFields()['name'] as object, { resolve: () => 'resolved' });
+      return undefined;
+    },
+  },
+  'resolveType of an interface': {
+    query: '{ being { __typename name } }',
+    change: (schema) => {
+      (schema.getType('Being') as GraphQLInterfaceType).resolveType = () => 'Cat';
+      return undefined;
+    },
+  },
+  'isTypeOf of an object type': {
+    query: '{ dog { name } }',
+    change: (schema) => {
+      (schema.getType('Dog') as GraphQLObjectType).isTypeOf = () => false;
+      return undefined;
+    },
+  },
+  'the output function of a built-in scalar': {
+    query: '{ text(value: "a") plain number(value: 1) }',
+    change: () => patch(GraphQLString, outputName, '!'),
+  },
+  'the output function of a custom scalar': {
+    query: '{ custom(value: "a") }',
+    change: (schema) => patch(schema.getType('Custom') as GraphQLScalarType, outputName, '!'),
+  },
+  'the variable function of String': {
+    query: 'query ($v: String) { text(value: $v) }',
+    variables: { v: '<script>' },
+    change: () => patch(GraphQLString, inputName, ' sanitized'),
+  },
+  'the variable function of Int': {
+    query: 'query ($v: Int!) { number(value: $v) }',
+    variables: { v: 1 },
+    change: () => patch(GraphQLInt, inputName, ''),
+  },
+  'the literal function of String': {
+    query: '{ text(value: "<script>") }',
+    change: () => patch(GraphQLString, literalName, ' sanitized'),
+  },
+};
+
+const rootValue = { plain: 'plain', dog: { name: 'Rex' }, being: { __typename: 'Dog', name: 'Rex' } };
+
+describe.each(Object.entries(CHANGES))('%s', (title, { query, variables, change }) => {
+  const inputs = { rootValue, variableValues: variables };
+
+  it(`a replacement of ${title} has an effect on compiled operations`, async () => {
+    const schema = makeSchema();
+    const compiled = prepare(engines.compiled, schema, query);
+    const reference = prepare(engines.graphqlJs, schema, query);
+    const before = await outcomeOf(() => compiled(inputs));
+    expect(before).toBe(await outcomeOf(() => reference(inputs)));
+    const undo = change(schema);
+    try {
+      const after = await outcomeOf(() => compiled(inputs));
+      expect(after).toBe(await outcomeOf(() => reference(inputs)));
+      expect(after).not.toBe(before);
+    } finally {
+      undo?.();
+    }
+    if (undo !== undefined) expect(await outcomeOf(() => compiled(inputs))).toBe(before);
+  });
+
+  it(`a replacement of ${title} before the operation is compiled has an effect`, async () => {
+    const schema = makeSchema();
+    const undo = change(schema);
+    try {
+      const compiled = prepare(engines.compiled, schema, query);
+      const reference = prepare(engines.graphqlJs, schema, query);
+      const body = await outcomeOf(() => reference(inputs));
+      for (let time = 0; time < 2; time++) expect(await outcomeOf(() => compiled(inputs))).toBe(body);
+    } finally {
+      undo?.();
+    }
+  });
+});
+
+it('the engine passes info to a resolver whose length is redefined', async () => {
+  const seen: unknown[] = [];
+  const resolve = (_source: unknown, _args: unknown, _context: unknown, info: { fieldName: string }) =>
+    seen.push(info.fieldName);
+  for (const length of [0, 3]) {
+    const schema = makeSchema();
+    Object.assign(field(schema, 'plain'), {
+      resolve: Object.defineProperty(resolve, 'length', { value: length }),
+    });
+    await prepare(engines.compiled, schema, '{ plain }')();
+  }
+  expect(seen).toEqual(['plain', 'plain']);
+});
+
+it('the engine keeps the value of a variable named __proto__', async () => {
+  const query = 'query ($__proto__: String) { text(value: $__proto__) }';
+  const variableValues = JSON.parse('{"__proto__":"kept"}');
+  for (const engine of Object.values(engines)) {
+    const { body } = await prepare(engine, makeSchema(), query)({ variableValues });
+    expect(body.toString()).toBe('{"data":{"text":"kept"}}');
+  }
+});
+
+it.each([[42], [null], [undefined], [{}], [Symbol.iterator.description]])(
+  'the engine reports an error with the message %p like graphql-js',
+  async (message) => {
+    const schema = makeSchema();
+    Object.assign(field(schema, 'plain'), {
+      resolve: () => {
+        throw Object.assign(new Error('x'), { message });
+      },
+    });
+    const outcomes = Object.values(engines).map((engine) =>
+      outcomeOf(() => prepare(engine, schema, '{ plain }')()),
+    );
+    const [first, second] = await Promise.all(outcomes);
+    expect(first).toBe(second);
+  },
+);
