@@ -3,6 +3,9 @@ import { attachSubscriptions } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { LEGACY, listen, MODERN, ready } from '../subscriptions/client.ts';
 
+// Outside production, responses contain the messages of unexpected errors.
+process.env['NODE_ENV'] = 'production';
+
 type Source = () => AsyncIterable<number>;
 
 /** Listens with one subscription field; resolves with its URL and what stops it. */
