@@ -17,6 +17,7 @@ import type {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { HttpError } from '../http/reply/http-error.ts';
+import { isAborted, onClosed } from '../http/reply/on-closed.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -190,8 +191,8 @@ class RequestInputs implements ExecutionInputs, ErrorOrigin {
       const onClose = (): void => {
         if (!res.writableFinished) controller.abort();
       };
-      if (res.destroyed) onClose();
-      else res.once('close', onClose);
+      if (isAborted(res)) onClose();
+      else onClosed(res, onClose);
     }
     return this.#controller.signal;
   }

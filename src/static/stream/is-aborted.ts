@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
+import { isAborted as isConnectionLost } from '../../http/reply/on-closed.ts';
 
 /** Whether the client has disconnected. In the HTTP/2 compatibility API the socket shows it: missing or destroyed. */
 export function isAborted(res: ServerResponse): boolean {
-  return res.destroyed || ('stream' in res && res.socket?.destroyed !== false);
+  return isConnectionLost(res) || ('stream' in res && res.socket?.destroyed !== false);
 }

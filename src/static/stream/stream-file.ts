@@ -1,6 +1,7 @@
 import { fstat, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { onClosed } from '../../http/reply/on-closed.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
 import type { BufferPool } from './buffer-pool.ts';
@@ -53,6 +54,7 @@ class FileStream {
   /** Whether an operation on the descriptor is running, during which it must stay open. */
   #isFileInUse = false;
   #isStopped = false;
+  #stopWatching: () => void = () => {};
 
   constructor(file: OpenFile, body: StreamedBody, res: ServerResponse, options: StreamOptions) {
     this.#file = file;
@@ -67,7 +69,7 @@ class FileStream {
   }
 
   start(): void {
-    this.#res.once('close', this.#stop);
+    this.#stopWatching = onClosed(this.#res, this.#stop);
     if (isAborted(this.#res)) this.#stop();
     else this.#startSection(this.#body.sections[0] as Section);
   }
@@ -89,7 +91,7 @@ class FileStream {
       this.#stop();
       return;
     }
-    this.#res.removeListener('close', this.#stop);
+    this.#stopWatching();
     this.#stop();
     this.#options.onNothingSent(error);
   }
