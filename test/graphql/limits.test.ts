@@ -34,6 +34,13 @@ async function ask(body: unknown, url = running.url): Promise<{ status: number; 
   return { status: response.status, text: await response.text() };
 }
 
+it('graphqlHTTP refuses fragments that spread themselves below a field as nested too deeply', async () => {
+  const query = '{ ...F } fragment F on Query { a { ...G } } fragment G on Query { b { ...F } }';
+  const { status, text } = await ask({ query });
+  expect(status).toBe(400);
+  expect(text).toMatch(/LIMIT_NESTING/);
+});
+
 describe('a document over a limit is refused before validation', () => {
   const chain = (length: number): string =>
     `{ ...f0 } ${times(length, (i) => `fragment f${i} on Query { a { ...f${i + 1} } }`)} fragment f${length} on Query { hello }`;
@@ -64,6 +71,21 @@ describe('a document over a limit is refused before validation', () => {
     ['very deep nesting', `{ ${nested(3000, 'a {', 'hello')} }`, 'LIMIT_NESTING'],
     ['nested inline fragments', `{ ${nested(3000, '... {', 'hello')} }`, 'LIMIT_NESTING'],
     ['depth through fragments', chain(300), 'LIMIT_'],
+    [
+      'spreads without fields that double',
+      `{ hello ...f0 } ${times(40, (i) => `fragment f${i} on Query { ...f${i + 1} ...f${i + 1} }`)} fragment f40 on Query { ...none }`,
+      'LIMIT_SELECTIONS',
+    ],
+    [
+      'spreads in introspection that double',
+      `{ __schema { ...f0 } } ${times(40, (i) => `fragment f${i} on __Schema { ...f${i + 1} ...f${i + 1} }`)} fragment f40 on __Schema { ...none }`,
+      'LIMIT_SELECTIONS',
+    ],
+    [
+      'many fragments that spread a wide one',
+      `{ hello } ${times(25, (i) => `fragment g${i} on Query { ...wide }`)} fragment wide on Query { ${times(2400, (i) => `hello${i}`)} }`,
+      'LIMIT_MERGES',
+    ],
     ['fragments that double', doubling(30), 'LIMIT_FIELDS'],
     ['fragments that double a hundred times', doubling(49), 'LIMIT_FIELDS'],
     ['directives', `{ hello ${times(201, () => '@include(if: true)')} }`, 'LIMIT_DIRECTIVES'],

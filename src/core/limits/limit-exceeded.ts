@@ -3,6 +3,7 @@ import { refusalError } from '../errors.ts';
 
 const MESSAGES = {
   fields: (max: number) => `has more than ${max} fields`,
+  selections: (max: number) => `has more than ${max} selections, counting each spread of a fragment`,
   rootFields: (max: number) => `has more than ${max} root fields`,
   aliases: (max: number) => `has more than ${max} aliases`,
   directives: (max: number) => `has more than ${max} directives`,

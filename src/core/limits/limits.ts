@@ -16,6 +16,8 @@ import { countOverlappingFields } from './overlapping-fields.ts';
 /** The cost of one operation; a fragment counts at each spread. */
 export interface Cost {
   fields: number;
+  /** Fields, spreads and inline fragments: validation visits each of them, also those without a field. */
+  selections: number;
   rootFields: number;
   aliases: number;
   directives: number;
@@ -37,6 +39,8 @@ const MAX_OPERATIONS = 200;
 /** Levels of anything per level of fields: inline fragments and spreads nest without a field. */
 const NESTING_PER_DEPTH = 4;
 const MAX_NESTING = 500;
+/** Selections per field of the limit: a spread usually has several fields. */
+const SELECTIONS_PER_FIELD = 2;
 
 /**
  * Measures the operations of a parsed document before validation, whose time a hostile document would exhaust. Returns the
@@ -49,6 +53,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
     ...limits,
     introspection: MAX_INTROSPECTION_DEPTH,
     introspectionAliases: MAX_INTROSPECTION_ALIASES,
+    selections: limits.fields * SELECTIONS_PER_FIELD,
     nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
   };
   const costOf = createMeter(document, max.nesting);
@@ -80,6 +85,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
 
 const zeroCost = (): Cost => ({
   fields: 0,
+  selections: 0,
   rootFields: 0,
   aliases: 0,
   directives: 0,
@@ -103,6 +109,7 @@ function createMeter(document: DocumentNode, maxNesting: number): Meter {
     if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
     const cost = zeroCost();
     for (const selection of set.selections) {
+      cost.selections += 1;
       countDirectives(cost, selection.directives, maxNesting);
       if (selection.kind === 'Field') countField(cost, selection, level);
       else {
@@ -168,6 +175,7 @@ function countVariables(
 /** Adds the cost of what is selected below, except its root fields. */
 function add(cost: Cost, below: Cost): void {
   cost.fields += below.fields;
+  cost.selections += below.selections;
   cost.aliases += below.aliases;
   cost.directives += below.directives;
   cost.introspectionAliases += below.introspectionAliases;

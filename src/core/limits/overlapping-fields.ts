@@ -1,10 +1,12 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
+import { hasFragmentCycle } from './fragment-cycles.ts';
 
-/** Selections that are visited: cyclic fragments have no end, and validation reports them later. */
+/** Selections that are visited. Cyclic fragments have no end; other documents that reach this are refused. */
 const MAX_VISITS = 50_000;
 
 /**
- * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`. The validation rule
+ * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`; Infinity if the document is
+ * too large to count. The validation rule
  * OverlappingFieldsCanBeMerged compares each pair and everything below it; no other rule takes more than linear time.
  */
 export function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
@@ -55,5 +57,6 @@ export function countOverlappingFields(document: DocumentNode, maxPairs: number)
       countPairs([definition.selectionSet]);
     }
   }
-  return pairs;
+  // The rest is unknown, and validation would visit all of it.
+  return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
 }
