@@ -22,7 +22,7 @@ export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOp
   const root = resolveRoot(dir);
   const settings = resolveStaticOptions(options);
   const handler = createStaticHandler(settings, {
-    load: (urlPath) => loadFile(root, urlPath, settings),
+    load: (urlPath, loadOptions) => loadFile(root, urlPath, settings, loadOptions),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
   });

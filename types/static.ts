@@ -14,8 +14,9 @@ export interface StaticCacheOptions {
    */
   maxBytes?: number | undefined;
   /**
-   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk.
-   * @default 262144 (256 KiB)
+   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk. By default bodies up to
+   * 256 KiB are cached at the first request, and larger ones when they are requested often.
+   * @default 8388608 (8 MiB)
    */
   maxFileBytes?: number | undefined;
   /**
@@ -138,7 +139,7 @@ export interface StaticFilesOptions {
   precompressed?: boolean | readonly Precompressed[] | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
-   * @default 64 MiB of bodies, 256 KiB per file, 32768 files, always revalidated
+   * @default 64 MiB of bodies, 8 MiB per file, 32768 files, always revalidated
    */
   cache?: false | StaticCacheOptions | undefined;
   /**

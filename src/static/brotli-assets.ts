@@ -61,7 +61,7 @@ async function loadAsset(root: RootDirectory, key: string, settings: StaticSetti
   if (file === undefined) return { kind: 'busy' };
   if ('kind' in file) return file;
   const { realPath } = file;
-  const snapshot = await takeSnapshot(file, settings).finally(() => file.close());
+  const snapshot = await takeSnapshot(file, settings, { isPopular: true }).finally(() => file.close());
   if (snapshot === undefined || snapshot === 'not-a-file' || snapshot.body === undefined)
     return { kind: 'busy' };
   const { version, stats, isRacilyClean } = snapshot;

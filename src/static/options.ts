@@ -52,6 +52,8 @@ export interface StaticSettings {
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
+  /** Bodies up to this size are cached at the first request, those up to `maxFileBytes` when they are requested often. */
+  readonly maxEagerBodyBytes: number;
   /** Files up to this size are hashed before the first response, larger ones in the background. */
   readonly maxEagerHashBytes: number;
 }
@@ -114,7 +116,7 @@ const RULES: Rules<ResolvedOptions> = {
 
 const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
   maxBytes: count(64 * MIB, 'bytes'),
-  maxFileBytes: count(MIB / 4, 'bytes'),
+  maxFileBytes: count(8 * MIB, 'bytes'),
   maxEntries: count(32_768),
   revalidateAfter: count(0, 'milliseconds'),
 };
@@ -146,6 +148,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     cache: resolveCacheOptions(options.cache),
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',
+    maxEagerBodyBytes: (options.cache === false ? undefined : options.cache?.maxFileBytes) ?? MIB / 4,
     maxEagerHashBytes: 8 * MIB,
   };
 }

@@ -166,7 +166,9 @@ it('a file that is replaced while it is loaded is cached with the version that w
     copyFileSync(`${folder}/B.txt`, `${root}/a.txt`);
     return stats;
   });
-  const loaded = await loadFile(new RootDirectory(root), '/a.txt', resolveStaticOptions({}));
+  const loaded = await loadFile(new RootDirectory(root), '/a.txt', resolveStaticOptions({}), {
+    isPopular: false,
+  });
   spy.mockRestore();
   const read = statSync(`${root}/a.txt`, { bigint: true });
   expect(loaded).toMatchObject({ kind: 'file', uncompressed: { body: Buffer.from('B') } });

@@ -43,7 +43,7 @@ describe('the path of a cached file', () => {
     const settings = resolveStaticOptions({ precompressed: ['br'] });
     const context: CheckContext = {
       cache: new FileCache(settings.cache),
-      load: (urlPath) => loadFile(root, urlPath, settings),
+      load: (urlPath, options) => loadFile(root, urlPath, settings, options),
       stillResolves: (file) => stillResolves(root, file, settings),
       localDevice: root.localDevice,
       breaker: createCircuitBreaker(() => 0),

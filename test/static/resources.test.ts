@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { chmodSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
@@ -8,6 +8,8 @@ import { until } from '../until.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
+// Large files are always streamed, however often they are requested.
+const STREAMED = { cache: { maxFileBytes: 256 * 1024 } };
 const folder = makeFolder({
   'a.txt': '0123456789',
   'b.txt': 'not requested before',
@@ -45,7 +47,7 @@ describe('clients that disconnect', () => {
     ['a range', 'Range: bytes=100-\r\n'],
     ['several ranges', 'Range: bytes=0-3000000,4000000-7000000\r\n'],
   ])('staticFiles closes all files when clients that requested %s disconnect', async (_what, headers) => {
-    const port = await listen(bare(staticFiles(folder)));
+    const port = await listen(bare(staticFiles(folder, STREAMED)));
     const sockets = await Promise.all(
       Array.from({ length: 60 }, () => slowReader(port, '/large.bin', headers)),
     );
@@ -58,7 +60,7 @@ describe('clients that disconnect', () => {
   });
 
   it('staticFiles closes the file when a client disconnects before it was opened', async () => {
-    const port = await listen(bare(staticFiles(folder)));
+    const port = await listen(bare(staticFiles(folder, STREAMED)));
     await get(port, '/large.bin', {}, 'HEAD');
     for (let i = 0; i < 100; i++) {
       const socket = connect(port, '127.0.0.1');
@@ -70,7 +72,7 @@ describe('clients that disconnect', () => {
   });
 
   it('staticFiles reads no file for HEAD, 304, 412 and 416', async () => {
-    const port = await listen(bare(staticFiles(folder)));
+    const port = await listen(bare(staticFiles(folder, STREAMED)));
     const { headers } = await get(port, '/large.bin', {}, 'HEAD');
     await untilClosed();
     const before = bytesRead();
@@ -165,7 +167,7 @@ describe('a process without free descriptors', () => {
 describe('the HTTP/2 compatibility API', () => {
   let port: number;
   const server = createHttp2Server();
-  const files = staticFiles(folder, { precompressed: true });
+  const files = staticFiles(folder, { ...STREAMED, precompressed: true });
 
   beforeAll(async () => {
     server.on('request', (req, res) => {
@@ -220,7 +222,7 @@ describe('the HTTP/2 compatibility API', () => {
 });
 
 it('staticFiles responds to 3000 unknown paths and still serves existing files', async () => {
-  const port = await listen(bare(staticFiles(folder)));
+  const port = await listen(bare(staticFiles(folder, STREAMED)));
   await get(port, '/a.txt');
   const socket = connect(port, '127.0.0.1');
   let responses = 0;
@@ -233,4 +235,26 @@ it('staticFiles responds to 3000 unknown paths and still serves existing files',
   while (responses < 3000) await once(socket, 'data');
   socket.destroy();
   expect((await get(port, '/a.txt')).text).toBe('0123456789');
+});
+
+it('staticFiles caches a large file that is requested often, and detects its changes', async () => {
+  const root = makeFolder({ 'a.bin': Buffer.alloc(3 << 20, 'a'), 'b.bin': Buffer.alloc(9 << 20, 'b') });
+  const port = await listen(bare(staticFiles(root)));
+  const bytesOf = async (path: string): Promise<number> => {
+    const before = bytesRead();
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    // The client must read too, so that only about one more reading of the body is the server's.
+    for await (const _chunk of socket);
+    return bytesRead() - before;
+  };
+  const first = (await get(port, '/a.bin', {}, 'HEAD')).headers.etag;
+  for (let i = 0; i < 10; i++) await get(port, '/a.bin');
+  expect(await bytesOf('/a.bin')).toBeLessThan(4 << 20);
+  const cached = await get(port, '/a.bin', { Range: 'bytes=5-6' });
+  expect([cached.status, cached.text, cached.headers.etag]).toEqual([206, 'aa', first]);
+  writeFileSync(`${root}/a.bin`, Buffer.alloc(3 << 20, 'c'));
+  expect((await get(port, '/a.bin', { Range: 'bytes=5-6' })).text).toBe('cc');
+  for (let i = 0; i < 10; i++) await get(port, '/b.bin');
+  expect(await bytesOf('/b.bin')).toBeGreaterThan(17 << 20);
 });

@@ -3,7 +3,10 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
 
-const serve = staticFiles(process.argv[2] as string, { fallthrough: false });
+const serve = staticFiles(process.argv[2] as string, {
+  fallthrough: false,
+  cache: { maxFileBytes: 256 * 1024 },
+});
 const server = createServer((req, res) =>
   serve(req, res, (error) => {
     res.statusCode = 500;

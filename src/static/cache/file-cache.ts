@@ -27,13 +27,15 @@ export interface CacheEntry {
   isRecentlyUsed: boolean;
   /** How often a body that would fit in the cache was streamed from disk. */
   streamCount: number;
+  /** Whether the body was streamed so often that it is cached even if it is large. */
+  isPopular: boolean;
   /** Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old space. */
   waiting: Waiter[] | undefined;
   /** `checking`: requests that arrive now have to wait for another check. */
   state: 'idle' | 'queued' | 'checking';
 }
 
-// Streams of an evicted body after which it is loaded again.
+// Streams of a body after which it is loaded into memory. A scan of a folder with large files thus evicts nothing.
 const STREAMS_UNTIL_RELOAD = 8;
 
 // Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
@@ -72,6 +74,7 @@ export class FileCache {
       pathVerifiedUntil: 0,
       isRecentlyUsed: false,
       streamCount: 0,
+      isPopular: false,
       waiting: undefined,
       state: 'idle',
     };
@@ -105,9 +108,11 @@ export class FileCache {
     if (entry.file === undefined && entry.state === 'idle') this.#entries.delete(entry.urlPath);
   }
 
-  /** Counts a stream of a body that would fit in the cache, and has the body loaded again when it is requested often. */
+  /** Counts a stream of a body that would fit in the cache, and has the body loaded when it is requested often. */
   countStream(entry: CacheEntry): void {
-    if (++entry.streamCount >= STREAMS_UNTIL_RELOAD) this.invalidate(entry);
+    if (++entry.streamCount < STREAMS_UNTIL_RELOAD) return;
+    entry.isPopular = true;
+    this.invalidate(entry);
   }
 
   /** Second-chance eviction: an entry that was used since the last scan moves to the end instead of being evicted. */
@@ -138,5 +143,7 @@ export class FileCache {
     if (file.bodyBytes === 0) return;
     this.#bytes -= file.bodyBytes;
     entry.file = withoutBodies(file);
+    entry.isPopular = false;
+    entry.streamCount = 0;
   };
 }

@@ -3,6 +3,7 @@ import { isNotFoundError } from '../disk/file-errors.ts';
 import { sameVersion } from '../disk/file-version.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { Dependency } from '../file/resolve-file.ts';
+import type { LoadOptions } from '../file/snapshot.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { CacheEntry, FileCache } from './file-cache.ts';
 import { prepareUnchangedCheck } from './is-unchanged-sync.ts';
@@ -10,7 +11,7 @@ import { prepareUnchangedCheck } from './is-unchanged-sync.ts';
 /** Dependencies of the check of a cache entry. */
 export interface CheckContext {
   readonly cache: FileCache;
-  readonly load: (urlPath: string) => Promise<LoadResult>;
+  readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
   readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
   /** The device whose files may be checked on the event loop; undefined: none. */
@@ -77,7 +78,7 @@ function verifyPath(
 function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
   context.cache.invalidate(entry);
   const until = performance.now() + PATH_VERIFIED_FOR;
-  context.load(entry.urlPath).then(
+  context.load(entry.urlPath, { isPopular: entry.isPopular }).then(
     (result) => {
       if (result.kind === 'file') {
         context.cache.set(entry, result);

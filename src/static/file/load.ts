@@ -8,7 +8,7 @@ import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
 import { createRepresentation, etagForCoding, type Metadata, type Representation } from './representation.ts';
 import { type FoundFile, resolveFile } from './resolve-file.ts';
-import { type Snapshot, takeSnapshot } from './snapshot.ts';
+import { type LoadOptions, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const MAX_ATTEMPTS = 16;
 
@@ -17,10 +17,11 @@ export async function loadFile(
   root: RootDirectory,
   urlPath: string,
   settings: StaticSettings,
+  options: LoadOptions,
 ): Promise<LoadResult> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
-      const result = await loadOnce(root, urlPath, settings);
+      const result = await loadOnce(root, urlPath, settings, options);
       if (result !== undefined) return result;
     } catch (error) {
       // The file was deleted between two steps: the next attempt finds what is there now.
@@ -50,29 +51,35 @@ async function loadOnce(
   root: RootDirectory,
   urlPath: string,
   settings: StaticSettings,
+  options: LoadOptions,
 ): Promise<LoadResult | undefined> {
   const found = await resolveFile(root, urlPath, settings);
   if (found.kind !== 'file') return found;
   const file = await openInsideRoot(root, found.path, found.stats, settings);
   if (file === undefined || 'kind' in file) return file;
   try {
-    const snapshot = await takeSnapshot(file, settings);
+    const snapshot = await takeSnapshot(file, settings, options);
     if (snapshot === 'not-a-file') return notFound('not a regular file');
-    return snapshot && (await assemble(root, found, file.realPath, snapshot, settings));
+    return (
+      snapshot && (await assemble({ root, found, realPath: file.realPath, snapshot, settings, options }))
+    );
   } finally {
     file.close();
   }
 }
 
-async function assemble(
-  root: RootDirectory,
-  found: FoundFile,
-  realPath: string,
-  snapshot: Snapshot,
-  settings: StaticSettings,
-): Promise<LoadedFile> {
+interface Parts {
+  readonly root: RootDirectory;
+  readonly found: FoundFile;
+  readonly realPath: string;
+  readonly snapshot: Snapshot;
+  readonly settings: StaticSettings;
+  readonly options: LoadOptions;
+}
+
+async function assemble({ root, found, realPath, snapshot, settings, options }: Parts): Promise<LoadedFile> {
   const { path, filePath } = found;
-  const copies = await findPrecompressed(root, path, snapshot, settings);
+  const copies = await findPrecompressed(root, path, snapshot, settings, options);
   const common = {
     type: mediaTypeOf(path),
     cacheControl: settings.cacheControl(filePath),

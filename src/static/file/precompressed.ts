@@ -5,7 +5,7 @@ import type { RootDirectory } from '../disk/root-directory.ts';
 import type { StaticSettings } from '../options.ts';
 import { type CopyToCompare, compareCopy } from './compare-copy.ts';
 import { type Dependency, dependencyOf, statOrUndefined } from './resolve-file.ts';
-import { type Snapshot, takeSnapshot } from './snapshot.ts';
+import { type LoadOptions, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const EXTENSIONS: Readonly<Record<Precompressed, string>> = { br: '.br', zstd: '.zst', gzip: '.gz' };
 
@@ -23,6 +23,7 @@ export async function findPrecompressed(
   path: string,
   source: Snapshot,
   settings: StaticSettings,
+  options: LoadOptions,
 ): Promise<{ files: PrecompressedFile[]; dependencies: Dependency[] }> {
   const files: PrecompressedFile[] = [];
   const dependencies: Dependency[] = [];
@@ -39,7 +40,7 @@ export async function findPrecompressed(
         ? 'it was moved'
         : 'kind' in file
           ? file.reason
-          : await readCopy({ file, coding, source, settings });
+          : await readCopy({ file, coding, source, settings, options });
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
       dependencies.push(dependencyOf(copyPath, stats));
@@ -57,11 +58,13 @@ async function readCopy({
   coding,
   source,
   settings,
+  options,
 }: Omit<CopyToCompare, 'copy'> & {
   settings: StaticSettings;
+  options: LoadOptions;
 }): Promise<{ realPath: string; snapshot: Snapshot } | string> {
   try {
-    const snapshot = await takeSnapshot(file, settings);
+    const snapshot = await takeSnapshot(file, settings, options);
     if (snapshot === undefined) return 'it changed while it was read';
     if (snapshot === 'not-a-file') return 'it is not a regular file';
     const mismatch = await compareCopy({ file, copy: snapshot, coding, source });

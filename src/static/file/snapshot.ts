@@ -7,6 +7,12 @@ import type { StaticSettings } from '../options.ts';
 
 const fstatAsync = promisify(fstat);
 
+/** How to load a file. */
+export interface LoadOptions {
+  /** Whether the file is requested so often that a large body is cached too. */
+  readonly isPopular: boolean;
+}
+
 /** One version of a file, read while it did not change. */
 export interface Snapshot {
   readonly version: FileVersion;
@@ -22,10 +28,11 @@ export interface Snapshot {
 export async function takeSnapshot(
   file: ReadableFile,
   settings: StaticSettings,
+  options: LoadOptions,
 ): Promise<Snapshot | 'not-a-file' | undefined> {
   const before = await file.version();
   if (before === undefined) return 'not-a-file';
-  const snapshot = await readVersion(file.fd, before, settings);
+  const snapshot = await readVersion(file.fd, before, settings, options);
   const after = await file.version();
   return snapshot !== undefined && after !== undefined && sameContent(before, after) ? snapshot : undefined;
 }
@@ -34,12 +41,13 @@ async function readVersion(
   fd: number,
   version: FileVersion,
   settings: StaticSettings,
+  options: LoadOptions,
 ): Promise<Snapshot | undefined> {
   const size = Number(version.size);
   const racilyClean = isRacilyClean(version, Date.now());
   const stats = settings.setHeaders === undefined ? undefined : await fstatAsync(fd);
   const common = { version: fileVersionOf(version), stats, isRacilyClean: racilyClean };
-  const isCached = fitsInCache(size, settings);
+  const isCached = size <= maxBodyBytes(settings, options);
   if (settings.etag !== 'content') {
     const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
     if (!isCached) return { ...common, body: undefined, etag, contentEtag: undefined };
@@ -60,6 +68,6 @@ async function readVersion(
   return etag === undefined ? undefined : { ...common, body: undefined, etag, contentEtag: etag };
 }
 
-function fitsInCache(size: number, settings: StaticSettings): boolean {
-  return size <= settings.cache.maxFileBytes && size <= settings.cache.maxBytes;
+function maxBodyBytes({ cache, maxEagerBodyBytes }: StaticSettings, { isPopular }: LoadOptions): number {
+  return Math.min(isPopular ? cache.maxFileBytes : maxEagerBodyBytes, cache.maxBytes);
 }
