@@ -24,16 +24,29 @@ export function completeValue(
   }
   const mark = ex.pending.length;
   const { segment, pos } = ex;
-  let continuation: Continuation | undefined;
+  const continuation =
+    position.direct === undefined
+      ? completeParts(ex, position, value, path, info)
+      : position.complete(ex, value, path, info);
+  if (continuation !== undefined) continuation(openPending(ex, position, path));
+  else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
+}
+
+/** Completes a value that may contain promises. Built-in scalars, the most frequent values, skip the `try`. */
+function completeParts(
+  ex: Execution,
+  position: Position,
+  value: unknown,
+  path: ResponsePath,
+  info: GraphQLResolveInfo | undefined,
+): Continuation | undefined {
   try {
-    continuation = position.complete(ex, value, path, info);
+    return position.complete(ex, value, path, info);
   } catch (caught) {
     // The items or fields after the one that failed are not read.
     ignoreRejections(ex, value);
     throw caught;
   }
-  if (continuation !== undefined) continuation(openPending(ex, position, path));
-  else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
 }
 
 function completePromise(

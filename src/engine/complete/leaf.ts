@@ -15,6 +15,7 @@ import { writeString } from '../json/strings.ts';
 import type { Execution } from '../run/execution.ts';
 import type { Complete, Continuation, DirectWrite } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 import { writeCustomValue } from './custom-scalars.ts';
 import { inspect } from './inspect.ts';
 import { OUTPUT_METHOD, outputFunction, toOutput } from './leaf-output.ts';
@@ -67,7 +68,13 @@ export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
 export function completeLeaf(type: GraphQLLeafType, keyText: StaticText | undefined): Complete {
   const write = directWrite(type);
   const completeOutput: Complete = (ex, value, path) => {
-    const output = toOutput(type, value);
+    let output: unknown;
+    try {
+      output = toOutput(type, value);
+    } catch (caught) {
+      ignoreRejections(ex, value);
+      throw caught;
+    }
     if (output === null || output === undefined) throw noOutputError(type, value, output);
     return writeOutput(ex, output, path, keyText);
   };

@@ -17,6 +17,8 @@ export class Variants {
   readonly #conditions: readonly Condition[];
   readonly #shared: SharedPlans;
   readonly #runs = new Map<string, ProgramRun>();
+  /** The run of an operation without conditions. */
+  #only: ProgramRun | undefined;
 
   constructor(program: Program, document: DocumentNode, shared: SharedPlans) {
     this.#program = program;
@@ -32,7 +34,12 @@ export class Variants {
   select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
     if (this.#shared.memory.isExceeded) {
       this.#runs.clear();
+      this.#only = undefined;
       return undefined;
+    }
+    if (this.#conditions.length === 0) {
+      this.#only ??= compileRoot(this.#program, this.#shared);
+      return this.#only;
     }
     const key = variantKey(this.#conditions, variables);
     if (key === undefined) return undefined;

@@ -16,7 +16,8 @@ const { then } = Promise.prototype;
  * (query builders) start their work when `then` is called.
  */
 export function ignoreRejections(ex: Execution, value: unknown): void {
-  if (typeof value !== 'object' || value === null) return;
+  // Returned errors are frequent and contain no values of the response.
+  if (typeof value !== 'object' || value === null || types.isNativeError(value)) return;
   ex.unusedValues ??= new UnusedValues();
   ex.unusedValues.visit(value, 0);
 }
@@ -42,7 +43,7 @@ class UnusedValues {
       for (let i = 0; i < value.length; i++) this.#visitProperty(value, String(i), depth);
     else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
     else if (value instanceof Map) Map.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
-    else if (!ArrayBuffer.isView(value) && !(value instanceof Error)) {
+    else if (!ArrayBuffer.isView(value) && !types.isNativeError(value)) {
       for (const key of Object.keys(value)) this.#visitProperty(value, key, depth);
     }
   }
