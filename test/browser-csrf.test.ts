@@ -98,7 +98,7 @@ const ways: Record<string, (page: Page, url: string) => Promise<unknown>> = {
 // Browsers send fetch metadata only to trustworthy origins, such as loopback, and not to other plain HTTP.
 describe.each([
   ['with fetch metadata', '127.0.0.1', 'localhost', true],
-  ['on plain http, without it', 'api.test', 'evil.test', false],
+  ['on plain HTTP, without fetch metadata', 'api.test', 'evil.test', false],
 ])('a browser %s', (_title, own, foreign, metadata) => {
   const at = (host: string, path: string): string => `http://${host}:${running.port}${path}`;
   const mutation = '/graphql?query=mutation{add}';

@@ -148,7 +148,7 @@ eachExpress((express) => {
   });
 });
 
-describe('the page', () => {
+describe('the GraphiQL page', () => {
   const { schema } = createSchema();
   const serveWith = async (graphiql: GraphiQLOptions | true, ...before: express5.RequestHandler[]) => {
     const app = express5();
@@ -201,7 +201,7 @@ describe('the page', () => {
   );
 
   it.each([{ csp: true }, { csp: false }])(
-    "works under helmet's defaults, its own policy: $csp",
+    "GraphiQL works under helmet's default policy, with its own policy: $csp",
     async ({ csp }) => {
       await serveWith({ csp }, helmet());
       const { response, run, write, problems } = await open();

@@ -112,7 +112,7 @@ describe('the photo wall', () => {
     await page.locator('#viewer').waitFor({ state: 'hidden' });
   });
 
-  it('the photo wall says why a file was refused and stores nothing of it', async () => {
+  it('the photo wall shows why a file was refused and does not store the file', async () => {
     const before = kept();
     const huge = join(folder, 'huge.png');
     writeFileSync(huge, readFileSync(picture));
@@ -139,7 +139,7 @@ describe('the photo wall', () => {
     expect(leftovers()).toEqual([]);
   });
 
-  it('the photo wall stores nothing of an upload whose tab is closed and accepts the next one', async () => {
+  it('the photo wall does not store an upload whose tab is closed and accepts the next upload', async () => {
     const before = kept();
     const leaving = await visit();
     const network = await leaving.context().newCDPSession(leaving);

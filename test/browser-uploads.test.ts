@@ -87,7 +87,7 @@ describe('in Chromium, a page of another site', () => {
     ['fetch', '127.0.0.1', 'cross-site 403'],
     ['form', 'api.test', 'no metadata 403'],
     ['fetch', 'api.test', 'no metadata 403'],
-  ] as const)('cannot upload by %s to %s', async (way, host, expected) => {
+  ] as const)('a page of another site cannot upload by %s to %s', async (way, host, expected) => {
     await page.goto(`http://evil.test:${server.port}/`);
     const responded = once(server.server, 'responded');
     await send(`http://${host}:${server.port}/graphql`, way);
@@ -97,9 +97,9 @@ describe('in Chromium, a page of another site', () => {
   });
 });
 
-describe('in Chromium, the own page', () => {
+describe('in Chromium, a page of the same site', () => {
   it.each([['127.0.0.1'], ['api.test']])(
-    'the own page uploads with fetch and FormData on %s',
+    'a page of the same site uploads with fetch and FormData on %s',
     async (host) => {
       await page.goto(`http://${host}:${server.port}/`);
       const response = await send(`http://${host}:${server.port}/graphql`, 'own');
@@ -109,7 +109,7 @@ describe('in Chromium, the own page', () => {
     },
   );
 
-  it('the own page uploads with a plain form', async () => {
+  it('a page of the same site uploads with a plain form', async () => {
     await page.goto(`http://127.0.0.1:${server.port}/`);
     const responded = once(server.server, 'responded');
     await send(`http://127.0.0.1:${server.port}/graphql`, 'form');

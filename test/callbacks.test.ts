@@ -25,7 +25,7 @@ const rootValue = {
 const throws = (): never => {
   throw new Error('a bug');
 };
-const throwsNothing = (): never => {
+const throwsUndefined = (): never => {
   throw undefined;
 };
 /** Rejects later. The rejection would end the process if the package did not catch it. */
@@ -35,7 +35,7 @@ const promises = (): never => Promise.resolve(true) as never;
 type Failing = [string, () => never];
 const FAILING: Failing[] = [
   ['throws', throws],
-  ['throws nothing', throwsNothing],
+  ['throws undefined', throwsUndefined],
 ];
 const REJECTING: Failing = ['rejects', rejects];
 const PROMISING: Failing = ['returns a promise', promises];
@@ -66,10 +66,10 @@ const cases: [string, (fail: () => never) => Handler, string | object][] = [
   ['rootValue', (root) => graphqlHTTP(schema, { rootValue: root }), { query: '{ hello }' }],
   ['introspection', (introspection) => graphqlHTTP(schema, { introspection }), { query: introspect }],
   ['pretty', (pretty) => graphqlHTTP(schema, { rootValue, pretty }), { query: '{ hello }' }],
-  ['pretty, of a refusal', (pretty) => graphqlHTTP(schema, { pretty }), '{bad'],
+  ['pretty for a refusal', (pretty) => graphqlHTTP(schema, { pretty }), '{bad'],
   ['formatError', (formatError) => graphqlHTTP(schema, { rootValue, formatError }), { query: '{ broken }' }],
-  ['formatError, of a document', (formatError) => graphqlHTTP(schema, { formatError }), { query: '{ no }' }],
-  ['formatError, of a refusal', (formatError) => graphqlHTTP(schema, { formatError }), '{bad'],
+  ['formatError for a document', (formatError) => graphqlHTTP(schema, { formatError }), { query: '{ no }' }],
+  ['formatError for a refusal', (formatError) => graphqlHTTP(schema, { formatError }), '{bad'],
 ];
 const mayWait = ['context', 'the schema'];
 
@@ -78,7 +78,7 @@ const ask = (app: RequestListener, body: string | object) =>
 
 describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
   it.each([...FAILING, REJECTING, ...(mayWait.includes(name) ? [] : [PROMISING])])(
-    'an option function that %s goes to the error handlers, or becomes a masked 500',
+    `graphqlHTTP passes the error to the error handlers, or sends a masked 500, when ${name} %s`,
     async (_how, fail) => {
       const failures: unknown[] = [];
       await ask(express().use('/graphql', make(fail)).use(remember(failures)), body).expect(599);
@@ -93,7 +93,7 @@ describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
 });
 
 describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (value) => {
-  it('graphqlHTTP sends 500 instead of an unreadable response', async () => {
+  it(`graphqlHTTP passes an error to the error handlers when formatError returns ${String(value)}`, async () => {
     const failures: unknown[] = [];
     const formatError = () => value as unknown as GraphQLFormattedError;
     const app = express().use('/graphql', graphqlHTTP(schema, { formatError })).use(remember(failures));
@@ -103,17 +103,20 @@ describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (v
 });
 
 describe('the option graphiql', () => {
-  it.each(FAILING)('an option graphiql that %s goes to the error handlers', async (_how, graphiql) => {
-    const failures: unknown[] = [];
-    const app = express().use('/graphql', graphqlHTTP(schema, { graphiql })).use(remember(failures));
-    await request(app).get('/graphql').set('accept', 'text/html').expect(599);
-    expect(failures).toEqual([expect.any(Error)]);
-  });
+  it.each(FAILING)(
+    'graphqlHTTP passes the error to the error handlers when the graphiql function %s',
+    async (_how, graphiql) => {
+      const failures: unknown[] = [];
+      const app = express().use('/graphql', graphqlHTTP(schema, { graphiql })).use(remember(failures));
+      await request(app).get('/graphql').set('accept', 'text/html').expect(599);
+      expect(failures).toEqual([expect.any(Error)]);
+    },
+  );
 });
 
 describe('the option accept of uploads', () => {
   it.each([...FAILING, REJECTING, PROMISING])(
-    'an option accept of uploads that %s refuses the file',
+    'graphqlHTTP refuses the file when the accept function of uploads %s',
     async (_how, accept) => {
       const failures: unknown[] = [];
       const upload = new GraphQLSchema({
@@ -141,7 +144,7 @@ describe.each([
   ['setHeaders', (fail: () => never) => staticFiles('test', { setHeaders: fail })],
 ])('%s of staticFiles', (name, make) => {
   it.each([...FAILING, ...(name === 'setHeaders' ? [] : [PROMISING])])(
-    'an option function that %s goes to the error handlers',
+    `staticFiles passes the error to the error handlers when ${name} %s`,
     async (_how, fail) => {
       const failures: unknown[] = [];
       await request(express().use(make(fail)).use(remember(failures)))
@@ -201,7 +204,7 @@ describe.each([
     'subscription { never }',
     'subscription { ends }',
     'subscription { fails }',
-  ])('fails %s alone, with a masked error', async (query) => {
+  ])('attachSubscriptions sends a masked error for %s only when formatError throws', async (query) => {
     const server = createServer();
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const handler = graphqlHTTP(live, { rootValue: root, formatError: throws });

@@ -120,7 +120,7 @@ async function send(
 }
 
 describe('the nginx configuration of docs/deployment.md', () => {
-  it('lets a page of the site open a WebSocket on a port other than 80', async () => {
+  it('nginx lets a page of the site open a WebSocket on a port other than 80', async () => {
     class Browser extends WebSocket {
       constructor(url: string, protocols?: string | string[]) {
         super(url, protocols, { origin: site, headers: { host: `wall.test:${port}` } });
@@ -137,7 +137,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect(results).toEqual([{ data: { hello: 'world' } }]);
   });
 
-  it('refuses a WebSocket that a page of another site opens', async () => {
+  it('attachSubscriptions behind nginx refuses a WebSocket that a page of another site opens', async () => {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws', {
       origin: `http://other.test:${port}`,
       headers: { host: `wall.test:${port}` },
@@ -146,7 +146,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect(String(error)).toContain('403');
   });
 
-  it('runs a mutation over GET for the site and refuses it for another site', async () => {
+  it('graphqlHTTP behind nginx runs a mutation over GET for the site and refuses it for another site', async () => {
     const path = '/graphql?query=mutation{greet}';
     expect(await send('GET', path, { origin: site })).toEqual({
       status: 200,
@@ -155,7 +155,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect((await send('GET', path, { origin: 'http://other.test' })).status).toBe(403);
   });
 
-  it('passes an upload on that is larger than the default limit of nginx', async () => {
+  it('nginx passes on an upload that is larger than the default limit of nginx', async () => {
     const size = 3 * 1024 * 1024;
     const form = new FormData();
     const query = 'mutation ($file: Upload!) { measure(file: $file) }';

@@ -35,7 +35,7 @@ function mounted<App extends Used>(app: App, mounts: Mounts): App {
   return app;
 }
 
-/** A plain listener with the minimum of a framework: it strips the prefix and sends 404 in the end. */
+/** A plain listener with the minimum of a framework: it strips the prefix and sends 404 if no handler responds. */
 function bare(mounts: Mounts): http.RequestListener {
   return (req, res) => {
     const path = Object.keys(mounts).find((prefix) => req.url?.startsWith(prefix));

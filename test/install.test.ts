@@ -14,7 +14,7 @@ const read = (file: string): Lockfile => JSON.parse(readFileSync(join(root, file
 describe.each(lockfiles)('%s', (file) => {
   const { packages } = read(file);
 
-  it(`${file} names no registry, so that npm takes packages from the one that is configured`, () => {
+  it(`${file} names no registry, so that npm installs packages from the configured registry`, () => {
     expect(readFileSync(join(root, file), 'utf8')).not.toMatch(/https?:\/\/[^"]*(registry|\.tgz)/);
     const resolved = Object.values(packages).flatMap(({ resolved }) => resolved ?? []);
     expect(resolved.filter((path) => path !== 'src/graphiql/app')).toEqual([]);

@@ -36,7 +36,7 @@ describe('options', () => {
     ['html', 'argument "options" is "html"; accepted: an object'],
     [['html'], 'argument "options" is ["html"]; accepted: an object'],
     [null, 'argument "options" is null; accepted: an object'],
-  ])('refuse %j and say what is accepted', (given, message) => {
+  ])('resolveOptions rejects %j and names the accepted values', (given, message) => {
     expect(settled(given)).toThrow(`staticFiles: ${message} (see `);
   });
 

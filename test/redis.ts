@@ -55,7 +55,7 @@ export async function startRedis(): Promise<RedisServer> {
   return server;
 }
 
-/** A port that is free at the moment. */
+/** Returns a free port. */
 export async function freePort(): Promise<number> {
   const probe = createServer().listen(0, '127.0.0.1');
   await once(probe, 'listening');

@@ -74,7 +74,7 @@ describe('delegation to graphql-js', () => {
     expect(seen.filter((who) => who === 'graphql-js')).toHaveLength(64);
   });
 
-  it('graphql-js executes everything while a tracing channel of graphql 17 has subscribers', async () => {
+  it('graphql-js executes every operation while a tracing channel of graphql 17 has subscribers', async () => {
     const channel = tracingChannel('graphql:execute');
     const handlers = { start: () => undefined, end: () => undefined } as never;
     channel.subscribe(handlers);
@@ -89,7 +89,7 @@ describe('delegation to graphql-js', () => {
 const readsArguments = runInThisContext('(function () { return arguments; })');
 
 describe('info', () => {
-  it('info has every property of that of graphql-js, in the same order', async () => {
+  it('the info argument has the same properties as that of graphql-js, in the same order', async () => {
     const schema = buildSchema(SDL);
     const seen: GraphQLResolveInfo[] = [];
     Object.assign(schema.getQueryType()?.getFields()['who'] ?? {}, {

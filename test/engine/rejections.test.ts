@@ -1,6 +1,6 @@
 import { runInProcess } from './run-in-process.ts';
 
-// Runs in its own process: Jest counts an unhandled rejection as a failure of whatever test is running.
+// Runs in its own process: Jest counts an unhandled rejection as a failure of the test that is running.
 const unhandled: Record<string, number> = JSON.parse(runInProcess('test/engine/rejections.ts'));
 
 it('the cases of unused promises were executed', () => {

@@ -1,4 +1,4 @@
-// Run by document-memory.test.ts in its own process with --expose-gc: what parsed documents retain, and what is estimated.
+// Run by document-memory.test.ts in its own process with --expose-gc: it compares the memory that parsed documents retain with the estimates.
 import { type Location, parse } from 'graphql';
 import { retainedBytes } from '../../src/core/documents/document-cache.ts';
 

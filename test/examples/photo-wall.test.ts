@@ -80,7 +80,7 @@ describe('the server of the photo wall', () => {
     ['a text', 'Just words, no pixels, though the name says otherwise.', 'image/png'],
     ['a page', `<!doctype html><script>alert(1)</script>${' '.repeat(50)}`, 'image/png'],
     ['a drawing', `<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>`, 'image/svg+xml'],
-    ['nothing', '', 'image/png'],
+    ['an empty file', '', 'image/png'],
   ])('the photo wall refuses %s that is sent as a picture', async (_what, content, type) => {
     const before = kept();
     const { errors } = await add(wall, 'trust me.png', Buffer.from(content), type);

@@ -34,11 +34,11 @@ describe('sniff', () => {
 
   it.each([
     ['a PNG without its end', png],
-    ['a PNG of no width', bytes([...png.subarray(0, 16)], zeros(8), zeros(9), [...END])],
+    ['a PNG with a width of 0', bytes([...png.subarray(0, 16)], zeros(8), zeros(9), [...END])],
     ['a JPEG without a frame', bytes([...jpegHead], zeros(30), [0xff, 0xd9])],
     ['a JPEG without its end', bytes([...jpegHead], [...frame])],
     ['a GIF without its end', gif.subarray(0, -1)],
-    ['a WebP shorter than it says', lossy.subarray(0, -4)],
+    ['a WebP shorter than its header states', lossy.subarray(0, -4)],
     ['a WebP of an unknown kind', riff(bytes('VP9 ', zeros(30)))],
     ['an AVIF without its size', bytes([...ftyp], [0, 0, 0, 12], 'mdat', zeros(4))],
     ['an AVIF cut in a box', bytes([...ftyp], [...ispe.subarray(0, -2)])],

@@ -17,7 +17,7 @@ const HOSTILE = [
 const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...HOSTILE), fc.string());
 const files = { entry: 'main.js', styles: ['style.css'], preload: ['libraries.js'] };
 
-/** The tags of a page, without what stands between them. */
+/** The tags of a page, without the text between them. */
 const tagsOf = (page: string): string[] => page.match(/<[a-z!/][^>]*>/gi) ?? [];
 
 describe('escaping of options', () => {
@@ -39,7 +39,7 @@ describe('escaping of options', () => {
     );
   });
 
-  it('options never add a tag to the page', () => {
+  it('GraphiQL options never add a tag to the page', () => {
     const plain = tagsOf(pageRenderer(resolveGraphiQLOptions({}), files)('./graphql/__graphiql/', 'n0nce'));
     fc.assert(
       fc.property(text, text, text, (title, query, headers) => {
@@ -49,7 +49,7 @@ describe('escaping of options', () => {
     );
   });
 
-  it('the page links only files of its own origin for any path', () => {
+  it('the GraphiQL page links only files of its own origin for any path', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.webPath()), (path) => {
         const base = filesBase(`/${path}`);

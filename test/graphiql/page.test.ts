@@ -13,7 +13,7 @@ const STRICT =
   "connect-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 const isPage = (text: string): boolean => text.includes('<title>GraphiQL</title>');
-/** The policy of a page with its nonce taken out. */
+/** The Content-Security-Policy of a page, without its nonce. */
 const policyOf = ({ headers }: { headers: Record<string, string> }): string | undefined =>
   headers['content-security-policy']?.replace(/'nonce-[^']+'/, "'nonce-?'");
 
@@ -111,7 +111,7 @@ eachExpress((express) => {
     expect(json.headers['content-security-policy']).toContain("script-src-attr 'none'");
   });
 
-  it('the option csp leaves the policy to the application or adds sources', async () => {
+  it('the csp option leaves the policy to the application or adds sources', async () => {
     expect(policyOf(await visit(serve({ csp: false })))).toBeUndefined();
     const csp = { 'img-src': 'https://images.example', 'frame-ancestors': ["'self'"], 'report-to': 'csp' };
     expect(policyOf(await visit(serve({ csp })))).toBe(
@@ -133,7 +133,7 @@ eachExpress((express) => {
   });
 
   it.each(['/graphql', '/graphql/', '/graphql?query={x}', '/graphql/?query=/a/b'])(
-    'links its files relative to %s',
+    'the GraphiQL page links its files relative to %s',
     async (path) => {
       const app = serve();
       const { text } = await visit(app, path);
@@ -173,7 +173,7 @@ eachExpress((express) => {
         app.use('/graphql', express.Router().all('/', graphqlHTTP(schema))),
     ],
     [
-      'a function around it',
+      'a function that calls the handler',
       (app: ReturnType<typeof express>) => {
         const handler = graphqlHTTP(schema);
         return app.all('/graphql', (req, res, next) => handler(req, res, next));

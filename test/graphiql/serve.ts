@@ -8,7 +8,7 @@ export async function serve(app: RequestListener) {
   const requests: string[] = [];
   const sockets = new Set<Socket>();
   server.on('connection', (socket) => sockets.add(socket));
-  // First, before a mount has stripped the URL.
+  // This middleware is the first, because a mount strips the URL.
   server.prependListener('request', ({ method, url }) => requests.push(`${method} ${url}`));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

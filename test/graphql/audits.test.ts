@@ -40,7 +40,7 @@ describe.each(Object.entries(hosts))('the GraphQL over HTTP audits on %s', (_hos
   });
 
   it.each(serverAudits({ url: () => url }).map((audit) => [audit.id, audit.name, audit.fn] as const))(
-    '%s %s',
+    'graphqlHTTP passes audit %s: %s',
     async (_id, _name, run) => {
       expect(await run()).toMatchObject({ status: 'ok' });
     },

@@ -125,7 +125,7 @@ describe('an earlier body parser', () => {
     },
   );
 
-  it('graphqlHTTP sends 400 if an earlier middleware consumed the body and kept nothing', async () => {
+  it('graphqlHTTP sends 400 if earlier middleware consumed the body without storing it', async () => {
     const { port } = await serve((req, res) => {
       req.resume().once('end', () => handler()(req, res));
     });
@@ -152,13 +152,13 @@ describe('an earlier body parser', () => {
 
 describe('the text of a body', () => {
   it.each([
-    ['may begin with a byte order mark', Buffer.from(`\uFEFF${HELLO}`), 200],
-    ['may be split within a character', Buffer.from('{"query":"{ hello(name: \\"🐙\\") }"}'), 200],
-    ['may not be broken UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0xc0, 0x7d]), 400],
-    ['may not be UTF-16', Buffer.from(HELLO, 'utf16le'), 400],
-    ['may not hold a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200],
-    ['may not hold a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200],
-  ])('graphqlHTTP decodes UTF-8: %s', async (title, bytes, status) => {
+    ['with a byte order mark', Buffer.from(`\uFEFF${HELLO}`), 200],
+    ['split within a character', Buffer.from('{"query":"{ hello(name: \\"🐙\\") }"}'), 200],
+    ['broken UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0xc0, 0x7d]), 400],
+    ['UTF-16', Buffer.from(HELLO, 'utf16le'), 400],
+    ['a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200],
+    ['a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200],
+  ])('graphqlHTTP accepts only UTF-8 as the text of a body: %s', async (title, bytes, status) => {
     const { port } = await serve(handler());
     const client = wire(port);
     const message = post(bytes, { accept: 'application/json' });
@@ -269,7 +269,7 @@ describe('a compressed body', () => {
   });
 });
 
-describe('a body that does not come', () => {
+describe('a body that does not arrive', () => {
   it('graphqlHTTP sends 408 for a body that does not arrive and closes the connection', async () => {
     const { port } = await serve(handler({ limits: { bodyTimeout: 40 } }));
     const client = wire(port);

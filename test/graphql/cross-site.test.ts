@@ -78,7 +78,7 @@ eachExpress((express) => {
       .expect(403);
   });
 
-  it('forwarding headers do not count without trust proxy', async () => {
+  it('graphqlHTTP ignores forwarding headers without trust proxy', async () => {
     const { get } = serve();
     await get('mutation { add }').set(proxied).expect(403);
     await get('mutation { add }')
@@ -86,7 +86,7 @@ eachExpress((express) => {
       .expect(200);
   });
 
-  it('a refusal names origin, host and option outside production only', async () => {
+  it('graphqlHTTP names the origin, host and option in a refusal only outside production', async () => {
     const refusal = async () => {
       const { get } = serve();
       const { body } = await get('mutation { add }').set(proxied).expect(403);

@@ -25,7 +25,7 @@ function codesOfSources(): string[] {
   return [...codes, ...limits].filter((code) => !INTERNAL.test(code));
 }
 
-/** The names of the limits, as they stand in the source. */
+/** The names of the limits, as written in the source. */
 function messagesOfLimits(): Record<string, true> {
   const source = read('src/core/limits/limit-exceeded.ts');
   return Object.fromEntries([...source.matchAll(/^ {2}(\w+): \(max/gm)].map(([, name]) => [name, true]));

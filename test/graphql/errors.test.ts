@@ -232,7 +232,7 @@ it.each([
 });
 
 it.each([false, true])(
-  'with suggestions: %s graphqlHTTP decides about suggestions that graphql makes',
+  'graphqlHTTP with suggestions: %s controls the suggestions in the messages of graphql',
   async (suggestions) => {
     // Some versions of graphql do not know the option hideSuggestions.
     const rule: ValidationRule = (context) => ({

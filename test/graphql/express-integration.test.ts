@@ -244,7 +244,7 @@ eachExpress((express) => {
   });
 
   describe('errors', () => {
-    it('errors of resolvers are masked, except GraphQLErrors', async () => {
+    it('graphqlHTTP masks errors of resolvers, except GraphQLErrors', async () => {
       const { body } = await ask(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
       expect(body.errors.map(({ message, extensions }: GraphQLError) => [message, extensions])).toEqual([
         ['Internal server error', { code: 'INTERNAL_SERVER_ERROR', debug: 'password is hunter2' }],
@@ -273,13 +273,13 @@ eachExpress((express) => {
       expect(seen).toEqual(['password is hunter2', 'The request body is not valid JSON']);
     });
 
-    it('errors never contain a stack, whatever NODE_ENV is', async () => {
+    it('graphqlHTTP never sends a stack, for any NODE_ENV', async () => {
       for (const query of ['{ secret }', '{ null }', '{', '{ nope }']) {
         expect((await ask(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
       }
     });
 
-    it('errors suggest names in development only', async () => {
+    it('graphqlHTTP suggests names in error messages only in development', async () => {
       const { NODE_ENV } = process.env;
       expect((await ask(serve(), '{ helo }')).text).toMatch(/Did you mean/);
       expect((await ask(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
@@ -508,7 +508,7 @@ describe.each([
 ])('a long response of %s', (_what, hello) => {
   const handler = graphqlHTTP(schema, { rootValue: { hello } });
 
-  it('the response arrives completely over HTTP/1, with GET and HEAD', async () => {
+  it('a long response arrives completely over HTTP/1, with GET and HEAD', async () => {
     const { url, close } = await run(handler);
     const response = await fetch(`${url}?query={hello}`);
     const bytes = await response.arrayBuffer();
@@ -519,7 +519,7 @@ describe.each([
     await close();
   });
 
-  it('the response arrives completely over HTTP/2', async () => {
+  it('a long response arrives completely over HTTP/2', async () => {
     const server = createHttp2((req, res) => handler(req as never, res as never));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);

@@ -58,7 +58,7 @@ describe('a document over a limit is refused before validation', () => {
       'LIMIT_ALIASES',
     ],
     [
-      'a login tried 500 times',
+      '500 login attempts by alias',
       `mutation { ${times(500, (i) => `l${i}: login(password: "${i}")`)} }`,
       'LIMIT_ROOT_FIELDS',
     ],
@@ -97,17 +97,17 @@ describe('a document over a limit is refused before validation', () => {
     ['a long document', `{ hello } ${'#'.repeat(100_000)}`, 'LIMIT_CHARACTERS'],
     ['lines', `{ hello ${'\n'.repeat(5000)} }`, 'LIMIT_CHARACTERS'],
     [
-      'introspection again and again',
+      'repeated introspection',
       `{ ${times(20, (i) => `s${i}: __schema { types { name } }`)} }`,
       'LIMIT_INTROSPECTION_ALIASES',
     ],
     [
-      'all types again and again',
+      'repeated introspection of all types',
       `{ __schema { ${times(20, (i) => `t${i}: types { name }`)} } }`,
       'LIMIT_INTROSPECTION_ALIASES',
     ],
     [
-      'all types again and again, by fragments',
+      'repeated introspection of all types, by fragments',
       `{ __schema { a: types { ...t } b: types { ...t } } } fragment t on __Type { ${times(5, (i) => `n${i}: name`)} }`,
       'LIMIT_INTROSPECTION_ALIASES',
     ],
@@ -120,7 +120,7 @@ describe('a document over a limit is refused before validation', () => {
     ['fragments', `{ hello } ${times(501, (i) => `fragment f${i} on Query { hello }`)}`, 'LIMIT_FRAGMENTS'],
     ['comments', `{ hello ${'#\n'.repeat(100_000)} }`, 'LIMIT_CHARACTERS'],
     ['many tokens', `{ ${times(5001, () => 'q')} }`, 'LIMIT_TOKENS'],
-    ['many tokens before the end is broken', `{ ${times(5001, () => 'q')} "`, 'LIMIT_TOKENS'],
+    ['many tokens before a syntax error at the end', `{ ${times(5001, () => 'q')} "`, 'LIMIT_TOKENS'],
     ['open braces', '{a'.repeat(40_000), 'LIMIT_TOKENS|LIMIT_NESTING'],
   ])('graphqlHTTP refuses a document over a limit: %s', async (_name, query, code) => {
     const before = runs;
@@ -142,7 +142,7 @@ describe('a document over a limit is refused before validation', () => {
   });
 });
 
-describe('an ordinary document is not', () => {
+describe('an ordinary document is accepted', () => {
   it.each([
     ['50 levels', `{ ${nested(49, 'a {', 'hello')} }`],
     ['100 root fields', `{ ${times(100, (i) => `h${i}: hello`)} }`],
@@ -195,7 +195,7 @@ describe('input that is expensive for validation or coercion', () => {
     ['a fragment of itself', { query: '{ ...a } fragment a on Query { a { ...a } }' }],
     ['fields repeated 300 times', { query: `{ a { ${times(300, () => 'hello')} nope } }` }],
     ['2000 unknown fields', { query: `{ a { ${times(2000, (i) => `q${i}`)} } }` }],
-    ['errors far down', { query: `${'\n'.repeat(4900)}{ a { ${times(50, (i) => `q${i}`)} } }` }],
+    ['errors after 4900 lines', { query: `${'\n'.repeat(4900)}{ a { ${times(50, (i) => `q${i}`)} } }` }],
     [
       'deep introspection',
       { query: `{ __schema { types { ${nested(4, 'fields { type {', 'name', '} }')} } } }` },
@@ -299,8 +299,8 @@ describe('a batch', () => {
   });
 
   it.each([
-    ['of nothing', [], 400],
-    ['of 11', Array(11).fill(one), 413],
+    ['without operations', [], 400],
+    ['of 11 operations', Array(11).fill(one), 413],
     ['of values that are not operations', [1], 400],
     ['of batches', [[one]], 400],
   ])('graphqlHTTP refuses a batch %s', async (_name, body, status) => {

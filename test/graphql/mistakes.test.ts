@@ -41,17 +41,17 @@ it.each(Object.keys(REPLACED_OPTIONS))(
 describe('a schema with "scalar Upload" in SDL', () => {
   const sdl = 'scalar Upload type Query { a(file: Upload): Int }';
 
-  it('is refused, because the scalar accepts any JSON value', () => {
+  it('graphqlHTTP refuses "scalar Upload" in SDL, because the scalar accepts any JSON value', () => {
     expect(() => graphqlHTTP(buildSchema(sdl))).toThrow(
       /the scalar "Upload" of the schema accepts any JSON value/,
     );
   });
 
-  it('is accepted with multipartUploadsEnabled: false', () => {
+  it('graphqlHTTP accepts "scalar Upload" in SDL with multipartUploadsEnabled: false', () => {
     expect(() => graphqlHTTP(buildSchema(sdl), { multipartUploadsEnabled: false })).not.toThrow();
   });
 
-  it('is accepted if the scalar has the functions of Upload', () => {
+  it('graphqlHTTP accepts "scalar Upload" in SDL if the scalar has the functions of Upload', () => {
     const complete = buildSchema(sdl);
     Object.assign(complete.getType('Upload') as object, { parseValue: Upload.parseValue });
     expect(() => graphqlHTTP(complete)).not.toThrow();

@@ -110,7 +110,7 @@ describe('openapi()', () => {
     ['the defaults', {}],
     ['everything', { batching: true, statusCodes: 'draft', inflate: true }],
     ['little', { methods: ['POST'], multipartUploadsEnabled: false, graphiql: false, getMutations: false }],
-  ] as [string, GraphQLOptions][])('is valid OpenAPI 3.1 with %s', (_name, options) => {
+  ] as [string, GraphQLOptions][])('openapi() returns valid OpenAPI 3.1 with %s', (_name, options) => {
     const file = join(folder, 'openapi.json');
     writeFileSync(file, JSON.stringify(describeAt('/graphql', options)));
     expect(execFileSync(process.execPath, [validator, file], { encoding: 'utf8' })).toMatch(/"valid": true/);

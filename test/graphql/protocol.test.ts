@@ -75,7 +75,7 @@ eachExpress((express) => {
 
   describe('statuses', () => {
     const cases: [string, unknown, number, number, number][] = [
-      // what, body, application/json, graphql-response+json, draft
+      // title, body, application/json, graphql-response+json, draft
       ['data', { query: '{ hello }' }, 200, 200, 200],
       ['partial data', { query: '{ hello fail }' }, 200, 200, 294],
       ['null for all data', { query: '{ must }' }, 200, 200, 294],
@@ -112,7 +112,7 @@ eachExpress((express) => {
     const draft = serve({ statusCodes: 'draft' });
 
     it.each(cases)(
-      'graphqlHTTP sends the right status for %s',
+      'graphqlHTTP sends the status that the specification requires for %s',
       async (_what, body, json, graphql, newest) => {
         const answers = [
           await post(body),
@@ -132,7 +132,7 @@ eachExpress((express) => {
       },
     );
 
-    it('statusCodes: draft uses the new media type for every response that is not a success', async () => {
+    it("graphqlHTTP with statusCodes: 'draft' uses the new media type for every response without success", async () => {
       await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
         'content-type',
         `${GRAPHQL_TYPE}; charset=utf-8`,
@@ -168,8 +168,8 @@ eachExpress((express) => {
     it.each([
       ['no query', ''],
       ['an empty query', 'query='],
-      ['a query given twice', 'query={hello}&query={hello}'],
-      ['variables given twice', 'query={hello}&variables={}&variables={}'],
+      ['a repeated query', 'query={hello}&query={hello}'],
+      ['repeated variables', 'query={hello}&variables={}&variables={}'],
       ['a query as a list', 'query[]={hello}'],
       ['a broken escape', 'query=%E0%A4%A'],
       ['variables that are not JSON', 'query={hello}&variables={'],
@@ -238,7 +238,7 @@ eachExpress((express) => {
       await post({ query: '{ hello }' }, JSON_TYPE, posts).expect(200);
     });
 
-    it('graphqlHTTP sends the head of a GET for HEAD', async () => {
+    it('graphqlHTTP responds to HEAD with the headers of GET', async () => {
       const get = await request(app).get('/graphql?query={hello}');
       const head = await request(app).head('/graphql?query={hello}').expect(200);
       const { date: _get, ...expected } = get.headers;

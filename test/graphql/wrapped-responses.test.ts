@@ -79,7 +79,7 @@ const sessions: RequestHandler = session({
   cookie: { secure: false },
 });
 
-/** Sends a body to the middleware behind a wrapper, and returns the JSON of the response. */
+/** Sends a body to the middleware after a wrapper, and returns the JSON of the response. */
 async function post(listener: RequestListener, bodies: object[]): Promise<[Headers, unknown][]> {
   const server = createServer(listener);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));

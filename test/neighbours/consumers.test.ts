@@ -23,7 +23,7 @@ const HAVE_NODE10 = ['typescript54', 'typescript59'];
 /** Packages of types that a user has installed. */
 const INSTALLED = ['@types/node', '@types/express', '@types/express4', '@types/ws'];
 
-/** Code of users. The compiler must object after each `@ts-expect-error`; one without an error is an error itself. */
+/** Code of users. The compiler must report an error after each `@ts-expect-error`; one without an error is an error itself. */
 const SOURCE = `
 import { readFileSync } from 'node:fs';
 import type { Server } from 'node:http';
@@ -199,7 +199,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
   const resolutions = HAVE_NODE10.includes(compiler) ? [...RESOLUTIONS, NODE10] : RESOLUTIONS;
   it.each(resolutions.map(({ module }) => module))(
-    `${compiler} with ${graphql} accepts what users write under module %s, and rejects their mistakes`,
+    `${compiler} with ${graphql} accepts the code of users under module %s, and reports their mistakes`,
     (module) => {
       const tsc = join(folderOf(compiler), 'bin', 'tsc');
       const skip = String(compiler !== THOROUGH);

@@ -8,7 +8,7 @@ process.env['NODE_ENV'] = 'production';
 
 type Source = () => AsyncIterable<number>;
 
-/** Listens with one subscription field; resolves with its URL and what stops it. */
+/** Listens with one subscription field; resolves with its URL and a function that stops it. */
 async function serve(subscribe: Source, options = {}) {
   const schema = new GraphQLSchema({
     query: new GraphQLObjectType({ name: 'Query', fields: { one: { type: GraphQLInt } } }),

@@ -92,7 +92,7 @@ describe('a connection to Redis without a reply', () => {
     expect(received).toEqual([0, 3]);
   });
 
-  it('createPubSub keeps connections of which only the event loop was blocked', async () => {
+  it('createPubSub keeps its connections when only the event loop was blocked', async () => {
     const events = connect();
     const stream = events.subscribe('tick');
     await events.ready('tick');
@@ -103,7 +103,7 @@ describe('a connection to Redis without a reply', () => {
   });
 });
 
-describe('a Redis that refuses', () => {
+describe('a Redis that refuses commands', () => {
   const asUser = (user: string, password: string): string =>
     redis.url.replace('//', `//${user}:${password}@`);
 

@@ -45,16 +45,16 @@ const ready = () => Promise.all(servers.map(({ url }) => ask(url, '{ ready }')))
 
 interface Listener {
   readonly heard: number[];
-  /** Codes its sockets were closed with. */
+  /** The close codes of its sockets, in order. */
   readonly codes: number[];
-  /** How many events it had heard at each of those closes. */
+  /** The number of events received before each of those closes. */
   readonly heardAt: number[];
   leave(): void;
-  /** Resolves when it has heard so many. */
+  /** Resolves when this number of events has been received. */
   count(length: number): Promise<void>;
 }
 
-/** The official client, which connects again by itself; resolves when it is subscribed. */
+/** Starts the official client, which reconnects automatically; resolves when it is subscribed. */
 async function listen(url: () => string): Promise<Listener> {
   const heard: number[] = [];
   const codes: number[] = [];
@@ -105,11 +105,11 @@ const PING = frame(TEXT, '{"type":"ping"}');
 
 interface Follower {
   readonly socket: net.Socket;
-  /** How many events came in order, and the first that did not. */
+  /** The number of events that arrived in order, and the first event that did not. */
   readonly heard: { count: number; wrong?: string };
 }
 
-/** A subscribed socket that checks only the order of events: a thousand of them cost one process little. */
+/** A subscribed socket that checks only the order of events, so that one process can have a thousand of them. */
 async function follow(url: string): Promise<Follower> {
   const { hostname: host, port } = new URL(url);
   const socket = net.connect({ host, port: Number(port) });
@@ -184,7 +184,7 @@ it('after a restart of Redis every client is closed once, reconnects and receive
   // A publish during the outage fails.
   expect(await emit(at(1), 5, 6)).toHaveProperty('errors');
   await redis.start();
-  // Each server reconnects at its own time, and a publish before that fails.
+  // Each server reconnects independently, and a publish before that fails.
   const published: number[] = [];
   for (let tick = 10; !listeners.every(({ heard }) => (heard.at(-1) as number) >= 10); tick++) {
     const result = await emit(at(tick), tick, tick + 1);

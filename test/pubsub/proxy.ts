@@ -6,7 +6,7 @@ export interface StallingProxy {
   readonly url: string;
   /** Drops all bytes from now on, of open and of new connections, without closing them. */
   stall(): void;
-  /** Lets new connections through; the stalled ones stay dead, as after a forgotten NAT entry. */
+  /** Lets new connections through; stalled connections stay stalled, as after a deleted NAT entry. */
   heal(): void;
   /** Closes the open connections. */
   drop(): void;

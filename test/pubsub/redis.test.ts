@@ -24,7 +24,7 @@ async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 
-/** The publisher's own connection comes back in its own time. */
+/** The connection of the publisher reconnects independently. */
 async function retry(publish: () => Promise<void>): Promise<void> {
   for (;;) {
     const failed = await publish().then(
@@ -68,7 +68,7 @@ describe('events over Redis', () => {
     }
   });
 
-  it('createPubSub delivers events to a subscriber while other subscribers come and leave', async () => {
+  it('createPubSub delivers events to a subscriber while other subscribers join and leave', async () => {
     const [here, there] = [connect(), connect()];
     const stays = there.subscribe('tick');
     await there.ready('tick');
@@ -78,7 +78,7 @@ describe('events over Redis', () => {
       await passing.return?.();
     }
     expect(await take(stays, 60)).toEqual(numbers(60));
-    // Leave and join in one tick, as the only subscriber.
+    // The only subscriber leaves and joins in one tick.
     await stays.return?.();
     const newcomer = there.subscribe('tick');
     await there.ready('tick');
@@ -173,8 +173,8 @@ describe('an unavailable Redis', () => {
     expect(await stream.next()).toEqual({ value: undefined, done: true });
   });
 
-  it.each(['never there', 'lost'])(
-    'createPubSub rejects pending ready() calls on close(): %s',
+  it.each(['never connected', 'lost'])(
+    'createPubSub rejects pending ready() calls on close() with a connection that is %s',
     async (kind) => {
       const events = connect(kind === 'lost' ? {} : { redis: `redis://127.0.0.1:${await freePort()}` });
       if (kind === 'lost') {

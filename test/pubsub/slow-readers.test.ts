@@ -52,7 +52,7 @@ describe('a burst of events in one process', () => {
 });
 
 describe('a reader that stops reading', () => {
-  it('createPubSub ends its stream when it is longer than bufferSize and not read', async () => {
+  it('createPubSub ends a stream that is not read when more than bufferSize events are queued', async () => {
     const events = createPubSub<Events>({ bufferSize: 10 });
     const [slow, quick] = [events.subscribe('text'), events.subscribe('text')];
     for (let index = 0; index < 20; index++) await events.publish('text', text(index));
@@ -63,7 +63,7 @@ describe('a reader that stops reading', () => {
     await events.close();
   });
 
-  it('createPubSub ends its stream immediately above bufferBytes', async () => {
+  it('createPubSub ends a stream immediately when its queue exceeds bufferBytes', async () => {
     const events = createPubSub<Events>({ bufferSize: 10, bufferBytes: 1000 });
     const stream = events.subscribe('text');
     for (let index = 0; index < 14; index++) await events.publish('text', text(index));

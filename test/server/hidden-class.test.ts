@@ -14,7 +14,7 @@ describe.each(['express', 'express4'])('requests of an app made with %s', (expre
     });
   });
 
-  // Were this to fail, createServer would have nothing left to do.
+  // If this test fails, createServer is no longer necessary.
   it("http.createServer creates requests that do not have the app's prototypes", () => {
     expect(told[`${express}, plain`]).toMatchObject({ bornRight: false });
   });

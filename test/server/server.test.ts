@@ -51,10 +51,20 @@ describe('createServer', () => {
     ],
     ['no app', undefined, {}, /argument "app" is undefined/],
     ['options that are not an object', plain, 3000, /argument "options" is 3000; accepted: an object/],
-    ['an odd http2', plain, { http2: 'yes' }, /option "http2" is "yes"; accepted: a boolean/],
-    ['an odd allowHTTP1', plain, { allowHTTP1: 'no' }, /option "allowHTTP1" is "no"; accepted: a boolean/],
     [
-      'a class of another family',
+      'an http2 that is not a boolean',
+      plain,
+      { http2: 'yes' },
+      /option "http2" is "yes"; accepted: a boolean/,
+    ],
+    [
+      'an allowHTTP1 that is not a boolean',
+      plain,
+      { allowHTTP1: 'no' },
+      /option "allowHTTP1" is "no"; accepted: a boolean/,
+    ],
+    [
+      "a class that does not extend Node's class",
       plain,
       { IncomingMessage: Map },
       /"IncomingMessage" is a function; accepted: a class that extends Node's IncomingMessage/,
@@ -239,7 +249,7 @@ eachExpress((express) => {
     });
   });
 
-  it('createServer lets a handler over HTTP/2 notice an abort', async () => {
+  it('createServer reports an abort to a handler over HTTP/2', async () => {
     const app = express();
     const arrived = new Promise<void>((resolve) => {
       app.get('/', (_req, res, next) => {
@@ -260,7 +270,7 @@ eachExpress((express) => {
     });
   });
 
-  it('createServer emits upgrades', async () => {
+  it('createServer emits the upgrade event', async () => {
     const server = createServer(hello());
     server.on('upgrade', (req, socket) => socket.end(`HTTP/1.1 101 Switching\r\n\r\n${req.url}`));
     await serving(server, async (port) => {

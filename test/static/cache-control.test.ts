@@ -39,7 +39,7 @@ describe('the path that immutable and cacheControl get', () => {
     expect(paths).toEqual([file, file]);
   });
 
-  it('staticFiles does not make a page immutable that its directory URL requests', async () => {
+  it('staticFiles does not send a page as immutable for the URL of its directory', async () => {
     const options = { html: true, immutable: (path: string): boolean => !path.endsWith('.html') };
     expect(await cacheControlOf(options, '/docs/')).toBe('public, max-age=0');
     expect(await cacheControlOf(options, '/app.3f2a91.js')).toBe(IMMUTABLE);
@@ -71,7 +71,7 @@ describe('the cacheControl option', () => {
     }
   });
 
-  it.each(['', ' ', 'a\nb', 5, null])('staticFiles rejects the value %j', async (value) => {
+  it.each(['', ' ', 'a\nb', 5, null])('staticFiles rejects the cacheControl value %j', async (value) => {
     expect(() => staticFiles(root, Object({ cacheControl: value }))).toThrow(/option "cacheControl" is/);
   });
 
@@ -81,7 +81,7 @@ describe('the cacheControl option', () => {
     ['a number', () => 60],
     ['null', () => null],
     ['a promise', async () => 'no-cache'],
-  ])('staticFiles reports a function that returns %s', async (_name, cacheControl) => {
+  ])('staticFiles reports a cacheControl function that returns %s', async (_name, cacheControl) => {
     const port = await listen(bare(staticFiles(root, Object({ cacheControl }))));
     const response = await get(port, '/about.html');
     expect(response.status).toBe(500);

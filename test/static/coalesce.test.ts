@@ -75,7 +75,7 @@ function createControlled(revalidateAfter = 0) {
 }
 
 describe('Coalescer', () => {
-  it('Coalescer loads a file once for all requests of one turn', async () => {
+  it('Coalescer loads a file once for all requests of one iteration of the event loop', async () => {
     const { check, loads, checked } = createControlled();
     for (let i = 0; i < 1000; i++) check('/a');
     expect(loads).toHaveLength(0);

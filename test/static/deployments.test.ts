@@ -48,7 +48,7 @@ describe('compressed copies after a deployment', () => {
   it.each([
     ['a cached file', source],
     ['a streamed file', longSource],
-  ])('staticFiles ignores copies of %s that are newer and have another content', async (_name, content) => {
+  ])('staticFiles ignores copies of %s that are newer and have different content', async (_name, content) => {
     const other = Buffer.from(content);
     other[other.length - 1] = 33;
     const root = makeFolder({

@@ -86,7 +86,7 @@ describe('notFound', () => {
   it.each([
     ['from memory', {}],
     ['streamed', { cache: false as const }],
-  ])('staticFiles sends the page %s with status 404 for navigations', async (_how, more) => {
+  ])('staticFiles sends the notFound page %s with status 404 for navigations', async (_how, more) => {
     const root = makeFolder(files);
     const options = { notFound: '404.html', precompressed: true, maxAge: '1d', ...more };
     const port = await listen(bare(staticFiles(root, options)));
@@ -107,7 +107,7 @@ describe('notFound', () => {
     }
   });
 
-  it('staticFiles ignores conditions and ranges for the page', async () => {
+  it('staticFiles ignores conditions and ranges for the notFound page', async () => {
     const port = await listen(bare(staticFiles(makeFolder(files), { notFound: '404.html' })));
     const { headers } = await get(port, '/404.html');
     for (const condition of [
@@ -122,7 +122,7 @@ describe('notFound', () => {
     expect((await get(port, '/404.html')).status).toBe(200);
   });
 
-  it('staticFiles calls next for requests that are not navigations, and if the page is missing', async () => {
+  it('staticFiles calls next for requests that are not navigations, and if the notFound page is missing', async () => {
     const root = makeFolder(files);
     const port = await listen(bare(staticFiles(root, { notFound: '404.html' })));
     const plain = await get(port, '/api/none');
@@ -135,14 +135,14 @@ describe('notFound', () => {
     expect((await get(port, '/none', NAVIGATE)).text).toBe('passed on');
   });
 
-  it('staticFiles sends the fallback page for routes and the page for 404 responses for assets', async () => {
+  it('staticFiles sends the fallback page for routes and the notFound page for assets', async () => {
     const options = { notFound: '404.html', fallback: 'index.html' };
     const port = await listen(bare(staticFiles(makeFolder(files), options)));
     expect(await get(port, '/route', NAVIGATE)).toMatchObject({ status: 200, text: 'home' });
     expect(await get(port, '/none.png', NAVIGATE)).toMatchObject({ status: 404, text: page });
   });
 
-  it('staticFiles responds with a plain 404 when the fallback page and the page for 404 are missing', async () => {
+  it('staticFiles responds with a plain 404 when the fallback page and the notFound page are missing', async () => {
     const options = { notFound: '404.html', fallback: 'index.html' };
     const port = await listen(bare(staticFiles(makeFolder({ 'a.txt': 'a' }), options)));
     expect(await get(port, '/route', NAVIGATE)).toMatchObject({ status: 404, text: 'passed on' });

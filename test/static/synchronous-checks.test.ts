@@ -41,7 +41,7 @@ describe('kernel-cached file systems', () => {
     ['Ceph', 0x00c36400, false],
     ['proc', 0x9fa0, false],
     ['an unknown type', 0x12345678, false],
-  ])('isKernelCached knows %s', (_name, type, cached) => {
+  ])('isKernelCached recognizes %s', (_name, type, cached) => {
     expect(isKernelCached(type, 'linux')).toBe(cached);
     // On other platforms the numbers have other meanings.
     for (const platform of ['darwin', 'win32', 'freebsd'] as const) {
@@ -161,7 +161,7 @@ describe('cached files', () => {
     for (let round = 0; round < 3; round++) expect(await pipeline(port, paths)).toEqual(expected);
   });
 
-  it('staticFiles checks a cached file after the last request of the turn has arrived', async () => {
+  it('staticFiles checks a cached file after the last request of an event-loop iteration has arrived', async () => {
     const serve = bare(staticFiles(root));
     let change: string | undefined;
     const port = await listen((req: never, res: never) => {

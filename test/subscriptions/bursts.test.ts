@@ -18,7 +18,7 @@ describe.each([
     ['private', 'awaited', {}],
     ['private', 'not awaited', {}],
   ])(
-    'reaches every client that reads: %s, %s',
+    'a burst of events reaches every client that reads: %s, %s',
     async (_, publishes, options) => {
       const pubsub = createPubSub<{ tick: { tick: string } }>();
       const schema = buildSchema('type Query { a: Int } type Subscription { tick: String }');

@@ -5,14 +5,14 @@ import type { AddressInfo } from 'node:net';
 import WebSocket, { type ClientOptions } from 'ws';
 import { tls, trusted } from '../exchange.ts';
 
-/** A client that sends raw messages and keeps all that it receives. */
+/** A client that sends raw messages and keeps all received messages. */
 export interface RawClient {
   readonly websocket: WebSocket;
   readonly heard: Record<string, unknown>[];
   send(message: unknown): void;
-  /** The next message not yet taken; fails when the socket closes first. */
+  /** The next unread message; fails when the socket closes first. */
   next(): Promise<Record<string, unknown>>;
-  /** Messages until one matches, that one included. */
+  /** Messages up to and including the first that matches. */
   until(match: (message: Record<string, unknown>) => boolean): Promise<Record<string, unknown>[]>;
   /** The close code and reason. */
   readonly closed: Promise<{ code: number; reason: string }>;

@@ -88,7 +88,7 @@ it.each([
 });
 
 describe('the subscriptions-transport-ws client', () => {
-  it('the subscriptions-transport-ws client gets its source returned when it unsubscribes', async () => {
+  it('the server returns the source when the subscriptions-transport-ws client unsubscribes', async () => {
     const client = new SubscriptionClient(url, { reconnect: false }, WebSocket);
     const first = await new Promise<unknown>((resolve) => {
       const subscription = client.request({ query: 'subscription { events(topic: "a") }' }).subscribe({

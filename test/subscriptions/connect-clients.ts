@@ -13,7 +13,7 @@ export const events = (id: string, topic = 'a', type = 'subscribe'): object => (
 /** Shares all subscriptions and sends no pings. */
 export const quiet = { keepAlive: 0, share: () => 'all' };
 
-/** The events a client has heard, under one id. */
+/** The events that a client has received under one id. */
 export const heard = (client: RawClient, id: string): unknown[] =>
   client.heard
     .filter((message) => message['id'] === id && (message['type'] === 'next' || message['type'] === 'data'))

@@ -83,7 +83,7 @@ describe('one context function for HTTP and sockets', () => {
     });
   });
 
-  it('the second argument contains transport, connectionParams and operation', async () => {
+  it('the second argument of the context function contains transport, connectionParams and operation', async () => {
     const { schema } = liveSchema();
     const seen: ContextDetails[] = [];
     const context = (_source: object, details: ContextDetails): object => {
@@ -116,13 +116,13 @@ describe('contextPer', () => {
     return { context: async () => ({ count: ++count }), ...options };
   };
 
-  it('by default each operation gets a new context, so that a loader in it is never stale', async () => {
+  it('each operation gets a new context by default, so that a loader in it is never stale', async () => {
     const { url } = await serve(counting());
     const client = await open(url);
     expect([(await contextOf(client))['count'], (await contextOf(client))['count']]).toEqual([2, 3]);
   });
 
-  it('with "connection" all operations of a connection get the same context', async () => {
+  it('with contextPer: "connection" all operations of a connection get the same context', async () => {
     const { url } = await serve(counting({ contextPer: 'connection' }));
     const client = await open(url);
     expect([(await contextOf(client))['count'], (await contextOf(client))['count']]).toEqual([1, 1]);
@@ -130,7 +130,7 @@ describe('contextPer', () => {
   });
 
   it.each(['operation', 'connection'] as const)(
-    'with "%s" operations get the parameters of the client and what onConnect added',
+    'with contextPer: "%s" operations get the parameters of the client and what onConnect added',
     async (contextPer) => {
       const onConnect = ({ context, connectionParams }: ConnectingSubscription<{ user?: unknown }>) => {
         context.user = connectionParams['token'];
@@ -149,7 +149,7 @@ describe('contextPer', () => {
   it.each([
     ['a GraphQLError', new GraphQLError('not now'), 'not now'],
     ['another error', new Error('secret'), 'Internal server error'],
-  ])('%s of the function ends that operation only', async (_, error, message) => {
+  ])('%s of the context function ends that operation only', async (_, error, message) => {
     const { url } = await serve({
       context: async (_websocket: object, { operation }: ContextDetails) => {
         if (operation?.query.includes('deep') === true) throw error;

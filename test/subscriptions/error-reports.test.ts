@@ -54,7 +54,7 @@ describe.each([
     ['a resolver', 'query Named { crashes }', {}, ['crashes']],
     ['a subscribe resolver', 'subscription Named { broken }', {}, ['broken']],
     ['the share function', 'subscription Named { count(to: 1) }', { share: fail }, undefined],
-  ])('gets the error of %s once, with the operation', async (_, query, options, path) => {
+  ])('onError gets the error of %s once, with the operation', async (_, query, options, path) => {
     const { url, reports } = await serve(options);
     const client = await ready(url, protocol);
     const message = run(query, type) as { payload: object };
@@ -76,16 +76,19 @@ describe.each([
     ['onConnect', { onConnect: fail }],
     ['the context function', { context: fail }],
     ['onConnect with an invalid expiresAt', { onConnect: () => ({ expiresAt: new Date('secret') }) }],
-  ])('gets the error of %s that refuses the connection, with the upgrade request', async (_, options) => {
-    const { url, reports } = await serve(options);
-    const client = await connect(url, protocol);
-    client.send({ type: 'connection_init' });
-    expect((await client.closed).reason).toBe('Internal server error');
-    expect(reports).toHaveLength(1);
-    expect(reports[0]?.details.request?.url).toBe('/graphql');
-  });
+  ])(
+    'onError gets the error of %s that refuses the connection, with the upgrade request',
+    async (_, options) => {
+      const { url, reports } = await serve(options);
+      const client = await connect(url, protocol);
+      client.send({ type: 'connection_init' });
+      expect((await client.closed).reason).toBe('Internal server error');
+      expect(reports).toHaveLength(1);
+      expect(reports[0]?.details.request?.url).toBe('/graphql');
+    },
+  );
 
-  it('gets the error of a source once, although several clients share it', async () => {
+  it('onError gets the error of a source once, although several clients share it', async () => {
     const { url, live, reports } = await serve({ share: () => 'all' });
     const clients = await Promise.all([ready(url, protocol), ready(url, protocol), ready(url, protocol)]);
     for (const client of clients) client.send(run('subscription { events(topic: "a") }', type));
@@ -95,7 +98,7 @@ describe.each([
     expect(reports.map(({ message }) => message)).toEqual(['secret']);
   });
 
-  it('gets the error of formatError, and the client a masked one', async () => {
+  it('onError gets the error of formatError, and the client gets a masked error', async () => {
     const { url, reports } = await serve({}, { formatError: fail });
     const client = await ready(url, protocol);
     client.send(run('{ unknown }', type));
@@ -104,7 +107,7 @@ describe.each([
     expect(reports.map(({ message }) => message)).toEqual(['secret']);
   });
 
-  it('gets no error that was written for the client', async () => {
+  it('onError gets no error that was written for the client', async () => {
     const onConnect = (): never => {
       throw new GraphQLError('sign in');
     };
@@ -124,13 +127,13 @@ describe('onError for an upgrade', () => {
   it.each([
     ['allowedOrigins', { allowedOrigins: fail }],
     ['a middleware', { middleware: [fail], allowedOrigins: '*' as const }],
-  ])('gets the error of %s, and the client a 500', async (_, options) => {
+  ])('onError gets the error of %s during an upgrade, and the client gets a 500', async (_, options) => {
     const { port, reports } = await serve(options);
     expect((await handshake(port, '/graphql', { origin: 'http://x' })).status).toBe(500);
     expect(reports).toMatchObject([{ message: 'secret', details: { transport: 'websocket' } }]);
   });
 
-  it('gets no error with a status below 500', async () => {
+  it('onError gets no error of an upgrade with a status below 500', async () => {
     const refuse = (_req: unknown, _res: unknown, next: (error: unknown) => void): void =>
       next(Object.assign(new Error('too many'), { status: 429 }));
     const { port, reports } = await serve({ middleware: [refuse] });

@@ -45,7 +45,7 @@ describe('the handshake of graphql-transport-ws', () => {
     });
     const client = await connect(url);
     client.send(INIT);
-    // A younger connection without an init: its timeout proves that the first one's would have fired.
+    // A later connection without an init: its timeout proves that the first one's would have fired.
     expect((await (await connect(url)).closed).code).toBe(4408);
     accept();
     expect(await client.next()).toEqual({ type: 'connection_ack' });
@@ -250,7 +250,7 @@ describe('operations over graphql-transport-ws', () => {
     ['a syntax error', subscribe('x', '{ hello '), 'Syntax Error'],
     ['a validation error', subscribe('x', '{ nothing }'), 'nothing'],
     ['an unknown operation', subscribe('x', 'query A { hello }', { operationName: 'B' }), '"B"'],
-    ['no choice among operations', subscribe('x', 'query A { hello } query B { hello }'), 'operationName'],
+    ['a missing operationName', subscribe('x', 'query A { hello } query B { hello }'), 'operationName'],
     [
       'a variable of the wrong type',
       subscribe('x', 'query($n: String) { hello(name: $n) }', { variables: { n: {} } }),
@@ -462,7 +462,7 @@ describe('a client that disconnects', () => {
     expect(subscriptions.stats()).toMatchObject({ connections: 1, operations: 3, sources: 2 });
     leave(client);
     await until(() => live.open === 0);
-    // The third is still being opened.
+    // The third source is still being opened.
     live.resolvePending();
     await until(() => live.opened === 3 && live.open === 0);
     await until(() => subscriptions.stats().connections === 0);

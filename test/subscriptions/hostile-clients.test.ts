@@ -118,7 +118,7 @@ describe.each([
     ['an unmasked frame', Buffer.from([0x81, 0x02, 0x7b, 0x7d]), 1002],
     ['a reserved bit', Buffer.from([0xf1, 0x80, 0, 0, 0, 0]), 1002],
     ['an unknown opcode', frame(3, 'x'), 1002],
-    ['a continuation of nothing', frame(CONTINUATION, 'x'), 1002],
+    ['a continuation frame without a message', frame(CONTINUATION, 'x'), 1002],
     ['a ping in fragments', frame(9, 'x', false), 1002],
     ['a ping of 200 bytes', frame(9, 'x'.repeat(200)), 1002],
     ['an invalid close code', frame(8, Buffer.from([0, 1])), 1002],
@@ -226,27 +226,30 @@ describe.each([
   it.each([
     ['long strings', { text: 'x'.repeat(30_000) }],
     ['many empty objects', { list: Array.from({ length: 1000 }, () => ({})) }],
-  ])('is limited for variables with %s, and freed when operations end', async (_, variables) => {
-    const { url, subscriptions } = await serve({ maxOperationBytes: 100_000, keepAlive: 0 });
-    const client = await ready(url, protocol);
-    for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { variables }));
-    const { id, payload } = await client.next();
-    expect([id, JSON.stringify(payload)]).toEqual([
-      expect.stringMatching(/^s[1-9]$/),
-      expect.stringContaining('too large together'),
-    ]);
-    await client.silence();
-    const live = subscriptions.stats().operations;
-    expect(live).toBeLessThan(4);
-    for (let i = 0; i < live; i++) {
-      client.send({ id: `s${i}`, type: type === 'start' ? 'stop' : 'complete' });
-    }
-    await until(() => subscriptions.stats().operations === 0);
-    client.send(subscribe('again', { variables }));
-    await until(() => subscriptions.stats().operations === 1);
-  });
+  ])(
+    'the memory of live operations is limited for variables with %s, and freed when operations end',
+    async (_, variables) => {
+      const { url, subscriptions } = await serve({ maxOperationBytes: 100_000, keepAlive: 0 });
+      const client = await ready(url, protocol);
+      for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { variables }));
+      const { id, payload } = await client.next();
+      expect([id, JSON.stringify(payload)]).toEqual([
+        expect.stringMatching(/^s[1-9]$/),
+        expect.stringContaining('too large together'),
+      ]);
+      await client.silence();
+      const live = subscriptions.stats().operations;
+      expect(live).toBeLessThan(4);
+      for (let i = 0; i < live; i++) {
+        client.send({ id: `s${i}`, type: type === 'start' ? 'stop' : 'complete' });
+      }
+      await until(() => subscriptions.stats().operations === 0);
+      client.send(subscribe('again', { variables }));
+      await until(() => subscriptions.stats().operations === 1);
+    },
+  );
 
-  it('does not contain extensions', async () => {
+  it('the memory of live operations does not contain extensions', async () => {
     const { url, subscriptions } = await serve({ maxOperationBytes: 10_000, keepAlive: 0 });
     const client = await ready(url, protocol);
     for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { extensions: { x: 'x'.repeat(20_000) } }));

@@ -219,7 +219,7 @@ describe('close', () => {
     for (const client of clients) expect((await client.closed).code).toBe(1001);
     expect(live.open).toBe(0);
     expect(server.listenerCount('upgrade')).toBe(0);
-    // There is no upgrade listener any more: Node treats the request as a plain one.
+    // There is no upgrade listener anymore: Node treats the request as a plain one.
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 200, body: 'plain' });
     attachSubscriptions(server, liveSchema().schema);
     expect((await handshake(port, '/graphql')).status).toBe(101);
@@ -321,7 +321,7 @@ describe('expiresAt', () => {
     expect(live.calls).toEqual({});
   });
 
-  it('expiresAt that is not a moment refuses the connection', async () => {
+  it('expiresAt that is not a valid time refuses the connection', async () => {
     const { url } = await serve({ onConnect: () => ({ expiresAt: new Date('tomorrow') }) });
     const client = await connect(url);
     client.send({ type: 'connection_init' });
@@ -347,7 +347,7 @@ describe('keepAlive', () => {
 });
 
 describe('a blocked event loop', () => {
-  it('closes no client whose messages arrived meanwhile', async () => {
+  it('keepAlive closes no client whose messages arrived while the event loop was blocked', async () => {
     const { url, subscriptions } = await serve({ keepAlive: 100, connectionInitWaitTimeout: 300 });
     const script = resolve(__dirname, '../fixtures/prompt-client.cjs');
     const child = fork(script, [url]);
@@ -362,7 +362,7 @@ describe('a blocked event loop', () => {
   }, 10_000);
 });
 
-describe('sockets that come and go', () => {
+describe('sockets that open and close', () => {
   it('a socket may be closed before websocketHandler gets it', () => {
     const { schema } = liveSchema();
     const handler = graphqlHTTP(schema);
@@ -374,7 +374,7 @@ describe('sockets that come and go', () => {
     expect(heard).toEqual(['error']);
   });
 
-  it('sockets that open and close in large numbers leave nothing behind', async () => {
+  it('sockets that open and close in large numbers leave no connections, operations or sources', async () => {
     const { url, live, subscriptions } = await serve({ share: () => 'all' });
     for (let round = 0; round < 10; round++) {
       const clients = await Promise.all(Array.from({ length: 30 }, () => ready(url)));
@@ -395,7 +395,7 @@ describe('sockets that come and go', () => {
 });
 
 describe('a slow onConnect', () => {
-  it('onConnect that finishes after the client has left accepts no connection', async () => {
+  it('onConnect that finishes after the client has disconnected accepts no connection', async () => {
     let answer: () => void = () => undefined;
     const { url, subscriptions, live } = await serve({
       onConnect: () =>

@@ -70,30 +70,33 @@ const orders = neighbours.flatMap(([name, add]) => [
 ]);
 
 describe('other upgrade listeners', () => {
-  it.each(orders)('the WebSocket of %s that was added %s us stays open', async (_, order, add) => {
-    const { server, port } = await listen();
-    let remove: () => unknown = () => undefined;
-    if (order === 'before') remove = await add(server);
-    // The same router as of `attachSubscriptions`, with a shorter time to wait for other listeners.
-    const release = registerPath(server, '/graphql', (_req, socket) => socket.destroy(), TIMEOUT);
-    if (order === 'after') remove = await add(server);
-    const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/other`, 'vite-hmr'));
-    await once(client.websocket, 'open');
-    // An upgrade that no listener claims, and that begins later: its 404 proves that the time is over.
-    expect(await handshake(port, '/unclaimed')).toMatchObject({ status: 404 });
-    expect(client.websocket.readyState).toBe(WebSocket.OPEN);
-    client.websocket.send('2');
-    client.websocket.ping();
-    await once(client.websocket, 'pong');
-    await client.close();
-    release();
-    await remove();
-    server.close();
-    server.closeAllConnections();
-  });
+  it.each(orders)(
+    'the WebSocket of %s that was added %s attachSubscriptions stays open',
+    async (_, order, add) => {
+      const { server, port } = await listen();
+      let remove: () => unknown = () => undefined;
+      if (order === 'before') remove = await add(server);
+      // The same router as of `attachSubscriptions`, with a shorter time to wait for other listeners.
+      const release = registerPath(server, '/graphql', (_req, socket) => socket.destroy(), TIMEOUT);
+      if (order === 'after') remove = await add(server);
+      const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/other`, 'vite-hmr'));
+      await once(client.websocket, 'open');
+      // An upgrade that no listener claims, and that begins later: its 404 proves that the time has elapsed.
+      expect(await handshake(port, '/unclaimed')).toMatchObject({ status: 404 });
+      expect(client.websocket.readyState).toBe(WebSocket.OPEN);
+      client.websocket.send('2');
+      client.websocket.ping();
+      await once(client.websocket, 'pong');
+      await client.close();
+      release();
+      await remove();
+      server.close();
+      server.closeAllConnections();
+    },
+  );
 
   it.each(['before', 'after'])(
-    'the WebSocket of Vite that was added %s us stays open',
+    'the WebSocket of Vite that was added %s attachSubscriptions stays open',
     async (order) => {
       const script = resolve(__dirname, '../fixtures/vite-upgrades.mts');
       const child = fork(script, [order], { execArgv: ['--import', 'tsx'] });
@@ -143,7 +146,7 @@ describe('other upgrade listeners', () => {
   });
 
   it.each(['before', 'after'])(
-    'an upgrade of our path that express-ws, added %s us, has accepted is left to it',
+    'attachSubscriptions ignores an upgrade of its path that express-ws, added %s it, has accepted',
     async (order) => {
       const express = untyped('express');
       const app = express();
@@ -188,7 +191,7 @@ describe('other upgrade listeners', () => {
 });
 
 describe('an upgrade that is pipelined behind a request without response', () => {
-  it('is destroyed, and no byte of it is mixed with the response', async () => {
+  it('a pipelined upgrade after a request without response is destroyed, and no byte of it is mixed with the response', async () => {
     const held: http.ServerResponse[] = [];
     const { port } = await serve({}, (_req, res) => void held.push(res));
     const client = await wire(port, false, `GET / HTTP/1.1\r\nHost: x\r\n\r\n${upgradeRequest()}`);

@@ -14,11 +14,11 @@ export interface Live {
   end(topic: string, error?: Error): void;
   /** Resolves `pending` operations. */
   resolvePending: () => void;
-  /** The signal that the last `hold` was given. */
+  /** The abort signal of the last `hold` call. */
   signal: AbortSignal | undefined;
 }
 
-/** A hand-written source: what `on` of node:events does not offer, returning while `next` is pending. */
+/** A hand-written source: unlike `on` of node:events, it can be returned while `next` is pending. */
 export function source(live: Live, bus: EventEmitter, topic: string): AsyncIterableIterator<unknown> {
   const queue: IteratorResult<unknown>[] = [];
   const waiting: ((result: IteratorResult<unknown>) => void)[] = [];

@@ -31,7 +31,7 @@ export async function serve(
   return served;
 }
 
-/** The statistics when nothing is left. */
+/** The statistics without connections, operations and sources. */
 export const NOTHING: SubscriptionStats = {
   connections: 0,
   operations: 0,

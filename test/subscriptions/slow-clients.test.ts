@@ -8,7 +8,7 @@ afterEach(stopAll);
 
 describe('slow clients', () => {
   const MIB = 1024 * 1024;
-  /** Stops reading from the wire. */
+  /** Stops reading from the socket. */
   const stall = (client: RawClient): void => client.websocket.pause();
 
   it('a slow client is closed with 1013 at the limit, and others lose nothing', async () => {
@@ -88,7 +88,7 @@ describe('slow clients', () => {
     ['TCP', false],
     ['TLS', true],
   ])(
-    'stalled clients of private subscriptions are closed with little memory, without effect on fast and steady ones: %s',
+    'stalled clients of private subscriptions are closed with little memory and do not affect fast and steady clients: %s',
     async (_, secure) => {
       const served = await serve({ keepAlive: 0 }, undefined, secure);
       const sockets: net.Socket[] = [];

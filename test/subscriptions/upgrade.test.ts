@@ -34,11 +34,11 @@ describe('the path of the upgrade', () => {
     expect(await handshake(port, path)).toMatchObject({ status });
   });
 
-  it('upgrades of other paths are left to other listeners', async () => {
+  it('attachSubscriptions leaves upgrades of other paths to other listeners', async () => {
     const { server, port, url } = await serve();
     const other = new WebSocketServer({ noServer: true });
     server.on('upgrade', (req, socket, head) => {
-      // As Vite and many others do: asynchronously, and for another path only.
+      // Like Vite and many others, this listener upgrades asynchronously, and only another path.
       if (req.url === '/hmr')
         setTimeout(() => other.handleUpgrade(req, socket, head, (ws) => ws.send('"hmr"')), 20);
     });
@@ -83,7 +83,7 @@ describe('the path of the upgrade', () => {
     );
   });
 
-  it('an upgrade that an earlier listener has accepted is left alone', async () => {
+  it('attachSubscriptions ignores an upgrade that an earlier listener has accepted', async () => {
     const { server, url } = await serve();
     const greedy = new WebSocketServer({ noServer: true });
     server.prependListener('upgrade', (req, socket, head) =>
@@ -165,7 +165,7 @@ describe('the handshake', () => {
     ['in the same packet as the request', [], 0],
     ['in the same packet, while a middleware decides', [slow], 0],
     ['later, while a middleware decides', [slow], 5],
-  ])('frames are kept that arrive %s', async (_, middleware, wait) => {
+  ])('attachSubscriptions keeps frames that arrive %s', async (_, middleware, wait) => {
     const { port } = await serve({ middleware });
     const init = frame(TEXT, '{"type":"connection_init"}');
     const client = await wire(port, false);
@@ -227,31 +227,34 @@ describe('the origin', () => {
     ['a subdomain', 'https://example.com.evil.example', undefined, 403],
     ['an opaque origin', 'null', undefined, 403],
     ['text that is not a URL', 'example.com', undefined, 403],
-    ['a path in it', 'http://example.com/x', undefined, 403],
-    ['one that is listed', 'https://app.example', ['https://app.example'], 101],
+    ['an origin with a path', 'http://example.com/x', undefined, 403],
+    ['a listed origin', 'https://app.example', ['https://app.example'], 101],
     ['"null" when listed', 'null', ['null'], 101],
     ['our own host with a list', 'http://example.com', ['https://app.example'], 101],
     ['any origin, by option', 'https://evil.example', '*' as const, 101],
     [
-      'one that a function allows',
+      'an origin that a function allows',
       'https://app.example',
       (origin: string) => origin.endsWith('.example'),
       101,
     ],
-    ['one that a function refuses', 'http://example.com', () => false, 403],
+    ['an origin that a function refuses', 'http://example.com', () => false, 403],
     [
-      'one for which a function throws',
+      'an origin for which a function throws',
       'null',
       (origin: string) => new URL(origin).host === 'app.example',
       500,
     ],
     ['a function that returns a promise', 'https://evil.example', (async () => false) as never, 500],
     ['a function that rejects', 'https://evil.example', (() => Promise.reject(new Error())) as never, 500],
-  ])('the origin check with %s: %s gets %4$s', async (_, origin, allowedOrigins, status) => {
-    const { port } = await serve(allowedOrigins && { allowedOrigins });
-    const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
-    expect(answer.status).toBe(status);
-  });
+  ])(
+    'the origin check accepts or refuses an upgrade with %s: %s',
+    async (_, origin, allowedOrigins, status) => {
+      const { port } = await serve(allowedOrigins && { allowedOrigins });
+      const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
+      expect(answer.status).toBe(status);
+    },
+  );
 });
 
 describe('allowedHosts of the graphqlHTTP handler', () => {
@@ -271,7 +274,7 @@ describe('the origin over TLS', () => {
   it.each([
     ['https', '101'],
     ['http', '403'],
-  ])('our own host with the scheme %s gets %s', async (scheme, status) => {
+  ])('an upgrade over TLS from the own host with the scheme %s gets %s', async (scheme, status) => {
     const { port } = await serve({}, undefined, true);
     const headers = { 'Sec-WebSocket-Protocol': MODERN, Origin: `${scheme}://x` };
     const client = await wire(port, true, upgradeRequest(headers));

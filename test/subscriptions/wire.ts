@@ -57,7 +57,7 @@ export function closeFrame(code: number, reason: string): Buffer {
   return Buffer.concat([Buffer.from([0x88, text.length + 2, code >> 8, code & 255]), text]);
 }
 
-/** Connects and writes. The test decides what an incomplete response means. */
+/** Connects and writes. The test handles an incomplete response. */
 export async function wire(port: number, secure: boolean, ...first: (string | Buffer)[]): Promise<Wire> {
   const socket = secure
     ? tls.connect({ ...trusted, port, host: '127.0.0.1' })

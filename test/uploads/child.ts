@@ -18,7 +18,7 @@ const server = http.createServer((req, res) => {
 });
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
 
-/** Descriptors of files that have no name any more. */
+/** Descriptors of files that have been unlinked. */
 function countDeleted(): number {
   return readdirSync('/proc/self/fd').filter((fd) => nameOf(fd).includes('(deleted)')).length;
 }

@@ -42,7 +42,7 @@ async function connect(port: number): Promise<Wire> {
 }
 
 describe('a response before the end of the request body', () => {
-  it('drainRequest lets a response leave while the client withholds the body, and keeps the connection usable', async () => {
+  it('drainRequest lets the server send a response while the client withholds the body, and keeps the connection usable', async () => {
     await using server = await startServer(refuse);
     const { socket, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');

@@ -12,7 +12,7 @@ export interface Part {
   body: string | Buffer;
 }
 
-/** A multipart body exactly as given: nothing is checked, so that anything malformed can be built. */
+/** A multipart body from the given parts, without checks, so that tests can build malformed bodies. */
 export function encode(parts: readonly Part[], closing = `--${BOUNDARY}--\r\n`): Buffer {
   const chunks: Buffer[] = [];
   for (const part of parts) {

@@ -34,7 +34,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Descriptors of this process that are open on nameless files. */
+/** Counts the descriptors of this process that are open on unlinked files. */
 function nameless(): number {
   const links = readdirSync('/proc/self/fd').map((fd) => {
     try {
@@ -89,7 +89,7 @@ describe('temporary files', () => {
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
   });
 
-  it('uploads free files and memory of a pipelined request whose response never got its turn', async () => {
+  it('uploads free files and memory of a pipelined request whose response was never sent', async () => {
     const seen: Seen = [];
     const app = express();
     app.get('/slow', () => undefined);
@@ -148,7 +148,7 @@ describe('a refusal before the end of the body', () => {
 
   it.each([
     ['a file limit', head, 2 << 20, 413],
-    ['a limit of the whole body, from its announced length', head, 0, 413],
+    ['a limit of the whole body, by its Content-Length', head, 0, 413],
     ['a bad path', [head[0] as never, map({ 0: ['variables.nope'] })], 0, 400],
   ])(
     'uploads are refused while the client withholds the rest of the body: %s',
@@ -315,9 +315,9 @@ describe('a body that earlier middleware has read', () => {
 describe('Expect: 100-continue with createServer', () => {
   it.each([
     ['a limit', [], 413],
-    ['the guard', ['-H', 'origin: https://evil.test'], 403],
-    ['nothing', ['-F', '0=x;filename=a.txt'], 200],
-  ])('curl does not send a body that is refused by %s', async (_, more, status) => {
+    ['the cross-site check', ['-H', 'origin: https://evil.test'], 403],
+    ['no check', ['-F', '0=x;filename=a.txt'], 200],
+  ])('curl sends a body only after 100 Continue: refused by %s', async (_, more, status) => {
     const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -364,7 +364,7 @@ describe('over HTTP/2', () => {
   });
 });
 
-/** A child whose test has failed would keep the test runner from ending. */
+/** A child process whose test has failed would prevent the test runner from exiting. */
 const children: ChildProcess[] = [];
 afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');

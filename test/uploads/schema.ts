@@ -43,7 +43,7 @@ async function describeFile(file: Upload): Promise<object> {
   return { filename, mimetype, encoding, fieldName, size, text, sha256: hash.digest('hex') };
 }
 
-/** A schema of mutations that take files in every way there is, and keep what they were given in `seen`. */
+/** A schema of mutations that take files in every way there is, and record their arguments in `seen`. */
 export function createSchema(seen: Seen): GraphQLSchema {
   const take = (file: Upload): Promise<object> => {
     seen.push(file);

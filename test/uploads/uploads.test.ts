@@ -116,10 +116,10 @@ eachExpress((express) => {
   });
 
   it.each([
-    ['memory', 200 * 1024],
-    ['a temporary file', 3 * 1024 * 1024 + 17],
-    ['nothing', 0],
-  ])('uploads preserve every byte of a file %s', async (_, size) => {
+    ['in memory', 200 * 1024],
+    ['in a temporary file', 3 * 1024 * 1024 + 17],
+    ['without content', 0],
+  ])('uploads preserve every byte of a file: %s', async (_, size) => {
     const content = Buffer.alloc(size);
     for (let index = 0; index < size; index++) content[index] = (index * 31) ^ (index >> 8);
     const { json } = await post(url, [

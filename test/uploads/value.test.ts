@@ -11,7 +11,7 @@ import { startServer } from './server.ts';
 
 type Use = (file: UploadedFile) => unknown;
 
-/** Uploads one part and gives what a resolver made of it. */
+/** Uploads one part and returns the result of a resolver. */
 async function use(part: Part, resolver: Use, uploads: UploadOptions = {}): Promise<unknown> {
   let result: unknown;
   const schema = new GraphQLSchema({

@@ -5,7 +5,7 @@ import type { Ask } from '../../exchange.ts';
 export type ExpressModule = typeof Express;
 export type App = ReturnType<ExpressModule>;
 
-/** Something an Express app does. */
+/** A behaviour of an Express app. */
 export interface Behaviour {
   title: string;
   /** Sets the app up; a function that it returns runs once the server has been made. */
@@ -13,7 +13,7 @@ export interface Behaviour {
   asks: (string | Ask)[];
 }
 
-/** Members that no type knows. */
+/** Members that are not in the types. */
 export function members(of: object): Record<string, unknown> {
   return of as Record<string, unknown>;
 }

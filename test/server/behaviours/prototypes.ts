@@ -4,7 +4,7 @@ import { type App, type Behaviour, type ExpressModule, identity, members } from 
 
 const MARKS = ['Before', 'After', 'Global', 'Sub'];
 
-/** Adds a method, a getter and a value that all adders share, marked with who added them. */
+/** Adds a method, a getter and a value with the same names for every caller, marked with the name of the caller. */
 function add(to: object, mark: string): void {
   Object.assign(to, { [`said${mark}`]: () => `said ${mark}`, shared: mark });
   Object.defineProperty(to, `seen${mark}`, { configurable: true, get: () => `seen ${mark}` });
