@@ -25,7 +25,7 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
  * GraphQL over HTTP for one schema, as a plain middleware.
  *
  * @param schema - a schema, or a function of the request that returns it
- * @param options - functions may declare Express's request; every option has a default
+ * @param options - every option has a default; functions among the options may declare Express's request type
  * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong value
  * @example
  * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.get('x-user') }) }));

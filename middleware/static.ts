@@ -8,7 +8,7 @@ import type { StaticFilesOptions } from '../types/static.ts';
 export type * from '../types/static.ts';
 
 /**
- * Serves the files of a directory with strong ETags from their content. Hot files and 304 responses come from memory, and
+ * Serves the files of a directory with strong ETags computed from their content. Hot files and 304 responses come from memory, and
  * by default no response is older than its request.
  *
  * @param dir - a path or a `file:` URL. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown

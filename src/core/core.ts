@@ -13,8 +13,8 @@ import { createPrepare, type Prepare } from './prepare.ts';
 import { selectEngine } from './select-engine.ts';
 
 /**
- * One schema with its settings, which HTTP and sockets share: a document that one of them has prepared is in the cache of
- * the other.
+ * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for one transport
+ * is in the cache for the other.
  */
 export interface GraphQLCore {
   /** Returns the schema for a request or socket. */
@@ -26,23 +26,23 @@ export interface GraphQLCore {
   /** Whether the option `context` is a function. */
   readonly hasContextFunction: boolean;
   /**
-   * Returns the context value: the static one, or what the function of the request (HTTP) or WebSocket returns.
-   * `connectionParams` are those of a WebSocket.
+   * Returns the context value: the value of the option, or the return value of its function for the request or WebSocket.
+   * `connectionParams` are the connection parameters of a WebSocket.
    */
   readonly contextFor: ContextFactory;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Whether the option `allowedHosts` allows the host of a request. */
   readonly isHostAllowed: HostCheck;
-  /** Masks and formats errors for the client, and reports the unexpected ones. */
+  /** Masks and formats errors for the client, and reports unexpected errors. */
   readonly formatErrors: FormatErrors;
-  /** Reports an unexpected error that no response contains, such as that of a closed socket. Never throws. */
+  /** Reports an unexpected error that no response contains, such as an error after the socket was closed. Never throws. */
   reportError(error: unknown, origin: ErrorOrigin): void;
-  /** The same for an error that also goes to `next(error)`, whose handlers log it. */
+  /** Like `reportError`, for an error that is also passed to `next(error)`, where the application's error handlers log it. */
   reportForwardedError(error: unknown, origin: ErrorOrigin): void;
 }
 
-/** The property of a `graphqlHTTP` handler that holds its core; registered, so that it is equal in the CommonJS and the ES build. */
+/** The property of a `graphqlHTTP` handler that holds its core. `Symbol.for` makes it equal in the CommonJS and the ES build. */
 export const CORE: unique symbol = Symbol.for('espalier.core');
 
 /** Returns the core of a `graphqlHTTP` handler, or undefined for any other value. */
@@ -60,7 +60,7 @@ type Callable = (source: unknown) => unknown;
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   const isProduction = process.env['NODE_ENV'] === 'production';
   const reporter = createErrorReporter(settings.onError);
-  // Suggestions reveal the schema piece by piece, and help only in development.
+  // Suggestions reveal names of the schema and help only in development.
   const hideSuggestions = !(settings.suggestions ?? !isProduction);
   const formatErrors = createErrorFormatter(settings, reporter, { debug: !isProduction, hideSuggestions });
   const engineSettings: EngineSettings = {
@@ -109,7 +109,7 @@ function notASchema(scope: OptionScope, value: unknown): TypeError {
   return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);
 }
 
-/** Returns advice about a usual mistake. */
+/** Returns a hint about a common mistake. */
 function schemaHint(value: unknown): string {
   if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
   if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';

@@ -43,7 +43,7 @@ export interface ResponseEvent {
   duration: number;
 }
 
-/** A channel with typed messages. */
+/** A diagnostics channel with typed messages. */
 interface EventChannel<Message> {
   readonly hasSubscribers: boolean;
   publish(message: Message): void;

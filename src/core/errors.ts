@@ -9,13 +9,13 @@ import { optionError } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
 
-/** Characters of a message: graphql-js quotes the client's values, which are not echoed at full length. */
+/** Characters of a message. graphql-js quotes the client's values, which may be long. */
 const MAX_MESSAGE_LENGTH = 1024;
-/** The message that replaces that of an unexpected error. */
+/** The message that replaces the message of an unexpected error. */
 export const MASKED = 'Internal server error';
 export const MASKED_CODE = 'INTERNAL_SERVER_ERROR';
 
-/** Masks and formats the errors of one response, in order, and reports the unexpected ones. */
+/** Masks and formats the errors of one response, in order, and reports unexpected errors. */
 export type FormatErrors = (
   errors: readonly GraphQLError[],
   origin?: ErrorOrigin,
@@ -23,14 +23,14 @@ export type FormatErrors = (
 
 /**
  * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its path and
- * locations; with `debug` its message becomes `extensions.debug`. Keeps all field errors: clients match them with nulls.
+ * locations; with `debug` its message becomes `extensions.debug`. No field error is removed: clients match errors with nulls.
  */
 export function createErrorFormatter(
   { formatError }: Pick<CoreSettings, 'formatError'>,
   { report }: Pick<ErrorReporter, 'report'>,
   { debug, hideSuggestions }: { readonly debug: boolean; readonly hideSuggestions: boolean },
 ): FormatErrors {
-  // An error may be formatted twice, such as that of a refused operation on a socket.
+  // An error may be formatted twice, such as the error of a refused operation on a WebSocket.
   const reported = new WeakSet<GraphQLError>();
 
   function formatUnexpected(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
@@ -39,7 +39,7 @@ export function createErrorFormatter(
       reported.add(error);
       report(error.originalError ?? error, errorDetails(origin, error.path));
     }
-    // An error that has a `path` before it is located is not converted to a GraphQLError by graphql-js.
+    // graphql-js does not convert an error that already has a `path` to a GraphQLError.
     const { locations, path } = isGraphQLError(error) ? error.toJSON() : ({} as GraphQLFormattedError);
     const message = isNullError(error) ? error.message : MASKED;
     const extensions = debug ? { code: MASKED_CODE, debug: clip(error.message) } : { code: MASKED_CODE };
@@ -60,7 +60,7 @@ export function createErrorFormatter(
   return (errors, origin) => errors.map((error) => format(error, origin));
 }
 
-/** The messages of graphql-js end with suggestions, which not all versions can leave out. */
+/** Messages of graphql-js may end with suggestions; not all versions have an option to omit them. */
 const SUGGESTION = / Did you mean [^?]*\?$/;
 
 function withoutSuggestion(formatted: GraphQLFormattedError): GraphQLFormattedError {
@@ -109,7 +109,7 @@ const SERVER_VALUE =
 const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;
 const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
 
-/** Also by name, since an application may have a second copy of graphql. */
+/** Compares the name too, since an application may have a second copy of graphql. */
 export function isGraphQLError(error: unknown): error is GraphQLError {
   return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
 }

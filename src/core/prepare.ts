@@ -18,7 +18,7 @@ import type { CoreSettings } from './options.ts';
 import { yieldToEventLoop } from './yield-to-event-loop.ts';
 
 /**
- * Turns a document text and an operation name into a prepared operation: parse, limits, validation, compilation, each
+ * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and compilation are each
  * done once per document. Errors of the client are returned, not thrown.
  *
  * The result is a promise only for a long document that is not in the cache; the work on it then yields to the event loop
@@ -32,17 +32,17 @@ export type Prepare = (
 
 const LONG_DOCUMENT = 2000;
 
-/** Whether work on this document takes so long that other work should run in between. */
+/** Whether this document takes so long to prepare that other work should run between the steps. */
 export const isLongDocument = (query: string): boolean => query.length > LONG_DOCUMENT;
 
 interface CachedDocument extends Validated {
   readonly operations: Map<string | undefined, PreparedOperation>;
 }
 
-/** The part of the budget for refused documents. Their cache is separate, so that they cannot evict the valid ones. */
+/** The fraction of the budget for refused documents. Their cache is separate, so that they cannot evict valid documents. */
 const REFUSED_SHARE = 1 / 8;
 
-/** Creates the `prepare` of one core, with its caches. */
+/** Creates the `prepare` function of one core, with its caches. */
 export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
   const validator = createValidator(options, settings);
   const { documentCacheBytes } = options;
@@ -58,7 +58,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   ): CachedDocument | RequestError {
     const validated = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
     if ('errors' in validated) {
-      // The errors of validation refer to nodes of the document.
+      // Validation errors refer to nodes of the document.
       const document = 'errors' in parsed ? undefined : parsed.document;
       refused.set(schema, query, validated, retainedBytes(query, document));
       return validated;
@@ -87,7 +87,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     return prepared;
   }
 
-  async function loadInTurns(schema: GraphQLSchema, query: string): Promise<CachedDocument | RequestError> {
+  async function loadWithYields(schema: GraphQLSchema, query: string): Promise<CachedDocument | RequestError> {
     await yieldToEventLoop();
     const parsed = validator.parse(query);
     await yieldToEventLoop();
@@ -100,9 +100,9 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     source: unknown,
   ): Promise<PreparedOperation | RequestError> {
     const { query } = params;
-    const entry = await queue(schema, query, () => loadInTurns(schema, query));
+    const entry = await queue(schema, query, () => loadWithYields(schema, query));
     const prepared = operationOf(schema, entry, params, source);
-    // The caller executes the operation next.
+    // Yields once more, since the caller executes the operation next.
     await yieldToEventLoop();
     return prepared;
   }

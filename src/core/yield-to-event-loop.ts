@@ -2,7 +2,7 @@ const waiting: (() => void)[] = [];
 
 /**
  * Resolves in a later turn of the event loop. Each turn resolves one caller, so that timers, sockets and other requests
- * get their share between two long steps, however many callers wait.
+ * run between two long steps, however many callers wait.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {

@@ -19,7 +19,7 @@ import { Variants } from './operation/variants.ts';
 import type { Program } from './run/program.ts';
 import { SchemaSnapshot } from './run/schema-snapshot.ts';
 
-/** All operations of one handler share a pool. */
+/** The pools by settings: all operations of one handler share a pool. */
 const pools = new WeakMap<EngineSettings, BufferPool>();
 
 /**
@@ -49,7 +49,7 @@ export const compiled: Engine = (operation, settings, account) => {
   };
 };
 
-/** The compiled form of an operation, which is valid as long as the functions of the schema are the same. */
+/** The compiled form of an operation. It is valid as long as the functions of the schema stay the same. */
 interface CompiledForm {
   readonly snapshot: SchemaSnapshot;
   readonly memory: CompiledMemory;

@@ -2,7 +2,7 @@ import type { ExecutionArgs } from 'graphql';
 import { V17 } from './graphql-version.ts';
 import type { EngineSettings, ExecutionInputs, ValidatedOperation } from './types.ts';
 
-/** The arguments of graphql-js for one operation and one request. graphql 16 has no abort signals. */
+/** Creates graphql-js's arguments for one operation and one request. graphql 16 has no abort signals. */
 export function executionArgs(operation: ValidatedOperation, inputs: ExecutionInputs): ExecutionArgs {
   const args: ExecutionArgs & { abortSignal: AbortSignal | undefined } = {
     schema: operation.schema,
@@ -16,13 +16,13 @@ export function executionArgs(operation: ValidatedOperation, inputs: ExecutionIn
   return args;
 }
 
-/** The same with the settings that decide how fields are resolved and how many errors are collected. */
+/** Like `executionArgs`, with the settings for field resolution and the maximum number of errors. */
 export function executionArgsWith(
   settings: EngineSettings,
   operation: ValidatedOperation,
   inputs: ExecutionInputs,
 ): ExecutionArgs {
-  // A literal without a spread: V8 makes a slow dictionary of a spread object that gets more properties.
+  // A literal without a spread: V8 turns a spread object that gets more properties into a slow dictionary.
   const args = {
     schema: operation.schema,
     document: operation.document,

@@ -6,7 +6,7 @@ import { executeNonIncremental } from './non-incremental.ts';
 import { isThenable } from './promises.ts';
 import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from './types.ts';
 
-/** Makes an engine of a function like graphql-js's `execute`: calls it, then stringifies the result. */
+/** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
   return (operation, settings) => (inputs) => {
     const result = execute(executionArgsWith(settings, operation, inputs));
@@ -28,12 +28,12 @@ export function outcomeFromResult(
   { origin }: ExecutionInputs,
 ): ExecutionOutcome {
   if (result.errors === undefined || result.errors.length === 0) {
-    // An async iterator would be stringified as `{}`, and clients would take that for a response.
+    // An async iterator would be stringified as `{}`, which clients would accept as a response.
     if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
     return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS };
   }
   const refused = !('data' in result);
-  // graphql-js adds one more error that says that coercion has stopped.
+  // graphql-js adds one more error to report that coercion has stopped.
   const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
   if (refused) for (const error of errors) setErrorCode(error, 'BAD_USER_INPUT');
   const { errors: _, data, ...others } = result;

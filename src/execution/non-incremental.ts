@@ -16,7 +16,7 @@ const INCREMENTAL_DIRECTIVES = ['defer', 'stream'];
 const withoutDirectives = new WeakMap<DocumentNode, DocumentNode>();
 
 /**
- * graphql-js's `execute`. That of 17 throws if the schema defines `@defer` or `@stream`. A server may ignore both
+ * Calls graphql-js's `execute`. In version 17 it throws if the schema defines `@defer` or `@stream`. A server may ignore both
  * directives and send one response, as 16 does, so they are removed from the document first.
  */
 export const executeNonIncremental: ExecuteFunction = (args) => {

@@ -24,7 +24,7 @@ export interface ValidatedOperation {
   readonly source: string;
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
-  /** Counted before validation; the operations of one batch share the limits. */
+  /** The cost, measured before validation; the operations of one batch share the limits. */
   readonly cost?: { readonly fields: number; readonly rootFields: number };
 }
 
@@ -57,7 +57,7 @@ export interface ExecutionInputs {
 
 /** The origin of an operation, for reports of unexpected errors. */
 export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
-  /** The client disconnected: errors are its consequence, and are not reported. */
+  /** The client disconnected, so the resulting errors are not reported. */
   readonly aborted?: boolean;
 }
 
@@ -106,6 +106,6 @@ export interface EngineSettings {
   maxErrors: number;
   /** Omits "Did you mean …?" from messages. */
   hideSuggestions: boolean;
-  /** Masks and formats the errors of one response, in order, and reports the unexpected ones. */
+  /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
 }

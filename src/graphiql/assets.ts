@@ -13,7 +13,7 @@ export interface GraphiQLFiles {
   readonly handle: StaticHandler;
 }
 
-/** Finds the built files. `scope` says whether shared caches may store them. */
+/** Finds the built files. `scope` determines whether shared caches may store them. */
 export async function loadFiles(scope: 'public' | 'private'): Promise<GraphiQLFiles> {
   const folder = await findFolder();
   const page = JSON.parse(await readFile(join(folder, 'manifest.json'), 'utf8')) as PageFiles;

@@ -12,7 +12,7 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * A value as JSON inside a script element. The HTML parser ends the element at `</script` and changes its mode at `<!--`, also
+ * Formats a value as JSON for a script element. The HTML parser ends the element at `</script` and changes its mode at `<!--`, even
  * inside JSON strings, so every angle bracket is escaped.
  */
 export function jsonForScript(value: unknown): string {

@@ -2,7 +2,7 @@ import type { Reply } from '../http/reply/write-reply.ts';
 import { escapeHtml } from './escape.ts';
 import { FILES } from './page.ts';
 
-/** A page that explains why GraphiQL would stay blank here. The status is 500, because the application has to change. */
+/** Creates a page that explains why GraphiQL cannot load on this route. The status is 500: the application has to be changed. */
 export function exactRouteError(path: string): Reply {
   const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
   const body = `<!doctype html>

@@ -19,14 +19,14 @@ import { FILES, filesBase, pageRenderer } from './page.ts';
 /** GraphiQL for one endpoint. */
 export interface GraphiQLHandler {
   /**
-   * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true after a response, and to
-   * false where the option `graphiql` is off for this request. Returns undefined for any other request. Rejects when the function
+   * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true after a response, to
+   * false if the option `graphiql` is off for this request. Returns undefined for any other request. Rejects when the function
    * of the option throws or returns wrong options, or when the files cannot be read.
    */
   handle(req: ConnectRequest, res: ServerResponse, placement: Placement): Promise<boolean> | undefined;
 }
 
-/** The place of a request in the app. */
+/** The position of a request relative to the handler's mount or route. */
 export interface Placement {
   /** The path is below the mount. */
   readonly below: boolean;
@@ -76,7 +76,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   async function sendFile(req: ConnectRequest, res: ServerResponse, name: string, next: NextFunction) {
     const allowed = (await isEnabled(req, res)) !== undefined;
     const { handle } = await files();
-    // As under a mount: the handler of the files sees the rest of the path. It has no file for `/`.
+    // The file handler gets the rest of the path, as below a mount. It has no file for `/`.
     req.originalUrl ??= req.url ?? '/';
     req.url = allowed ? `/${name}` : '/';
     handle(req, res, next);
@@ -96,7 +96,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   };
 }
 
-/** Options are checked when the handler is created; those that a function returns, for each page. */
+/** Options are checked when the handler is created; options that a function returns are checked for each page. */
 function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   if (typeof option !== 'function') {
     const settings = resolveGraphiQLOptions(option === true ? {} : option);
@@ -114,7 +114,7 @@ function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   };
 }
 
-/** Loads the files at the first visit, so that an API without visitors reads nothing. */
+/** Loads the files at the first visit. */
 function loadOnce(scope: 'public' | 'private'): () => Promise<GraphiQLFiles> {
   let loading: Promise<GraphiQLFiles> | undefined;
   return () => {
@@ -132,7 +132,7 @@ function pageHeaders({ policy }: GraphiQLSettings, nonce: string): Headers {
     // The nonce is valid for this response only.
     'cache-control': 'no-store',
     'x-content-type-options': 'nosniff',
-    // The page's URL may contain an operation.
+    // The URL of the page may contain an operation.
     'referrer-policy': 'same-origin',
     'cross-origin-opener-policy': 'same-origin',
     'x-robots-tag': 'noindex',

@@ -1,7 +1,7 @@
 import { escapeHtml } from './escape.ts';
 import type { GraphiQLSettings } from './options.ts';
 
-/** The files of the page are served from this folder below the page. */
+/** The folder below the page from which its files are served. */
 export const FILES = '__graphiql';
 
 /** The names of the files that the page loads first, from the build's manifest. */
@@ -9,11 +9,11 @@ export interface PageFiles {
   /** The script that starts the page. */
   readonly entry: string;
   readonly styles: readonly string[];
-  /** Scripts that the entry imports. Listed in the page, they load in parallel with it. */
+  /** Scripts that the entry imports. The page lists them, so that they load in parallel with the entry. */
   readonly preload: readonly string[];
 }
 
-// The late hint appears only where the files of the page cannot be reached; the running page replaces it.
+// The delayed hint appears only if the files of the page cannot be loaded; the running page replaces it.
 const STYLE = `
 html{color-scheme:light dark;background:#fff;color:#3b4b68}
 @media (prefers-color-scheme:dark){html{background:#212a3b;color:#b7c2d7}}
@@ -30,7 +30,7 @@ const FAVICON =
   "fill='%23d60590'/%3E%3Cg fill='none' stroke='%23fff' stroke-width='2.4' stroke-linecap='round'%3E%3Cpath d='M16 27V6M6 10h20M6 " +
   "18h20M16 18 8 10M16 18l8-8M16 26l-8-8M16 26l8-8'/%3E%3C/g%3E%3C/svg%3E";
 
-/** Renders everything that is equal for all requests once; a response only joins a few strings. */
+/** Renders the parts that are equal for all requests once; a response only joins a few strings. */
 export function pageRenderer(
   settings: GraphiQLSettings,
   files: PageFiles,
@@ -73,7 +73,7 @@ the browser's network panel for failed requests.</p>
  */
 export function filesBase(path: string): string {
   const segment = path.slice(path.lastIndexOf('/') + 1).replace(/\p{Surrogate}/gu, '');
-  // Browsers encode these characters; other clients may not, and they must not get into the page.
+  // Browsers encode these characters, but other clients may not, and they would be unsafe in the page.
   const safe = segment.replace(/[^!-~]|[\\"<>^`{|}]/gu, encodeURIComponent);
   return safe === '' ? `./${FILES}/` : `./${safe}/${FILES}/`;
 }

@@ -23,7 +23,7 @@ const AMBIENT_SCHEME = /^\s*(?:basic|digest|negotiate|ntlm)\b/i;
 export interface Csrf {
   /** @throws HttpError for a GET or HEAD that must not run a mutation. */
   assertMutation(req: IncomingMessage, accepted: Negotiated): void;
-  /** @throws HttpError for a cross-site GET with a cookie, in a mode that hides the response from the page that sent it. */
+  /** @throws HttpError for a cross-site GET with a cookie, in a fetch mode that hides the response from the page that sent it. */
   assertRead(req: IncomingMessage): void;
   /** @throws HttpError for a multipart body that a cross-site form may have sent. */
   assertMultipart(req: IncomingMessage): void;
@@ -37,7 +37,7 @@ export function createCsrf(options: Options): Csrf {
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
   const isProduction = process.env['NODE_ENV'] === 'production';
 
-  /** The compared values are in the response only outside production, and always in the debug output. */
+  /** Creates the 403 error. The compared values are in the response only outside production, and always in the debug log. */
   function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
     const { origin } = req.headers;
     const compared =
@@ -91,7 +91,7 @@ export function createCsrf(options: Options): Csrf {
   };
 }
 
-/** Why a mutation over GET may come from another site; undefined if it cannot. */
+/** Returns why a mutation over GET may come from another site; undefined if it cannot. */
 function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): string | undefined {
   const { headers } = req;
   const mode = headers['sec-fetch-mode'];
@@ -102,7 +102,7 @@ function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): st
     if (site !== 'same-origin' && !(origin !== undefined && trusted.has(origin))) {
       return `Sec-Fetch-Site is ${site}`;
     }
-    // Images, scripts and the like of our own pages too: the content of users may contain them.
+    // Applies to our own pages too: content of users may contain images, scripts and other elements that send a GET.
     if (headers['sec-fetch-dest'] !== 'empty') return 'it was not sent by fetch()';
     return mode === 'cors' || mode === 'same-origin' ? undefined : 'its mode hides the response';
   }
@@ -111,7 +111,7 @@ function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): st
   return trusted.has(origin) || isOwnOrigin(req, origin) ? undefined : 'its Origin is another one';
 }
 
-/** Signs of a browser without Fetch metadata (an old one, or one on plain http), or of a link previewer. */
+/** Detects a browser without Fetch metadata (an old version, or plain HTTP), or a link previewer. */
 function browserSignal(headers: IncomingHttpHeaders): string | undefined {
   if (headers.cookie !== undefined) return 'it carries cookies';
   if (AMBIENT_SCHEME.test(headers.authorization ?? '')) {

@@ -6,7 +6,7 @@ import type { Timings } from './timings.ts';
 export const JSON_TYPE = 'application/json';
 export const GRAPHQL_TYPE = 'application/graphql-response+json';
 
-/** One request with its response, as it passes through the pipeline. */
+/** One request with its response and the state of its processing. */
 export interface Exchange {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
@@ -14,9 +14,9 @@ export interface Exchange {
   readonly next: NextFunction | undefined;
   /** Which of the two media types of a GraphQL response the client accepts. */
   readonly accepted: Negotiated;
-  /** When the request arrived, by the clock of `performance`; 0 without a subscriber to the response channel. */
+  /** The time of the request (`performance.now()`); 0 if the response channel has no subscriber. */
   readonly started: number;
-  /** For `Server-Timing`; undefined when the option is off. */
+  /** The durations for `Server-Timing`; undefined when the option is off. */
   readonly timings: Timings | undefined;
   /** The name of the operation that is executed, for reports of errors. */
   operationName: string | undefined;
@@ -24,7 +24,7 @@ export interface Exchange {
   batchCost: BatchCost | undefined;
 }
 
-/** The cost of the operations of one batch so far: together they have the limits of one operation. */
+/** The cost of the operations of one batch so far. Together they have the limits of one operation. */
 export interface BatchCost {
   fields: number;
   rootFields: number;

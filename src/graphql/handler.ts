@@ -29,7 +29,7 @@ import { startTimings } from './timings.ts';
 /** A request handler; `next` is undefined under a bare server. */
 export type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
 
-/** Creates the handler of GraphQL requests over HTTP. Each request is checked, read, executed and responded to. */
+/** Creates the handler of GraphQL requests over HTTP. It checks and reads each request, executes it and sends the response. */
 export function createHandler(core: GraphQLCore, settings: HttpSettings): Handler {
   const pipeline = new Pipeline(core, settings);
   return (req, res, next) => pipeline.handle(req, res, next);
@@ -110,7 +110,7 @@ class Pipeline {
     const results: MaybePromise<Result>[] = [];
     for (const params of batch) {
       const result = this.#runner.run(exchange, params);
-      // Handled by `Promise.all` below, perhaps only after later operations have started.
+      // `Promise.all` handles the rejection below, but possibly only after later operations have started.
       if (isThenable(result)) result.catch(() => undefined);
       results.push(result);
       if (isLongDocument(params.query)) await yieldToEventLoop();
@@ -123,7 +123,7 @@ class Pipeline {
     this.#sender.send(exchange, this.#responses.fromResult(result, responseType(exchange)));
   }
 
-  /** Responds to a client's mistake, passes an unexpected error to `next`, and ignores what follows a disconnect. */
+  /** Responds to a client's mistake, passes an unexpected error to `next`, and ignores errors after a disconnect. */
   #fail(exchange: Exchange, error: unknown): void {
     const { req, res } = exchange;
     if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
@@ -176,6 +176,6 @@ const MASKED_ERROR: Reply = {
 
 /** Whether an execution stopped because its client disconnected. */
 function isAbort(error: unknown, res: ServerResponse): boolean {
-  // By name, since the DOMException of a signal may come from another realm.
+  // Compares the name, since the DOMException of a signal may come from another realm.
   return res.destroyed && /^Abort/.test(String((error as { name?: unknown } | null | undefined)?.name));
 }

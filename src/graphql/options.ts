@@ -45,7 +45,7 @@ interface OwnSettings {
   readonly serverTiming: boolean;
 }
 
-/** The settled options of `graphqlHTTP`. */
+/** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
   OwnSettings & { readonly limits: DocumentLimitSettings & OwnLimits };
 
@@ -88,7 +88,7 @@ const rules: Rules<OwnSettings> = {
   serverTiming: flag(false),
 };
 
-/** Settles the options of `graphqlHTTP`. */
+/** Checks the options of `graphqlHTTP` and fills in the defaults. */
 export function resolveHttpOptions(given: unknown): HttpSettings {
   const settings = resolveCoreOptions(GRAPHQL_OPTIONS, given, {
     rules,

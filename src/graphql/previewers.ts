@@ -16,7 +16,7 @@ const negotiate = createNegotiator([
   'image/avif',
 ]);
 
-/** Why a GET may come from a program that follows links; undefined for any other client. */
+/** Returns why a GET may come from a program that follows links; undefined for any other client. */
 export function linkFollowerSignal({ accept, 'user-agent': agent }: IncomingHttpHeaders): string | undefined {
   if (agent !== undefined && LINK_FOLLOWER.test(agent))
     return 'its User-Agent is that of a link previewer or crawler';

@@ -1,7 +1,7 @@
 const SCHEMA =
   'create a GraphQLSchema, for example with makeExecutableSchema, and pass it as the first argument';
 
-/** Options of Apollo Server, Yoga, graphql-http and express-graphql, with what replaces them. */
+/** Options of Apollo Server, Yoga, graphql-http and express-graphql, each with its replacement. */
 export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   schema: 'pass the schema as the first argument: graphqlHTTP(schema, options)',
   // Apollo Server

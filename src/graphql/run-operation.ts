@@ -85,7 +85,7 @@ export class OperationRunner {
     context: unknown,
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
-    // A mutation must not change anything if no client will receive its result.
+    // A mutation must not run if no client can receive its result.
     if (hasDisconnected(exchange)) throw CLIENT_ABORTED;
     const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(
@@ -142,13 +142,13 @@ function afterExecution(
   return retained;
 }
 
-/** A GraphQLError that the context or schema function throws is meant for the client; any other error is unexpected. */
+/** Converts an error of the context or schema function. A GraphQLError is meant for the client; any other error is unexpected. */
 function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;
 }
 
-/** The inputs of one execution, and its origin. The signal is created when it is read. */
+/** The inputs and the origin of one execution. The signal is created when it is first read. */
 class RequestInputs implements ExecutionInputs, ErrorOrigin {
   readonly transport = 'http';
   readonly socket = undefined;

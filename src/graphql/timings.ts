@@ -1,6 +1,6 @@
 /** The durations of one request's phases, for its `Server-Timing` header (W3C Server Timing). */
 export interface Timings {
-  /** Ends a phase, which lasted since the end of the last one. */
+  /** Ends a phase, which began at the end of the previous phase. */
   end(phase: string): void;
   /** The value of the header. */
   toString(): string;

@@ -2,7 +2,7 @@ import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import { optionError } from '../options/resolve-options.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 
-/** The function that graphql gives a scalar without `parseValue`. */
+/** The default `parseValue` of graphql, for scalars without their own function. */
 const { parseValue: acceptsAnyValue } = new GraphQLScalarType({ name: 'Any' });
 
 /**

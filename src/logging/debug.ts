@@ -1,6 +1,6 @@
 import createDebug from 'debug';
 
-/** Loggers of refused requests, by area. Each writes when `DEBUG` names it (`DEBUG=espalier:*`) and costs a flag test otherwise. */
+/** Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`). */
 export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', createDebug.Debugger> = {
   static: createDebug('espalier:static'),
   graphql: createDebug('espalier:graphql'),

@@ -5,9 +5,9 @@ export type OnError = false | ((error: unknown, details: ErrorDetails) => unknow
 
 /** Reports unexpected errors to the operator. Never throws. */
 export interface ErrorReporter {
-  /** For an error that the client sees as "Internal server error". */
+  /** Reports an error that the client sees as "Internal server error". */
   report(error: unknown, details: ErrorDetails): void;
-  /** For an error that also goes to `next(error)`: the error handlers of the application log it, so the console does not. */
+  /** Reports an error that is also passed to `next(error)`. Application error handlers log it, so it is not logged here. */
   reportForwarded(error: unknown, details: ErrorDetails): void;
 }
 

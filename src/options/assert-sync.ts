@@ -1,8 +1,8 @@
 import { type OptionScope, wrongReturnValue } from './resolve-options.ts';
 
 /**
- * Checks that the function of an option returned a value and not a promise: a promise is truthy, so it would allow what the
- * function meant to refuse.
+ * Checks that the function of an option returned a value and not a promise. A promise is truthy, so it would allow a request
+ * that the function refuses.
  *
  * @throws TypeError (code `ERR_OPTION`) for a promise.
  */

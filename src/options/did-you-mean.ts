@@ -1,4 +1,4 @@
-/** Finds the known name that is closest to a misspelled one, if one is close enough. */
+/** Returns the known name that is closest to a misspelled name, if one is similar enough. */
 export function didYouMean(name: string, known: readonly string[]): string | undefined {
   const letters = (text: string): string => text.toLowerCase().replace(/[^a-z]/g, '');
   return known.find((candidate) => letters(candidate) === letters(name)) ?? closest(name, known);

@@ -2,13 +2,13 @@ import { didYouMean } from './did-you-mean.ts';
 import { formatValue } from './format-value.ts';
 import { isObject, type Rules } from './rules.ts';
 
-/** Which options are meant, for error messages. */
+/** Identifies a group of options in error messages. */
 export interface OptionScope {
   /** The public function. */
   readonly name: string;
   /** Its page in docs/. */
   readonly page: string;
-  /** The option that contains them, for nested options. */
+  /** The option that contains the group, for nested options. */
   readonly within?: string;
 }
 
@@ -16,9 +16,9 @@ const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
 /**
  * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong values throw.
- * `replacements` says what to use instead of options of other servers, by name.
+ * `replacements` describes replacements for options of other servers, by name.
  *
- * @throws TypeError (code `ERR_OPTION`) that names the option, the value and what is accepted.
+ * @throws TypeError (code `ERR_OPTION`) that names the option, the value and the accepted values.
  */
 export function resolveOptions<Resolved>(
   scope: OptionScope,
@@ -42,12 +42,12 @@ export function resolveOptions<Resolved>(
   return resolved as Resolved;
 }
 
-/** The TypeError for an option that has a wrong value. */
+/** Creates the TypeError for an option with a wrong value. */
 export function wrongOption(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
   return optionError(scope, `option ${quoted(scope, name)} is ${formatValue(value)}; accepted: ${accepted}`);
 }
 
-/** The TypeError for an option whose function returned something else. */
+/** Creates the TypeError for an option whose function returned a wrong value. */
 export function wrongReturnValue(
   scope: OptionScope,
   name: string,
@@ -60,12 +60,12 @@ export function wrongReturnValue(
   );
 }
 
-/** The TypeError for an argument that is wrong as a whole. */
+/** Creates the TypeError for an argument with a wrong type. */
 export function wrongArgument(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
   return optionError(scope, `argument "${name}" is ${formatValue(value)}; accepted: ${accepted}`);
 }
 
-/** The TypeError for anything else, with a link to the page. */
+/** Creates a TypeError with any message and a link to the page. */
 export function optionError({ name, page }: OptionScope, message: string): TypeError {
   const error = new TypeError(`${name}: ${message} (see ${DOCS}/${page}.md)`);
   return Object.assign(error, { code: 'ERR_OPTION' });

@@ -55,19 +55,19 @@ export const isPositive = (value: unknown): value is number => isCount(value) &&
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** A list whose items all pass. */
+/** Accepts a list whose items all pass. */
 export const isListOf =
   (item: Accepts): ((value: unknown) => value is readonly unknown[]) =>
   (value): value is readonly unknown[] =>
     Array.isArray(value) && value.every(item);
 
-/** A list of at least one item, which all pass. */
+/** Accepts a list of at least one item whose items all pass. */
 export const oneOrMore =
   (item: Accepts): Accepts =>
   (value) =>
     isListOf(item)(value) && value.length > 0;
 
-/** One of a few values. */
+/** Accepts one of a few values. */
 export const isOneOf =
   (...values: readonly unknown[]): Accepts =>
   (value) =>

@@ -3,13 +3,13 @@ import type { DocumentNode, GraphQLSchema } from 'graphql';
 /** Documents by schema and text, bounded by the bytes that they retain. */
 export interface DocumentCache<V> {
   get(schema: GraphQLSchema, query: string): V | undefined;
-  /** Stores a document, unless it alone would take more than its share of the cache. */
+  /** Stores a document, unless it is larger than one document may be. */
   set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;
-  /** Adds to the bytes of a document. Returns false if it is not in the cache, or now takes more than its share. */
+  /** Adds to the bytes of a document. Returns false if it is not in the cache or is now larger than one document may be. */
   charge(schema: GraphQLSchema, query: string, bytes: number): boolean;
 }
 
-/** One document may take this part of the cache. */
+/** The largest document, as a fraction of the cache. */
 const SHARE = 1 / 8;
 
 interface Entry<V> {
@@ -19,13 +19,13 @@ interface Entry<V> {
 
 class Generation<V> {
   bytes = 0;
-  /** A schema that is no longer used is not kept alive. */
+  /** A WeakMap, so that the cache does not keep an unused schema alive. */
   readonly #bySchema = new WeakMap<GraphQLSchema, Map<string, Entry<V>>>();
   #schema: GraphQLSchema | undefined;
   #entries: Map<string, Entry<V>> | undefined;
 
   get(schema: GraphQLSchema, query: string): Entry<V> | undefined {
-    // Most handlers have one schema: the last one is found without a look-up.
+    // Most handlers have one schema, so the last schema needs no look-up.
     if (schema !== this.#schema) {
       this.#schema = schema;
       this.#entries = this.#bySchema.get(schema);
@@ -46,8 +46,8 @@ class Generation<V> {
 }
 
 /**
- * Creates a cache of two generations. When the young one is full it replaces the old one, whose entries are evicted unless
- * they were used. A hit in the young one is a single look-up, where a least-recently-used list would be rewritten.
+ * Creates a cache of two generations. When the young generation is full, it replaces the old one, whose entries are evicted
+ * unless they were used. A hit in the young generation is one look-up; a least-recently-used list would have to be updated.
  */
 export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
   let young = new Generation<V>();
@@ -95,7 +95,7 @@ const TOKEN_BYTES = 550;
 const CHARACTER_BYTES = 2;
 const ENTRY_BYTES = 2000;
 
-/** Estimates what a cached text retains; `document` is undefined if no nodes of it are kept. */
+/** Estimates the bytes that a cached text retains; `document` is undefined if its nodes are not kept. */
 export function retainedBytes(query: string, document: DocumentNode | undefined): number {
   // Older versions of graphql do not count tokens; a token has at least one character.
   const tokens = document === undefined ? 0 : (document.tokenCount ?? query.length);

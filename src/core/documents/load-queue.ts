@@ -3,7 +3,7 @@ import type { GraphQLSchema } from 'graphql';
 /** Runs `load` for a document after those of other documents; concurrent requests for one document share its result. */
 export type LoadQueue<V> = (schema: GraphQLSchema, query: string, load: () => Promise<V>) => Promise<V>;
 
-/** Creates a queue in which one document at a time is parsed but not yet in the cache, which bounds the memory of a flood. */
+/** Creates a queue that loads one document at a time, which bounds the memory of many simultaneous requests. */
 export function createLoadQueue<V>(): LoadQueue<V> {
   const bySchema = new WeakMap<GraphQLSchema, Map<string, Promise<V>>>();
   let last: Promise<unknown> = Promise.resolve();

@@ -31,7 +31,7 @@ export interface Validated extends Parsed {
   readonly introspects: boolean;
 }
 
-/** Validates document texts in two steps, each of which may take milliseconds. */
+/** Validates document texts in two steps; each step may take milliseconds. */
 export interface Validator {
   /** Checks length, syntax and limits, in this order. */
   parse(source: string): Parsed | RequestError;
@@ -106,7 +106,7 @@ function parseDocument(source: string, options: { maxTokens: number }): Document
   return result;
 }
 
-/** Returns what `step` returns, or the error that a document can cause: a GraphQLError, or a stack overflow in a recursive walk. */
+/** Returns the result of `step`, or the error that the document caused: a GraphQLError, or a stack overflow in a recursive walk. */
 function catchGraphQLError<T>(step: () => T): T | GraphQLError {
   try {
     return step();
@@ -125,8 +125,8 @@ function countLines(source: string): number {
 }
 
 /**
- * The error of graphql-js for its token limit has no code. It is recognised by its position: no other syntax error can
- * stand at the first token above the limit.
+ * Graphql-js's error for its token limit has no code, so it is recognised by its position: no other syntax error can
+ * have the position of the first token above the limit.
  */
 function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLError): boolean {
   const lexer = new Lexer(new Source(source));
@@ -140,7 +140,7 @@ function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLE
   return positions?.[0] === lexer.token.start;
 }
 
-/** Locations per error. One conflict of two fields has hundreds: those of all fields below them. */
+/** Locations per error. A conflict of two fields may have hundreds, because it lists all fields below them. */
 const MAX_LOCATIONS = 10;
 
 /** Keeps the first and the last locations, which are the two sides of a conflict. */

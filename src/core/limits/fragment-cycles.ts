@@ -1,6 +1,6 @@
 import type { FragmentDefinitionNode, SelectionSetNode } from 'graphql';
 
-/** Whether a fragment spreads itself, directly or through others. Validation reports such a document. */
+/** Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document. */
 export function hasFragmentCycle(fragments: ReadonlyMap<string, FragmentDefinitionNode>): boolean {
   const finished = new Set<string>();
   const open = new Set<string>();

@@ -16,17 +16,17 @@ import { countOverlappingFields } from './overlapping-fields.ts';
 /** The cost of one operation; a fragment counts at each spread. */
 export interface Cost {
   fields: number;
-  /** Fields, spreads and inline fragments: validation visits each of them, also those without a field. */
+  /** Fields, spreads and inline fragments. Validation visits each of them. */
   selections: number;
   rootFields: number;
   aliases: number;
   directives: number;
   depth: number;
-  /** Levels below `__schema` and `__type`, which have a limit apart from `depth`. */
+  /** Levels below `__schema` and `__type`, which have a separate limit. */
   introspection: number;
-  /** Aliases of `__schema`, and below it and `__type`: each repeats the output of the whole schema. */
+  /** Aliases of `__schema`, and aliases below it and `__type`. Each alias repeats the output of the whole schema. */
   introspectionAliases: number;
-  /** Levels of anything: selection sets, spreads, literals. */
+  /** Levels of any kind: selection sets, spreads, literals. */
   nesting: number;
 }
 
@@ -36,14 +36,14 @@ const MAX_INTROSPECTION_DEPTH = 25;
 const MAX_INTROSPECTION_ALIASES = 10;
 /** Each operation of a document is measured with all its fragments. */
 const MAX_OPERATIONS = 200;
-/** Levels of anything per level of fields: inline fragments and spreads nest without a field. */
+/** Levels of any kind per level of fields, because inline fragments and spreads nest without a field. */
 const NESTING_PER_DEPTH = 4;
 const MAX_NESTING = 500;
-/** Selections per field of the limit: a spread usually has several fields. */
+/** Selections per field that the limit allows: a spread usually has several fields. */
 const SELECTIONS_PER_FIELD = 2;
 
 /**
- * Measures the operations of a parsed document before validation, whose time a hostile document would exhaust. Returns the
+ * Measures the operations of a parsed document before validation, which can take very long for a malicious document. Returns the
  * highest cost of any operation. Each fragment is measured once, so the walk is linear where the cost is exponential.
  *
  * @throws GraphQLError that names the limit.
@@ -76,7 +76,7 @@ export function measure(document: DocumentNode, limits: DocumentLimitSettings): 
       highest[name] = Math.max(highest[name], cost[name]);
     }
   }
-  // Last, since the number of fields bounds what is expanded here.
+  // Checked last, since the limit of fields bounds the work of this check.
   if (countOverlappingFields(document, limits.merges) > limits.merges) {
     throw limitExceeded('merges', limits.merges);
   }
@@ -172,7 +172,7 @@ function countVariables(
   }
 }
 
-/** Adds the cost of what is selected below, except its root fields. */
+/** Adds the cost of the selections below, except their root fields. */
 function add(cost: Cost, below: Cost): void {
   cost.fields += below.fields;
   cost.selections += below.selections;

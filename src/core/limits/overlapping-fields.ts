@@ -1,7 +1,7 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
 import { hasFragmentCycle } from './fragment-cycles.ts';
 
-/** Selections that are visited. Cyclic fragments have no end; other documents that reach this are refused. */
+/** Selections that are visited. Cyclic fragments have no end; other documents that reach this number are refused. */
 const MAX_VISITS = 50_000;
 
 /**
@@ -57,6 +57,6 @@ export function countOverlappingFields(document: DocumentNode, maxPairs: number)
       countPairs([definition.selectionSet]);
     }
   }
-  // The rest is unknown, and validation would visit all of it.
+  // The number of further pairs is unknown, and validation would visit them all.
   return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
 }

@@ -4,11 +4,11 @@ import { HttpError } from '../../http/reply/http-error.ts';
 const MAX_MEMBERS = 2000;
 const MAX_LEVELS = 200;
 
-/** Up to so many values, flat variables are within every limit. */
+/** Flat variables with at most this many values are within every limit. */
 const FEW_VALUES = 32;
 
 /**
- * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in its messages, so a limit of
+ * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error messages, so a limit of
  * bytes does not bound its time. The variables of a batch count together; an uploaded file counts as one value.
  *
  * @throws HttpError 400.
@@ -32,7 +32,7 @@ export function assertVariableLimits(variables: readonly unknown[], maxValues: n
   }
 }
 
-/** Whether these are a few values, none of them a list or an object. */
+/** Whether the variables are a few values without lists and objects. */
 function isFlat(variables: unknown, maxValues: number): boolean {
   let left = Math.min(FEW_VALUES, maxValues);
   for (const name in variables as Record<string, unknown>) {

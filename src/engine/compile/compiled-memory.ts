@@ -1,15 +1,15 @@
 import type { MemoryAccount } from '../../execution/types.ts';
 
-/** Measured on Node 22: what a compiled field and a compiled selection set retain, without the nodes of the document. */
+/** Measured on Node 22: the bytes that a compiled field and a compiled selection set retain, without document nodes. */
 const FIELD_BYTES = 1300;
 const SELECTION_SET_BYTES = 300;
 const REFERENCE_BYTES = 8;
 
 /** Charges the compiled form of one operation to its account. */
 export class CompiledMemory {
-  /** The account refused: the operation has to give up its compiled form. */
+  /** The account has refused a charge, so the operation has to release its compiled form. */
   isExceeded = false;
-  /** Added since the last charge. */
+  /** Bytes added since the last charge. */
   #bytes = 0;
   #charged = 0;
   readonly #account: MemoryAccount | undefined;
@@ -30,7 +30,7 @@ export class CompiledMemory {
     if (this.#account?.charge(bytes) === false) this.isExceeded = true;
   }
 
-  /** Returns everything that was charged. */
+  /** Returns all charged bytes to the account. */
   release(): void {
     if (this.#charged === 0) return;
     this.#account?.charge(-this.#charged);

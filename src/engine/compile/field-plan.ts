@@ -16,7 +16,7 @@ import type { Program } from '../run/program.ts';
 import { compileArguments } from './arguments.ts';
 import { mayReadArgument } from './function-arity.ts';
 
-/** Collects everything about a field that does not depend on an execution. */
+/** Collects the properties of a field that do not depend on an execution. */
 export function planField(
   { program, snapshot }: Compiler,
   parentType: GraphQLObjectType,

@@ -25,7 +25,7 @@ export function fieldRun(plan: FieldPlan, position: Position, writeValue: WriteV
   };
 }
 
-/** A field with a resolver: that of the schema, or the `fieldResolver` option. */
+/** Compiles a field with a resolver: the resolver of the schema, or the `fieldResolver` option. */
 export function resolverField(
   plan: FieldPlan,
   resolve: NonNullable<FieldPlan['resolve']>,

@@ -1,7 +1,7 @@
 /*
- * `info` costs an object per field, so it is only made for functions that may read it. `length` is not enough: it excludes
- * rest and default parameters, and code may redefine it. The source text is the only other evidence. Where it is not
- * understood the result is true, which costs an unused `info`; a wrong false would break a resolver.
+ * `info` costs an object per field, so it is only created for functions that may read it. `length` is not enough: it excludes
+ * rest and default parameters, and code may redefine it. So the source text is analysed too. If it cannot be
+ * analysed the result is true, which costs an unused `info`; a wrong false would break a resolver.
  */
 
 /** Whether a function may read its argument number `index`, counted from 0. */

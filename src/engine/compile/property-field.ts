@@ -11,10 +11,10 @@ import { fieldRun } from './field-run.ts';
 
 type Method = (args: unknown, context: unknown, info: unknown) => unknown;
 
-/** A field without a resolver: the property of that name, which is called if it is a function. */
+/** Compiles a field without a resolver: reads the property of that name, and calls it if it is a function. */
 export function propertyField(plan: FieldPlan, position: Position): FieldRun {
   const { name, needsInfo } = plan;
-  // Few properties are functions, so the empty arguments are made when a function needs them.
+  // Few properties are functions, so the empty arguments are created when a function needs them.
   const args = plan.args === emptyArguments ? () => undefined : plan.args;
   return fieldRun(plan, position, (ex, source, path) => {
     const values = args(ex);
@@ -41,7 +41,7 @@ function callMethod(
   completeValue(ex, position, value, path, info);
 }
 
-/** The same for built-in scalars: without path, arguments and `info` unless the property is a special value. */
+/** Like `propertyField`, for built-in scalars. Creates no path, arguments and `info` unless the property is a special value. */
 export function leafPropertyField(plan: FieldPlan, position: Position): FieldRun | undefined {
   const { direct } = position;
   if (direct === undefined || plan.definition.args.length > 0) return undefined;
@@ -51,7 +51,7 @@ export function leafPropertyField(plan: FieldPlan, position: Position): FieldRun
     : otherProperty(plan, direct, writeSpecial);
 }
 
-/** Writes a property that is a function, promise, error, null, or of another type, or could not be read. */
+/** Writes a property that is a function, promise, error, null or value of another type, or could not be read. */
 type SpecialWrite = (
   ex: Execution,
   source: unknown,
@@ -84,7 +84,7 @@ function otherProperty(
   };
 }
 
-/** The error of a getter. */
+/** The error that a getter threw. */
 class ReadError {
   readonly reason: unknown;
 
@@ -108,7 +108,7 @@ function hasProperties(value: unknown): value is Record<string, unknown> {
 
 function compileSpecialProperty(plan: FieldPlan, position: Position): SpecialWrite {
   const { keyText } = plan;
-  // The property has been read already, and reading it again would call a getter twice: `fieldRun` passes it as source.
+  // Reading the property again would call a getter twice, so `fieldRun` passes its value as source.
   const writeProperty = fieldRun(plan, position, (ex, read, path) => {
     const { source, property } = read as SpecialProperty;
     if (property instanceof ReadError) throw property.reason;

@@ -51,8 +51,8 @@ export function compileRootFields(compiler: SelectionCompiler, ex: Execution): F
 }
 
 /**
- * The fields are compiled when the first value arrives, so a document costs only what its execution reaches, however
- * often it spreads its fragments.
+ * The fields are compiled when the first value arrives, so fields that no execution reaches cost nothing, however
+ * often the document spreads its fragments.
  */
 function compileSelectionSet(
   compiler: SelectionCompiler,
@@ -120,7 +120,7 @@ function writeFields(
   writeByte(ex, CLOSE);
 }
 
-/** graphql 16: if a field throws while others are pending, the object waits for them before it fails. */
+/** graphql 16: if a field throws while other fields are pending, the object waits for them before it fails. */
 function writeFieldsOrWait(
   ex: Execution,
   fields: readonly FieldRun[],

@@ -1,7 +1,7 @@
 import type { FieldNode, GraphQLObjectType } from 'graphql';
 import type { FieldRun } from '../run/plan.ts';
 
-/** The fields whose nodes begin with the same sequence. */
+/** The fields whose lists of nodes begin with the same nodes. */
 interface Branch {
   run: FieldRun | undefined;
   next: Map<FieldNode, Branch> | undefined;

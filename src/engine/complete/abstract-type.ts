@@ -57,7 +57,7 @@ export function completeAbstract(compiler: Compiler, plan: FieldPlan, type: Grap
   };
 }
 
-/** The default resolver reads `__typename` first; it needs `info` only without one. */
+/** The default resolver reads `__typename` first and needs `info` only if that is missing. */
 function typeNameResolver(program: Program, plan: FieldPlan, type: GraphQLAbstractType): TypeNameResolver {
   const resolveType = type.resolveType ?? program.typeResolver;
   if (resolveType !== undefined && resolveType !== defaultTypeResolver) {
@@ -74,14 +74,14 @@ function typeNameResolver(program: Program, plan: FieldPlan, type: GraphQLAbstra
   };
 }
 
-/** `info.path` is the path of the field, for list items, too. */
+/** `info.path` is the path of the field, also for list items. */
 function pathOfField(path: ResponsePath): ResponsePath {
   let at = path;
   while (typeof at.key === 'number' && at.prev !== undefined) at = at.prev;
   return at;
 }
 
-/** The result of a type resolver, and its value. */
+/** The result of a type resolver, and the value that it was called with. */
 interface ResolvedName {
   readonly name: unknown;
   readonly value: unknown;
@@ -112,7 +112,7 @@ function objectTypeNamed(
   return found;
 }
 
-/** The messages are those of graphql-js. */
+/** The messages equal those of graphql-js. */
 function noNameError(
   plan: FieldPlan,
   type: GraphQLAbstractType,

@@ -24,7 +24,7 @@ interface Iteration {
   index: number;
 }
 
-/** Completes asynchronous iterables item by item, each in its own synchronous run. */
+/** Completes asynchronous iterables item by item, one synchronous run per item. */
 export function completeAsyncIterable(
   items: Position,
 ): (ex: Execution, value: AsyncIterable<unknown>, info: GraphQLResolveInfo | undefined) => Continuation {
@@ -121,7 +121,7 @@ function endList({ ex, list, index }: Iteration): void {
   else onChildError(list, error, 0);
 }
 
-/** Writes a part of the list in a synchronous run: returns what waits in it, and the text after that as one more. */
+/** Writes a part of the list in a synchronous run. Returns the pending positions, with the text after them as the last one. */
 function writePart(ex: Execution, write: () => void): Pending[] {
   const start = ex.pos;
   ex.segment = start;
@@ -167,6 +167,6 @@ function close(iterator: AsyncIterator<unknown>): void {
   try {
     Promise.resolve(iterator.return?.()).then(ignore, ignore);
   } catch {
-    // See above.
+    // Ignored for the same reason.
   }
 }

@@ -4,7 +4,7 @@ import type { Program } from '../run/program.ts';
 import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
 
 /**
- * The one place where the recursion of GraphQL closes: completing an object value executes a selection set, whose fields
+ * Breaks the cycle between the folders: completing an object value executes a selection set, whose fields
  * complete values. `complete/` calls back into `compile/` through this interface instead of importing it.
  */
 export interface Compiler {

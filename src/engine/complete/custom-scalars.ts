@@ -21,7 +21,7 @@ export function writeCustomValue(
   try {
     json = stringify(output, path.key);
   } catch {
-    // A bigint, a cycle, or a `toJSON` that throws: the response fails, unless an error removes this value from it.
+    // A bigint, a cycle, or a `toJSON` that throws. The response fails unless an error removes this value from it.
     const pending = openPending(ex, DEFERRED, path);
     pending.state = DONE;
     pending.deferredJson = { value: output, json: '' };

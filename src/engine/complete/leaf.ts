@@ -45,7 +45,7 @@ const writeIfBoolean: DirectWrite = (ex, value) => {
   return true;
 };
 
-/** Built-in scalars with their original output function; one that was replaced has to be called. */
+/** Built-in scalars with their original output function; a replaced function has to be called. */
 const DIRECT_WRITES: ReadonlyMap<unknown, { output: unknown; write: DirectWrite }> = new Map(
   (
     [
@@ -58,7 +58,7 @@ const DIRECT_WRITES: ReadonlyMap<unknown, { output: unknown; write: DirectWrite 
   ).map(([type, write]) => [type, { output: outputFunction(type), write }]),
 );
 
-/** How most values of a type are written without calling its output function; undefined if it has to be called. */
+/** Returns the writer for a type whose output function can be skipped; undefined if the function has to be called. */
 export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
   const direct = DIRECT_WRITES.get(type);
   return direct?.output === outputFunction(type) ? direct?.write : undefined;
@@ -88,7 +88,7 @@ function noOutputError(type: GraphQLLeafType, value: unknown, output: unknown): 
   );
 }
 
-/** Writes what the output function returned, as JSON.stringify would. */
+/** Writes the result of the output function, as JSON.stringify would. */
 function writeOutput(
   ex: Execution,
   output: unknown,

@@ -9,7 +9,7 @@ import { compileItem } from './list-item.ts';
 const OPEN = 91;
 const CLOSE = 93;
 
-/** Completes a list: any iterable object, and on graphql 17 any asynchronous iterable, too. */
+/** Completes a list: any iterable object, and with graphql 17 also any asynchronous iterable. */
 export function completeList(plan: FieldPlan, items: Position): Complete {
   const writeItem = compileItem(items);
   const completeAsync = V17 ? completeAsyncIterable(items) : undefined;
@@ -80,6 +80,6 @@ function drain(iterator: Iterator<unknown>): void {
       if (isThenable(step.value)) step.value.then(ignore, ignore);
     }
   } catch {
-    // The list has failed already, and its first error counts.
+    // The list has failed already; only its first error is reported.
   }
 }

@@ -15,12 +15,12 @@ import { completeLeaf, directWrite } from './leaf.ts';
 import { completeList } from './list.ts';
 import { completeObject } from './object-type.ts';
 
-/** Compiles how the values of a field are completed. */
+/** Compiles the completion of a field's values. */
 export function compilePosition(compiler: Compiler, plan: FieldPlan): Position {
   return positionOf(compiler, plan, plan.type, plan.keyText);
 }
 
-/** `keyText` is the key of a field's own value, which is removed with a value that has no JSON; list items have none. */
+/** `keyText` is the key of a field. It is removed together with a value that has no JSON; list items have no key. */
 function positionOf(
   compiler: Compiler,
   plan: FieldPlan,

@@ -10,7 +10,7 @@ export interface PooledBuffer {
   readonly words: Int32Array;
 }
 
-/** Working buffers that are kept between executions. */
+/** Keeps working buffers between executions. */
 export interface BufferPool {
   /** Returns a buffer for a response of about `expectedBytes`. */
   take(expectedBytes: number): PooledBuffer;
@@ -37,7 +37,7 @@ export function createBufferPool(): BufferPool {
   const idle: PooledBuffer[] = [];
   let bytes = 0;
 
-  /** Prefers the buffer used last, which is probably still in the processor's cache. */
+  /** Prefers the buffer used last, which is probably still in the CPU cache. */
   function find(minBytes: number, maxBytes: number): PooledBuffer | undefined {
     for (let index = idle.length - 1; index >= 0; index--) {
       const { length } = (idle[index] as PooledBuffer).buf;

@@ -3,7 +3,7 @@ import { reserve, type Sink, writeJson } from './sink.ts';
 /** For longer strings a native write followed by a scan of the bytes is faster than a loop over the characters. */
 export const LONG_STRING = 40;
 
-/** The longest UTF-8 character. A write that stops for lack of room has then still filled more bytes than `length`. */
+/** Bytes of the longest UTF-8 character. A write that stops for lack of space has still filled more bytes than `length`. */
 const MAX_CHARACTER = 4;
 
 const QUOTE = 34;
@@ -18,7 +18,7 @@ for (const [character, letter] of ['\bb', '\tt', '\nn', '\ff', '\rr', '""', '\\\
   ESCAPES[(character as string).charCodeAt(0)] = (letter as string).charCodeAt(0);
 }
 
-/** ES2024; not yet in the type definitions of our target. */
+/** A method of ES2024, which the type definitions of the compile target do not contain. */
 interface WellFormed {
   isWellFormed(): boolean;
 }
@@ -92,7 +92,7 @@ function firstSpecial({ buf, buffer }: Sink, start: number, end: number): number
   return at;
 }
 
-/** The same for text with non-ASCII characters: bytes whose highest bit is set need no escape. */
+/** Like `firstSpecial`, for text with non-ASCII characters: bytes whose highest bit is set need no escape. */
 function firstSpecialNonAscii({ buf, buffer }: Sink, start: number, end: number): number {
   const { words } = buffer;
   let at = start;

@@ -3,7 +3,7 @@ import { reserve, type Sink, writeJson } from './sink.ts';
 
 const QUOTE = 34;
 const BACKSLASH = 92;
-/** The highest five bits of a surrogate, which is one half of a character outside the basic plane. */
+/** The highest five bits of a surrogate: one half of a character outside the basic multilingual plane. */
 const SURROGATES = 0xd800;
 
 /** 1 for an ASCII character that needs no escape in a JSON string. */

@@ -44,7 +44,7 @@ const EXECUTE_AT_START = currentExecute();
 const WRAPPER_MARKS = ['__wrapped', '__original', '__unwrap', '__NR_original'];
 let hasWarned = false;
 
-/** `execute` as it is now: where graphql is a CommonJS module, only its default export reflects later changes. */
+/** The current `execute`: if graphql is a CommonJS module, only its default export reflects later changes. */
 function currentExecute(): unknown {
   return (graphql as { default?: { execute?: unknown } }).default?.execute ?? graphql.execute;
 }

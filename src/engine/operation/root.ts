@@ -52,7 +52,7 @@ function joinPending(ex: Execution): MaybePromise<ExecutionOutcome> {
   return root.openChildren === 0 ? toOutcome(ex, root) : promiseOutcome(ex, root);
 }
 
-/** The outcome of an execution that has to wait. */
+/** Returns the promise of an execution that has to wait. */
 function promiseOutcome(ex: Execution, root: Pending): Promise<ExecutionOutcome> {
   root.onDone = () => resolveOutcome(ex, root);
   return new Promise((resolve, reject) => {
@@ -82,7 +82,7 @@ function resolveOutcome(ex: Execution, root: Pending): void {
   } catch (error) {
     reject?.(error);
   }
-  // Finished graphs that reach the old generation keep later ones alive, which doubled the cost of garbage collection.
+  // A finished object graph in V8's old space keeps later graphs alive, which doubled the cost of garbage collection.
   root.onDone = undefined;
   root.children = undefined;
 }

@@ -60,7 +60,7 @@ function advance(run: SerialRun): boolean {
 
 function waitFor(run: SerialRun, field: Pending): void {
   const { root, fields, next } = run;
-  // graphql-js: a `then` that stores the field, one for each remaining field, and the handler. A field that was started
+  // graphql-js has a `then` that stores the field, one for each remaining field, and the handler. A field that was started
   // by such a `then` is one promise deeper.
   root.childErrorMicrotasks = 2 + (run.hasWaited ? 1 : 0) + fields.length - next;
   root.openChildren++;

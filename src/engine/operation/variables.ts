@@ -42,7 +42,7 @@ interface Signature {
   readonly default: { readonly literal: unknown } | undefined;
 }
 
-/** A variable of a built-in scalar: a JSON value of the expected type needs no coercion. */
+/** A variable of a built-in scalar. A JSON value of the expected type needs no coercion. */
 interface DirectVariable {
   readonly signature: Signature;
   readonly required: boolean;
@@ -101,7 +101,7 @@ function directVariable(
   const type = typeFromAST(schema, definition.type);
   if (!isInputType(type)) return undefined;
   snapshot.addInputType(getNamedType(type));
-  // A variable of that name would set the prototype of the map.
+  // A variable with the name `__proto__` would set the prototype of the map.
   if (definition.defaultValue !== undefined || definition.variable.name.value === '__proto__')
     return undefined;
   const required = isNonNullType(type);

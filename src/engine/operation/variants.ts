@@ -28,8 +28,8 @@ export class Variants {
 
   /**
    * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64 combinations, and once
-   * the compiled form needs more memory than its account allows. Reads the variables as received, so that graphql-js is
-   * the only one to coerce those that it executes with.
+   * the compiled form needs more memory than its account allows. Reads the variables as received, so that no variable
+   * is coerced twice if graphql-js executes.
    */
   select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
     if (this.#shared.memory.isExceeded) {

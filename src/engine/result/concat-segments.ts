@@ -15,7 +15,7 @@ interface Target {
   braceWritten: boolean;
 }
 
-/** The most bytes that `concatSegments` needs, with `head`. Has to be called before it. */
+/** The maximum number of bytes that `concatSegments` needs, with `head`. Must be called before `concatSegments`. */
 export function maxConcatSize(root: Pending, head: Buffer): number {
   writeDeferredJson(root);
   return head.length + sizeOf(root) + 1;
@@ -74,7 +74,7 @@ function sizeOf(pending: Pending): number {
 }
 
 /**
- * Stringifies the values that failed before, in document order. The first one throws, as JSON.stringify of the whole
+ * Stringifies the values that failed before, in document order. The first failure throws, as JSON.stringify of the whole
  * response would.
  */
 function writeDeferredJson(pending: Pending): void {

@@ -5,7 +5,7 @@ import { isPlainError } from './plain-error.ts';
 
 /** Converts the errors of an execution, in order. */
 export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
-  // Each GraphQLError made here shows the stack of its original; capturing another stack would be most of the cost.
+  // Each GraphQLError shows the stack of its original error, and capturing another stack would be most of the cost.
   const limit = Error.stackTraceLimit;
   Reflect.set(Error, 'stackTraceLimit', 0);
   try {
@@ -15,7 +15,7 @@ export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
   }
 }
 
-/** The GraphQLError that graphql-js would have made. */
+/** Creates the GraphQLError that graphql-js would create. */
 function toGraphQLError({ reason, field, path }: FieldError): GraphQLError {
   if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
   if (isPlainError(reason) && typeof reason.message === 'string')
@@ -32,7 +32,7 @@ function keysOf(path: ResponsePath | undefined): (string | number)[] {
 
 /**
  * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per field, and the
- * stack of the original is rendered when it is read.
+ * stack of the original error is formatted when it is read.
  */
 function fromPlainError(originalError: Error, field: ErrorField, path: (string | number)[]): GraphQLError {
   const message = originalError.message;

@@ -10,7 +10,7 @@ const CLOSE = 125;
 const NO_ERRORS: readonly never[] = Object.freeze([]);
 
 /**
- * Finishes an execution. Without `root` the text of `data` is contiguous in the working buffer; with it the segments have
+ * Finishes an execution. Without `root` the text of `data` is contiguous in the working buffer; with `root` the segments have
  * to be joined. The working buffer returns to the pool now, or later together with a long response.
  */
 export function toOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
@@ -63,7 +63,7 @@ function concatenatedOutcome(ex: Execution, root: Pending): ExecutionOutcome {
   return copied;
 }
 
-/** The response would keep more unused memory than it uses. */
+/** Whether the response would keep more unused than used memory. */
 const isMostlyEmpty = ({ buf }: PooledBuffer, length: number): boolean => length * 2 < buf.length;
 
 function copiedOutcome(buf: Buffer, length: number): ExecutionOutcome {

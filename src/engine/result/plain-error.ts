@@ -1,4 +1,4 @@
-/** Properties that `locatedError` copies from an error, so that clients may see them. */
+/** Properties that `locatedError` copies from an error into the response. */
 const COPIED_PROPERTIES = ['path', 'nodes', 'source', 'positions', 'extensions'];
 
 /** An Error without any property that `locatedError` would copy. */

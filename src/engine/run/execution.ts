@@ -11,7 +11,7 @@ export const FAILED = 1;
 export const DONE = 2;
 
 /**
- * One execution. A synchronous run is the code between two waits; it appends to `buf`. A position that waits for a
+ * The state of one execution. A synchronous run is the code between two waits; it appends to `buf`. A position that waits for a
  * promise becomes a Pending; the text since the last one is the open segment, from `segment` to `pos`.
  */
 export class Execution implements Sink {
@@ -25,7 +25,7 @@ export class Execution implements Sink {
   pending: Pending[] = [];
   /** A synchronous run is in progress. A thenable that settles in it has to wait for its end. */
   running = true;
-  /** The outcome exists or the execution was aborted: the buffer belongs to others. */
+  /** The execution has an outcome or was aborted, so it may no longer use the buffer. */
   finished = false;
   errors: FieldError[] | undefined = undefined;
   /** The positions that an error has set to null; undefined in it stands for `data`. */
@@ -34,11 +34,11 @@ export class Execution implements Sink {
   pendingError: FieldError | undefined = undefined;
   /** The value just written has no JSON text: the length of the key that has to be removed with it. */
   omittedKeyLength = 0;
-  /** Settle the promise of an asynchronous execution. */
+  /** Settles the promise of an asynchronous execution. */
   resolve: ((outcome: ExecutionOutcome) => void) | undefined = undefined;
   reject: ((reason: unknown) => void) | undefined = undefined;
   removeAbortListener: (() => void) | undefined = undefined;
-  /** graphql 17: the functions of `info`, made for the first resolver that needs `info`. */
+  /** graphql 17: the functions of `info`, created for the first resolver that needs `info`. */
   infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
   /** The values that the execution does not use any more (see unused-values.ts). */
   unusedValues: { visit(value: unknown, depth: number): void } | undefined = undefined;
@@ -73,7 +73,7 @@ export interface ErrorCollector {
   first(): FieldError | undefined;
 }
 
-/** A position whose text is incomplete: it waits for a promise, for its children, or for one after the other. */
+/** A position whose text is incomplete, because it waits for a promise, its children, or both in turn. */
 export class Pending {
   /** Undefined for the root, and for a position whose ancestor has failed. */
   parent: Pending | undefined = undefined;
@@ -81,25 +81,25 @@ export class Pending {
   /** The parent's text before this position. */
   precedingStart = 0;
   precedingEnd = 0;
-  /** Its own text; with children, the text after the last one. */
+  /** The start of this position's text; with children, of the text after the last child. */
   start = 0;
   end = 0;
-  /** Children (and a running iteration) that are not done. */
+  /** The number of children (and running iterations) that are not done. */
   openChildren = 0;
   /** How many promises graphql-js would wrap around the value (see microtasks.ts). */
   promiseDepth = 0;
   state: number = WAITING;
   isNull = false;
-  /** Successes below have to be delayed like those of graphql-js, too. */
+  /** Successful positions below also have to be delayed as in graphql-js. */
   countsMicrotasks = false;
   pendingError: FieldError | undefined = undefined;
   /** The length of its key in the preceding text, if the key has to be removed. */
   omittedKeyLength = 0;
-  /** A value that JSON.stringify refused; tried again when the response is assembled. */
+  /** A value for which JSON.stringify threw; it is tried again when the response is assembled. */
   deferredJson: { readonly value: unknown; json: string } | undefined = undefined;
   /** Called when the position is done, for the root and for the fields of a mutation. */
   onDone: (() => void) | undefined = undefined;
-  /** Microtasks from a child's failure to the handler, where they do not follow from the shape. */
+  /** The number of microtasks from a child's failure to its handler, if the shape does not determine it. */
   childErrorMicrotasks: number | undefined = undefined;
   errorCollector: ErrorCollector | undefined = undefined;
   /** Changes with each subscription, so that a thenable that calls back twice is ignored the second time. */
@@ -115,7 +115,7 @@ export class Pending {
   }
 }
 
-/** Sets a position to null and keeps its error, unless it or a position above it is null already. */
+/** Sets a position to null and keeps its error, unless the position or one of its ancestors is null already. */
 export function addError(ex: Execution, error: FieldError, path: ResponsePath | undefined): void {
   ex.nulledPaths ??= new Set();
   for (let at = path; at !== undefined; at = at.prev) if (ex.nulledPaths.has(at)) return;

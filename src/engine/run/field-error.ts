@@ -14,17 +14,17 @@ export interface ErrorField {
   location(): FieldLocation;
 }
 
-/** Promises are joined differently around leaves, objects and lists (see microtasks.ts). */
+/** The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see microtasks.ts). */
 export type Shape = 'leaf' | 'object' | 'list';
 
-/** A response position as error propagation sees it (GraphQL specification, "Handling Execution Errors"). */
+/** The properties of a response position that error propagation needs (GraphQL specification, "Handling Execution Errors"). */
 export interface ErrorPosition {
   readonly field: ErrorField | undefined;
   readonly nullable: boolean;
   readonly shape: Shape;
 }
 
-/** A failure with the position where it happened. Cheaper than a GraphQLError, which is made only for the response. */
+/** A failure and its position. Cheaper than a GraphQLError, which is created only for the response. */
 export class FieldError {
   readonly reason: unknown;
   readonly field: ErrorField | undefined;
@@ -37,7 +37,7 @@ export class FieldError {
   }
 }
 
-/** Wraps what was caught at a position. An error that propagates from below keeps its own position. */
+/** Wraps a value that was caught at a position. An error that propagates from a descendant keeps its position. */
 export function toFieldError(
   caught: unknown,
   position: ErrorPosition,

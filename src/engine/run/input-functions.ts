@@ -24,8 +24,8 @@ const originals: ReadonlyMap<unknown, readonly unknown[]> = new Map(
 );
 
 /**
- * Whether a type is a built-in scalar whose input functions are the original ones. Applications replace them to sanitize
- * input, so only for these the engine may skip the call.
+ * Whether a type is a built-in scalar with its original input functions. Applications replace these functions to sanitize
+ * input, so the engine may skip only the original ones.
  */
 export function readsInputUnchanged(type: unknown): boolean {
   const functions = originals.get(type);

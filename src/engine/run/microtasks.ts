@@ -1,8 +1,8 @@
 /*
  * graphql-js joins promises with Promise.all and `then`, so an error needs several microtasks to propagate from its
- * position to the one that becomes null. Errors elsewhere are still added meanwhile, so the number of microtasks decides
- * which errors a response contains and in which order. The engine keeps counters instead of promises. Only after a
- * failure does it wait for as many microtasks as the promises would have taken.
+ * position to the position that becomes null. Meanwhile other errors are still added, so the number of microtasks decides
+ * which errors a response contains and in which order. The engine has counters instead of promises. Only after a
+ * failure does it wait for the number of microtasks that the promises would have taken.
  */
 import { V17 } from '../../execution/graphql-version.ts';
 import type { Pending } from './execution.ts';
@@ -12,7 +12,7 @@ export const PROMISE_DEPTH: number = V17 ? 0 : 1;
 
 const RESOLVED = Promise.resolve();
 
-/** Calls back after `count` microtasks; synchronously for 0. */
+/** Calls `callback` after `count` microtasks; synchronously for 0. */
 export function afterMicrotasks(count: number, callback: () => void): void {
   if (count === 0) callback();
   else if (count === 1) void RESOLVED.then(callback);

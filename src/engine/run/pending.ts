@@ -19,7 +19,7 @@ export function openPending(ex: Execution, position: ErrorPosition, path: Respon
   return pending;
 }
 
-/** Makes one Pending of an object or list that was written from `start` on and contains those since `mark`. */
+/** Creates one Pending for an object or list that was written from `start` on and contains the positions since `mark`. */
 export function wrapPending(
   ex: Execution,
   position: ErrorPosition,
@@ -37,7 +37,7 @@ export function wrapPending(
   ex.pending.push(pending);
 }
 
-/** Whether a position since `mark` is not done. */
+/** Whether a position that was added since `mark` is not done. */
 export function isWaiting(ex: Execution, mark: number): boolean {
   for (let i = mark; i < ex.pending.length; i++) {
     if ((ex.pending[i] as Pending).state !== DONE) return true;

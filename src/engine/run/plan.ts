@@ -17,7 +17,7 @@ export type ObjectRun = (ex: Execution, source: unknown, path: ResponsePath | un
 
 /**
  * Writes a value that is not a promise (CompleteValue of the specification). Throws the reason if that fails. If it has
- * to wait (for an asynchronous `resolveType`), it writes nothing and returns how to continue with a Pending.
+ * to wait (for an asynchronous `resolveType`), it writes nothing and returns a continuation for a Pending.
  */
 export type Complete = (
   ex: Execution,
@@ -47,7 +47,7 @@ export type Resolver = (
   info: GraphQLResolveInfo | undefined,
 ) => unknown;
 
-/** A field of one object type, as far as it is known before execution. */
+/** The properties of a field of one object type that are known before execution. */
 export interface FieldPlan extends ErrorField {
   /** The response key: the alias, or the name. */
   readonly key: string;

@@ -9,7 +9,7 @@ import type {
 import type { EngineSettings } from '../../execution/types.ts';
 import type { BufferPool } from '../json/buffer-pool.ts';
 
-/** One operation of one document, with everything that compiling and executing it needs. */
+/** One operation of one document, with the data that its compilation and execution need. */
 export interface Program {
   readonly schema: GraphQLSchema;
   readonly operation: OperationDefinitionNode;

@@ -15,8 +15,8 @@ import { endSyncRun } from './sync-run.ts';
 import { ignoreRejections } from './unused-values.ts';
 
 /**
- * Continues with a position when a promise settles. Throws what `then` throws. `heldValue` is the value that is completed
- * with the result of the promise, if that is another one.
+ * Continues with a position when a promise settles. Throws the errors of `then`. `heldValue` is the value that is completed
+ * with the result of the promise, if it is not the result itself.
  */
 export function subscribe(
   pending: Pending,
@@ -142,7 +142,7 @@ function markDone(pending: Pending, microtasks: (pending: Pending) => number): v
   else onChildDone(parent);
 }
 
-/** Counts down; with the last child the position itself is done. */
+/** Decrements the number of open children; after the last child the position itself is done. */
 export function onChildDone(pending: Pending): void {
   if (--pending.openChildren > 0 || pending.state !== WAITING) return;
   const { pendingError } = pending;

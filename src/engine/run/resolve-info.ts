@@ -13,7 +13,7 @@ interface InfoFunctions {
   };
 }
 
-/** Creates the `info` of a field: every property of graphql-js's, in the same order. */
+/** Creates the `info` of a field, with the same properties in the same order as in graphql-js. */
 export const createInfo: (ex: Execution, plan: FieldPlan, path: ResponsePath) => GraphQLResolveInfo = V17
   ? (ex, plan, path) => {
       ex.infoFunctions ??= createInfoFunctions(ex);

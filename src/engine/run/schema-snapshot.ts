@@ -1,7 +1,7 @@
 import type { GraphQLField, GraphQLNamedType } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 
-/** The functions of types that produce output, and those that read input. graphql 17 renamed some of them. */
+/** The names of the functions of types that produce output or read input. graphql 17 renamed some of them. */
 const OUTPUT_FUNCTIONS = ['resolveType', 'isTypeOf', V17 ? 'coerceOutputValue' : 'serialize'] as const;
 const INPUT_FUNCTIONS = V17
   ? (['coerceInputValue', 'coerceInputLiteral', 'parseLiteral'] as const)
@@ -17,8 +17,8 @@ interface TypeFunction {
 }
 
 /**
- * Remembers the functions of a schema that an operation was compiled with. A function that is replaced later (a guard, a
- * tracer, a sanitizer) has to take effect with the next execution, as under graphql-js.
+ * Stores the functions of a schema that an operation was compiled with. A function that is replaced later (a guard, a
+ * tracer, a sanitizer) has to take effect with the next execution, as with graphql-js.
  */
 export class SchemaSnapshot {
   readonly #fields: GraphQLField<unknown, unknown>[] = [];

@@ -8,11 +8,11 @@ const { AbortedGraphQLExecutionError: AbortedError } = graphql as {
   AbortedGraphQLExecutionError?: new (reason: unknown) => Error;
 };
 
-/** The buffer of an execution that has given its own away. */
+/** Replaces the buffer of an execution that has returned its buffer. */
 export const NO_BUFFER: PooledBuffer = withViews(Buffer.alloc(0));
 
 /**
- * Gives the working buffer back and drops the references to values of the user. Promises whose values are no longer
+ * Returns the working buffer and drops the references to values of the user. Promises whose values are no longer
  * needed may keep the execution alive.
  */
 export function releaseExecution(ex: Execution): void {
@@ -38,7 +38,7 @@ export function abortExecution(ex: Execution, reason: unknown): void {
   reject?.(AbortedError === undefined ? reason : new AbortedError(reason));
 }
 
-/** Ends a synchronous run. An execution that was aborted meanwhile gives its buffer back now. */
+/** Ends a synchronous run. An execution that was aborted meanwhile returns its buffer now. */
 export function endSyncRun(ex: Execution): void {
   ex.running = false;
   if (ex.finished) releaseExecution(ex);

@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { Execution } from './execution.ts';
 
-/** Objects that are searched in one execution, because values of the user may refer to anything. */
+/** Objects that are searched in one execution; values of the user may refer to arbitrarily many objects. */
 const MAX_OBJECTS = 10_000;
 const MAX_DEPTH = 10;
 
@@ -10,7 +10,7 @@ const { then } = Promise.prototype;
 
 /**
  * Handles the rejections of promises in a value that the execution does not use any more: a promise itself, the items of
- * arrays, sets and maps, and the properties of objects, nested. Without it such a rejection ends the process.
+ * arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection ends the process.
  *
  * It runs no code of the user: getters and proxies are skipped, and so are thenables other than promises, because some
  * (query builders) start their work when `then` is called.
@@ -22,7 +22,7 @@ export function ignoreRejections(ex: Execution, value: unknown): void {
   ex.unusedValues.visit(value, 0);
 }
 
-/** The same for the root value, of which only the properties are searched: it may contain a whole application. */
+/** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
 export function ignoreRootRejections(ex: Execution): void {
   ex.unusedValues ??= new UnusedValues();
   ex.unusedValues.visit(ex.inputs.rootValue, MAX_DEPTH - 1);

@@ -1,4 +1,4 @@
-// Imported first: the libraries create style elements while they load, and the page's policy allows only elements with its
+// Imported first, since the libraries create style elements while they load. The page's policy allows only elements with its
 // nonce.
 const nonce = document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce;
 

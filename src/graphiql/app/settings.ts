@@ -23,10 +23,10 @@ const OPERATION_PARAMETERS = ['query', 'variables', 'operationName', 'raw'] as c
 
 export const config: Config = JSON.parse(document.querySelector('#graphiql-config')?.textContent ?? '{}');
 
-/** Read from the fragment, which servers do not see, or from the query string. It is shown, never run without a click. */
+/** Read from the fragment, which is not sent to servers, or from the query string. It runs only after a click. */
 export const linked: LinkedOperation = readLink();
 
-/** The default is the URL of this page, so proxies and TLS need no option. Other query parameters stay (a tenant, a token). */
+/** The default is the URL of this page, so proxies and TLS need no option. It keeps other query parameters (a tenant, a token). */
 export const endpoint: string = new URL(config.endpoint ?? withoutOperation(), location.href).href;
 
 export const socketEndpoint: string = new URL(
@@ -34,7 +34,7 @@ export const socketEndpoint: string = new URL(
   location.href,
 ).href.replace(/^http/, 'ws');
 
-/** A mount also matches with a slash at the end; the path of WebSockets is exact. */
+/** Removes a trailing slash: the path of WebSockets is exact, while a mount also matches with the slash. */
 function withoutSlash(href: string): string {
   const url = new URL(href);
   url.pathname = url.pathname.replace(/\/$/, '');
@@ -64,7 +64,7 @@ export function withoutOperation(): string {
   return url.href;
 }
 
-/** A link that opens this page with an operation. It is in the fragment, which appears in no log. */
+/** A link that opens this page with an operation. The operation is in the fragment, which servers do not log. */
 export function linkTo({ query, variables, operationName }: LinkedOperation): string {
   const parameters = new URLSearchParams();
   if (query) parameters.set('query', query);

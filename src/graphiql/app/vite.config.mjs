@@ -2,10 +2,10 @@ import { defineConfig } from 'vite';
 
 export default defineConfig({
   root: import.meta.dirname,
-  // Every chunk, stylesheet and worker finds the next one from its own URL, so no mount path is baked in.
+  // Chunks, stylesheets and workers are loaded by relative URLs, so the build does not depend on the mount path.
   base: './',
   logLevel: 'error',
-  // GraphiQL loads Prettier's GraphQL parser under its old name too, which would be a second copy of it.
+  // GraphiQL also imports Prettier's GraphQL parser by its old name, which would add a second copy.
   resolve: { alias: { 'prettier/parser-graphql': 'prettier/plugins/graphql' } },
   worker: { format: 'es' },
   build: {
@@ -13,14 +13,14 @@ export default defineConfig({
     write: false,
     manifest: 'vite.json',
     assetsDir: '',
-    // No data: URLs: the policy lets in no fonts from them.
+    // No data: URLs, since the policy does not allow fonts from them.
     assetsInlineLimit: 0,
     cssCodeSplit: false,
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: {
       input: 'main.tsx',
-      // Two big files that load side by side, one that waits until something is to be prettified, and our own.
+      // Two large chunks that load in parallel, one that is loaded when the user prettifies a query, and our code.
       output: {
         codeSplitting: {
           groups: [

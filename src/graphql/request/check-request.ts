@@ -10,7 +10,7 @@ import type { HttpSettings } from '../options.ts';
 export type BodyKind = 'json' | 'multipart';
 
 /**
- * Creates the check of a request that needs only its head: method, `Host`, `Accept`, and for GET and HEAD cross-site reads.
+ * Creates the checks that need only the head of a request: method, `Host`, `Accept`, and for GET and HEAD cross-site reads.
  *
  * @throws HttpError 403, 405, 406, 415, 421.
  */
@@ -57,7 +57,7 @@ export function bodyKindOf(
   const contentType = req.headers['content-type'];
   if (contentType === undefined) throw unsupportedType('The request has no Content-Type');
   if (isRepeated(req)) throw unsupportedType('The request has more than one Content-Type');
-  // The boundary differs from request to request, so the type is not worth an entry in the cache.
+  // The boundary differs from request to request, so caching the type would not help.
   const kind = contentType.startsWith('multipart/') ? classify(contentType) : classifyCached(contentType);
   if (kind === 'charset') throw unsupportedType('The charset of the request body must be UTF-8');
   if (kind === 'other' || (kind === 'multipart' && !multipartUploadsEnabled)) {
@@ -66,7 +66,7 @@ export function bodyKindOf(
   return kind;
 }
 
-/** By the exact type, so that `text/plain; application/json` is text: browsers send that without a preflight. */
+/** Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight. */
 function classify(contentType: string): BodyKind | 'charset' | 'other' {
   const [essence = '', ...parameters] = contentType.split(';');
   const type = essence.trim().toLowerCase();
@@ -78,7 +78,7 @@ function classify(contentType: string): BodyKind | 'charset' | 'other' {
 
 const classifyCached = cacheByHeader(classify);
 
-/** Node keeps the first of several Content-Type lines, but a proxy may have checked another one. */
+/** Whether there are several Content-Type lines. Node keeps the first, but a proxy may have checked another one. */
 function isRepeated({ rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -101,7 +101,7 @@ function decode(text: string): string {
 
 function requireQuery(query: unknown, extensions: Record<string, unknown> | undefined): string {
   if (typeof query === 'string' && query !== '') return query;
-  // Clients of Apollo's automatic persisted queries send the whole query after this message.
+  // Clients with Apollo's automatic persisted queries send the whole query after this message.
   if (extensions?.['persistedQuery'] !== undefined) {
     throw new HttpError(400, 'PersistedQueryNotSupported', { code: 'PERSISTED_QUERY_NOT_SUPPORTED' });
   }
@@ -135,7 +135,7 @@ function parseJsonObject(name: string, text: string | undefined): Record<string,
   return optionalObject(name, value);
 }
 
-/** The refusal of a malformed request: 400, or 422 with `statusCodes: 'draft'`. */
+/** Creates the error of a malformed request: 400, or 422 with `statusCodes: 'draft'`. */
 function badRequest(message: string): HttpError {
   return new HttpError(400, message, { code: 'BAD_REQUEST' });
 }

@@ -13,7 +13,7 @@ import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
 /** Reads the parameters of a request: synchronously, unless its body has to be read. */
 export type ReadRequest = (exchange: Exchange) => MaybePromise<RequestParams>;
 
-/** Values that a request may hold in addition to its variables: its own members, those of a batch, and extensions. */
+/** Values that a request may contain in addition to its variables: the members of one or more operations, and extensions. */
 const EXTRA_VALUES = 1000;
 
 /**
@@ -24,7 +24,7 @@ const EXTRA_VALUES = 1000;
  */
 export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadRequest {
   const { limits } = settings;
-  // Refuses malformed UTF-8, and decodes all bytes together, so that no character is split. Drops a byte order mark.
+  // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, maxValues);

@@ -12,19 +12,19 @@ export interface GraphQLResponse {
   readonly body: string | Buffer;
   /** For a body in a pooled buffer, see `ExecutionOutcome`. */
   readonly release?: ExecutionOutcome['release'];
-  /** Headers of a refusal, or those that errors of resolvers set. */
+  /** Headers of a refused request, or headers that errors of resolvers set. */
   readonly headers: Headers | undefined;
   /** Holds the errors before masking, which some outcomes create when they are read. */
   readonly cause: { readonly errors: readonly GraphQLError[] };
 }
 
-/** Creates responses with the status that the media type asks for (GraphQL over HTTP, "Status Codes"). */
+/** Creates responses with the status that the media type requires (GraphQL over HTTP, "Status Codes"). */
 export interface ResponseFactory {
   fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
-  /** Joins the results of a batch to one JSON list, in their order. */
+  /** Joins the results of a batch into one JSON list, in their order. */
   fromBatch(results: readonly (ExecutionOutcome | RequestError)[], type: string): GraphQLResponse;
   fromHttpError(error: HttpError, type: string | undefined): GraphQLResponse;
-  /** For an unexpected error without a `next` that could handle it: 500, with the message hidden. */
+  /** Creates the response to an unexpected error if there is no `next`: 500, with the message hidden. */
   fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
 }
 
@@ -48,7 +48,7 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
   ): GraphQLResponse {
     const extensions = httpExtensions(cause.errors);
     const status = extensions.status ?? defaultStatus;
-    // By the draft only a 2xx response may be application/json: any other may come from an intermediary.
+    // In the draft only a 2xx response may be application/json: any other may come from an intermediary.
     const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
     return { status, type: finalType, body, headers: extensions.headers, cause };
   }
@@ -89,7 +89,7 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
   };
 }
 
-/** The status is that of the operations if they agree, else 200. */
+/** Joins responses. The status is the status of the operations if they all have the same, otherwise 200. */
 function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQLResponse {
   const statuses = new Set(parts.map(({ status }) => status));
   return {

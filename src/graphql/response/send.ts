@@ -10,10 +10,10 @@ import { type Exchange, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import type { GraphQLResponse } from './response.ts';
 
-/** Writes responses; does nothing if the response was begun elsewhere or the client disconnected. */
+/** Writes responses. Does nothing if other code has begun the response or the client disconnected. */
 export interface Sender {
   send(exchange: Exchange, response: GraphQLResponse): void;
-  /** For a response that is sent before the request's body was read to its end. */
+  /** Sends a response before the body of the request was read to its end. */
   sendEarly(exchange: Exchange, response: GraphQLResponse): void;
 }
 
@@ -45,7 +45,7 @@ export function createSender({ pretty }: Pick<HttpSettings, 'pretty'>): Sender {
     sendEarly(exchange, response) {
       const { req, res } = exchange;
       if (res.headersSent || res.destroyed) return;
-      // A body that did not arrive in time would not end within the limits of a drain either.
+      // Draining would not help: the body did not arrive in time.
       if (response.status === 408) res.shouldKeepAlive = false;
       else drainRequest(req, res);
       send(exchange, response);
@@ -55,7 +55,7 @@ export function createSender({ pretty }: Pick<HttpSettings, 'pretty'>): Sender {
 
 const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
 
-/** The headers of every response; keeps the application's own Cache-Control and Vary. */
+/** Creates the headers of every response; keeps Cache-Control and Vary that the application has set. */
 function baseHeaders(res: ServerResponse, type: string): Headers {
   const headers: Headers = {
     'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,

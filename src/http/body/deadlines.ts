@@ -3,14 +3,14 @@ const MAX_INTERVAL = 2 ** 30;
 /** Ticks per deadline: a callback runs at most one tick late. */
 const TICKS = 8;
 
-/** Deadlines of one length that share one timer, since nearly all of them are met. */
+/** Deadlines of equal length that share one timer, since nearly all of them are met. */
 export interface Deadlines {
-  /** Calls `onTimeout` when the time is over, unless `clear` is called before. */
+  /** Calls `onTimeout` when the time has elapsed, unless `clear` is called before. */
   set(onTimeout: () => void): void;
   clear(onTimeout: () => void): void;
 }
 
-/** Creates deadlines of so many milliseconds. They count the ticks of the timer, which is cheaper than to read the clock. */
+/** Creates deadlines of the given length. They count the ticks of the timer, which is cheaper than reading the clock. */
 export function createDeadlines(milliseconds: number): Deadlines {
   const waiting = new Map<() => void, number>();
   let timer: NodeJS.Timeout | undefined;

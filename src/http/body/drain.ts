@@ -11,11 +11,11 @@ const draining = new WeakSet<IncomingMessage>();
 
 /**
  * Call this whenever a response is sent before the request's body was read to its end (413, 415, 405, 403, a field limit),
- * just before or after the response is written, with your own `data` listeners removed. Harmless for any other request.
+ * just before or after the response is written, after removing your own `data` listeners. Has no effect on any other request.
  *
  * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The connection stays
  * usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second later. Closing it immediately would
- * reset the connection of a client that is still sending, which then never sees the response.
+ * reset the connection of a client that is still sending, and the client would never receive the response.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
   if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
@@ -58,8 +58,8 @@ interface ResettableStream {
 }
 
 /**
- * HTTP/2 needs no new connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response object of the
- * compatibility API emits `finish` only when the whole stream is closed, hence the stream itself.
+ * HTTP/2 keeps the connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response object of the
+ * compatibility API emits `finish` only when the whole stream is closed, so this function listens to the stream.
  */
 function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const { stream } = res as ServerResponse & { stream?: ResettableStream };
@@ -67,7 +67,7 @@ function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const reset = (): void => {
     if (!req.complete) stream.close(0);
   };
-  // Two turns later, after the end of the response was sent: Node's client never closes a stream that gets both together.
+  // Waits two turns of the event loop: Node's client never closes a stream that receives the end and the reset together.
   const resetLater = (): void => void setImmediate(setImmediate, reset);
   if (stream.writableFinished) resetLater();
   else stream.once('finish', resetLater);

@@ -20,9 +20,9 @@ export const CLIENT_ABORTED: unique symbol = Symbol('client aborted');
 type Reject = (error: unknown) => void;
 
 /**
- * Creates a function that reads a request body to its end and parses it. It keeps the caller's async context, which the
- * events of the stream have lost. The promise rejects with an HttpError (400, 408, 413, 415), with `CLIENT_ABORTED`, or with
- * what `parse` throws.
+ * Creates a function that reads a request body to its end and parses it. It keeps the caller's asynchronous context, which the
+ * events of the stream lack. The promise rejects with an HttpError (400, 408, 413, 415), with `CLIENT_ABORTED`, or with
+ * an error of `parse`.
  */
 export function createBodyReader<T>(
   options: BodyOptions,
@@ -37,7 +37,7 @@ export function createBodyReader<T>(
       if (length > options.bodyBytes) reject(bodyTooLarge(options.bodyBytes));
       else if (encoding === undefined && isBuffered(req, length)) {
         const value = parse(req.read());
-        // Node has not noticed the end of the message yet. A response that is sent before costs Node much more.
+        // If Node has not processed the end of the message yet, an immediate response would cost much more.
         if (req.complete) resolve(value);
         else setImmediate(consumeEnd, req, resolve, value);
       } else if (req.readableEnded) reject(consumed());
@@ -120,14 +120,14 @@ function isBuffered(req: IncomingMessage, length: number): boolean {
   );
 }
 
-/** Lets the stream emit `end`, for other listeners. */
+/** Makes the stream emit `end` for other listeners. */
 function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value: T): void {
   if (req.complete) req.read();
   else req.resume();
   resolve(value);
 }
 
-/** The refusal of a body above its limit. */
+/** Creates the error of a body above its limit. */
 export const bodyTooLarge = (maxBytes: number): HttpError =>
   new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
 const timedOut = (): HttpError =>

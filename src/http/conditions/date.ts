@@ -1,13 +1,13 @@
 const MONTHS = 'JanFebMarAprMayJunJulAugSepOctNovDec';
 const TIME = '(\\d\\d):(\\d\\d):(\\d\\d)';
-// RFC 9110 §5.6.7: the fixed form, and the two obsolete ones that a recipient must still accept.
+// RFC 9110 §5.6.7: the fixed format, and the two obsolete formats that a recipient must still accept.
 const FIXED = new RegExp(`^[A-Z][a-z]{2}, (\\d\\d) ([A-Z][a-z]{2}) (\\d{4}) ${TIME} GMT$`);
 const RFC_850 = new RegExp(`^[A-Z][a-z]{5,8}, (\\d\\d)-([A-Z][a-z]{2})-(\\d\\d) ${TIME} GMT$`);
 const ASCTIME = new RegExp(`^[A-Z][a-z]{2} ([A-Z][a-z]{2}) ([ \\d]\\d) ${TIME} (\\d{4})$`);
 
 let last = { time: Number.NaN, text: '' };
 
-/** Formats a time in milliseconds in the fixed form. Files that were deployed together share one string. */
+/** Formats a time in milliseconds in the fixed format. Files that were deployed together share one string. */
 export function formatHttpDate(time: number): string {
   if (time !== last.time) last = { time, text: new Date(time).toUTCString() };
   return last.text;

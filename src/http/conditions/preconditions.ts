@@ -5,11 +5,11 @@ import { listMatchesStrongly, listMatchesWeakly, strongMatch } from './entity-ta
 /** The validators of the representation that a 200 response would carry. */
 export interface Validators {
   readonly tag: string | undefined;
-  /** Milliseconds, whole seconds. */
+  /** Milliseconds since the epoch, rounded down to whole seconds. */
   readonly modified: number | undefined;
 }
 
-/** The result of the preconditions: respond as usual, with 304, or with 412. */
+/** The result of the preconditions: the normal response, 304, or 412. */
 export type Verdict = 'proceed' | 'not-modified' | 'failed';
 
 /** Evaluates preconditions (RFC 9110 §13.2.2, steps 1 to 4) of a GET or HEAD whose response would be 200. */
@@ -45,7 +45,7 @@ function noneMatches(list: string, current: Validators): boolean {
   return current.tag === undefined || !listMatchesWeakly(list, current.tag);
 }
 
-/** Undefined for a date that is malformed or cannot be compared: such a precondition is ignored (§13.1.3, §13.1.4). */
+/** Compares a date. Undefined for a malformed or incomparable date: the precondition is ignored (§13.1.3, §13.1.4). */
 function unchangedSince(text: string, current: Validators): boolean | undefined {
   const date = parseHttpDate(text.trim());
   if (date === undefined || current.modified === undefined) return undefined;

@@ -42,7 +42,7 @@ function parseSpec(spec: string, size: number): ByteRange | 'unsatisfiable' | un
   return start >= size ? 'unsatisfiable' : { start, end: Math.min(last, size - 1) };
 }
 
-/** Compares each range with each, which is cheap for at most 16. Keeps the requested order. */
+/** Compares all pairs of ranges, which is cheap for at most 16 ranges. Keeps the requested order. */
 function merge(ranges: ByteRange[]): ByteRange[] {
   const merged: ByteRange[] = [];
   for (const range of ranges) {

@@ -1,6 +1,6 @@
 import { cacheByHeader } from './header-cache.ts';
 
-/** Media ranges of an Accept header. A longer header, of which no client has a use, counts as absent. */
+/** The maximum number of media ranges in an Accept header. A longer header counts as absent. */
 const MAX_RANGES = 32;
 
 interface Range {

@@ -1,7 +1,7 @@
 const MAX_ENTRIES = 32;
 const MAX_LENGTH = 512;
 
-/** Caches what `parse` returns for a header value: clients send the same few values again and again. */
+/** Caches the results of `parse` by header value, since clients repeat a few values. */
 export function cacheByHeader<T>(parse: (header: string) => T): (header: string) => T {
   const cache = new Map<string, T>();
   return (header) => {

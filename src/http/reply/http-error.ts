@@ -1,7 +1,7 @@
 /** Headers of a reply, by lower-case name. */
 export type Headers = Record<string, string>;
 
-/** A client's mistake: the status and headers of the response, and a message that the client may see. */
+/** The error of a client's mistake: the status and headers of the response, and a message that the client may see. */
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Headers;

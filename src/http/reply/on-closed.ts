@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 
-/** The callbacks of a connection's responses. One listener per socket serves any number of pipelined requests. */
+/** The callbacks by socket. One listener per socket serves any number of pipelined requests. */
 const callbacks = new WeakMap<object, Set<() => void>>();
 
 /**
- * Calls back once when a response has ended or its client has left, and returns a function that cancels. The response's own
- * `close` event is not enough: a response that waits for an earlier one of a pipelined connection never emits it when the
- * connection is lost (Node 20 and 22).
+ * Calls `closed` once when a response has ended or its client has disconnected. Returns a function that cancels this. The
+ * `close` event of a response is not enough: on a pipelined connection that is lost, a response that waits for an earlier
+ * one never emits it (Node 20 and 22).
  */
 export function onClosed(res: ServerResponse, closed: () => void): () => void {
   const socket = socketOf(res);
@@ -28,12 +28,12 @@ export function onClosed(res: ServerResponse, closed: () => void): () => void {
   };
 }
 
-/** Whether the client has left before the response was sent completely. */
+/** Whether the client disconnected before the response was sent completely. */
 export function isAborted(res: ServerResponse): boolean {
   return res.destroyed || socketOf(res)?.destroyed === true;
 }
 
-/** Undefined over HTTP/2, where every stream ends by itself. */
+/** Returns the socket of a response; undefined for HTTP/2, where a stream closes independently of its socket. */
 function socketOf({ req }: ServerResponse): IncomingMessage['socket'] | undefined {
   return req === undefined || req.httpVersionMajor >= 2 ? undefined : (req.socket ?? undefined);
 }

@@ -8,7 +8,7 @@ export interface Reply {
   status: number;
   headers: Headers;
   body: string | Buffer | undefined;
-  /** For a body in a pooled buffer: called after the bytes have left the process, or never. */
+  /** Releases a body in a pooled buffer. Called after the operating system has the bytes, or never. */
   release?: (() => void) | undefined;
 }
 
@@ -18,7 +18,7 @@ const LARGE_BYTES = 16 * 1024;
 /** Bytes up to which a buffer is written as text, joined to the head: one chunk instead of two. */
 const SMALL_BYTES = 4 * 1024;
 
-/** Writes a reply; does nothing if the response was begun elsewhere or the client disconnected. */
+/** Writes a reply. Does nothing if other code has begun the response or the client disconnected. */
 export function writeReply(req: IncomingMessage, res: ServerResponse, reply: Reply): void {
   const { status, headers, body } = reply;
   writeReplyInPlace(req, res, { status, headers: { ...headers }, body });
@@ -43,11 +43,11 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
 }
 
 /**
- * Writes head and body as one chunk: `end(body)` would add an empty second one, and Node writes two chunks by a more
+ * Writes head and body as one chunk. `end(body)` would add an empty second chunk, and Node writes two chunks with a more
  * expensive call. A large body is not joined to its head, which would copy it; both still leave in one write.
  */
 function endText(res: ServerResponse, body: string, length: number): void {
-  // As many bytes as characters: plain ASCII, which needs no encoder.
+  // Text with as many bytes as characters is ASCII, which needs no encoder.
   const encoding = length === body.length ? 'latin1' : 'utf8';
   const socket = directSocket(res);
   if (socket === undefined) res.end(body, encoding);
@@ -63,7 +63,7 @@ function endText(res: ServerResponse, body: string, length: number): void {
   }
 }
 
-/** Writes bytes, and releases their buffer when they have left the process. */
+/** Writes bytes, and releases their buffer when the operating system has them. */
 function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
   const socket = directSocket(res);
   if (release === undefined || socket === undefined) {
@@ -72,7 +72,7 @@ function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | un
   }
   socket.cork();
   res.write(body, (error) => {
-    // Without an error the kernel has the bytes. Unsent bytes are left to the garbage collector.
+    // Without an error the kernel has the bytes. A buffer with unsent bytes is left to the garbage collector.
     if (!error && !socket.destroyed) release();
   });
   socket.uncork();
@@ -80,7 +80,7 @@ function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | un
 }
 
 /**
- * The socket of a response whose bytes go directly to it; undefined if something may delay or keep them: middleware that has
+ * Returns the socket if a response writes directly to it. Undefined if other code may delay or keep bytes: middleware that has
  * patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that is still being sent.
  */
 function directSocket(res: ServerResponse): Socket | undefined {

@@ -7,8 +7,8 @@ interface Route {
 }
 
 /**
- * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix. `req.route` alone
- * does not show it: Express leaves it set after the route has called `next`.
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix. Testing `req.route`
+ * is not enough: Express leaves it set after the route has called `next`.
  */
 export function isRouted(req: ConnectRequest, middleware: unknown): boolean {
   const route = req.route as Route | undefined;

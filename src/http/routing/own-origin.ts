@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The part of an Express request that knows the setting `trust proxy`. */
+/** The member of an Express request that gives access to the setting `trust proxy`. */
 interface ExpressRequest extends IncomingMessage {
   readonly app?: { get?(setting: string): unknown };
 }
@@ -12,7 +12,7 @@ export function hostOf({ headers }: IncomingMessage): string | undefined {
 
 /**
  * The host that the client sees: `X-Forwarded-Host` if the setting `trust proxy` of Express trusts the proxy, else `Host`.
- * Any client can send the header, so it does not count without the setting.
+ * Any client can send the header, so it is ignored without the setting.
  */
 export function publicHostOf(req: IncomingMessage): string | undefined {
   return forwarded(req, 'x-forwarded-host') ?? hostOf(req);

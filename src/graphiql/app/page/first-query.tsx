@@ -15,7 +15,7 @@ import { config, linked } from '../settings.ts';
 const UPSTREAM_TEXT = '# Welcome to GraphiQL';
 const MAX_FIELDS = 5;
 
-/** Replaces GraphiQL's long welcome text on the first visit by a query for the schema. */
+/** Replaces GraphiQL's long welcome text on the first visit with a query for the schema. */
 export function FirstQuery() {
   const editor = useGraphiQL((state) => state.queryEditor);
   const schema = useGraphiQL((state) => state.schema);
@@ -47,7 +47,7 @@ function firstQuery(schema: GraphQLSchema): string {
   ].join('\n');
 }
 
-/** A field with the leaf fields of its type; undefined if it has no such fields. */
+/** Selects a field with the leaf fields of its type; undefined if the type has no such fields. */
 function select({ name, type }: GraphQLField<unknown, unknown>): string | undefined {
   const named = getNamedType(type);
   if (isLeafType(named)) return `  ${name}`;

@@ -7,7 +7,7 @@ import { config, forgetLink, linked, linkTo } from '../settings.ts';
 import { FirstQuery } from './first-query.tsx';
 import { storage } from './storage.ts';
 
-/** The whole page. */
+/** The GraphiQL page. */
 export function Page() {
   return (
     <GraphiQL
@@ -50,7 +50,7 @@ function CopyLink() {
   const [copied, setCopied] = useState(false);
   async function copy() {
     const link = linkTo({ query: query?.getValue(), variables: variables?.getValue(), operationName });
-    // Without HTTPS there is no clipboard API; the link is put into the address bar instead.
+    // Browsers have no clipboard API without HTTPS; the link is put into the address bar instead.
     if (navigator.clipboard === undefined) location.hash = new URL(link).hash;
     else await navigator.clipboard.writeText(link);
     setCopied(true);
@@ -80,7 +80,7 @@ function CopyLink() {
   );
 }
 
-/** GraphiQL runs the operation under the cursor, so the cursor is put on the operation that the link names. */
+/** Moves the cursor to the operation that the link names, since GraphiQL runs the operation at the cursor. */
 function StartAtLinkedOperation() {
   const editor = useGraphiQL((state) => state.queryEditor);
   const monaco = useMonaco((state) => state.monaco);

@@ -2,7 +2,7 @@ import { isMacOs, KEY_MAP, KeyMod } from '@graphiql/react';
 
 /**
  * GraphiQL binds its shortcuts to Monaco's `WinCtrl`, which is Ctrl on macOS but the Windows key elsewhere. The editors copy
- * these bindings, so this runs before they are created.
+ * these bindings, so this function has to run before the editors are created.
  */
 export function bindShortcutsToCtrl(): void {
   if (isMacOs) return;

@@ -3,7 +3,7 @@ import { endpoint } from '../settings.ts';
 
 const prefix = `espalier:${endpoint}:`;
 
-/** Tabs, history and settings of this endpoint; in memory if the browser refuses to store anything. */
+/** Stores the tabs, history and settings of this endpoint; in memory if the browser allows no storage. */
 export const storage: Storage = createStorage();
 
 function createStorage(): Storage {

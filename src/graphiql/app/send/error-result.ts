@@ -1,6 +1,6 @@
 import { type ExecutionResult, GraphQLError } from 'graphql';
 
-/** A GraphQL result with one error that was found in the browser. */
+/** Creates a GraphQL result with one error that was detected in the browser. */
 export function errorResult(message: string, extensions?: Record<string, unknown>): ExecutionResult {
   return { errors: [new GraphQLError(message, { extensions })] };
 }

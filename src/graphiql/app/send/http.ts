@@ -7,7 +7,7 @@ import { errorResult } from './error-result.ts';
 const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
 const INCREMENTAL = `multipart/mixed, multipart/mixed;deferSpec=20220824, ${SINGLE}`;
 
-/** Sends an operation with POST. A response in several parts (`@defer`, `@stream`) becomes an iterator of them. */
+/** Sends an operation with POST. A response with several parts (`@defer`, `@stream`) becomes an iterator of the parts. */
 export async function sendOverHttp(
   params: FetcherParams,
   headers: Record<string, string>,
@@ -34,7 +34,7 @@ export async function sendForm(body: FormData, headers: Record<string, string>):
   return response === undefined ? unreachable() : readWhole(response);
 }
 
-/** Undefined if there is no response: the browser does not say more than that. */
+/** Sends a POST request. Undefined if there is no response; the browser gives no reason. */
 async function post(request: RequestInit): Promise<Response | undefined> {
   try {
     return await fetch(endpoint, { method: 'POST', credentials: 'same-origin', ...request });
@@ -50,7 +50,7 @@ function unreachable(): ExecutionResult {
   return errorResult(`The server at ${endpoint} cannot be reached. Is it running?${hint}`);
 }
 
-/** GraphQL results are shown unchanged; pages of a proxy or a login with their status and the start of their text. */
+/** Returns a GraphQL result unchanged, and converts any other response, such as a proxy's error page, to an error. */
 async function readWhole(response: Response): Promise<ExecutionResult> {
   const text = await response.text();
   const status = `HTTP ${response.status} ${response.statusText}`.trim();

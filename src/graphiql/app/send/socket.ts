@@ -5,11 +5,11 @@ import { config, socketEndpoint } from '../settings.ts';
 
 interface Connection {
   client: Client;
-  /** The server acknowledged it at least once. */
+  /** Whether the server has acknowledged the connection at least once. */
   acknowledged: boolean;
 }
 
-/** One connection per set of headers, which are its `connectionParams`. Subscriptions with equal headers share it. */
+/** One connection per set of headers, which become its `connectionParams`. Subscriptions with equal headers share it. */
 const connections = new Map<string, Connection>();
 
 function connectionFor(headers: Record<string, string>): Connection {
@@ -19,7 +19,7 @@ function connectionFor(headers: Record<string, string>): Connection {
   const client = createClient({
     url: socketEndpoint,
     connectionParams: headers,
-    // Kept for some seconds for the next run. A lost connection is shown, not silently replaced.
+    // The connection stays open for some seconds for the next run. A lost connection is shown as an error.
     lazyCloseTimeout: 5000,
     retryAttempts: 0,
     connectionAckWaitTimeout: 15_000,
@@ -32,7 +32,7 @@ function connectionFor(headers: Record<string, string>): Connection {
   return connection;
 }
 
-/** Starts a subscription; returning the iterator ends it. */
+/** Starts a subscription; `return` of the iterator ends it. */
 export function subscribeOverSocket(
   { query, variables, operationName }: FetcherParams,
   headers: Record<string, string>,
@@ -53,7 +53,7 @@ export function subscribeOverSocket(
   };
 }
 
-/** A close event has a code only; the message says what to do. */
+/** Converts an error or a close event, which has a code only, to an error with advice. */
 function explain(error: unknown, { acknowledged }: Connection): unknown {
   if (!(error instanceof Event)) return error;
   const { code, reason } = error as CloseEvent;
@@ -65,7 +65,7 @@ function explain(error: unknown, { acknowledged }: Connection): unknown {
   return { message: `The WebSocket ${socketEndpoint} could not be opened. ${adviceForRefusal()}` };
 }
 
-/** Browsers hide why a server refused a WebSocket, so the likely reasons are listed. */
+/** Lists the likely reasons of a refusal, because browsers hide the actual reason. */
 function adviceForRefusal(): string {
   const isOwn = config.subscriptionEndpoint === undefined && config.endpoint === undefined;
   const attach = isOwn
