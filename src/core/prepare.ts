@@ -87,7 +87,10 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     return prepared;
   }
 
-  async function loadWithYields(schema: GraphQLSchema, query: string): Promise<CachedDocument | RequestError> {
+  async function loadWithYields(
+    schema: GraphQLSchema,
+    query: string,
+  ): Promise<CachedDocument | RequestError> {
     await yieldToEventLoop();
     const parsed = validator.parse(query);
     await yieldToEventLoop();

@@ -1,7 +1,7 @@
 const INTERVAL_MILLISECONDS = 60_000;
 const MAX_MESSAGES = 100;
 
-/** Writes errors to standard error as warnings of Node, one line each, and an equal message at most once a minute. */
+/** Writes errors as process warnings to standard error, one line each. An equal message is written at most once a minute. */
 export function createErrorLog(): (error: Error) => void {
   const written = new Map<string, { until: number; repeated: number }>();
   return (error) => {
@@ -23,7 +23,7 @@ export function createErrorLog(): (error: Error) => void {
   };
 }
 
-/** Errors of several failed addresses (AggregateError) have a code only. */
+/** Returns the message of an error. The AggregateError of several failed addresses has a code only. */
 export function messageOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
   return (error.message || code || error.name).replace(/\s+/g, ' ');

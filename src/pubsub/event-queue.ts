@@ -1,16 +1,16 @@
 import { missedEvents } from './missed-events.ts';
 
-/** Limits of a queue. */
+/** The limits of a queue. */
 export interface QueueLimits {
-  /** Events that wait without a condition. */
+  /** Events that may always wait. */
   readonly bufferSize: number;
-  /** Bytes, as JSON, of further events. They may wait as long as the consumer reads. */
+  /** Bytes, as JSON, of further events, which may wait while the consumer keeps reading. */
   readonly bufferBytes: number;
 }
 
 interface Entry<T> {
   readonly value: T;
-  /** 0 within `bufferSize`: most events are never measured. */
+  /** 0 for events within `bufferSize`, which are not measured. */
   readonly bytes: number;
 }
 
@@ -19,7 +19,7 @@ interface Waiter<T> {
   reject(error: Error): void;
 }
 
-/** Taken entries at the start of the list are removed in steps of this many. */
+/** Consumed entries at the start of the list are removed in steps of this number. */
 const COMPACT = 1024;
 
 /**
@@ -38,7 +38,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
   #open = true;
   #failure: Error | undefined;
 
-  /** `ended` is called once, when the queue takes no more events; `grew` when it becomes longer than `bufferSize`. */
+  /** The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than `bufferSize`. */
   constructor(limits: QueueLimits, { ended, grew }: { ended: () => void; grew: () => void }) {
     this.#limits = limits;
     this.#ended = ended;

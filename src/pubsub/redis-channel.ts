@@ -3,11 +3,11 @@ export interface RedisChannel {
   readonly confirmed: Promise<void>;
   resolve(): void;
   reject(error: Error): void;
-  /** On the present connection. */
+  /** Whether Redis has confirmed the subscription on the current connection. */
   isConfirmed: boolean;
 }
 
-/** The error of the streams of a channel that Redis refuses. */
+/** Creates the error for the streams of a channel that Redis refuses. */
 export function refusedSubscription(name: string, cause: Error): Error {
   return Object.assign(
     new Error(`Cannot subscribe to the Redis channel "${name}": ${cause.message}`, { cause }),
@@ -23,7 +23,7 @@ export function createChannel(): RedisChannel {
     channel.resolve = resolve;
     channel.reject = reject;
   });
-  // Not every channel has a caller of `ready`.
+  // Avoids an unhandled rejection: a channel may have no caller of `ready`.
   channel.confirmed.catch(() => undefined);
   return channel;
 }

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import { messageOf } from './error-log.ts';
 
-/** When a silent connection counts as lost, in milliseconds. */
+/** The times, in milliseconds, after which a silent connection counts as lost. */
 export interface ConnectionTimeouts {
   readonly heartbeat: number;
   readonly commandTimeout: number;
@@ -18,8 +18,8 @@ export interface ConnectionEvents {
 const CHECKS = 5;
 
 /**
- * One connection to Redis that notices when Redis or the network is silent. A quiet connection is pinged; when a reply does not
- * come in time, the connection is reset, its commands reject, and ioredis connects again.
+ * One connection to Redis that detects a silent server or network. It pings an idle connection. When a reply does not
+ * arrive in time, it resets the connection, rejects its commands, and ioredis connects again.
  */
 export class RedisConnection {
   /** Resolves when the first attempt to connect has succeeded or failed. */
@@ -30,7 +30,7 @@ export class RedisConnection {
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
   #inFlight = 0;
-  /** Checks without a reply while one was due. Counted, so that a blocked event loop is not taken for a silent Redis. */
+  /** Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent Redis. */
   #silentChecks = 0;
   #idleChecks = 0;
   #timedOut = false;
@@ -79,7 +79,7 @@ export class RedisConnection {
     }
   }
 
-  /** Also works while Redis is down, when QUIT would wait for it. */
+  /** Closes the connection. Works while Redis is down, unlike QUIT, which would wait for Redis. */
   close(): Promise<void> {
     clearInterval(this.#timer);
     return new Promise((resolve) => {
@@ -106,11 +106,11 @@ export class RedisConnection {
     }
     this.#idleChecks++;
     if (!this.isReady || this.#idleChecks * this.#period < heartbeat) return;
-    // Redis replies to PING also where the user may not call it: with an error.
+    // Redis replies even if the user may not call PING: with an error.
     this.send((client) => client.ping()).catch(() => undefined);
   }
 
-  /** RST discards the bytes that the kernel has not sent, so that the other side does not receive them later. */
+  /** Sends RST, which discards unsent bytes in the kernel, so that Redis does not receive them later. */
   #reset(): void {
     this.#heard();
     this.#timedOut = true;

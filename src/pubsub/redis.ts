@@ -15,7 +15,7 @@ export class RedisTransport implements Transport {
   readonly #channels = new Map<string, RedisChannel>();
   readonly #connections: Promise<Connections>;
   #subscriber: RedisConnection | undefined;
-  /** Why there will be no connection. */
+  /** The reason why the transport will never connect. */
   #failure: Error | undefined;
   #lastPublish: Promise<unknown> | undefined;
   #wasReady = false;
@@ -60,7 +60,7 @@ export class RedisTransport implements Transport {
       if (this.#failure !== undefined) throw this.#failure;
       this.subscribe(name);
       await this.#channels.get(name)?.confirmed;
-      // The connection of an earlier confirmation may be lost without a close event yet.
+      // The connection that confirmed the subscription may be lost without a close event yet.
       if (await this.#responds()) return;
       await new Promise(setImmediate);
     }
@@ -85,7 +85,7 @@ export class RedisTransport implements Transport {
       closed: () => this.#disconnected(),
       error: (reason) => {
         error(reason);
-        // A refused password will not be accepted later; other errors may pass.
+        // Redis will not accept a refused password later; other errors may be temporary.
         if (isReplyError(reason)) this.#refuse(reason);
       },
     });
@@ -112,7 +112,7 @@ export class RedisTransport implements Transport {
     }
   }
 
-  /** ioredis could do this by itself, but it does not handle rejections then. */
+  /** Subscribes to all channels again. ioredis has an option for this, but then does not handle rejections. */
   async #resubscribe(subscriber: RedisConnection): Promise<void> {
     const confirmations = [...this.#channels].map(([name, channel]) =>
       this.#confirm(subscriber, name, channel),
@@ -131,7 +131,7 @@ export class RedisTransport implements Transport {
     this.#events.gap();
   }
 
-  /** Whether the subscriber's connection works; an error as reply is a sign of life too. */
+  /** Whether the subscriber's connection works; an error reply proves that too. */
   async #responds(): Promise<boolean> {
     try {
       await this.#subscriber?.send((client) => client.ping());
@@ -152,7 +152,7 @@ export class RedisTransport implements Transport {
     }
   }
 
-  /** Ends the streams of a channel, or of all. */
+  /** Ends the streams of one channel, or of all channels. */
   #refuse(cause: Error, channel?: string): void {
     for (const name of channel === undefined ? [...this.#channels.keys()] : [channel]) {
       const error = refusedSubscription(name, cause);
@@ -163,7 +163,7 @@ export class RedisTransport implements Transport {
   }
 }
 
-/** A command that cannot be sent now fails. Sent later, an event would reach no subscriber or be out of date. */
+/** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
 function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
   return {
     lazyConnect: false,

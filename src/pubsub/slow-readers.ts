@@ -1,4 +1,4 @@
-/** A queue whose consumer is behind. */
+/** A queue with a slow consumer. */
 interface Checked {
   /** Returns true when the queue needs no further check. */
   check(): boolean;
@@ -6,7 +6,7 @@ interface Checked {
 
 const INTERVAL_MILLISECONDS = 1000;
 
-/** Checks the queues of slow consumers, all with one timer that runs only while there are any. */
+/** Checks the queues of slow consumers with one timer, which runs only while there are such queues. */
 export class SlowReaders {
   readonly #queues = new Set<Checked>();
   #timer: NodeJS.Timeout | undefined;

@@ -6,8 +6,8 @@ interface Waiter<T> {
 }
 
 /**
- * A stream that is made from others. `return` ends it and its sources immediately, also while `next` waits for an event: an async
- * generator would first wait for that event.
+ * A stream that is derived from other streams. `return` ends it and its sources immediately, even while `next` waits: an async
+ * generator would first wait for the event.
  */
 class DerivedStream<T> implements AsyncIterableIterator<T> {
   readonly #sources: readonly AsyncIterator<unknown>[];
@@ -64,9 +64,9 @@ class DerivedStream<T> implements AsyncIterableIterator<T> {
 }
 
 /**
- * The events of a stream that pass a test. The test may return a promise.
+ * Returns the events of a stream that pass a test. The test may return a promise.
  *
- * @throws what `test` throws, from `next()`; the stream has ended then.
+ * @throws the errors of `test`, from `next()`; the stream has ended then.
  */
 export function filter<T, S extends T>(
   stream: AsyncIterable<T>,
@@ -90,9 +90,9 @@ export function filter<T>(
 }
 
 /**
- * The results of a function for each event of a stream. The function may return a promise.
+ * Returns the results of a function for each event of a stream. The function may return a promise.
  *
- * @throws what `transform` throws, from `next()`; the stream has ended then.
+ * @throws the errors of `transform`, from `next()`; the stream has ended then.
  */
 export function map<T, R>(
   stream: AsyncIterable<T>,
@@ -106,7 +106,7 @@ export function map<T, R>(
 }
 
 /**
- * The events of several streams, as they arrive. It ends when all streams have ended, and all of them end when one fails.
+ * Returns the events of several streams in order of arrival. Ends when all streams have ended; if one fails, all end.
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): AsyncIterableIterator<T> {
   const sources = streams.map((stream) => stream[Symbol.asyncIterator]());

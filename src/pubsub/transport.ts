@@ -15,9 +15,9 @@ export interface Transport {
 export interface TransportEvents {
   /** A message has arrived. `size` returns its length as JSON. */
   message(channel: string, payload: unknown, size: () => number): void;
-  /** Messages may have been lost on all channels. */
+  /** Messages of all channels may have been lost. */
   gap(): void;
-  /** The channel, or every channel, cannot be subscribed to. */
+  /** Redis refuses subscriptions to the channel, or to every channel. */
   refused(error: Error, channel?: string): void;
   error(error: Error): void;
 }
@@ -41,7 +41,7 @@ export function createLocalTransport({ message }: TransportEvents): Transport {
   };
 }
 
-/** For payloads that JSON cannot express. */
+/** The assumed length of payloads that JSON cannot express. */
 const UNKNOWN_LENGTH = 1024;
 
 function jsonLength(payload: unknown): number {

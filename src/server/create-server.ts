@@ -42,7 +42,7 @@ function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Ht
   return http2.createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
 }
 
-/** Classes whose instances have the prototypes of the app. */
+/** Returns classes whose instances have the prototypes of the app. */
 function http1ClassesFor(app: App, given: { [Name in keyof Classes]?: Classes[Name] | undefined }): Classes {
   const base = {
     IncomingMessage: given.IncomingMessage ?? NODE_CLASSES.IncomingMessage,

@@ -12,7 +12,7 @@ export interface Classes {
 
 const classesByApp = new WeakMap<ExpressApp, { base: Classes; classes: Classes }>();
 
-/** The classes of an app. They are created once, for all servers of the app. */
+/** Returns the classes of an app, which are created once for all servers of the app. */
 export function classesOfApp(app: ExpressApp, base: Classes): Classes {
   const known = classesByApp.get(app);
   if (known === undefined) {
@@ -49,7 +49,7 @@ function createClasses(app: ExpressApp, base: Classes): Classes {
 
 /**
  * Replaces the prototype that Express created with the prototype of our class. Sub-apps that were mounted earlier inherit from
- * the old prototype and must see later additions, so it stays, empties and inherits from its successor.
+ * the old prototype and must see later additions, so the old prototype is emptied and inherits from the new one.
  */
 function replacePrototype(made: object, successor: object, node: object): object {
   const express: object = Object.getPrototypeOf(made);

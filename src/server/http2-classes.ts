@@ -36,7 +36,7 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
 
 /**
  * Express sets HTTP/1 prototypes on every request and response, which hides the members of the HTTP/2 classes. As own members of
- * the instances they stay, so Express and its sub-apps work over HTTP/2.
+ * the instances they remain visible, so Express and its sub-apps work over HTTP/2.
  */
 export function withOwnMembers(base: Http2Classes): Http2Classes {
   const ofRequest = streamDescriptors(base.Http2ServerRequest.prototype, Http2ServerRequest.prototype);
@@ -56,7 +56,7 @@ export function withOwnMembers(base: Http2Classes): Http2Classes {
   return { Http2ServerRequest: Request, Http2ServerResponse: Response };
 }
 
-/** The members that the classes from the given one up to Node's add to streams. */
+/** Collects the members that the classes between a prototype and Node's class define. */
 function streamDescriptors(prototype: object, node: object): PropertyDescriptorMap {
   return descriptorsUpTo(prototype, Object.getPrototypeOf(node));
 }

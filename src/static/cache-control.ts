@@ -94,7 +94,7 @@ function cacheControlByAge(
   return (filePath) => (isImmutable(filePath) ? immutableValue : mutableValue);
 }
 
-/** Drops the flags `g` and `y`, with which `test` would continue where the last match ended. */
+/** Removes the flags `g` and `y`, which would make `test` continue after the last match. */
 function statelessMatcher(pattern: RegExp): (filePath: string) => boolean {
   const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
   return (filePath) => stateless.test(filePath);

@@ -26,7 +26,7 @@ export interface FileSource {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
   readonly localDevice: CheckContext['localDevice'];
-  /** A prefix for cache keys, when the file depends on more than the URL path; undefined: respond with 406. */
+  /** Returns a prefix for cache keys, when the file depends on more than the URL path; undefined for a 406. */
   readonly cacheKeyPrefix?: (req: ConnectRequest) => string | undefined;
 }
 
@@ -95,7 +95,7 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
   else sendStatus(request, 405, { Allow: 'GET, HEAD' });
 }
 
-/** The decoded URL path below the mount; undefined when this function has responded or called `next`. */
+/** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(request.req.url ?? '', settings);
   if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);

@@ -45,7 +45,7 @@ export interface StaticSettings {
   readonly lastModified: boolean;
   readonly acceptRanges: boolean;
   readonly cacheControl: CacheControl;
-  /** With a leading dot. */
+  /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
   readonly cache: Readonly<WithDefaults<StaticCacheOptions>>;

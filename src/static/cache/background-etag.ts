@@ -59,7 +59,7 @@ async function addEtag(representation: Representation, isWanted: () => boolean):
   });
 }
 
-/** The ETag of exactly the version that the representation describes; undefined when the file has changed. */
+/** Computes the ETag of the version that the representation describes; undefined when the file has changed. */
 async function hashVersion(
   { realPath, version, metadata }: Representation,
   isWanted: () => boolean,

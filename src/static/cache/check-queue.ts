@@ -5,12 +5,12 @@ const { UV_THREADPOOL_SIZE } = process.env;
 const THREADS = Math.min(Math.max(Math.trunc(Number(UV_THREADPOOL_SIZE ?? 4)) || 4, 1), 1024);
 // Checks that run simultaneously. More would delay the application's own DNS and file operations.
 const MAX_RUNNING = Math.max(16, THREADS);
-// Checks of one folder that run simultaneously while it is not known to be fast: a file system that hangs leaves a thread
-// to other folders.
+// Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one thread
+// when a file system hangs.
 const MAX_RUNNING_IF_SLOW = Math.max(THREADS - 1, 1);
 // Milliseconds without a finished check after which a folder counts as slow.
 const SLOW_MS = 50;
-// Names of fast folders that are remembered while they have no checks.
+// Names of fast folders that are stored while they have no checks.
 const MAX_FAST_NAMES = 1024;
 
 interface Folder {

@@ -5,7 +5,7 @@ export interface CircuitBreaker {
   record(startedAt: number, endedAt: number): void;
 }
 
-// A stat from the kernel's memory takes a few microseconds. A few of them that take a millisecond waited for something.
+// A stat of a cached inode takes a few microseconds. If a few of them take a millisecond, they waited.
 const SLOW_MS = 1;
 // How long the thread pool does all checks after a slow one.
 const OPEN_MS = 10_000;
@@ -13,8 +13,8 @@ const OPEN_MS = 10_000;
 const SAMPLE_MS = 100;
 
 /**
- * Opens when checks were slow and the process read blocks from a disk meanwhile. A process that was preempted or throttled
- * is slow too, but reads no blocks.
+ * Creates a breaker that opens when checks were slow and the process read blocks from a disk meanwhile. A preempted or throttled
+ * process is slow too, but reads no blocks.
  */
 export function createCircuitBreaker(blocksRead: () => number): CircuitBreaker {
   let openUntil = 0;

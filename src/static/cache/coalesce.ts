@@ -50,7 +50,7 @@ export class Coalescer {
     const batch = this.#queued;
     this.#queued = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
     if (this.#queued.length > 0) this.#schedule();
-    // All checks run before all responses, so that the code of each stays in the CPU's caches.
+    // All checks run before all responses, which keeps the code of each step in the CPU caches.
     const unchanged: Waiter[] = [];
     for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
     this.#startAsyncChecks();
@@ -93,7 +93,7 @@ export class Coalescer {
   }
 }
 
-/** Removes and returns the requests that the check that starts now serves. */
+/** Removes and returns the requests for the check that starts now. */
 function takeWaiting(entry: CacheEntry): Waiter[] {
   const waiters = entry.waiting ?? [];
   entry.waiting = undefined;

@@ -17,11 +17,11 @@ export interface CacheEntry {
   /** Whether a URL can contain the path as it is, without percent-encoding: such requests skip parsing. */
   readonly isLiteral: boolean;
   file: LoadedFile | undefined;
-  /** Checks the file on the event loop; undefined: the check has to run in the thread pool. */
+  /** Checks the file on the event loop; undefined if the check has to run in the thread pool. */
   isUnchanged: UnchangedCheck | undefined;
-  /** Until then the file is served without a check (`performance.now()`). */
+  /** The time until which the file is served without a check (`performance.now()`). */
   freshUntil: number;
-  /** Until then the symbolic links on the path count as unchanged (`performance.now()`). */
+  /** The time until which the symbolic links on the path count as unchanged (`performance.now()`). */
   pathVerifiedUntil: number;
   /** Whether the entry was requested since the last eviction scan. */
   isRecentlyUsed: boolean;
@@ -35,7 +35,7 @@ export interface CacheEntry {
   state: 'idle' | 'queued' | 'checking';
 }
 
-// Streams of a body after which it is loaded into memory. A scan of a folder with large files thus evicts nothing.
+// The number of streams after which a body is loaded into memory, so that one scan of large files evicts nothing.
 const STREAMS_UNTIL_RELOAD = 8;
 
 // Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
@@ -93,7 +93,7 @@ export class FileCache {
       this.#evict(() => this.#fileCount > this.#maxEntries, this.#evictFile);
   }
 
-  /** Drops the file of an entry. */
+  /** Removes the file of an entry. */
   invalidate(entry: CacheEntry): void {
     if (entry.file === undefined) return;
     this.#bytes -= entry.file.bodyBytes;

@@ -2,7 +2,7 @@ import { statSync } from 'node:fs';
 import { sameVersion } from '../disk/file-version.ts';
 import type { Dependency } from '../file/resolve-file.ts';
 
-/** Returns true when a file surely has not changed, and false when the thread pool has to find out. */
+/** Returns true when a file has not changed, and false when the thread pool has to check it. */
 export type UnchangedCheck = () => boolean;
 
 const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
@@ -11,7 +11,7 @@ const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
  * Prepares a check that runs on the event loop. When the kernel has the inode in memory, a synchronous stat takes less of
  * the event loop's time than handing it to the thread pool and receiving the result.
  *
- * @param localDevice - the device whose files may be checked this way; undefined: none
+ * @param localDevice - the device whose files may be checked this way; undefined if there is none
  * @returns undefined when a dependency is on another device
  */
 export function prepareUnchangedCheck(

@@ -14,10 +14,10 @@ export interface CheckContext {
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
   readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
-  /** The device whose files may be checked on the event loop; undefined: none. */
+  /** The device whose files may be checked on the event loop; undefined if there is none. */
   readonly localDevice: bigint | undefined;
   readonly breaker: CircuitBreaker;
-  /** Milliseconds for which a check counts. */
+  /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
   /** Called for each file that is added to the cache. */
   readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
@@ -29,7 +29,7 @@ export type CheckCallback = (error: unknown, result: LoadResult | undefined) => 
 // Milliseconds after which the symbolic links on the path of a cached file are resolved again.
 const PATH_VERIFIED_FOR = 60_000;
 
-/** Checks a cache entry on the event loop. False: the thread pool has to check it. */
+/** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file, isUnchanged } = entry;
   if (file === undefined || isUnchanged === undefined) return false;
@@ -95,7 +95,7 @@ function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): 
   );
 }
 
-/** A file that changed within the last `revalidateAfter` is likely to change again: it is checked each time. */
+/** Returns the new `freshUntil`. A file that changed within `revalidateAfter` is likely to change again and is always checked. */
 function freshUntil(file: LoadedFile, revalidateAfter: number): number {
   if (revalidateAfter === 0 || file.isRacilyClean || Date.now() - file.changedAt <= revalidateAfter) return 0;
   return performance.now() + revalidateAfter;

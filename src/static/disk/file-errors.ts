@@ -4,7 +4,7 @@ export function codeOf(error: unknown): string | undefined {
   return typeof code === 'string' ? code : undefined;
 }
 
-// Errors that a request path can cause. The client gets a 404 for all of them, so that it learns nothing about the disk.
+// Errors that a request path can cause. All of them become a 404, which reveals nothing about the disk.
 const NOT_FOUND = new Set([
   'ENOENT',
   'ENOTDIR',
@@ -28,7 +28,7 @@ export function isPermissionError(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
 }
 
-/** Whether the machine has run out of descriptors or memory: the client may retry, and the result is not cached. */
+/** Whether the system has run out of descriptors or memory. The client may retry, and the result is not cached. */
 export function isResourceError(error: unknown): boolean {
   return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }

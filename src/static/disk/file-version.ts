@@ -38,7 +38,7 @@ const SECOND = 1_000_000_000n;
 const PLACEHOLDER_MTIMES = new Set([0, 1, 315_532_800, 499_162_500]);
 
 /**
- * The `Last-Modified` date, in milliseconds; undefined when the mtime is a placeholder. With such a date a browser would
+ * Returns the `Last-Modified` date in milliseconds; undefined for a placeholder. With a placeholder a browser would
  * keep an old version after a deployment of different bytes with the same mtime.
  */
 export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {

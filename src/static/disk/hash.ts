@@ -44,7 +44,7 @@ export async function readAndHash(
   return { body, etag: etagFromDigest(size, hash) };
 }
 
-/** The strong ETag of bytes in memory. */
+/** Returns the strong ETag of bytes in memory. */
 export function etagOfBytes(body: Buffer): string {
   return etag(body);
 }
@@ -83,12 +83,12 @@ export async function hashRanges(
   return hash;
 }
 
-/** The ETag of `size` bytes that were hashed with SHA-1. */
+/** Formats the ETag of `size` bytes that were hashed with SHA-1. */
 export function etagFromDigest(size: number, hash: Hash): string {
   return `"${size.toString(16)}-${hash.digest('base64').slice(0, 27)}"`;
 }
 
-/** An ETag from stat fields. Weak while another write could leave the timestamps unchanged. */
+/** Creates an ETag from stat fields. Weak while another write could leave the timestamps unchanged. */
 export function etagOfVersion(version: FileVersion, options: { weak: boolean }): string {
   const parts = [version.size, version.mtimeNs, version.ctimeNs, version.ino].map((part) =>
     part.toString(36),

@@ -52,9 +52,9 @@ export class ReadableFile {
 }
 
 /**
- * Opens a file that a stat has found, unless it is outside the root. The path of the open descriptor is compared, so that a
- * link that is switched between the check and the opening is detected before the first byte is read.
- * Undefined: the path has changed and must be resolved again.
+ * Opens a file that a stat has found, unless it is outside the root. Compares the path of the open descriptor, so that a
+ * link that is switched between check and open is detected before the first byte is read.
+ * Returns undefined if the path has changed and must be resolved again.
  */
 export async function openInsideRoot(
   root: RootDirectory,
@@ -88,7 +88,7 @@ async function openLiteral(
   return undefined;
 }
 
-/** Opens a real path that was inside the root. Undefined: the path has changed and must be resolved again. */
+/** Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved again. */
 export async function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
   // O_NOFOLLOW protects the last segment only, so the path of the descriptor is compared too.
   const fd = await openOrUndefined(realPath, NOFOLLOW);
@@ -113,7 +113,7 @@ async function openOrUndefined(path: string, flags: number): Promise<number | un
   }
 }
 
-/** The path of an open file, which Linux knows without access to a disk. */
+/** Returns the path of an open file; Linux reads it without access to a disk. */
 function descriptorPath(fd: number): string | undefined {
   if (process.platform !== 'linux') return undefined;
   try {
@@ -123,7 +123,7 @@ function descriptorPath(fd: number): string | undefined {
   }
 }
 
-/** The path of a file below the root if it contains no symbolic link. */
+/** Returns the path of a file below the root if it contains no symbolic link. */
 async function literalPath(root: RootDirectory, path: string): Promise<string> {
   const realRoot = root.cachedRealPath() ?? (await root.resolve());
   return withSeparator(realRoot) + root.relative(path);
@@ -156,7 +156,7 @@ export async function resolveInsideRoot(
 
 /**
  * Whether every segment has the spelling that it has on disk. A file system that ignores case or the Unicode form would
- * serve `/.ENV` or `/A.TXT` past a guard. Symbolic links may lead to a name that differs in case only.
+ * let `/.ENV` or `/A.TXT` bypass a guard. Symbolic links may lead to a name that differs in case only.
  */
 async function isExactSpelling(realRoot: string, relative: string, realPath: string): Promise<boolean> {
   if (withSeparator(realRoot) + relative === realPath) return true;

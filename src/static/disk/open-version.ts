@@ -11,7 +11,7 @@ export interface OpenFile {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Opens a file, which was found inside the root, and checks that it still has the expected version. The callback gets
+ * Opens a file that was found inside the root, and checks that it still has the expected version. The callback receives
  * neither an error nor a file when the version differs.
  */
 export function openVersion(

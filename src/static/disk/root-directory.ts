@@ -6,7 +6,7 @@ import { localDeviceOf } from './local-device.ts';
 /** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory {
   readonly path: string;
-  /** The device of the directory, if the kernel caches its inodes; undefined: other file systems. */
+  /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
   readonly localDevice: bigint | undefined;
   #realPath: string | undefined;
   #inode: bigint | undefined;
@@ -41,7 +41,7 @@ export class RootDirectory {
     return realPath;
   }
 
-  /** The inode, where a synchronous stat takes microseconds. */
+  /** The inode; undefined if a synchronous stat may be slow. */
   #currentInode(): bigint | undefined {
     if (this.localDevice === undefined) return undefined;
     const stats = statSync(this.path, { bigint: true, throwIfNoEntry: false });
@@ -49,7 +49,7 @@ export class RootDirectory {
   }
 }
 
-/** Appends a separator, except to the root of the file system, which has one. */
+/** Appends a separator, except to the root of the file system, which ends with one. */
 export function withSeparator(directory: string): string {
   return directory.endsWith(sep) ? directory : directory + sep;
 }

@@ -46,7 +46,7 @@ export interface CopyToCompare {
 /**
  * Returns why a compressed copy does not belong to its source; undefined when it does. The copy is decompressed and compared
  * with the content ETag or the bytes of the source, because deployment tools do not keep the order of modification times.
- * Times decide only if the source was not hashed, or if this version of Node cannot decompress the coding.
+ * Times are compared only if the source was not hashed, or if this version of Node cannot decompress the coding.
  */
 export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
   const { file, copy, coding, source } = comparison;
@@ -62,7 +62,7 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
   return isSame ? undefined : 'its content differs from its source';
 }
 
-/** Whether bytes decompress to `expected`, within its length: a copy cannot be a decompression bomb. */
+/** Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops decompression bombs. */
 async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
   try {
     const bytes = await decode(compressed, { maxOutputLength: Math.max(expected.length, 1) });
@@ -72,7 +72,7 @@ async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decod
   }
 }
 
-/** The ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
+/** Returns the ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
 async function hashDecoded(
   file: ReadableFile,
   { createStream }: Decoder,

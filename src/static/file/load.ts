@@ -12,7 +12,7 @@ import { type LoadOptions, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const MAX_ATTEMPTS = 16;
 
-/** Resolves, opens, reads and hashes the file for a URL path, and repeats that while the file changes meanwhile. */
+/** Resolves, opens, reads and hashes the file for a URL path. Repeats this if the file changes meanwhile. */
 export async function loadFile(
   root: RootDirectory,
   urlPath: string,
@@ -24,7 +24,7 @@ export async function loadFile(
       const result = await loadOnce(root, urlPath, settings, options);
       if (result !== undefined) return result;
     } catch (error) {
-      // The file was deleted between two steps: the next attempt finds what is there now.
+      // The file was deleted between two steps; the next attempt resolves the path again.
       if (!isNotFoundError(error)) throw error;
       if (isPermissionError(error)) return notFound('no permission to read the file');
     }
@@ -87,7 +87,7 @@ async function assemble({ root, found, realPath, snapshot, settings, options }: 
     acceptRanges: settings.acceptRanges,
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
-  // The version that was read and not the one of the first stat: the file may have been replaced in between.
+  // Uses the version that was read, not the version of the first stat: the file may have been replaced in between.
   const dependencies = [...found.dependencies, { path, version: snapshot.version }, ...copies.dependencies];
   const now = Date.now();
   return {

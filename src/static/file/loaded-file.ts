@@ -3,17 +3,17 @@ import type { NotFound } from '../disk/open-inside-root.ts';
 import type { Representation } from './representation.ts';
 import type { Dependency } from './resolve-file.ts';
 
-/** A file with everything that responses need, as the cache stores it. */
+/** A file with its headers and bodies, as the cache stores it. */
 export interface LoadedFile {
   readonly kind: 'file';
-  /** All paths whose stat led to this file. */
+  /** All paths whose stat decided that this file is served. */
   readonly dependencies: readonly Dependency[];
   readonly uncompressed: Representation;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
-  /** For the `setHeaders` option; undefined without it. */
+  /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
-  /** Whether the bodies can be streamed from disk instead of memory; false: they are derived from the file. */
+  /** Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file. */
   readonly canStream: boolean;
   /** Bytes of all bodies in memory. */
   readonly bodyBytes: number;
@@ -23,7 +23,7 @@ export interface LoadedFile {
   readonly changedAt: number;
 }
 
-/** The file without the bodies in memory: it is streamed from disk from then on. */
+/** Returns the file without the bodies in memory; responses then stream it from disk. */
 export function withoutBodies(file: LoadedFile): LoadedFile {
   return {
     ...file,

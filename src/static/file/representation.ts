@@ -2,7 +2,7 @@ import { formatHttpDate } from '../../http/conditions/date.ts';
 import type { Validators } from '../../http/conditions/preconditions.ts';
 import type { FileVersion } from '../disk/file-version.ts';
 
-/** Header names and values in turn, as `writeHead` accepts them. */
+/** Alternating header names and values, as `writeHead` accepts them. */
 export type HeaderList = readonly string[];
 
 /** Metadata of one representation: the file itself, or one content coding of it (RFC 9110 §8). */
@@ -47,12 +47,12 @@ export function createRepresentation(
   // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
   headers304.push('X-Content-Type-Options', 'nosniff');
   const headers200 = [...bodyHeaders(metadata, metadata.size, metadata.type), ...headers304];
-  // One string instead of two equal ones for most files.
+  // For most files both paths are equal and share one string.
   const ownRealPath = realPath === path ? path : realPath;
   return { path, realPath: ownRealPath, version, body, tag, modified, metadata, headers200, headers304 };
 }
 
-/** ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
+/** Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
 export function etagForCoding(etag: string, coding: string | undefined): string {
   return coding === undefined ? etag : etag.replace(/"$/, `-${coding}"`);
 }

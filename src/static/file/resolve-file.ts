@@ -24,7 +24,7 @@ export interface FoundFile {
   readonly dependencies: readonly Dependency[];
 }
 
-/** The file, directory or nothing at a URL path. */
+/** The result of resolving a URL path: a file, a directory, or nothing. */
 export type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
 
 /** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */
@@ -47,13 +47,13 @@ export async function resolveFile(
     if (!stats.isDirectory() || filePath !== urlPath) continue;
     reason = 'a directory';
     isDirectory = true;
-    // A page next to a folder of the same name is the page of the folder's path, if the folder has no page itself.
+    // With a folder of the same name, the page is used for the folder's path unless the folder has an index file.
     if (!settings.cleanUrls && (await hasIndex(root, urlPath, settings, dependencies))) break;
   }
   return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason);
 }
 
-/** Whether a folder has an index file. Not checked if no extension can lead to another file. */
+/** Whether a folder has an index file. Skips the check if no extension can lead to another file. */
 async function hasIndex(
   root: RootDirectory,
   urlPath: string,

@@ -18,7 +18,7 @@ export interface Snapshot {
   readonly version: FileVersion;
   readonly body: Buffer | undefined;
   readonly etag: string | undefined;
-  /** The ETag from the bytes, to compare them with those of a compressed copy; undefined: they were not hashed. */
+  /** The ETag from the bytes, to compare them with a compressed copy; undefined if they were not hashed. */
   readonly contentEtag: string | undefined;
   readonly stats: Stats | undefined;
   readonly isRacilyClean: boolean;

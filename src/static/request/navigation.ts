@@ -21,7 +21,7 @@ export function mayBePage(path: string): boolean {
 }
 
 /**
- * Whether a request is a page navigation: the browser says so (`Sec-Fetch-Mode: navigate`), or `Accept` names
+ * Whether a request is a page navigation: the browser sends `Sec-Fetch-Mode: navigate`, or `Accept` contains
  * `text/html`, which browsers send for pages but not for scripts, styles or images.
  */
 export function isNavigation(req: IncomingMessage): boolean {

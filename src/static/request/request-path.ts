@@ -11,7 +11,7 @@ const UNPRINTABLE = /[^\x21-\x7e]/;
 /**
  * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no dot
  * segments, no empty segments, no backslashes, and percent-encoding is decoded exactly once. Therefore earlier
- * middleware that guards a path cannot read it differently.
+ * middleware that guards a path cannot interpret it differently.
  *
  * @param url - `req.url`
  */

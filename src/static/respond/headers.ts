@@ -3,17 +3,17 @@ import { addVary } from '../../http/negotiation/vary.ts';
 import type { HeaderList } from '../file/representation.ts';
 import { isAborted } from '../stream/is-aborted.ts';
 
-/** Whether other code has responded, or the client has disconnected. */
+/** Whether other code has responded or the client has disconnected. */
 export function isFinished(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isAborted(res);
 }
 
-/** Names of headers that earlier middleware has set, in lower case; undefined: the response is untouched. */
+/** Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged. */
 export type PresetHeaders = readonly string[] | undefined;
 
 /**
- * The headers that are already set. A replaced `writeHead` may set headers at the last moment, and older versions of
- * on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a response counts as touched.
+ * Returns the headers that are already set. A replaced `writeHead` may set headers at the last moment, and older versions of
+ * on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a response counts as changed.
  */
 export function presetHeadersOf(res: ServerResponse): PresetHeaders {
   const names = res.getHeaderNames();
@@ -43,7 +43,7 @@ export interface ResponseHead {
   readonly headers: OutgoingHttpHeaders;
 }
 
-/** Returns a response to an earlier status and earlier headers. */
+/** Restores an earlier status and earlier headers of a response. */
 export function restoreHead(res: ServerResponse, { status, headers }: ResponseHead): void {
   res.statusCode = status;
   for (const name of res.getHeaderNames()) res.removeHeader(name);

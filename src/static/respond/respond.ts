@@ -15,7 +15,7 @@ import { sendFile } from './send-file.ts';
 import { sendStatus, sendUnavailable } from './send-status.ts';
 import { streamResponse } from './stream-response.ts';
 
-// Enough for a file that is replaced every few milliseconds, even on a busy machine.
+// Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
 const MAX_RETRIES = 40;
 
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
@@ -101,7 +101,7 @@ function openAndStream(request: RequestContext, plan: StreamPlan): void {
   });
 }
 
-/** Has a body that was evicted loaded again when it is requested often. */
+/** Counts a stream, so that an evicted body is loaded again when it is requested often. */
 function countStream({ entry, context }: RequestContext, { representation }: StreamPlan): void {
   const { maxFileBytes, maxBytes } = context.settings.cache;
   const { size } = representation.metadata;

@@ -22,7 +22,7 @@ export function sendWhole(
   return sendAll(request, representation, { status: 200, headers: representation.headers200, preset });
 }
 
-/** Sends the page for 404 responses. Conditions and ranges do not apply, and clients must not reuse it without a check. */
+/** Sends the page for 404 responses. Conditions and ranges do not apply, and clients must revalidate it before reuse. */
 export function sendNotFoundPage(
   request: RequestTriple,
   representation: Representation,

@@ -45,7 +45,7 @@ function sendRepresentation(request: RequestContext, representation: Representat
   return undefined;
 }
 
-/** The best coding by the client's weights, then by our order; undefined when the client refuses all of them. */
+/** Selects the best coding by the client's weights, then by our order; undefined when the client accepts none. */
 function negotiateCoding(file: LoadedFile, header: string | undefined): Representation | undefined {
   if (file.precompressed.length === 0) return file.uncompressed;
   const weightOf = parseAcceptEncoding(header);
@@ -61,7 +61,7 @@ function negotiateCoding(file: LoadedFile, header: string | undefined): Represen
   return best;
 }
 
-/** The ETag and date that the response will have: earlier middleware or `setHeaders` may have set others than ours. */
+/** Returns the ETag and date of the response, which earlier middleware or `setHeaders` may have replaced. */
 function effectiveValidators(
   { res }: RequestContext,
   representation: Representation,
@@ -76,7 +76,7 @@ function effectiveValidators(
   };
 }
 
-/** The ranges to send; undefined: the whole file. Range is defined for GET only (RFC 9110 §14.2). */
+/** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
 function requestedRanges(
   { req, res }: RequestContext,
   { metadata }: Representation,

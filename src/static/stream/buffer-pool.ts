@@ -1,6 +1,6 @@
 const KIB = 1024;
-// Large buffers need fewer trips to the thread pool: they are used while few transfers run. Medium buffers follow until
-// the capacity is used up, and small ones beyond it.
+// Large buffers need fewer calls of the thread pool and are used while few transfers run. Then medium buffers are used until
+// the capacity is reached, and small buffers beyond it.
 const LARGE = 1024 * KIB;
 const MEDIUM = 256 * KIB;
 const SMALL = 64 * KIB;

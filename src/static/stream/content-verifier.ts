@@ -9,8 +9,8 @@ import type { StaticSettings } from '../options.ts';
 const RECENT = 60_000;
 
 /**
- * Decides whether a response may be completed after its file changed while it was streamed. A new stat alone does not show
- * whether the bytes changed: data may have been appended, or only permissions, owner, name or times are new. Therefore the
+ * Decides whether a response may be completed after its file changed during the transfer. A new stat alone does not show
+ * whether the bytes changed: data may have been appended, or only permissions, owner, name or times may have changed. So the
  * part of the file that the response promised is read again and compared.
  *
  * - A response with a content ETag: with the ETag.

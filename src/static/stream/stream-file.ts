@@ -31,7 +31,7 @@ export interface StreamOptions {
 /**
  * Reads a file and writes it to a response, one buffer at a time, so that a slow client costs one buffer. Closes the file in
  * every case. Before the last bytes are sent, another `fstat` confirms the version. If the bytes have changed, the connection
- * is destroyed, so that the client does not take a mixture of two versions for a complete response.
+ * is destroyed, so that the client does not accept a mixture of two versions as a complete response.
  */
 export function streamFile(
   file: OpenFile,
@@ -157,7 +157,7 @@ class FileStream {
     });
   }
 
-  /** The version has changed: the response is completed if the bytes it promised have not. */
+  /** Completes the response although the version has changed, if the promised bytes are unchanged. */
   #confirmContent(lastBytes: Buffer, current: OpenFileVersion): void {
     const { verifier } = this.#options;
     verifier.record(lastBytes);
