@@ -95,6 +95,8 @@ export class RedisTransport implements Transport {
   }
 
   #receive(name: string, message: string): void {
+    // Messages were missed before this one, and every stream is about to end for that.
+    if (this.#lost) return;
     let payload: unknown;
     try {
       payload = message === '' ? null : JSON.parse(message);

@@ -163,6 +163,31 @@ describe('an unavailable Redis', () => {
     expect((await again.next()).value).toBe(3);
   });
 
+  it('createPubSub delivers no event between a lost connection and the end of the stream', async () => {
+    const [here, there] = [connect(), connect()];
+    let tick = 0;
+    let publishing = true;
+    const publisher = (async () => {
+      // Pipelined, so that messages follow the confirmation of SUBSCRIBE without a pause.
+      while (publishing) await Promise.all(numbers(20).map(() => there.publish('tick', tick++)));
+    })();
+    for (let round = 0; round < 10; round++) {
+      const stream = here.subscribe('tick');
+      await here.ready('tick');
+      const received = await take(stream, 5);
+      await admin.client('KILL', 'TYPE', 'pubsub');
+      await expect(
+        (async () => {
+          for await (const event of stream) received.push(event);
+        })(),
+      ).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+      const first = received[0] as number;
+      expect(received).toEqual(received.map((_, index) => first + index));
+    }
+    publishing = false;
+    await publisher;
+  });
+
   it('createPubSub can be created and closed without Redis', async () => {
     const onError = jest.fn();
     const events = connect({ redis: `redis://127.0.0.1:${await freePort()}`, onError });
