@@ -331,7 +331,7 @@ describe('expiresAt', () => {
 
 describe('keepAlive', () => {
   it('keepAlive pings and terminates a client that sends nothing', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: 40 });
+    const { url, live, subscriptions } = await serve({ keepAlive: 250 });
     const alive = await ready(url);
     const dead = await connect(url, MODERN, { autoPong: false });
     dead.send({ type: 'connection_init' });
