@@ -102,7 +102,7 @@ export const topic = {
   title: 'graphqlHTTP',
   about:
     'One POST with application/json per request, the same schema and data everywhere, plain properties as resolvers. ' +
-    '"espalier, graphql-js" executes with graphql-js, as all others do except mercurius with its JIT; "espalier" uses the ' +
+    '"espalier, graphql-js" executes with graphql-js, as all others do except mercurius with its JIT. "espalier" uses the ' +
     'compiled engine. A fixed response is a handler without GraphQL: it reads the body, finds the prepared response for it ' +
     'and sends it with the headers that espalier sends.',
   packages: ['express', 'graphql', 'graphql-http', 'graphql-yoga', '@apollo/server', 'fastify', 'mercurius'],

@@ -196,8 +196,8 @@ export const topic = {
   name: 'static',
   title: 'staticFiles',
   about:
-    'Files of several sizes. "fixed Buffer" sends a prepared Buffer with the same headers and never reads the disk: the ' +
-    'limit of what Node can do. "window" is `revalidateAfter: 1000`. Without it every response is checked against the disk.',
+    'Files of several sizes. "fixed Buffer" sends a prepared Buffer with the same headers and never reads the disk, so ' +
+    'it is the lower bound for Node. "window" is `revalidateAfter: 1000`. Without it every response is checked against the disk.',
   packages: ['express', 'serve-static', 'sirv', 'fastify', '@fastify/static'],
   ratios: ['fixed Buffer', 'Express: fixed Buffer', 'Express: express.static'],
   contestants: {

@@ -12,9 +12,9 @@ export type Middleware<Req extends IncomingMessage = IncomingMessage> = (
 
 /** Members that frameworks and body parsers may add to a request. */
 export interface ConnectRequest extends IncomingMessage {
-  /** The target before any mount stripped its prefix. */
+  /** The request target before mounts removed their prefixes. */
   originalUrl?: string;
-  /** The prefix that mounts have stripped. */
+  /** The prefix that mounts have removed. */
   baseUrl?: string;
   /** The body that an earlier body parser has read. */
   body?: unknown;
@@ -25,8 +25,8 @@ export interface ConnectRequest extends IncomingMessage {
 }
 
 /**
- * A function of the user that may declare narrower parameters, such as Express's `Request` for `IncomingMessage`.
- * TypeScript allows this for methods.
+ * A function of the user that may declare narrower parameters, such as Express's `Request` for
+ * `IncomingMessage`. TypeScript allows this for methods.
  */
 export type Hook<Parameters extends readonly unknown[], Result> = {
   of(...parameters: Parameters): Result;

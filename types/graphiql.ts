@@ -14,13 +14,14 @@ export interface GraphiQLOptions {
    */
   defaultQuery?: string | undefined;
   /**
-   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. Every visitor of the page can read them.
+   * Headers in the headers editor of a new tab: a JSON text, or an object of strings. Every visitor of the
+   * page can read them.
    * @default none
    */
   defaultHeaders?: string | Readonly<Record<string, string>> | undefined;
   /**
-   * Whether visitors can edit request headers. They are sent with queries and mutations, and as `connectionParams` with
-   * subscriptions.
+   * Whether visitors can edit request headers. They are sent with queries and mutations, and as
+   * `connectionParams` with subscriptions.
    * @default true
    */
   headersEditor?: boolean | undefined;
@@ -50,18 +51,20 @@ export interface GraphiQLOptions {
    */
   theme?: 'system' | 'light' | 'dark' | undefined;
   /**
-   * Content-Security-Policy of the page (CSP 3). `true` is a strict policy. An object adds sources by directive
-   * (`{ 'img-src': 'https://images.example' }`). With `false` the application sets the header.
+   * Content-Security-Policy of the page (CSP 3). `true` is a strict policy. An object adds sources by
+   * directive (`{ 'img-src': 'https://images.example' }`). With `false` the application sets the header.
    * @default true
    */
   csp?: boolean | Readonly<Record<string, string | readonly string[]>> | undefined;
   /**
-   * Whether the introspection query requests deprecated arguments and input fields. Old servers behind `endpoint` may refuse it.
+   * Whether the introspection query requests deprecated arguments and input fields. Old servers behind
+   * `endpoint` may refuse it.
    * @default true
    */
   inputValueDeprecation?: boolean | undefined;
   /**
-   * Whether the introspection query requests the schema's description. Old servers behind `endpoint` may refuse it.
+   * Whether the introspection query requests the schema's description. Old servers behind `endpoint` may
+   * refuse it.
    * @default true
    */
   schemaDescription?: boolean | undefined;
@@ -74,8 +77,8 @@ export interface GraphiQLOptions {
 }
 
 /**
- * Decides per request: `false` turns off the page and its files. Called for the page and for each of its files (about ten per
- * visit), never for requests to the API.
+ * Decides per request: `false` turns off the page and its files. Called for the page and for each of its
+ * files (about ten per visit), never for requests to the API.
  */
 export type GraphiQLGate<Req = ConnectRequest> = Hook<
   [req: Req, res: ServerResponse],

@@ -39,7 +39,7 @@ export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionRes
 export interface DocumentLimits {
   /** Lexical tokens. @default 5000 */
   tokens?: number | undefined;
-  /** Characters of a document; a twentieth of it is the limit of its lines. @default 100000 */
+  /** Characters of a document; its lines are limited to a twentieth of this number. @default 100000 */
   characters?: number | undefined;
   /** Levels of nested fields, fragments counted where they are spread; introspection has its own limit. @default 50 */
   depth?: number | undefined;
@@ -55,7 +55,7 @@ export interface DocumentLimits {
   fragments?: number | undefined;
   /** Pairs of fields with the same name in the same place, fragments included: validation compares each pair. @default 20000 */
   merges?: number | undefined;
-  /** Validation and coercion stop after so many errors; all errors of resolvers are reported. @default 10 */
+  /** Errors after which validation and coercion stop; all errors of resolvers are reported. @default 10 */
   errors?: number | undefined;
   /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
   variables?: number | undefined;
@@ -65,20 +65,20 @@ export interface DocumentLimits {
 export interface GraphQLLimits extends DocumentLimits {
   /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
   bodyBytes?: number | undefined;
-  /** Milliseconds a body may take to arrive; slower is 408. @default 30000 */
+  /** Milliseconds until a body is complete; then 408. @default 30000 */
   bodyTimeout?: number | undefined;
   /** Operations in one batch; more is 413. @default 10 */
   batch?: number | undefined;
 }
 
 /**
- * Options that HTTP and sockets share. `Req` is the request that hooks declare, such as Express's. Over sockets hooks receive
- * the WebSocket instead.
+ * Options that HTTP and sockets share. `Req` is the request that hooks declare, such as Express's. Over
+ * sockets hooks receive the WebSocket instead.
  */
 export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
   context?: Hook<[req: Req, details: ContextDetails], unknown> | Plain;
-  /** The value root fields resolve from, or a function of the request. @default none */
+  /** The source of root fields, or a function of the request. @default none */
   rootValue?: Hook<[req: Req], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
   fieldResolver?: Hook<Parameters<GraphQLFieldResolver<unknown, unknown>>, unknown> | undefined;
@@ -93,9 +93,9 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
   /**
-   * Called once for each unexpected error: one that the client sees as "Internal server error", and one that goes to
-   * `next(error)`. `false` reports nothing. It must not throw; what it throws is logged. @default logs to the console,
-   * except errors that go to `next(error)`
+   * Called once for each unexpected error: one that the client sees as "Internal server error", and one that
+   * goes to `next(error)`. `false` reports nothing. It must not throw; an error that it throws is logged.
+   * @default logs to the console, except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request. @default true */
@@ -103,13 +103,14 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */
   suggestions?: boolean | undefined;
   /**
-   * How operations are executed: compiled into closures that write JSON (the same results for several times less CPU time), by
-   * graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
+   * How operations are executed: compiled into closures that write JSON (the same results for several times
+   * less CPU time), by graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
   /**
-   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document may take about a
-   * tenth of it; a larger one is prepared for each request, or is executed by graphql-js. @default 33554432
+   * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
+   * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.
+   * @default 33554432
    */
   documentCacheBytes?: number | undefined;
 }
@@ -137,8 +138,8 @@ export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions
   /** The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
   methods?: readonly MethodName[] | undefined;
   /**
-   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page or a link previewer,
-   * `false` sends 405 as the specification requires, `true` runs them all.
+   * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page or a link
+   * previewer, `false` sends 405 as the specification requires, `true` runs them all.
    * @default 'guarded'
    */
   getMutations?: 'guarded' | boolean | undefined;

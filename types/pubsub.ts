@@ -6,8 +6,8 @@ export interface RedisClient {
 /** Options of `createPubSub`. */
 export interface PubSubOptions {
   /**
-   * A Redis URL (`redis://…`, `rediss://…`), or an ioredis client whose settings are copied. Events then reach the subscribers of
-   * every process with the same Redis and prefix. Needs the package `ioredis`.
+   * A Redis URL (`redis://…`, `rediss://…`), or an ioredis client whose settings are copied. Events then
+   * reach the subscribers of every process with the same Redis and prefix. Needs the package `ioredis`.
    * @default none: events stay in this process
    */
   redis?: string | RedisClient | undefined;
@@ -17,14 +17,14 @@ export interface PubSubOptions {
    */
   prefix?: string | undefined;
   /**
-   * Events that may wait for one subscriber. With more than this, its stream ends with `ERR_EVENTS_MISSED` when the subscriber
-   * reads nothing for a second.
+   * Events that may wait for one subscriber. With more than this, its stream ends with `ERR_EVENTS_MISSED`
+   * when the subscriber reads nothing for a second.
    * @default 1024
    */
   bufferSize?: number | undefined;
   /**
-   * Bytes of further events that may wait for one subscriber that reads, measured as JSON. Above it, its stream ends with
-   * `ERR_EVENTS_MISSED` immediately.
+   * Bytes of further events that may wait for one subscriber that reads, measured as JSON. Above it, its
+   * stream ends with `ERR_EVENTS_MISSED` immediately.
    * @default 8_388_608 (8 MiB)
    */
   bufferBytes?: number | undefined;
@@ -34,19 +34,20 @@ export interface PubSubOptions {
    */
   heartbeat?: number | undefined;
   /**
-   * Milliseconds in which Redis must reply. After that the connection is closed and opened again, and waiting publishes reject
-   * with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
+   * Milliseconds in which Redis must reply. After that the connection is closed and opened again, and waiting
+   * publishes reject with the code `ERR_REDIS_TIMEOUT`. Also the time limit for connecting.
    * @default 5000
    */
   commandTimeout?: number | undefined;
   /**
-   * Called after the connection to Redis was lost and is open again, when the streams have ended. For logs and metrics.
+   * Called after the connection to Redis was lost and is open again, when the streams have ended. For logs
+   * and metrics.
    * @default none
    */
   onGap?: (() => void) | undefined;
   /**
-   * Called with every error: a failed attempt to connect, a failed publish, a refused subscription, a message that is not JSON.
-   * `false` ignores them.
+   * Called with every error: a failed attempt to connect, a failed publish, a refused subscription, a message
+   * that is not JSON. `false` ignores them.
    * @default a warning on standard error (`process.emitWarning`), at most once a minute for equal errors
    */
   onError?: ((error: Error) => void) | false | undefined;
@@ -55,19 +56,21 @@ export interface PubSubOptions {
 /** Publishes events and creates streams of them. `Events` maps each topic to the type of its payload. */
 export interface PubSub<Events extends object> {
   /**
-   * Sends an event to every subscriber of the topic. Resolves when Redis has received it, or immediately without Redis. Rejects
-   * when it could not be sent, or when Redis did not reply within `commandTimeout`; it will not be sent later.
+   * Sends an event to every subscriber of the topic. Resolves when Redis has received it, or immediately
+   * without Redis. Rejects when it could not be sent, or when Redis did not reply within `commandTimeout`; it
+   * will not be sent later.
    */
   publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void>;
   /**
-   * Streams the events of a topic from now on, for the `subscribe` resolver of a subscription. The stream rejects with an error of
-   * code `ERR_EVENTS_MISSED` if events may have been missed. A WebSocket is then closed with 1013, so that the client reconnects
-   * and queries the current state. The code `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
+   * Streams the events of a topic from now on, for the `subscribe` resolver of a subscription. The stream
+   * rejects with an error of code `ERR_EVENTS_MISSED` if events may have been missed. A WebSocket is then
+   * closed with 1013, so that the client reconnects and queries the current state. The code
+   * `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
    */
   subscribe<Topic extends keyof Events & string>(topic: Topic): AsyncIterableIterator<Events[Topic]>;
   /**
-   * Resolves when Redis has confirmed the subscription to a topic; later events arrive. Rejects if Redis refuses it, or if
-   * `close()` is called first.
+   * Resolves when Redis has confirmed the subscription to a topic; later events arrive. Rejects if Redis
+   * refuses it, or if `close()` is called first.
    */
   ready(topic: keyof Events & string): Promise<void>;
   /** Ends all streams and disconnects from Redis. Call it after `close()` of `attachSubscriptions`. */

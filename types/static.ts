@@ -8,31 +8,34 @@ export type Precompressed = 'br' | 'zstd' | 'gzip';
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
   /**
-   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk. If the bodies exceed the limit, those
-   * that were not used recently are evicted. Their files keep their ETag and headers, and are streamed from disk.
+   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk. If the bodies exceed
+   * the limit, those that were not used recently are evicted. Their files keep their ETag and headers, and
+   * are streamed from disk.
    * @default 67108864 (64 MiB)
    */
   maxBytes?: number | undefined;
   /**
-   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk. By default bodies up to
-   * 256 KiB are cached at the first request, and larger ones when they are requested often.
+   * Size in bytes up to which the body of a file is cached. Larger files are streamed from disk. By default
+   * bodies up to 256 KiB are cached at the first request, and larger ones when they are requested often.
    * @default 8388608 (8 MiB)
    */
   maxFileBytes?: number | undefined;
   /**
-   * Number of files in the cache, whatever their size. A file takes about two kilobytes in addition to its body.
+   * Number of files in the cache, whatever their size. A file takes about two kilobytes in addition to its
+   * body.
    * @default 32768
    */
   maxEntries?: number | undefined;
   /**
-   * Milliseconds for which a cached file is served without checking the disk. `0` checks for each request, so that no
-   * response is older than its request. A file that changed within the last `revalidateAfter` is always checked.
+   * Milliseconds for which a cached file is served without checking the disk. `0` checks for each request, so
+   * that no response is older than its request. A file that changed within the last `revalidateAfter` is
+   * always checked.
    * @default 0
    */
   revalidateAfter?: number | undefined;
 }
 
-/** Options of `staticFiles`. Options that serve-static has too mean the same. */
+/** Options of `staticFiles`. Options with the name of a serve-static option have the same meaning. */
 export interface StaticFilesOptions {
   /**
    * Whether directories are pages: `dir/` sends `dir/index.html`, and `dir` redirects to `dir/`.
@@ -41,7 +44,8 @@ export interface StaticFilesOptions {
    */
   html?: boolean | undefined;
   /**
-   * Name of the index file for `dir/`, or several names in order. Used when `html` is true. `false`: as `html: false`.
+   * Name of the index file for `dir/`, or several names in order. Used when `html` is true. `false`: as
+   * `html: false`.
    * @default 'index.html'
    */
   index?: string | readonly string[] | false | undefined;
@@ -51,38 +55,40 @@ export interface StaticFilesOptions {
    */
   redirect?: boolean | undefined;
   /**
-   * Extensions to try in order when a path matches no file. With `['html']`, `/about` sends `about.html`. A directory with
-   * an index file has priority. Paths with the extension of an asset are not tried.
+   * Extensions to try in order when a path matches no file. With `['html']`, `/about` sends `about.html`. A
+   * directory with an index file has priority. Paths with the extension of an asset are not tried.
    * @default false
    */
   extensions?: false | string | readonly string[] | undefined;
   /**
-   * URLs without `.html`, as VitePress, Astro, Next.js export and Docusaurus write them: `/guide` sends `guide.html`, also
-   * if there is a directory `guide/`, and `/guide/` sends `guide/index.html`. Implies `html` and `extensions: ['html']`.
+   * Whether URLs have no `.html`, as in builds of VitePress, Astro, Next.js export and Docusaurus. `/guide`
+   * sends `guide.html`, also if there is a directory `guide/`. `/guide/` sends `guide/index.html`. Implies
+   * `html` and `extensions: ['html']`.
    * @default false
    */
   cleanUrls?: boolean | undefined;
   /**
-   * Path of a file below the root that is sent with status 404 for page navigations that match no file, such as
-   * `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next()` or get a plain 404, see `fallthrough`.
+   * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
+   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next()` or get a plain 404, see
+   * `fallthrough`.
    * @default none
    */
   notFound?: string | undefined;
   /**
-   * Path of a file below the root that is sent (200) for page navigations that match no file, as single-page applications
-   * need it. Missing scripts, images and other assets stay a 404.
+   * Path of a file below the root that is sent with status 200 for page navigations that match no file, for
+   * single-page applications. Missing scripts, images and other assets stay a 404.
    * @default none
    */
   fallback?: string | undefined;
   /**
-   * Whether a request that matches no file calls `next()`. When false, the response is 404, and 405 with `Allow` for
-   * methods other than GET and HEAD (RFC 9110 §15.5.6).
+   * Whether a request that matches no file calls `next()`. When false, the response is 404, and 405 with
+   * `Allow` for methods other than GET and HEAD (RFC 9110 §15.5.6).
    * @default true
    */
   fallthrough?: boolean | undefined;
   /**
-   * How to treat a path with a segment that begins with a dot: `'ignore'` as a 404, `'deny'` responds with 403, `'allow'`
-   * serves the file. `.well-known` as the first segment is always served (RFC 8615).
+   * How to treat a path with a segment that begins with a dot. `'ignore'`: it matches no file. `'deny'` sends
+   * 403, `'allow'` serves the file. `.well-known` as the first segment is always served (RFC 8615).
    * @default 'ignore'
    */
   dotfiles?: 'ignore' | 'deny' | 'allow' | undefined;
@@ -93,14 +99,16 @@ export interface StaticFilesOptions {
    */
   symlinks?: 'inside' | 'follow' | undefined;
   /**
-   * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of the same bytes.
-   * `'stat'`: from inode, size and timestamps in nanoseconds, without reading the file. `false`: none (RFC 9110 §8.8.3).
+   * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of
+   * the same bytes. `'stat'`: from inode, size and timestamps in nanoseconds, without reading the file.
+   * `false`: none (RFC 9110 §8.8.3).
    * @default 'content'
    */
   etag?: 'content' | 'stat' | boolean | undefined;
   /**
-   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2). It is never sent for
-   * placeholder times of reproducible builds (seconds 0 and 1, the start of 1980, the fixed time of npm packages).
+   * Whether to send `Last-Modified` and to evaluate dates in conditional requests (RFC 9110 §8.8.2). It is
+   * never sent for placeholder times of reproducible builds (seconds 0 and 1, the start of 1980, the fixed
+   * time of npm packages).
    * @default true
    */
   lastModified?: boolean | undefined;
@@ -110,30 +118,32 @@ export interface StaticFilesOptions {
    */
   acceptRanges?: boolean | undefined;
   /**
-   * `true`: `Cache-Control` from `maxAge` and `immutable`. `false`: no `Cache-Control`. A string is sent for every file.
-   * A function decides per file: it returns a value, `false` for no header, or `undefined` for `maxAge` and `immutable`.
-   * It is called when a file is loaded into the cache, not for each request. `path` is the path of the file below the root,
-   * such as `/docs/index.html` for a request of `/docs/`.
+   * `true`: `Cache-Control` from `maxAge` and `immutable`. `false`: no `Cache-Control`. A string is sent for
+   * every file. A function decides per file. It returns a value, `false` for no header, or `undefined` for
+   * `maxAge` and `immutable`. It is called when a file is loaded into the cache, not for each request. `path`
+   * is the path of the file below the root, such as `/docs/index.html` for a request of `/docs/`.
    * @default true
    */
   cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
   /**
-   * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most a year.
+   * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most
+   * a year.
    * @default 0
    */
   maxAge?: number | string | undefined;
   /**
-   * Which files never change under their name. `true`: all of them, for `maxAge`, or for a year without `maxAge`.
-   * A RegExp or a function of the file's path below the root (`/app.3f2a91.js`, and `/docs/index.html` for a request of
-   * `/docs/`): files that match are immutable for a year, the others use `maxAge`.
+   * The files that never change under their name. `true`: all files, for `maxAge`, or for a year without
+   * `maxAge`. A RegExp or a function of the file's path below the root (`/app.3f2a91.js`, and
+   * `/docs/index.html` for a request of `/docs/`): files that match are immutable for a year, the others use
+   * `maxAge`.
    * @default false
    */
   immutable?: boolean | RegExp | ((path: string) => boolean) | undefined;
   /**
-   * Whether to send compressed copies to clients that accept the coding: `app.js.br`, `app.js.zst` or `app.js.gz` for
-   * `app.js`. `true` means `['br', 'zstd', 'gzip']`. The order of the list decides among codings that the client weights
-   * equally (RFC 9110 §12.5.3). A copy that does not decompress to the
-   * bytes of its source is ignored.
+   * Whether to send compressed copies to clients that accept the coding: `app.js.br`, `app.js.zst` or
+   * `app.js.gz` for `app.js`. `true` means `['br', 'zstd', 'gzip']`. The order of the list decides among
+   * codings that the client weights equally (RFC 9110 §12.5.3). A copy that does not decompress to the bytes
+   * of its source is ignored.
    * @default false
    */
   precompressed?: boolean | readonly Precompressed[] | undefined;
@@ -143,8 +153,8 @@ export interface StaticFilesOptions {
    */
   cache?: false | StaticCacheOptions | undefined;
   /**
-   * Called before the headers of a file are set, also for 304 and HEAD. Headers that it sets are kept. `path` is the path
-   * on disk. An exception is passed to `next`.
+   * Called before the headers of a file are set, also for 304 and HEAD. Headers that it sets are kept. `path`
+   * is the path on disk. An exception is passed to `next`.
    * @default none
    */
   setHeaders?: Hook<[res: ServerResponse, path: string, stat: Stats], void> | undefined;

@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import type { Hook, MaybePromise, NextFunction } from './connect.ts';
 
-/** The part of a WebSocket that is used; those of `ws` (7 and 8) and of express-ws fit. */
+/** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
 export interface WebSocketLike {
   /** The negotiated subprotocol, `''` for none. */
   readonly protocol: string;
@@ -10,7 +10,10 @@ export interface WebSocketLike {
   readonly extensions: string;
   readonly readyState: number;
   readonly bufferedAmount: number;
-  /** The upgrade request with what middleware added to it. Set until the connection is accepted, or closed if there is a `context` function. */
+  /**
+   * The upgrade request with the members that middleware added. It is set until the connection is accepted.
+   * With a `context` function that is called for each operation, it is set until the connection is closed.
+   */
   request?: IncomingMessage | undefined;
   send(data: string | Uint8Array, options: { binary: boolean }, sent?: () => void): void;
   ping(): void;
@@ -20,8 +23,8 @@ export interface WebSocketLike {
 }
 
 /**
- * The WebSocket that `context` functions get: a function that reads `headers`, `url`, `socket`, `state`, or a member that
- * middleware has added to the upgrade request (`session`, `user`), works over HTTP and over sockets.
+ * The WebSocket that `context` functions get. It also has the members that middleware has added to the
+ * upgrade request, such as `session` and `user`. A function that reads them works over HTTP and over sockets.
  */
 export interface ContextWebSocket extends WebSocketLike {
   /** The headers of the upgrade request. */
@@ -57,14 +60,14 @@ export interface SubscriptionConnection<Context = unknown> {
 
 /** The argument of `onConnect`. */
 export interface ConnectingSubscription<Context = unknown> extends SubscriptionConnection<Context> {
-  /** The upgrade request, with what middleware added to it. */
+  /** The upgrade request with the members that middleware added. */
   readonly request: IncomingMessage;
 }
 
 /**
- * The return value of `onConnect`. `false` refuses the connection (4403). An object is the payload of `connection_ack`,
- * except for its `expiresAt`: a Date, milliseconds since 1970, or seconds as in a JWT's `exp`. At that moment the socket is
- * closed with 4403, after which clients connect again with a new token.
+ * The return value of `onConnect`. `false` refuses the connection (4403). An object is the payload of
+ * `connection_ack`, except for its `expiresAt`: a Date, milliseconds since 1970, or seconds as in a JWT's
+ * `exp`. At that time the socket is closed with 4403, and clients connect again with a new token.
  */
 export type ConnectAnswer =
   | boolean
@@ -79,7 +82,7 @@ export interface SharedOperation {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
 }
 
-/** A middleware, whatever request and response it declares: of Express, of Connect, or a plain one. */
+/** A middleware of Express, of Connect or of `node:http`, with any declared types of request and response. */
 export type UpgradeMiddleware = Hook<
   [req: IncomingMessage, res: ServerResponse, next: NextFunction],
   unknown
@@ -93,7 +96,7 @@ export interface SubscriptionOptions {
   context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
   /** How often a `context` function is called: for the connection and each operation, or for the connection only. @default 'operation' */
   contextPer?: 'operation' | 'connection' | undefined;
-  /** Accepted subprotocols; a client that offers no other is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
+  /** Accepted subprotocols; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectAnswer>> | undefined;
@@ -128,8 +131,9 @@ export interface SubscriptionOptions {
   /** Compresses messages from 1 KiB for clients that offer it. Costs memory per socket, and shared writes. @default false */
   perMessageDeflate?: boolean | undefined;
   /**
-   * Returns the key of subscriptions that may share. Those with equal document, operation name, variables and key have one
-   * source, one execution and one serialisation per event, with the context of the first one. `undefined` or `null`: private.
+   * Returns the share key of a subscription. Subscriptions with equal document, operation name, variables and
+   * key have one source, one execution and one serialisation per event, with the context of the first one.
+   * `undefined` or `null`: private.
    * @default none
    */
   share?:
@@ -137,7 +141,7 @@ export interface SubscriptionOptions {
     | undefined;
 }
 
-/** Current numbers. */
+/** The current numbers of the sockets of one server. */
 export interface SubscriptionStats {
   /** Open sockets. */
   readonly connections: number;
@@ -161,6 +165,7 @@ export interface Subscriptions {
     code?: number,
     reason?: string,
   ): number;
+  /** Returns the current numbers. */
   stats(): SubscriptionStats;
 }
 

@@ -10,13 +10,14 @@ export interface UploadOptions {
    */
   maxFileSize?: number | undefined;
   /**
-   * Maximum number of files in one request, mapped or not. More are refused with 413, already in the `map`. The `map` may list
-   * five paths per allowed file.
+   * Maximum number of files in one request, mapped or not. More are refused with 413, already in the `map`.
+   * The `map` may list five paths per allowed file.
    * @default 20
    */
   maxFiles?: number | undefined;
   /**
-   * Maximum size of the whole body, in bytes. A larger Content-Length is refused with 413 before the body is read.
+   * Maximum size of the whole body, in bytes. A larger Content-Length is refused with 413 before the body is
+   * read.
    * @default the larger of 104_857_600 (100 MiB) and `maxFileSize` + 2 MiB
    */
   maxRequestSize?: number | undefined;
@@ -31,8 +32,8 @@ export interface UploadOptions {
    */
   memoryPerFile?: number | undefined;
   /**
-   * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are written to temporary
-   * files.
+   * Bytes of all files that this handler keeps in memory at one time, over all requests. Above it, files are
+   * written to temporary files.
    * @default 67_108_864 (64 MiB)
    */
   memoryTotal?: number | undefined;
@@ -42,14 +43,15 @@ export interface UploadOptions {
    */
   tempDir?: string | undefined;
   /**
-   * `false`: the whole body is received before execution, `size` is known, and a refused request runs no resolver.
-   * `true`: execution starts when the header of every mapped file has arrived; a broken limit fails the readers of the file.
+   * `false`: the whole body is received before execution, `size` is known, and a refused request runs no
+   * resolver. `true`: execution starts when the header of every mapped file has arrived. If a file exceeds a
+   * limit, its readers fail.
    * @default false
    */
   streaming?: boolean | undefined;
   /**
-   * Called for each mapped file before its content is received. `false` refuses the request with 415. The client declares the
-   * type. Must return synchronously.
+   * Called for each mapped file before its content is received. `false` refuses the request with 415. The
+   * client declares the type. Must return synchronously.
    * @default every file is accepted
    */
   accept?: ((file: UploadedFileInfo) => boolean) | undefined;
@@ -75,15 +77,15 @@ export interface UploadReadOptions {
    */
   encoding?: BufferEncoding | undefined;
   /**
-   * Bytes that the stream buffers.
+   * Bytes that the stream buffers, and the minimum that it reads from disk at a time.
    * @default 65_536 (64 KiB)
    */
   highWaterMark?: number | undefined;
 }
 
 /**
- * An uploaded file, as resolvers receive it: a plain object, not a promise. It can be read any number of times until the response
- * ends.
+ * An uploaded file, as resolvers receive it: a plain object, not a promise. It can be read any number of
+ * times until the response ends.
  */
 export interface UploadedFile extends UploadedFileInfo {
   /** Size in bytes; `undefined` while a streamed file is still arriving. */
@@ -103,8 +105,8 @@ export interface UploadedFile extends UploadedFileInfo {
   /** A WHATWG `File` with the content in memory. */
   toFile(): Promise<File>;
   /**
-   * Writes the content to a new file and resolves with its size in bytes. Rejects with `EEXIST` if the file exists; a failed write
-   * is deleted. Do not build the path from `filename`, which the client chooses.
+   * Writes the content to a new file and resolves with its size in bytes. Rejects with `EEXIST` if the file
+   * exists; a failed write is deleted. Do not build the path from `filename`, which the client chooses.
    */
   saveTo(path: string | URL): Promise<number>;
   /** Name, type and size, for short logs of variables. */
