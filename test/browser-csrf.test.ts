@@ -10,14 +10,14 @@ import { type Running, run } from './graphql/server.ts';
 
 const profile = mkdtempSync(join(tmpdir(), 'csrf-'));
 let runs = 0;
-let asked: IncomingMessage[] = [];
+let requested: IncomingMessage[] = [];
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
 const handler = graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs } });
 
 /** The API and a page of the same site. Under another host name the server is the other site. */
 function site(req: IncomingMessage, res: ServerResponse): void {
   if (req.url?.startsWith('/graphql')) {
-    asked.push(req);
+    requested.push(req);
     handler(req, res);
   } else {
     res.writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'session=1' });
@@ -99,12 +99,12 @@ const ways: Record<string, (page: Page, url: string) => Promise<unknown>> = {
 describe.each([
   ['with fetch metadata', '127.0.0.1', 'localhost', true],
   ['on plain HTTP, without fetch metadata', 'api.test', 'evil.test', false],
-])('a browser %s', (_title, own, foreign, metadata) => {
+])('a browser %s', (_title, own, otherHost, metadata) => {
   const at = (host: string, path: string): string => `http://${host}:${running.port}${path}`;
   const mutation = '/graphql?query=mutation{add}';
   beforeEach(() => {
     runs = 0;
-    asked = [];
+    requested = [];
   });
   const visit = async (host: string): Promise<Page> => {
     const page = await browser.newPage();
@@ -114,9 +114,9 @@ describe.each([
 
   it.each(Object.keys(ways))('the API does not run a mutation for a %s of another site', async (way) => {
     await (await visit(own)).close();
-    const page = await visit(foreign);
+    const page = await visit(otherHost);
     await ways[way]?.(page, at(own, mutation));
-    expect(asked.map(({ headers }) => headers['sec-fetch-site'] !== undefined)).toEqual([metadata]);
+    expect(requested.map(({ headers }) => headers['sec-fetch-site'] !== undefined)).toEqual([metadata]);
     expect(runs).toBe(0);
     await page.close();
   });
@@ -124,7 +124,7 @@ describe.each([
   it.each(['image', 'frame'])('the API does not run a mutation for an %s on its own page', async (way) => {
     const page = await visit(own);
     await ways[way]?.(page, at(own, mutation));
-    expect([asked.length, runs]).toEqual([1, 0]);
+    expect([requested.length, runs]).toEqual([1, 0]);
     await page.close();
   });
 

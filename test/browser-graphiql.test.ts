@@ -74,15 +74,15 @@ eachExpress((express) => {
       Object.keys(localStorage).some((key) => key.endsWith('tabState') && localStorage[key].includes('Kept')),
     );
 
-    const [sent, asked] = [served.sent(), served.requests.length];
-    const schemaAgain = page.waitForResponse((answer) => answer.request().method() === 'POST');
+    const [sent, requested] = [served.sent(), served.requests.length];
+    const schemaAgain = page.waitForResponse((reply) => reply.request().method() === 'POST');
     await page.reload();
     await query.getByText('Kept').waitFor();
     await schemaAgain;
     expect(await textOf(query)).toContain('mutation Kept { rename(to: "Ada") }');
     expect(served.sent() - sent).toBeLessThanOrEqual(30_000);
     // Only the page and the introspection are requested again. All other files are immutable.
-    expect(served.requests.slice(asked)).toEqual(['GET /graphql', 'POST /graphql']);
+    expect(served.requests.slice(requested)).toEqual(['GET /graphql', 'POST /graphql']);
     expect(problems).toEqual([]);
   });
 
@@ -108,9 +108,9 @@ eachExpress((express) => {
     const { page, query, response, run, problems } = await open(`/graphql?${link('{ hello }')}`, phone);
     await run.click();
     await response.getByText('"Hello world"').waitFor();
-    const [editor, answer] = [await query.boundingBox(), await response.boundingBox()];
-    expect(answer?.y).toBeGreaterThan((editor?.y ?? 0) + (editor?.height ?? 0) - 1);
-    expect(answer?.width).toBeGreaterThan(250);
+    const [editor, reply] = [await query.boundingBox(), await response.boundingBox()];
+    expect(reply?.y).toBeGreaterThan((editor?.y ?? 0) + (editor?.height ?? 0) - 1);
+    expect(reply?.width).toBeGreaterThan(250);
     await page.getByRole('button', { name: 'Show Documentation Explorer' }).click();
     await response.waitFor({ state: 'hidden' });
     expect((await page.locator('.graphiql-plugin').boundingBox())?.width).toBeGreaterThan(300);
@@ -267,9 +267,9 @@ describe('the GraphiQL page', () => {
     const { port } = served.server.address() as AddressInfo;
     const proxy = await serve((req, res) => {
       const { method, headers, url = '' } = req;
-      const onward = request({ port, method, headers, path: url.replace('/behind', '') }, (answer) => {
-        res.writeHead(answer.statusCode ?? 502, answer.headers);
-        answer.pipe(res);
+      const onward = request({ port, method, headers, path: url.replace('/behind', '') }, (reply) => {
+        res.writeHead(reply.statusCode ?? 502, reply.headers);
+        reply.pipe(res);
       });
       req.pipe(onward);
     });
@@ -375,7 +375,7 @@ describe('the GraphiQL page', () => {
     api.use('/api', graphqlHTTP(schema));
     await serveWith({ endpoint: '/api' }, api);
     const { page, response, run, write } = await open();
-    const answer = async (query: string, ...expected: string[]): Promise<void> => {
+    const reply = async (query: string, ...expected: string[]): Promise<void> => {
       await write(query);
       await page
         .getByRole('tab', { name: /(?:query|mutation|subscription) (\w+)/.exec(query)?.[1] ?? '' })
@@ -383,10 +383,10 @@ describe('the GraphiQL page', () => {
       await run.click();
       for (const text of expected) await response.getByText(text).first().waitFor();
     };
-    await answer('query Broken { hello }', 'HTTP 502 Bad Gateway');
-    await answer('query Denied { hello }', 'HTTP 401 Unauthorized', 'Who are you?');
-    await answer('subscription Counts { count }', 'could not be opened');
-    await answer('query Deferred { hello ... @defer { authorization } }', '"first"');
+    await reply('query Broken { hello }', 'HTTP 502 Bad Gateway');
+    await reply('query Denied { hello }', 'HTTP 401 Unauthorized', 'Who are you?');
+    await reply('subscription Counts { count }', 'could not be opened');
+    await reply('query Deferred { hello ... @defer { authorization } }', '"first"');
     parts.emit('rest');
     await response.getByText('"later"').waitFor();
   });

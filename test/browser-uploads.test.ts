@@ -8,7 +8,7 @@ import { startServer, type TestServer } from './uploads/server.ts';
 jest.setTimeout(20_000);
 
 const seen: Seen = [];
-const answers: string[] = [];
+const responses: string[] = [];
 let browser: Browser;
 let page: Page;
 let server: TestServer;
@@ -22,7 +22,7 @@ beforeAll(async () => {
       return;
     }
     res.once('finish', () => {
-      answers.push(`${req.headers['sec-fetch-site'] ?? 'no metadata'} ${res.statusCode}`);
+      responses.push(`${req.headers['sec-fetch-site'] ?? 'no metadata'} ${res.statusCode}`);
       server.server.emit('responded');
     });
     handle(req, res);
@@ -34,7 +34,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   seen.length = 0;
-  answers.length = 0;
+  responses.length = 0;
   page = await browser.newPage();
 });
 afterEach(() => page.close());
@@ -92,7 +92,7 @@ describe('in Chromium, a page of another site', () => {
     const responded = once(server.server, 'responded');
     await send(`http://${host}:${server.port}/graphql`, way);
     await responded;
-    expect(answers).toEqual([expected]);
+    expect(responses).toEqual([expected]);
     expect(seen).toEqual([]);
   });
 });
@@ -114,7 +114,7 @@ describe('in Chromium, a page of the same site', () => {
     const responded = once(server.server, 'responded');
     await send(`http://127.0.0.1:${server.port}/graphql`, 'form');
     await responded;
-    expect(answers).toEqual(['same-origin 200']);
+    expect(responses).toEqual(['same-origin 200']);
     expect(seen).toHaveLength(1);
   });
 });

@@ -73,7 +73,7 @@ const cases: [string, (fail: () => never) => Handler, string | object][] = [
 ];
 const mayWait = ['context', 'the schema'];
 
-const ask = (app: RequestListener, body: string | object) =>
+const sendRequest = (app: RequestListener, body: string | object) =>
   request(app).post('/graphql').set('content-type', 'application/json').send(body);
 
 describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
@@ -81,11 +81,11 @@ describe.each(cases)('%s of graphqlHTTP', (name, make, body) => {
     `graphqlHTTP passes the error to the error handlers, or sends a masked 500, when ${name} %s`,
     async (_how, fail) => {
       const failures: unknown[] = [];
-      await ask(express().use('/graphql', make(fail)).use(remember(failures)), body).expect(599);
+      await sendRequest(express().use('/graphql', make(fail)).use(remember(failures)), body).expect(599);
       expect(failures).toEqual([expect.any(Error)]);
 
       const bare = make(fail);
-      const { text } = await ask((req, res) => bare(req, res), body).expect(500);
+      const { text } = await sendRequest((req, res) => bare(req, res), body).expect(500);
       expect(text).toContain('Internal server error');
       expect(text).not.toMatch(/a bug|secret/);
     },
@@ -97,7 +97,7 @@ describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (v
     const failures: unknown[] = [];
     const formatError = () => value as unknown as GraphQLFormattedError;
     const app = express().use('/graphql', graphqlHTTP(schema, { formatError })).use(remember(failures));
-    await ask(app, { query: '{ no }' }).expect(599);
+    await sendRequest(app, { query: '{ no }' }).expect(599);
     expect(failures).toEqual([expect.objectContaining({ code: 'ERR_OPTION' })]);
   });
 });
@@ -211,22 +211,22 @@ describe.each([
     const subscriptions = attachSubscriptions(server, handler, share && { share });
     const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
     const socket = new WebSocket(url, protocol);
-    const say = (message: object) => socket.send(JSON.stringify(message));
-    const heard: { id?: string; type: string; payload?: unknown }[] = [];
-    socket.on('open', () => say({ type: 'connection_init' }));
+    const sendMessage = (message: object) => socket.send(JSON.stringify(message));
+    const received: { id?: string; type: string; payload?: unknown }[] = [];
+    socket.on('open', () => sendMessage({ type: 'connection_init' }));
     const done = new Promise<void>((resolve, reject) => {
       socket.on('close', () => reject(new Error('the socket was closed')));
       socket.on('message', (text) => {
         const message = JSON.parse(String(text));
-        heard.push(message);
-        if (message.type === 'connection_ack') say({ id: '1', type, payload: { query } });
-        if (message.type === 'error') say({ id: '2', type, payload: { query: '{ hello }' } });
+        received.push(message);
+        if (message.type === 'connection_ack') sendMessage({ id: '1', type, payload: { query } });
+        if (message.type === 'error') sendMessage({ id: '2', type, payload: { query: '{ hello }' } });
         if (message.id === '2' && message.type === 'complete') resolve();
       });
     });
     await done;
     const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-    expect(heard.find((message) => message.type === 'error')?.payload).toEqual(
+    expect(received.find((message) => message.type === 'error')?.payload).toEqual(
       protocol === 'graphql-ws' ? masked : [masked],
     );
     socket.removeAllListeners('close').terminate();

@@ -13,14 +13,14 @@ export const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
 /** Client options that trust the certificate. */
 export const trusted = { ca: tls.cert, servername: 'localhost' };
 
-export interface Ask {
+export interface ExchangeRequest {
   method?: string;
   path: string;
   headers?: Record<string, string>;
   body?: string | Buffer;
 }
 
-export interface Answer {
+export interface ExchangeResponse {
   status: number;
   headers: Record<string, unknown>;
   body: string;
@@ -44,15 +44,20 @@ function steady(headers: object): Record<string, unknown> {
 }
 
 /** Sends one request on a new connection, over one protocol. */
-export type Asker = (port: number, ask: Ask) => Promise<Answer>;
+export type Exchange = (port: number, options: ExchangeRequest) => Promise<ExchangeResponse>;
 
-export const askHttp1: Asker = (port, ask) => overHttp1(http.request, port, ask);
-export const askHttps: Asker = (port, ask) => overHttp1(https.request, port, ask);
-export const askHttp2: Asker = (port, ask) => overHttp2(`http://localhost:${port}`, ask);
-export const askSecureHttp2: Asker = (port, ask) => overHttp2(`https://localhost:${port}`, ask);
+export const requestHttp1: Exchange = (port, options) => overHttp1(http.request, port, options);
+export const requestHttps: Exchange = (port, options) => overHttp1(https.request, port, options);
+export const requestHttp2: Exchange = (port, options) => overHttp2(`http://localhost:${port}`, options);
+export const requestSecureHttp2: Exchange = (port, options) =>
+  overHttp2(`https://localhost:${port}`, options);
 
-async function overHttp1(send: typeof http.request, port: number, ask: Ask): Promise<Answer> {
-  const { method = 'GET', path, headers = {}, body } = ask;
+async function overHttp1(
+  send: typeof http.request,
+  port: number,
+  options: ExchangeRequest,
+): Promise<ExchangeResponse> {
+  const { method = 'GET', path, headers = {}, body } = options;
   const length = body === undefined ? {} : { 'content-length': String(Buffer.byteLength(body)) };
   const all = { host: 'site.test', ...length, ...headers };
   const request = send({ ...trusted, host: '127.0.0.1', port, method, path, headers: all, agent: false }).end(
@@ -66,17 +71,17 @@ async function overHttp1(send: typeof http.request, port: number, ask: Ask): Pro
   };
 }
 
-async function overHttp2(origin: string, ask: Ask): Promise<Answer> {
-  const { method = 'GET', path, headers = {}, body } = ask;
+async function overHttp2(origin: string, options: ExchangeRequest): Promise<ExchangeResponse> {
+  const { method = 'GET', path, headers = {}, body } = options;
   const session = http2.connect(origin, trusted);
   try {
     const head = { ':method': method, ':path': path, ':authority': 'site.test', ...headers };
     const stream = session.request(head, { endStream: body === undefined });
-    const answered = once(stream, 'response') as Promise<
+    const responded = once(stream, 'response') as Promise<
       [http2.IncomingHttpHeaders & http2.IncomingHttpStatusHeader]
     >;
     if (body !== undefined) stream.end(body);
-    const [given] = await answered;
+    const [given] = await responded;
     return { status: given[':status'] as number, headers: steady(given), body: await text(stream) };
   } finally {
     // Not `close()`: it waits for a request body that the server has stopped reading.

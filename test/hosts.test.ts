@@ -10,12 +10,12 @@ import { createServer, graphqlHTTP, type Middleware, staticFiles } from 'espalie
 import express5 from 'express';
 import express4 from 'express4';
 import {
-  type Answer,
-  type Asker,
-  askHttp1,
-  askHttp2,
-  askHttps,
-  askSecureHttp2,
+  type Exchange,
+  type ExchangeResponse,
+  requestHttp1,
+  requestHttp2,
+  requestHttps,
+  requestSecureHttp2,
   serving,
   tls,
 } from './exchange.ts';
@@ -53,30 +53,43 @@ function bare(mounts: Mounts): http.RequestListener {
 const compat = (mounts: Mounts) =>
   bare(mounts) as unknown as (req: http2.Http2ServerRequest, res: http2.Http2ServerResponse) => void;
 
-const hosts: [string, (mounts: Mounts) => Server, Asker][] = [
-  ['Express 4', (mounts) => http.createServer(mounted(express4(), mounts)), askHttp1],
-  ['Express 5', (mounts) => http.createServer(mounted(express5(), mounts)), askHttp1],
-  ['Express 5 behind createServer', (mounts) => createServer(mounted(express5(), mounts)), askHttp1],
-  ['Connect', (mounts) => http.createServer(mounted(connect(), mounts)), askHttp1],
-  ['node:http', (mounts) => http.createServer(bare(mounts)), askHttp1],
-  ['node:https', (mounts) => https.createServer(tls, bare(mounts)), askHttps],
-  ['node:http2', (mounts) => http2.createServer(compat(mounts)), askHttp2],
-  ['node:http2 with TLS', (mounts) => http2.createSecureServer(tls, compat(mounts)), askSecureHttp2],
+const hosts: [string, (mounts: Mounts) => Server, Exchange][] = [
+  ['Express 4', (mounts) => http.createServer(mounted(express4(), mounts)), requestHttp1],
+  ['Express 5', (mounts) => http.createServer(mounted(express5(), mounts)), requestHttp1],
+  ['Express 5 behind createServer', (mounts) => createServer(mounted(express5(), mounts)), requestHttp1],
+  ['Connect', (mounts) => http.createServer(mounted(connect(), mounts)), requestHttp1],
+  ['node:http', (mounts) => http.createServer(bare(mounts)), requestHttp1],
+  ['node:https', (mounts) => https.createServer(tls, bare(mounts)), requestHttps],
+  ['node:http2', (mounts) => http2.createServer(compat(mounts)), requestHttp2],
+  ['node:http2 with TLS', (mounts) => http2.createSecureServer(tls, compat(mounts)), requestSecureHttp2],
   [
     'node:http2 with TLS and an HTTP/1.1 client',
     (mounts) => http2.createSecureServer({ ...tls, allowHTTP1: true }, compat(mounts)),
-    askHttps,
+    requestHttps,
   ],
-  ['Express 4 over HTTP/2', (mounts) => createServer(mounted(express4(), mounts), { http2: true }), askHttp2],
-  ['Express 5 over HTTP/2', (mounts) => createServer(mounted(express5(), mounts), { http2: true }), askHttp2],
-  ['Connect over HTTP/2', (mounts) => createServer(mounted(connect(), mounts), { http2: true }), askHttp2],
+  [
+    'Express 4 over HTTP/2',
+    (mounts) => createServer(mounted(express4(), mounts), { http2: true }),
+    requestHttp2,
+  ],
+  [
+    'Express 5 over HTTP/2',
+    (mounts) => createServer(mounted(express5(), mounts), { http2: true }),
+    requestHttp2,
+  ],
+  [
+    'Connect over HTTP/2',
+    (mounts) => createServer(mounted(connect(), mounts), { http2: true }),
+    requestHttp2,
+  ],
 ];
 
-describe.each(hosts)('under %s', (_, serve, ask) => {
+describe.each(hosts)('under %s', (_, serve, sendRequest) => {
   const mounts = (): Mounts => ({ '/files': staticFiles(root), '/graphql': graphqlHTTP(createSchema([])) });
-  const asking = <T>(
-    run: (ask: (...given: Parameters<typeof request>) => Promise<Answer>) => Promise<T>,
-  ): Promise<T> => serving(serve(mounts()), (port) => run((...given) => ask(port, request(...given))));
+  const exchanging = <T>(
+    run: (sendRequest: (...given: Parameters<typeof request>) => Promise<ExchangeResponse>) => Promise<T>,
+  ): Promise<T> =>
+    serving(serve(mounts()), (port) => run((...given) => sendRequest(port, request(...given))));
   const request = (
     method: string,
     path: string,
@@ -91,21 +104,21 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
   const json = { 'content-type': 'application/json' };
 
   it('staticFiles sends a file, a range of it and a 304', async () => {
-    await asking(async (ask) => {
-      const whole = await ask('GET', '/files/page.txt');
+    await exchanging(async (sendRequest) => {
+      const whole = await sendRequest('GET', '/files/page.txt');
       expect(whole).toMatchObject({ status: 200, body: 'a page of text' });
       expect(whole.headers).toMatchObject({
         'content-type': 'text/plain; charset=utf-8',
         'content-length': '14',
       });
       const etag = String(whole.headers['etag']);
-      expect(await ask('GET', '/files/page.txt', { 'if-none-match': etag })).toMatchObject({
+      expect(await sendRequest('GET', '/files/page.txt', { 'if-none-match': etag })).toMatchObject({
         status: 304,
         body: '',
       });
-      const part = await ask('GET', '/files/page.txt', { range: 'bytes=2-5', 'if-range': etag });
+      const part = await sendRequest('GET', '/files/page.txt', { range: 'bytes=2-5', 'if-range': etag });
       expect(part).toMatchObject({ status: 206, body: 'page' });
-      expect(await ask('HEAD', '/files/page.txt')).toMatchObject({
+      expect(await sendRequest('HEAD', '/files/page.txt')).toMatchObject({
         status: 200,
         body: '',
         headers: { etag },
@@ -114,23 +127,23 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
   });
 
   it('staticFiles calls next() for a path without a file', async () => {
-    await asking(async (ask) => {
+    await exchanging(async (sendRequest) => {
       for (const path of ['/files/nothing', '/files/', '/files/..%2f..%2fetc/passwd', '/elsewhere']) {
-        expect(await ask('GET', path)).toMatchObject({ status: 404 });
+        expect(await sendRequest('GET', path)).toMatchObject({ status: 404 });
       }
     });
   });
 
   it('graphqlHTTP executes queries over GET and POST', async () => {
-    await asking(async (ask) => {
-      const answered = { status: 200, body: '{"data":{"hello":"world"}}' };
-      expect(await ask('GET', '/graphql?query={hello}')).toMatchObject(answered);
-      expect(await ask('POST', '/graphql', json, '{"query":"{hello}"}')).toMatchObject(answered);
+    await exchanging(async (sendRequest) => {
+      const responded = { status: 200, body: '{"data":{"hello":"world"}}' };
+      expect(await sendRequest('GET', '/graphql?query={hello}')).toMatchObject(responded);
+      expect(await sendRequest('POST', '/graphql', json, '{"query":"{hello}"}')).toMatchObject(responded);
     });
   });
 
   it('graphqlHTTP executes a mutation with an upload', async () => {
-    await asking(async (ask) => {
+    await exchanging(async (sendRequest) => {
       const form = [
         operations({ query: ONE, variables: { file: null } }),
         map({ f: ['variables.file'] }),
@@ -138,7 +151,7 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
       ];
       const type = { 'content-type': `multipart/form-data; boundary=${BOUNDARY}` };
       for (const more of [{}, { origin: 'http://site.test' }]) {
-        const { status, body } = await ask(
+        const { status, body } = await sendRequest(
           'POST',
           '/graphql',
           { ...type, 'graphql-require-preflight': '1', ...more },
@@ -153,22 +166,24 @@ describe.each(hosts)('under %s', (_, serve, ask) => {
   });
 
   it('graphqlHTTP refuses bad requests with the right status', async () => {
-    await asking(async (ask) => {
-      expect(await ask('POST', '/graphql', json, '{"query":')).toMatchObject({ status: 400 });
-      expect(await ask('POST', '/graphql', { 'content-type': 'text/csv' }, 'a,b')).toMatchObject({
+    await exchanging(async (sendRequest) => {
+      expect(await sendRequest('POST', '/graphql', json, '{"query":')).toMatchObject({ status: 400 });
+      expect(await sendRequest('POST', '/graphql', { 'content-type': 'text/csv' }, 'a,b')).toMatchObject({
         status: 415,
       });
-      expect(await ask('PUT', '/graphql', json, '{}')).toMatchObject({ status: 405 });
-      expect(await ask('POST', '/graphql', json, JSON.stringify({ query: ' '.repeat(2e6) }))).toMatchObject({
+      expect(await sendRequest('PUT', '/graphql', json, '{}')).toMatchObject({ status: 405 });
+      expect(
+        await sendRequest('POST', '/graphql', json, JSON.stringify({ query: ' '.repeat(2e6) })),
+      ).toMatchObject({
         status: 413,
       });
-      expect(await ask('GET', '/graphql?query={hello}')).toMatchObject({ status: 200 });
+      expect(await sendRequest('GET', '/graphql?query={hello}')).toMatchObject({ status: 200 });
     });
   });
 
   it('graphqlHTTP serves GraphiQL to browsers', async () => {
-    await asking(async (ask) => {
-      const page = await ask('GET', '/graphql', { accept: 'text/html' });
+    await exchanging(async (sendRequest) => {
+      const page = await sendRequest('GET', '/graphql', { accept: 'text/html' });
       expect(page).toMatchObject({ status: 200 });
       expect(page.headers['content-type']).toMatch(/^text\/html/);
     });

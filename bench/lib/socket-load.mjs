@@ -30,16 +30,16 @@ async function open(port, protocol, query, operations, fleet) {
   socket.write(
     `GET /graphql HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: ${randomBytes(16).toString('base64')}\r\nSec-WebSocket-Protocol: ${protocol}\r\n\r\n`,
   );
-  await heard(socket, '\r\n\r\n');
+  await waitFor(socket, '\r\n\r\n');
   socket.write(text({ type: 'connection_init', payload: {} }));
-  await heard(socket, 'connection_ack');
+  await waitFor(socket, 'connection_ack');
   const type = protocol === 'graphql-ws' ? 'start' : 'subscribe';
   for (let i = 0; i < operations; i++) socket.write(text({ id: randomUUID(), type, payload: { query } }));
   count(socket, fleet);
   return socket;
 }
 
-async function heard(socket, words) {
+async function waitFor(socket, words) {
   let seen = '';
   while (!seen.includes(words)) seen += String((await once(socket, 'data'))[0]);
 }

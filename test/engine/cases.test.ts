@@ -8,7 +8,7 @@ import { fields } from './cases/fields.ts';
 import { enums, inputs } from './cases/inputs.ts';
 import { introspection, propagation } from './cases/introspection.ts';
 import { lists } from './cases/lists.ts';
-import { bubbling } from './cases/nulls.ts';
+import { propagatedNulls } from './cases/nulls.ts';
 import { operationTypes } from './cases/operations.ts';
 import { values } from './cases/values.ts';
 import { engines, prepare, seen, settingsOf } from './compare.ts';
@@ -17,7 +17,7 @@ const GROUPS: readonly Group[] = [
   fields,
   values,
   directives,
-  bubbling,
+  propagatedNulls,
   lists,
   executing,
   operationTypes,

@@ -130,9 +130,9 @@ const { allocUnsafeSlow } = Buffer;
 for (const [title, query] of Object.entries(QUERIES)) {
   const reference = prepare(engines.graphqlJs, schema, query, settings);
   const ours = prepare(engines.compiled, schema, query, settings);
-  const undisturbed = new Recorder();
-  const whole = await execute(reference, undisturbed);
-  const firstWait = undisturbed.reached.findIndex((point) => point.endsWith('settled'));
+  const uninterrupted = new Recorder();
+  const whole = await execute(reference, uninterrupted);
+  const firstWait = uninterrupted.reached.findIndex((point) => point.endsWith('settled'));
   // While promises of the previous execution settle, another one starts with the buffer that it gave back.
   const next = async (): Promise<void> => {
     recorder = new Recorder();
@@ -144,7 +144,7 @@ for (const [title, query] of Object.entries(QUERIES)) {
     buffers++;
     return allocUnsafeSlow(size);
   };
-  for (const [index, point] of undisturbed.reached.entries()) {
+  for (const [index, point] of uninterrupted.reached.entries()) {
     for (const action of ACTIONS) {
       points++;
       const theirs = await execute(reference, new Recorder(point, action));

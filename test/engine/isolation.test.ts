@@ -184,13 +184,13 @@ describe('a failed execution', () => {
 
   it('an execution rejects when formatErrors throws, and the next one succeeds', async () => {
     let broken = true;
-    const picky = settingsOf({
+    const throwing = settingsOf({
       formatErrors: (errors) => {
         if (broken) throw new Error('formatting');
         return errors.map((error) => error.toJSON());
       },
     });
-    const failing = prepare(engines.compiled, schema, '{ text nested }', picky);
+    const failing = prepare(engines.compiled, schema, '{ text nested }', throwing);
     const rootValue = { text: () => Promise.reject(new Error('late')), nested: 'n' };
     await expect(async () => failing({ rootValue })).rejects.toThrow('formatting');
     broken = false;

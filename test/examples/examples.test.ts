@@ -130,8 +130,8 @@ it('examples/code-first.ts serves a query, an upload and a subscription', async 
   const query = 'mutation ($file: Upload!) { createFile(file: $file) }';
   expect((await upload(server, query, 'a.txt', 'a')).data).toEqual({ createFile: 'a.txt created' });
   const client = await subscribe(server, 'subscription { count(to: 3) }');
-  const heard = await client.until(({ type }) => type === 'complete');
-  const counts = heard.map(({ payload }) => (payload as Result | undefined)?.data?.count);
+  const received = await client.until(({ type }) => type === 'complete');
+  const counts = received.map(({ payload }) => (payload as Result | undefined)?.data?.count);
   expect(counts).toEqual([1, 2, 3, undefined]);
   await client.close();
   await server.stop();
@@ -173,12 +173,12 @@ it('examples/cluster.ts delivers events to the subscribers of both processes', a
       ),
     );
   const listeners = await Promise.all([1, 2, 3, 4].map(() => subscribe(server, 'subscription { news }')));
-  const heard = () => listeners.every((listener) => listener.heard.some(({ type }) => type === 'next'));
-  while (!heard()) {
+  const received = () => listeners.every((listener) => listener.received.some(({ type }) => type === 'next'));
+  while (!received()) {
     await execute(server, 'mutation { send(news: "it works") }');
   }
   for (const listener of listeners) {
-    expect(listener.heard.at(-1)).toMatchObject({ payload: { data: { news: 'it works' } } });
+    expect(listener.received.at(-1)).toMatchObject({ payload: { data: { news: 'it works' } } });
   }
   expect(await server.stop()).toBe(0);
   expect(listeners.every(({ websocket }) => websocket.readyState >= WebSocket.CLOSING)).toBe(true);

@@ -215,9 +215,9 @@ eachExpress((express) => {
   });
 
   it('graphqlHTTP calls a graphiql function for the page and its files, never for the API', async () => {
-    const asked: string[] = [];
+    const requested: string[] = [];
     const app = serve((req) => {
-      asked.push(`${req.originalUrl}`);
+      requested.push(`${req.originalUrl}`);
       return req.headers['x-who'] === 'staff' && { title: 'Staff only' };
     });
     const { text } = await visit(app).set('x-who', 'staff').expect(200);
@@ -227,10 +227,10 @@ eachExpress((express) => {
     expect(served.headers['cache-control']).toBe('private, max-age=31536000, immutable');
     await request(app).get(file).expect(404);
     expect((await visit(app, '/graphql?query={__typename}')).text).not.toContain('<title>');
-    expect(asked).toHaveLength(4);
+    expect(requested).toHaveLength(4);
     await request(app).post('/graphql').send({ query: '{__typename}' }).expect(200);
     await request(app).get('/graphql?query={__typename}').expect(200);
-    expect(asked).toHaveLength(4);
+    expect(requested).toHaveLength(4);
   });
 
   it.each<[string, () => boolean | Promise<boolean>, RegExp]>([

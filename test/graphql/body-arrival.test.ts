@@ -10,7 +10,7 @@ const rootValue = { hello: ({ name }: { name?: string }) => `Hello ${name ?? 'wo
 const HELLO = '{"query":"{ hello }"}';
 const errors: unknown[] = [];
 const handler = graphqlHTTP(schema, { rootValue });
-const answer = (req: IncomingMessage, res: ServerResponse): void =>
+const response = (req: IncomingMessage, res: ServerResponse): void =>
   handler(req as never, res, (error) => errors.push(error));
 
 let open: (() => unknown)[] = [];
@@ -63,7 +63,7 @@ const ways: [string, (client: Wire) => Promise<void>][] = [
 
 describe.each(ways)('a body that arrives %s', (_way, send) => {
   it('graphqlHTTP reads the body once and completely', async () => {
-    const { client } = await serve(answer);
+    const { client } = await serve(response);
     for (let round = 0; round < 3; round += 1) {
       client.forget();
       await send(client);
@@ -72,10 +72,10 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
   });
 
   it('graphqlHTTP leaves the end event of the body to earlier listeners', async () => {
-    const heard: string[] = [];
+    const received: string[] = [];
     const { client } = await serve((req, res) => {
-      for (const event of ['end', 'close']) req.once(event, () => heard.push(event));
-      answer(req, res);
+      for (const event of ['end', 'close']) req.once(event, () => received.push(event));
+      response(req, res);
     });
     await send(client);
     await client.until(/Hello world/);
@@ -83,7 +83,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
     // The next response on the connection comes after the end of the previous request.
     await send(client);
     await client.until(/Hello world/);
-    expect(heard.slice(0, 2)).toEqual(['end', 'close']);
+    expect(received.slice(0, 2)).toEqual(['end', 'close']);
   });
 
   it('graphqlHTTP leaves the data of the body to earlier listeners', async () => {
@@ -92,7 +92,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
       req.on('data', (chunk) => {
         bytes += String(chunk);
       });
-      answer(req, res);
+      response(req, res);
     });
     await send(client);
     await client.until(/Hello world/);
@@ -102,7 +102,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
   it('graphqlHTTP leaves the data of the body to listeners that are added after its call', async () => {
     let bytes = '';
     const { client } = await serve((req, res) => {
-      answer(req, res);
+      response(req, res);
       req.on('data', (chunk) => {
         bytes += String(chunk);
       });
@@ -115,7 +115,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
   it('graphqlHTTP reads a body as text after setEncoding', async () => {
     const { client } = await serve((req, res) => {
       req.setEncoding('utf8');
-      answer(req, res);
+      response(req, res);
     });
     await send(client);
     await client.until(/Hello world/);
@@ -123,7 +123,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
 
   it('graphqlHTTP reads a body that arrived before its call', async () => {
     const { client } = await serve((req, res) => {
-      req.once('readable', () => setImmediate(() => answer(req, res)));
+      req.once('readable', () => setImmediate(() => response(req, res)));
     });
     await send(client);
     await client.until(/Hello world/);
@@ -131,7 +131,7 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
 
   it('graphqlHTTP sends 400 for a body that other code has consumed', async () => {
     const { client } = await serve((req, res) => {
-      req.resume().once('end', () => answer(req, res));
+      req.resume().once('end', () => response(req, res));
     });
     await send(client);
     await client.until(/HTTP\/1.1 400[\s\S]*BODY_CONSUMED/);
@@ -140,57 +140,57 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
   it('graphqlHTTP ignores a request that was destroyed before its call', async () => {
     const { client, server } = await serve((req, res) => {
       req.destroy();
-      answer(req, res);
+      response(req, res);
     });
-    const asked = once(server, 'request');
+    const requested = once(server, 'request');
     const closed = client.closed();
     await send(client);
-    await asked;
+    await requested;
     expect(await closed).toBe('');
   });
 });
 
 describe('a wrong Content-Length', () => {
   it('graphqlHTTP responds to the bytes of a Content-Length that is too small, and Node refuses the rest', async () => {
-    const { client } = await serve(answer);
+    const { client } = await serve(response);
     client.write(post(`${HELLO}`, { 'content-length': String(HELLO.length - 1) }));
     expect(await client.closed()).toMatch(/^HTTP\/1.1 400[\s\S]*BAD_JSON[\s\S]*HTTP\/1.1 400 Bad Request/);
   });
 
   it('graphqlHTTP waits for the bytes of a Content-Length that is too large until the connection closes', async () => {
-    const { client, server } = await serve(answer);
-    const asked = once(server, 'request');
+    const { client, server } = await serve(response);
+    const requested = once(server, 'request');
     client.write(post(HELLO, { 'content-length': String(HELLO.length + 1) }));
-    const [req] = await asked;
-    const gone = closing(req);
+    const [req] = await requested;
+    const clientClosed = closing(req);
     const closed = client.closed();
     client.socket.end();
-    await gone;
+    await clientClosed;
     expect(await closed).not.toMatch(/HTTP\/1.1 200/);
   });
 
   it.each(['-1', '1e2', '0x10', 'x', '5, 6'])(
     'Node refuses the Content-Length %s before graphqlHTTP is called',
     async (length) => {
-      let asked = 0;
+      let requested = 0;
       const { client } = await serve(() => {
-        asked += 1;
+        requested += 1;
       });
       client.write(post(HELLO, { 'content-length': length }));
       expect(await client.closed()).toMatch(/^HTTP\/1.1 400/);
-      expect(asked).toBe(0);
+      expect(requested).toBe(0);
     },
   );
 });
 
 it('graphqlHTTP ignores a body that is cut off halfway', async () => {
-  const { client, server, port } = await serve(answer);
-  const asked = once(server, 'request');
+  const { client, server, port } = await serve(response);
+  const requested = once(server, 'request');
   client.write(post(HELLO).subarray(0, -4));
-  const [req] = await asked;
-  const gone = closing(req);
+  const [req] = await requested;
+  const clientClosed = closing(req);
   client.socket.resetAndDestroy();
-  await gone;
+  await clientClosed;
   const next = wire(port);
   next.write(post(HELLO));
   await next.until(/Hello world/);
@@ -202,7 +202,7 @@ describe('a client that waits for 100 Continue', () => {
     post(HELLO, { expect: '100-continue', ...headers }).subarray(0, -HELLO.length);
 
   it('a client that waits for 100 Continue gets it and the response', async () => {
-    const { client } = await serve(answer);
+    const { client } = await serve(response);
     client.write(head());
     await client.until(/HTTP\/1.1 100 Continue/);
     client.write(HELLO);
@@ -210,10 +210,10 @@ describe('a client that waits for 100 Continue', () => {
   });
 
   it('100 Continue is sent when the body is read, and not for a request that is refused by its head', async () => {
-    const server = createServer(answer);
+    const server = createServer(response);
     server.on('checkContinue', (req, res) => {
       deferContinue(req, res);
-      answer(req, res);
+      response(req, res);
     });
     await once(server.listen(0, '127.0.0.1'), 'listening');
     const { port } = server.address() as { port: number };

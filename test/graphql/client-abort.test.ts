@@ -17,12 +17,12 @@ class Work {
   readonly resolve = (_source: unknown, _args: unknown, _context: unknown, info: Info): Promise<number> => {
     this.infos.push(info);
     const waiting = new Promise<number>((end) => this.#ends.push(end));
-    for (const tell of this.#begun.splice(0)) tell();
+    for (const notify of this.#begun.splice(0)) notify();
     return waiting;
   };
 
   async begun(count: number): Promise<void> {
-    while (this.infos.length < count) await new Promise<void>((tell) => this.#begun.push(tell));
+    while (this.infos.length < count) await new Promise<void>((notify) => this.#begun.push(notify));
   }
 
   end(): void {
@@ -97,11 +97,11 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
       const { server, port, close } = await run((req, res) =>
         handler(req, res, (error) => errors.push(error)),
       );
-      const [arrived, asked] = [once(server, 'request'), once(gate, 'asked')];
+      const [arrived, requested] = [once(server, 'request'), once(gate, 'asked')];
       const client = wire(port);
       client.write(post(`{"query":"${type} { slow }"}`));
       const [, res] = await arrived;
-      await asked;
+      await requested;
       const left = once(res, 'close');
       client.socket.resetAndDestroy();
       await left;

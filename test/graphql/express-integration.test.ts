@@ -48,7 +48,7 @@ eachExpress((express) => {
     express()
       .use('/graphql', graphqlHTTP(source, { graphiql: false, rootValue, ...options }))
       .use(remember);
-  const ask = (app: ReturnType<typeof serve>, query = '{ hello }') =>
+  const sendRequest = (app: ReturnType<typeof serve>, query = '{ hello }') =>
     request(app).post('/graphql').send({ query });
   beforeEach(() => failures.splice(0));
 
@@ -70,15 +70,15 @@ eachExpress((express) => {
             : 'formatError' in options
               ? '{ secret }'
               : '{ hello }';
-        await ask(serve(options), query).expect(500, 'handled by the application');
+        await sendRequest(serve(options), query).expect(500, 'handled by the application');
         expect(failures).toEqual([expect.objectContaining({ message: 'a bug' })]);
       },
     );
 
     it('an error in the schema function reaches the error handlers', async () => {
-      await ask(serve({}, bug)).expect(500);
-      await ask(serve({}, async () => bug())).expect(500);
-      await ask(serve({}, () => ({}) as GraphQLSchema)).expect(500);
+      await sendRequest(serve({}, bug)).expect(500);
+      await sendRequest(serve({}, async () => bug())).expect(500);
+      await sendRequest(serve({}, () => ({}) as GraphQLSchema)).expect(500);
       expect(failures).toHaveLength(3);
       expect(failures[2]).toMatchObject({
         message: expect.stringMatching(/argument "schema" is {}; accepted: a GraphQLSchema/),
@@ -92,7 +92,7 @@ eachExpress((express) => {
         extensions: { http: { status: 401, headers: { 'www-authenticate': 'Bearer' } } },
       });
     };
-    await ask(serve({ context }))
+    await sendRequest(serve({ context }))
       .expect(401, { errors: [{ message: 'Who are you?' }] })
       .expect('www-authenticate', 'Bearer');
     expect(failures).toEqual([]);
@@ -162,7 +162,7 @@ eachExpress((express) => {
       next();
     });
     app.use('/graphql', graphqlHTTP(schema, { rootValue })).use(remember);
-    await ask(app).expect(200, 'early');
+    await sendRequest(app).expect(200, 'early');
     await request(app).get('/graphql').set('accept', 'text/html').expect(200, 'early');
     expect(failures).toEqual([]);
   });
@@ -179,7 +179,7 @@ eachExpress((express) => {
       next();
     });
     app.use('/graphql', graphqlHTTP(schema, { rootValue }));
-    await ask(app).expect(200, { data: { hello: 'world' } });
+    await sendRequest(app).expect(200, { data: { hello: 'world' } });
     expect(seen).toEqual(['{"data":{"hello":"world"}}']);
   });
 
@@ -231,7 +231,7 @@ eachExpress((express) => {
       expect(await userOf({ context: (req) => ({ user: req.state['user'] }) })).toBe('from state'));
     it('the context function is not called for an invalid document', async () => {
       let made = 0;
-      await ask(serve({ context: () => ++made }), '{ nope }');
+      await sendRequest(serve({ context: () => ++made }), '{ nope }');
       expect(made).toBe(0);
     });
     it('the context function gets an empty req.state if no middleware has set it', async () => {
@@ -239,13 +239,13 @@ eachExpress((express) => {
         context: (req) => Object.assign(req.state, { seen: true }),
         rootValue: (req) => ({ hello: JSON.stringify(req.state) }),
       });
-      await ask(app).expect(200, { data: { hello: '{"seen":true}' } });
+      await sendRequest(app).expect(200, { data: { hello: '{"seen":true}' } });
     });
   });
 
   describe('errors', () => {
     it('graphqlHTTP masks errors of resolvers, except GraphQLErrors', async () => {
-      const { body } = await ask(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
+      const { body } = await sendRequest(serve(), '{ secret own }').expect(403).expect('x-why', 'because');
       expect(body.errors.map(({ message, extensions }: GraphQLError) => [message, extensions])).toEqual([
         ['Internal server error', { code: 'INTERNAL_SERVER_ERROR', debug: 'password is hunter2' }],
         ['not yours', { code: 'FORBIDDEN' }],
@@ -262,7 +262,7 @@ eachExpress((express) => {
           return { ...formatted, extensions: { ...formatted.extensions, id: seen.length } };
         },
       });
-      const { body } = await ask(app, '{ secret }');
+      const { body } = await sendRequest(app, '{ secret }');
       expect(body.errors[0]).toMatchObject({ message: 'Internal server error', extensions: { id: 1 } });
       const malformed = await request(app)
         .post('/graphql')
@@ -275,51 +275,53 @@ eachExpress((express) => {
 
     it('graphqlHTTP never sends a stack, for any NODE_ENV', async () => {
       for (const query of ['{ secret }', '{ null }', '{', '{ nope }']) {
-        expect((await ask(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
+        expect((await sendRequest(serve(), query)).text).not.toMatch(/ at |stack|\.ts/);
       }
     });
 
     it('graphqlHTTP suggests names in error messages only in development', async () => {
       const { NODE_ENV } = process.env;
-      expect((await ask(serve(), '{ helo }')).text).toMatch(/Did you mean/);
-      expect((await ask(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
+      expect((await sendRequest(serve(), '{ helo }')).text).toMatch(/Did you mean/);
+      expect((await sendRequest(serve({ suggestions: false }), '{ helo }')).text).not.toMatch(/Did you mean/);
       process.env['NODE_ENV'] = 'production';
       const production = serve();
       process.env['NODE_ENV'] = NODE_ENV;
-      expect((await ask(production, '{ helo }')).text).not.toMatch(/Did you mean/);
+      expect((await sendRequest(production, '{ helo }')).text).not.toMatch(/Did you mean/);
     });
   });
 
   it('graphqlHTTP refuses introspection for all or some requests', async () => {
     const query = '{ __schema { queryType { name } } }';
-    const { body } = await ask(serve({ introspection: false }), query);
+    const { body } = await sendRequest(serve({ introspection: false }), query);
     expect(body.errors[0].extensions.code).toBe('INTROSPECTION_OFF');
-    await ask(serve({ introspection: false }), '{ __typename }').expect(200, {
+    await sendRequest(serve({ introspection: false }), '{ __typename }').expect(200, {
       data: { __typename: 'Query' },
     });
     const some = serve({ introspection: (req) => req.headers['x-staff'] === 'yes' });
-    expect((await ask(some, query)).body.data).toBeUndefined();
-    expect((await ask(some, query).set('x-staff', 'yes')).body.data).toBeDefined();
-    expect((await ask(some, query)).body.data).toBeUndefined();
+    expect((await sendRequest(some, query)).body.data).toBeUndefined();
+    expect((await sendRequest(some, query).set('x-staff', 'yes')).body.data).toBeDefined();
+    expect((await sendRequest(some, query)).body.data).toBeUndefined();
   });
 
   it('graphqlHTTP uses the rules, resolvers and engine of the options', async () => {
     const rule: NonNullable<GraphQLOptions['validationRules']>[number] = (context) => ({
       Field: (node) => context.reportError(new GraphQLError(`no ${node.name.value} today`)),
     });
-    expect((await ask(serve({ validationRules: [rule] }))).body.errors[0].message).toBe('no hello today');
+    expect((await sendRequest(serve({ validationRules: [rule] }))).body.errors[0].message).toBe(
+      'no hello today',
+    );
     const fieldResolver = (_source: unknown, _args: unknown, _context: unknown, info: GraphQLResolveInfo) =>
       info.fieldName;
-    expect((await ask(serve({ fieldResolver }))).body.data.hello).toBe('hello');
+    expect((await sendRequest(serve({ fieldResolver }))).body.data.hello).toBe('hello');
     const engine = async () => ({ data: { hello: 'engine' } });
-    expect((await ask(serve({ engine }))).body.data.hello).toBe('engine');
+    expect((await sendRequest(serve({ engine }))).body.data.hello).toBe('engine');
   });
 
   it.each([
     ['an iterator', async function* () {}],
     ['an empty object', async () => ({})],
   ])('graphqlHTTP reports an engine that returns %s and does not send {}', async (_what, engine) => {
-    await ask(serve({ engine: engine as never })).expect(500);
+    await sendRequest(serve({ engine: engine as never })).expect(500);
     expect(failures).toEqual([
       expect.objectContaining({ message: expect.stringMatching(/neither data nor/) }),
     ]);
@@ -327,22 +329,22 @@ eachExpress((express) => {
 
   it('graphqlHTTP sends the extensions of an engine’s result', async () => {
     const engine = () => ({ data: { hello: 'x' }, extensions: { took: 1 } });
-    await ask(serve({ engine })).expect(200, { data: { hello: 'x' }, extensions: { took: 1 } });
+    await sendRequest(serve({ engine })).expect(200, { data: { hello: 'x' }, extensions: { took: 1 } });
   });
 
   it('graphqlHTTP calls the schema function once per request and sends a GraphQLError that it throws or rejects with', async () => {
-    const asked: unknown[] = [];
+    const requested: unknown[] = [];
     const source = (req: unknown) => {
-      asked.push(req);
+      requested.push(req);
       return schema;
     };
-    await ask(serve({}, source)).expect(200);
-    expect(asked).toHaveLength(1);
+    await sendRequest(serve({}, source)).expect(200);
+    expect(requested).toHaveLength(1);
     const refuse = (): never => {
       throw new GraphQLError('not for you', { extensions: { http: { status: 403 } } });
     };
     for (const source of [refuse, async () => refuse()]) {
-      await ask(serve({}, source)).expect(403, { errors: [{ message: 'not for you' }] });
+      await sendRequest(serve({}, source)).expect(403, { errors: [{ message: 'not for you' }] });
     }
     expect(failures).toEqual([]);
   });
@@ -352,11 +354,11 @@ eachExpress((express) => {
     const app = serve({ rootValue: { hello: 'a', other: 'b' } }, async (req) =>
       req.headers['x-other'] ? other : schema,
     );
-    await ask(app).expect(200, { data: { hello: 'a' } });
-    await ask(app, '{ other }')
+    await sendRequest(app).expect(200, { data: { hello: 'a' } });
+    await sendRequest(app, '{ other }')
       .set('x-other', '1')
       .expect(200, { data: { other: 'b' } });
-    expect((await ask(app, '{ other }')).body.errors).toHaveLength(1);
+    expect((await sendRequest(app, '{ other }')).body.errors).toHaveLength(1);
   });
 });
 
@@ -406,7 +408,7 @@ describe('without Express', () => {
     const server = createHttp2((req, res) => handler(req as never, res as never));
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
     const client = connect(`http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-    const ask = async (headers: Record<string, string>, body?: string) => {
+    const sendRequest = async (headers: Record<string, string>, body?: string) => {
       const stream = client.request(headers);
       stream.end(body);
       let text = '';
@@ -415,11 +417,20 @@ describe('without Express', () => {
       return [head[':status'], JSON.parse(text)];
     };
     const json = { ':method': 'POST', ':path': '/graphql', 'content-type': 'application/json' };
-    expect(await ask(json, '{"query":"{ hello }"}')).toEqual([200, { data: { hello: 'world' } }]);
-    expect(await ask({ ':path': '/graphql?query={hello}' })).toEqual([200, { data: { hello: 'world' } }]);
-    expect(await ask({ ...json }, '{"query":"{ long: hello }"}')).toEqual([200, { data: { long: 'world' } }]);
-    expect(await ask({ ...json, 'content-type': 'text/plain' }, 'x')).toEqual([415, expect.anything()]);
-    expect(await ask({ ':path': '/graphql?query=mutation{add}', cookie: 'a=b' })).toEqual([
+    expect(await sendRequest(json, '{"query":"{ hello }"}')).toEqual([200, { data: { hello: 'world' } }]);
+    expect(await sendRequest({ ':path': '/graphql?query={hello}' })).toEqual([
+      200,
+      { data: { hello: 'world' } },
+    ]);
+    expect(await sendRequest({ ...json }, '{"query":"{ long: hello }"}')).toEqual([
+      200,
+      { data: { long: 'world' } },
+    ]);
+    expect(await sendRequest({ ...json, 'content-type': 'text/plain' }, 'x')).toEqual([
+      415,
+      expect.anything(),
+    ]);
+    expect(await sendRequest({ ':path': '/graphql?query=mutation{add}', cookie: 'a=b' })).toEqual([
       403,
       expect.anything(),
     ]);

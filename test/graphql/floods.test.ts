@@ -13,7 +13,7 @@ describe('a flood of documents', () => {
   const parsed = new Set<unknown>();
   const remember = (message: unknown): unknown => parsed.add((message as { source: unknown }).source);
   const limits = { batch: 5000, rootFields: Infinity, fields: Infinity, bodyBytes: 10 << 20 };
-  let ask: (queries: string[]) => Promise<Set<unknown>>;
+  let sendRequest: (queries: string[]) => Promise<Set<unknown>>;
 
   beforeEach(() => {
     subscribe('espalier:graphql:parse', remember);
@@ -24,7 +24,7 @@ describe('a flood of documents', () => {
       documentCacheBytes: 4 << 20,
     });
     // The documents that were not in the cache.
-    ask = async (queries) => {
+    sendRequest = async (queries) => {
       parsed.clear();
       await request(handler)
         .post('/graphql')
@@ -40,11 +40,11 @@ describe('a flood of documents', () => {
     ['that cannot be parsed', (index: number) => `{ ${index}`],
   ])('a flood of documents %s evicts no valid document', async (_what, junk) => {
     const kept = numbers(400).map(good);
-    expect(await ask(kept)).toEqual(new Set(kept));
-    await ask(numbers(900).map(junk));
-    expect(await ask(kept)).toEqual(new Set());
-    expect(await ask([junk(899)])).toEqual(new Set());
-    expect(await ask([junk(0)])).toEqual(new Set([junk(0)]));
+    expect(await sendRequest(kept)).toEqual(new Set(kept));
+    await sendRequest(numbers(900).map(junk));
+    expect(await sendRequest(kept)).toEqual(new Set());
+    expect(await sendRequest([junk(899)])).toEqual(new Set());
+    expect(await sendRequest([junk(0)])).toEqual(new Set([junk(0)]));
   });
 
   it.each([
@@ -52,16 +52,16 @@ describe('a flood of documents', () => {
     ['long', numbers(30).map(long)],
   ])('a flood of %s documents evicts the oldest one', async (_what, flood) => {
     const [first, last] = [flood[0] as string, flood.at(-1) as string];
-    await ask(flood);
-    expect(await ask([last])).toEqual(new Set());
-    expect(await ask([first])).toEqual(new Set([first]));
+    await sendRequest(flood);
+    expect(await sendRequest([last])).toEqual(new Set());
+    expect(await sendRequest([first])).toEqual(new Set([first]));
   });
 
   it('a flood of documents leaves frequently used documents in the cache', async () => {
-    await ask([good(0)]);
+    await sendRequest([good(0)]);
     for (const round of numbers(8)) {
-      await ask(numbers(300).map((index) => good(1 + round * 300 + index)));
-      expect(await ask([good(0)])).toEqual(new Set());
+      await sendRequest(numbers(300).map((index) => good(1 + round * 300 + index)));
+      expect(await sendRequest([good(0)])).toEqual(new Set());
     }
   });
 });

@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => running.close());
 
-async function ask(body: unknown, url = running.url): Promise<{ status: number; text: string }> {
+async function sendRequest(body: unknown, url = running.url): Promise<{ status: number; text: string }> {
   const response = await fetch(url, {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/graphql-response+json' },
@@ -36,7 +36,7 @@ async function ask(body: unknown, url = running.url): Promise<{ status: number; 
 
 it('graphqlHTTP refuses fragments that spread themselves below a field as nested too deeply', async () => {
   const query = '{ ...F } fragment F on Query { a { ...G } } fragment G on Query { b { ...F } }';
-  const { status, text } = await ask({ query });
+  const { status, text } = await sendRequest({ query });
   expect(status).toBe(400);
   expect(text).toMatch(/LIMIT_NESTING/);
 });
@@ -124,7 +124,7 @@ describe('a document over a limit is refused before validation', () => {
     ['open braces', '{a'.repeat(40_000), 'LIMIT_TOKENS|LIMIT_NESTING'],
   ])('graphqlHTTP refuses a document over a limit: %s', async (_name, query, code) => {
     const before = runs;
-    const { status, text } = await ask({ query });
+    const { status, text } = await sendRequest({ query });
     expect([status, runs]).toEqual([400, before]);
     expect(text).toMatch(new RegExp(code));
     expect(text).not.toMatch(/"data"/);
@@ -158,7 +158,7 @@ describe('an ordinary document is accepted', () => {
     ['introspection of 50 types', `{ ${times(50, (i) => `t${i}: __type(name: "A") { name }`)} }`],
     ['the introspection of every tool', getIntrospectionQuery({ descriptions: true })],
   ])('graphqlHTTP accepts an ordinary document: %s', async (_name, query) => {
-    expect(await ask({ query })).toMatchObject({ status: 200 });
+    expect(await sendRequest({ query })).toMatchObject({ status: 200 });
   });
 });
 
@@ -222,7 +222,7 @@ describe('input that is expensive for validation or coercion', () => {
       '{"query":"query ($x: Int) { a(x: $x) { hello } }","variables":{"x":1e400}}',
     ],
   ])('graphqlHTTP sends a short 400 for %s', async (_name, body) => {
-    const { status, text } = await ask(body);
+    const { status, text } = await sendRequest(body);
     expect(status).toBe(400);
     const { errors } = JSON.parse(text) as { errors: { locations?: unknown[] }[] };
     expect(errors.length).toBeLessThanOrEqual(10);
@@ -248,14 +248,16 @@ describe('variables', () => {
     ['objects far too deep', `{"query":"${query}","variables":{"i":${nested(50_000, '{"a":', '{}')}}}`],
     ['too many values over a batch', Array(10).fill({ query, variables: { v: Array(2500).fill(1) } })],
   ])('graphqlHTTP sends 400 for variables with %s', async (_name, body) => {
-    const { status, text } = await ask(body);
+    const { status, text } = await sendRequest(body);
     expect(status).toBe(400);
     expect(text).toMatch(/LIMIT_VARIABLES|LIMIT_JSON/);
   });
 
   it('graphqlHTTP accepts variables within the limits', async () => {
-    expect(await ask({ query, variables: { v: Array(15_000).fill(1) } })).toMatchObject({ status: 200 });
-    expect(await ask(deep(150))).toMatchObject({ status: 200 });
+    expect(await sendRequest({ query, variables: { v: Array(15_000).fill(1) } })).toMatchObject({
+      status: 200,
+    });
+    expect(await sendRequest(deep(150))).toMatchObject({ status: 200 });
   });
 });
 
@@ -274,7 +276,7 @@ describe('tokens', () => {
     ['a string, which counts as one token', '{ a(s: "x"', /LIMIT_TOKENS/],
   ])('the limit of tokens handles %s', async (_what, query, expected) => {
     const strict = await run(handler);
-    const { status, text } = await ask({ query }, strict.url);
+    const { status, text } = await sendRequest({ query }, strict.url);
     expect(text).toMatch(expected);
     expect(status).toBe(/data/.test(text) ? 200 : 400);
     await strict.close();
@@ -285,7 +287,7 @@ describe('a batch', () => {
   const one = { query: '{ hello }' };
 
   it('graphqlHTTP sends the results of a batch in order', async () => {
-    const { status, text } = await ask([
+    const { status, text } = await sendRequest([
       { query: '{ id }' },
       { query: '{ nope }' },
       { query: '{ a { hello } }' },
@@ -304,7 +306,7 @@ describe('a batch', () => {
     ['of values that are not operations', [1], 400],
     ['of batches', [[one]], 400],
   ])('graphqlHTTP refuses a batch %s', async (_name, body, status) => {
-    expect(await ask(body)).toMatchObject({ status });
+    expect(await sendRequest(body)).toMatchObject({ status });
   });
 
   it('graphqlHTTP calls the context function for each valid operation of a batch, with the same request', async () => {
@@ -320,7 +322,7 @@ describe('a batch', () => {
         rootValue: { hello: (_args: unknown, context: unknown) => `${seen.push(context)}` },
       }),
     );
-    const { status } = await ask([one, { query: '{ nope }' }, { query: '{' }, one], server.url);
+    const { status } = await sendRequest([one, { query: '{ nope }' }, { query: '{' }, one], server.url);
     expect([status, made.length, seen]).toEqual([200, 2, [{ number: 1 }, { number: 2 }]]);
     expect(made[0]?.req).toBe(made[1]?.req);
     expect(made[0]?.state).toBe(made[1]?.state);
@@ -340,7 +342,9 @@ describe('a batch', () => {
       parsed.push(turns);
     };
     subscribe('espalier:graphql:parse', remember);
-    await ask(Array.from({ length: 10 }, (_, i) => ({ query: `{ hello } #${i}${'x'.repeat(2000)}` })));
+    await sendRequest(
+      Array.from({ length: 10 }, (_, i) => ({ query: `{ hello } #${i}${'x'.repeat(2000)}` })),
+    );
     running = false;
     unsubscribe('espalier:graphql:parse', remember);
     expect(new Set(parsed).size).toBe(10);
@@ -348,7 +352,7 @@ describe('a batch', () => {
 
   it('the operations of a batch share the limits of one operation', async () => {
     const many = { query: `{ ${times(60, (i) => `h${i}: hello`)} }` };
-    const [first, second] = JSON.parse((await ask([many, many])).text);
+    const [first, second] = JSON.parse((await sendRequest([many, many])).text);
     expect(first.data.h0).toBeDefined();
     expect(second.errors[0]).toMatchObject({
       message: 'The batch has more than 100 root fields',

@@ -8,7 +8,7 @@ import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { ExecuteEvent } from '../../src/core/diagnostics.ts';
 import { writeReplyInPlace } from '../../src/http/reply/write-reply.ts';
-import { askHttp1, askHttps, askSecureHttp2, serving, tls } from '../exchange.ts';
+import { requestHttp1, requestHttps, requestSecureHttp2, serving, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { post, run, wire } from './server.ts';
 
@@ -20,7 +20,7 @@ const handler = graphqlHTTP(schema, { rootValue: { texts: textsOf }, batching: t
 
 const variablesOf = (of: number) => ({ of, count: 50 + ((of * 37) % 1200) });
 const bodyOf = (of: number): string => JSON.stringify({ query: QUERY, variables: variablesOf(of) });
-const answerOf = (of: number): string => JSON.stringify({ data: { texts: textsOf(variablesOf(of)) } });
+const responseOf = (of: number): string => JSON.stringify({ data: { texts: textsOf(variablesOf(of)) } });
 
 /** The bodies that arrive on a connection, in order. */
 async function* bodies(socket: Socket): AsyncGenerator<string> {
@@ -44,10 +44,13 @@ const open = async (port: number): Promise<Socket> => {
 };
 
 /** Closes all connections, also after a failed expectation. */
-async function served(listener: RequestListener, ask: (port: number) => Promise<unknown>): Promise<void> {
+async function served(
+  listener: RequestListener,
+  sendRequest: (port: number) => Promise<unknown>,
+): Promise<void> {
   const { port, close } = await run(listener);
   try {
-    await ask(port);
+    await sendRequest(port);
   } finally {
     await close();
   }
@@ -55,33 +58,37 @@ async function served(listener: RequestListener, ask: (port: number) => Promise<
 
 /** The bodies that are not the responses to requests 0, 1, 2 … */
 const wrong = (all: readonly (string | Buffer)[]): number[] =>
-  [...all.keys()].filter((of) => String(all[of]) !== answerOf(of));
+  [...all.keys()].filter((of) => String(all[of]) !== responseOf(of));
 
 /** Sends requests one after the other and compares the responses. */
-async function askInTurn(port: number, ids: readonly number[]): Promise<void> {
+async function requestInOrder(port: number, ids: readonly number[]): Promise<void> {
   const socket = await open(port);
-  const answers = bodies(socket);
+  const responses = bodies(socket);
   for (const id of ids) {
     socket.write(post(bodyOf(id)));
-    const { value } = await answers.next();
-    expect(value === answerOf(id)).toBe(true);
+    const { value } = await responses.next();
+    expect(value === responseOf(id)).toBe(true);
   }
   socket.destroy();
 }
 
 /** Sends all requests and reads no response until `read` is called. */
-async function askAhead(port: number, ids: readonly number[], others: Promise<unknown>): Promise<void> {
+async function requestBeforeReading(
+  port: number,
+  ids: readonly number[],
+  others: Promise<unknown>,
+): Promise<void> {
   const socket = await open(port);
   socket.pause();
   for (const id of ids) socket.write(post(bodyOf(id)));
   await others;
-  const answers = bodies(socket);
-  for (const id of ids) expect((await answers.next()).value === answerOf(id)).toBe(true);
+  const responses = bodies(socket);
+  for (const id of ids) expect((await responses.next()).value === responseOf(id)).toBe(true);
   socket.destroy();
 }
 
 /** Disconnects in the middle of a response. */
-async function askAndLeave(port: number, id: number): Promise<void> {
+async function requestAndDisconnect(port: number, id: number): Promise<void> {
   const socket = await open(port);
   for (let time = 0; time < 8; time++) socket.write(post(bodyOf(id)));
   await once(socket, 'data');
@@ -93,48 +100,50 @@ const range = (from: number, count: number): number[] => Array.from({ length: co
 describe('long responses whose buffers are reused', () => {
   it('long responses contain no byte of each other, with slow and disconnecting clients', async () => {
     const busy = async (port: number): Promise<void> => {
-      const quick = range(0, 8).map((client) => askInTurn(port, range(client * 100, 25)));
-      const leaving = range(0, 12).map((client) => askAndLeave(port, 5000 + client));
+      const quick = range(0, 8).map((client) => requestInOrder(port, range(client * 100, 25)));
+      const leaving = range(0, 12).map((client) => requestAndDisconnect(port, 5000 + client));
       await Promise.all([...quick, ...leaving]);
     };
     await served(handler, async (port) => {
       const first = busy(port);
-      const slow = range(0, 4).map((client) => askAhead(port, range(1000 + client * 100, 48), first));
+      const slow = range(0, 4).map((client) =>
+        requestBeforeReading(port, range(1000 + client * 100, 48), first),
+      );
       await Promise.all([first, ...slow]);
       await busy(port);
     });
   }, 60_000);
 
   it('long responses of batches contain no byte of each other', async () => {
-    const ask = async (port: number, client: number): Promise<void> => {
+    const sendRequest = async (port: number, client: number): Promise<void> => {
       const ids = range(client * 10, 5);
       const body = `[${ids.map(bodyOf).join(',')}]`;
-      const answer = await askHttp1(port, {
+      const response = await requestHttp1(port, {
         method: 'POST',
         path: '/',
         headers: { 'content-type': 'application/json' },
         body,
       });
-      expect(answer.body === `[${ids.map(answerOf).join(',')}]`).toBe(true);
+      expect(response.body === `[${ids.map(responseOf).join(',')}]`).toBe(true);
     };
     await served(handler, async (port) => {
       for (let round = 0; round < 3; round++)
-        await Promise.all(range(0, 6).map((client) => ask(port, client)));
+        await Promise.all(range(0, 6).map((client) => sendRequest(port, client)));
     });
   });
 
   it('long responses do not change for subscribers of the execute channel', async () => {
-    const heard: ExecuteEvent[] = [];
-    const listener = (event: unknown): void => void heard.push(event as ExecuteEvent);
+    const delivered: ExecuteEvent[] = [];
+    const listener = (event: unknown): void => void delivered.push(event as ExecuteEvent);
     await served(handler, async (port) => {
       subscribe('espalier:graphql:execute', listener);
-      await askInTurn(port, range(0, 20));
+      await requestInOrder(port, range(0, 20));
       unsubscribe('espalier:graphql:execute', listener);
-      await askInTurn(port, range(100, 20));
+      await requestInOrder(port, range(100, 20));
     });
-    expect(wrong(heard.map(({ outcome }) => outcome.body))).toEqual([]);
-    expect(heard).toHaveLength(20);
-    expect(heard.map(({ outcome }) => outcome.release)).toEqual(heard.map(() => undefined));
+    expect(wrong(delivered.map(({ outcome }) => outcome.body))).toEqual([]);
+    expect(delivered).toHaveLength(20);
+    expect(delivered.map(({ outcome }) => outcome.release)).toEqual(delivered.map(() => undefined));
   });
 });
 
@@ -155,7 +164,7 @@ eachExpress((express) => {
       next();
     });
     app.use('/graphql', handler);
-    await served(app as unknown as RequestListener, (port) => askInTurn(port, range(0, 20)));
+    await served(app as unknown as RequestListener, (port) => requestInOrder(port, range(0, 20)));
     expect(wrong(kept)).toEqual([]);
     expect(kept).toHaveLength(20);
   });
@@ -164,7 +173,7 @@ eachExpress((express) => {
 const LONG = Buffer.alloc(32 * 1024 * 1024, 'x');
 
 /** A server whose response body can be released, and the releases so far. */
-function lending(body: Buffer = LONG) {
+function releasable(body: Buffer = LONG) {
   const replies: { res: ServerResponse; released: number }[] = [];
   const listener: RequestListener = (req, res) => {
     const reply = { res, released: 0 };
@@ -180,7 +189,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
 describe('the bytes of a reply', () => {
   /** Requests a reply without reading it; `go` is called while it is being sent. */
   async function underWay(go: (client: Socket, res: ServerResponse) => Promise<unknown>): Promise<number[]> {
-    const { listener, replies, released } = lending();
+    const { listener, replies, released } = releasable();
     await served(listener, async (port) => {
       const { socket, write } = wire(port);
       socket.pause();
@@ -221,29 +230,31 @@ describe('the bytes of a reply', () => {
 
   it('the buffer of a reply is not released with HEAD, TLS and HTTP/2', async () => {
     const short = Buffer.alloc(100_000, 'x');
-    const { listener, released } = lending(short);
-    const ask = { path: '/' };
-    await serving(createServer(listener), (port) => askHttp1(port, { ...ask, method: 'HEAD' }));
-    await serving(https.createServer(tls, listener), (port) => askHttps(port, ask));
+    const { listener, released } = releasable(short);
+    const requestOptions = { path: '/' };
+    await serving(createServer(listener), (port) =>
+      requestHttp1(port, { ...requestOptions, method: 'HEAD' }),
+    );
+    await serving(https.createServer(tls, listener), (port) => requestHttps(port, requestOptions));
     const secure = http2.createSecureServer(
       tls,
       listener as unknown as Parameters<typeof http2.createSecureServer>[1],
     );
-    await serving(secure, (port) => askSecureHttp2(port, ask));
+    await serving(secure, (port) => requestSecureHttp2(port, requestOptions));
     expect(released()).toEqual([0, 0, 0]);
-    await serving(createServer(listener), (port) => askHttp1(port, ask));
+    await serving(createServer(listener), (port) => requestHttp1(port, requestOptions));
     expect(released()).toEqual([0, 0, 0, 1]);
   });
 
   it('the buffer of a reply is not released if methods of responses or of the socket are replaced', async () => {
-    const { listener, released } = lending(Buffer.alloc(100_000, 'x'));
+    const { listener, released } = releasable(Buffer.alloc(100_000, 'x'));
     const { write } = ServerResponse.prototype;
     const forwarded = function (this: ServerResponse, ...args: Parameters<typeof write>) {
       return write.apply(this, args);
     };
     ServerResponse.prototype.write = forwarded as typeof write;
     try {
-      await serving(createServer(listener), (port) => askHttp1(port, { path: '/' }));
+      await serving(createServer(listener), (port) => requestHttp1(port, { path: '/' }));
     } finally {
       ServerResponse.prototype.write = write;
     }
@@ -252,7 +263,7 @@ describe('the bytes of a reply', () => {
       socket.write = socket.write.bind(socket) as typeof socket.write;
       listener(req, res);
     };
-    await serving(createServer(own), (port) => askHttp1(port, { path: '/' }));
+    await serving(createServer(own), (port) => requestHttp1(port, { path: '/' }));
     expect(released()).toEqual([0, 0]);
   });
 });

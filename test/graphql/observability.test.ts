@@ -19,16 +19,16 @@ const rootValue = {
 const NAMES = ['request', 'parse', 'validate', 'execute', 'response'];
 
 describe('the diagnostics channels', () => {
-  const heard: [string, Record<string, unknown>][] = [];
+  const received: [string, Record<string, unknown>][] = [];
   const listeners = NAMES.map(
     (name) =>
       [
         `espalier:graphql:${name}`,
-        (message: unknown) => heard.push([name, message as Record<string, unknown>]),
+        (message: unknown) => received.push([name, message as Record<string, unknown>]),
       ] as const,
   );
   beforeEach(() => {
-    heard.splice(0);
+    received.splice(0);
     for (const [name, listener] of listeners) subscribe(name, listener);
   });
   afterEach(() => {
@@ -37,10 +37,10 @@ describe('the diagnostics channels', () => {
 
   it('the diagnostics channels report each phase once and in order, and parsing only the first time', async () => {
     const app = createServer(graphqlHTTP(schema, { rootValue }));
-    const ask = () => request(app).post('/').send({ query: '{ hello secret }' });
-    await ask();
-    expect(heard.map(([name]) => name)).toEqual(NAMES);
-    const [, parse, validate, execute, response] = heard.map(([, message]) => message);
+    const sendRequest = () => request(app).post('/').send({ query: '{ hello secret }' });
+    await sendRequest();
+    expect(received.map(([name]) => name)).toEqual(NAMES);
+    const [, parse, validate, execute, response] = received.map(([, message]) => message);
     expect(parse).toMatchObject({ source: '{ hello secret }', errors: [], duration: expect.any(Number) });
     expect(validate).toMatchObject({
       document: { kind: 'Document' },
@@ -57,9 +57,9 @@ describe('the diagnostics channels', () => {
       errors: [{ message: 'hunter2' }],
       duration: expect.any(Number),
     });
-    heard.splice(0);
-    await ask();
-    expect(heard.map(([name]) => name)).toEqual(['request', 'execute', 'response']);
+    received.splice(0);
+    await sendRequest();
+    expect(received.map(([name]) => name)).toEqual(['request', 'execute', 'response']);
   });
 
   it('the diagnostics channels report why a request was refused', async () => {
@@ -68,7 +68,7 @@ describe('the diagnostics channels', () => {
     await request(app).post('/').set('content-type', 'text/plain').send('x');
     await request(app).post('/').send({ query: '{ nope }' });
     expect(
-      heard
+      received
         .filter(([name]) => name === 'response')
         .map(([, { status, errors }]) => [status, (errors as Error[])[0]?.message]),
     ).toEqual([

@@ -114,14 +114,14 @@ eachExpress((express) => {
     it.each(cases)(
       'graphqlHTTP sends the status that the specification requires for %s',
       async (_what, body, json, graphql, newest) => {
-        const answers = [
+        const responses = [
           await post(body),
           await post(body, GRAPHQL_TYPE),
           await post(body, JSON_TYPE, draft),
         ];
-        expect(answers.map(({ status }) => status)).toEqual([json, graphql, newest]);
-        for (const answer of answers) {
-          const { data, errors } = JSON.parse(answer.text);
+        expect(responses.map(({ status }) => status)).toEqual([json, graphql, newest]);
+        for (const response of responses) {
+          const { data, errors } = JSON.parse(response.text);
           if (errors === undefined) expect(data).toBeDefined();
           else
             expect(errors.every((error: { message?: unknown }) => typeof error.message === 'string')).toBe(

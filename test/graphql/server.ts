@@ -41,12 +41,12 @@ export function wire(port: number): Wire {
   const socket = connect(port, '127.0.0.1');
   let received = '';
   const waiting = new Set<() => void>();
-  const look = (): void => {
+  const checkWaiters = (): void => {
     for (const check of waiting) check();
   };
   socket.on('data', (chunk) => {
     received += chunk.toString('latin1');
-    look();
+    checkWaiters();
   });
   // A reset closes the connection too.
   socket.on('error', () => undefined);

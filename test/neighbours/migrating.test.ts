@@ -55,10 +55,10 @@ async function start(page: string, which: 'before' | 'after'): Promise<string> {
   return `http://127.0.0.1:${port}`;
 }
 
-type Ask = (origin: string) => Promise<unknown>;
+type ExchangeRequest = (origin: string) => Promise<unknown>;
 
 const get =
-  (path: string, headers: Record<string, string> = {}): Ask =>
+  (path: string, headers: Record<string, string> = {}): ExchangeRequest =>
   async (origin) => {
     const response = await fetch(origin + path, { headers });
     const type = response.headers.get('content-type')?.split(';')[0]?.replace('graphql-response+', '');
@@ -66,7 +66,7 @@ const get =
   };
 
 const query =
-  (body: object, headers: Record<string, string> = {}): Ask =>
+  (body: object, headers: Record<string, string> = {}): ExchangeRequest =>
   async (origin) => {
     const response = await fetch(`${origin}/graphql`, {
       method: 'POST',
@@ -77,7 +77,7 @@ const query =
     return [data ?? null, errors?.length ?? 0];
   };
 
-const upload: Ask = async (origin) => {
+const upload: ExchangeRequest = async (origin) => {
   const body = new FormData();
   const operations = { query: 'mutation ($file: Upload) { store(file: $file) }', variables: { file: null } };
   body.set('operations', JSON.stringify(operations));
@@ -87,7 +87,7 @@ const upload: Ask = async (origin) => {
   return [response.status, await response.json()];
 };
 
-const subscribe: Ask = async (origin) => {
+const subscribe: ExchangeRequest = async (origin) => {
   const url = `${origin.replace('http', 'ws')}/graphql`;
   const client = createClient({ url, webSocketImpl: WebSocket, retryAttempts: 0 });
   const received: unknown[] = [];
@@ -98,47 +98,47 @@ const subscribe: Ask = async (origin) => {
 
 const hello = query({ query: '{ hello }' });
 const wrong = query({ query: '{ nothing }' });
-const CASES: Record<string, { ask: Ask; expected: unknown }[]> = {
+const CASES: Record<string, { sendRequest: ExchangeRequest; expected: unknown }[]> = {
   'express-static': [
-    { ask: get('/static/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
-    { ask: get('/static/absent.txt'), expected: [404, 'text/html', ''] },
-    { ask: get('/static/'), expected: [404, 'text/html', ''] },
+    { sendRequest: get('/static/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
+    { sendRequest: get('/static/absent.txt'), expected: [404, 'text/html', ''] },
+    { sendRequest: get('/static/'), expected: [404, 'text/html', ''] },
   ],
   sirv: [
-    { ask: get('/'), expected: [200, 'text/html', '<!doctype html><title>Home</title>'] },
-    { ask: get('/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
+    { sendRequest: get('/'), expected: [200, 'text/html', '<!doctype html><title>Home</title>'] },
+    { sendRequest: get('/hello.txt'), expected: [200, 'text/plain', 'hello, file'] },
     {
-      ask: get('/some/page', { accept: 'text/html' }),
+      sendRequest: get('/some/page', { accept: 'text/html' }),
       expected: [200, 'text/html', '<!doctype html><title>Home</title>'],
     },
-    { ask: get('/absent.js'), expected: [404, 'text/html', ''] },
+    { sendRequest: get('/absent.js'), expected: [404, 'text/html', ''] },
   ],
   'express-graphql': [
-    { ask: hello, expected: [{ hello: 'Hello world' }, 0] },
+    { sendRequest: hello, expected: [{ hello: 'Hello world' }, 0] },
     {
-      ask: query({ query: 'query ($n: String) { hello(name: $n) }', variables: { n: 'you' } }),
+      sendRequest: query({ query: 'query ($n: String) { hello(name: $n) }', variables: { n: 'you' } }),
       expected: [{ hello: 'Hello you' }, 0],
     },
     {
-      ask: get('/graphql?query={hello}'),
+      sendRequest: get('/graphql?query={hello}'),
       expected: [200, 'application/json', '{"data":{"hello":"Hello world"}}'],
     },
-    { ask: wrong, expected: [null, 1] },
+    { sendRequest: wrong, expected: [null, 1] },
   ],
   'graphql-http': [
-    { ask: hello, expected: [{ hello: 'world' }, 0] },
-    { ask: wrong, expected: [null, 1] },
+    { sendRequest: hello, expected: [{ hello: 'world' }, 0] },
+    { sendRequest: wrong, expected: [null, 1] },
   ],
   'apollo-server': [
-    { ask: query({ query: '{ hello }' }, { 'x-user': 'ada' }), expected: [{ hello: 'ada' }, 0] },
-    { ask: wrong, expected: [null, 1] },
+    { sendRequest: query({ query: '{ hello }' }, { 'x-user': 'ada' }), expected: [{ hello: 'ada' }, 0] },
+    { sendRequest: wrong, expected: [null, 1] },
   ],
   'graphql-yoga': [
-    { ask: hello, expected: [{ hello: 'world' }, 0] },
-    { ask: wrong, expected: [null, 1] },
+    { sendRequest: hello, expected: [{ hello: 'world' }, 0] },
+    { sendRequest: wrong, expected: [null, 1] },
   ],
-  'graphql-upload': [{ ask: upload, expected: [200, { data: { store: 'note.txt: some text' } }] }],
-  'graphql-ws': [{ ask: subscribe, expected: [1, 2, 3].map((count) => ({ data: { count } })) }],
+  'graphql-upload': [{ sendRequest: upload, expected: [200, { data: { store: 'note.txt: some text' } }] }],
+  'graphql-ws': [{ sendRequest: subscribe, expected: [1, 2, 3].map((count) => ({ data: { count } })) }],
 };
 
 describe('the migration guides', () => {
@@ -151,9 +151,12 @@ describe('the migration guides', () => {
     async (page) => {
       const before = await start(page, 'before');
       const after = await start(page, 'after');
-      for (const { ask, expected } of CASES[page] as { ask: Ask; expected: unknown }[]) {
-        expect(['before', await ask(before)]).toEqual(['before', expected]);
-        expect(['after', await ask(after)]).toEqual(['after', expected]);
+      for (const { sendRequest, expected } of CASES[page] as {
+        sendRequest: ExchangeRequest;
+        expected: unknown;
+      }[]) {
+        expect(['before', await sendRequest(before)]).toEqual(['before', expected]);
+        expect(['after', await sendRequest(after)]).toEqual(['after', expected]);
       }
     },
     60_000,

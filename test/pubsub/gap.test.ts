@@ -48,7 +48,7 @@ describe.each([MODERN, LEGACY])('a source that may have missed events, over %s',
       const { url, stop } = await serve(source, options);
       const client = await subscribed(url, protocol);
       expect(await client.closed).toEqual({ code: 1013, reason: 'Events may have been missed.' });
-      expect(client.heard.at(-1)).toMatchObject({ id: 'a', payload: { data: { tick: 1 } } });
+      expect(client.received.at(-1)).toMatchObject({ id: 'a', payload: { data: { tick: 1 } } });
       await stop();
     },
   );
@@ -58,8 +58,8 @@ describe.each([MODERN, LEGACY])('a source that may have missed events, over %s',
     async (closeCode) => {
       const { url, stop } = await serve(failing(Object.assign(new Error('secret'), { closeCode })));
       const client = await subscribed(url, protocol);
-      const heard = await client.until(({ type }) => type === 'error');
-      expect(JSON.stringify(heard)).not.toContain('secret');
+      const received = await client.until(({ type }) => type === 'error');
+      expect(JSON.stringify(received)).not.toContain('secret');
       await client.close();
       await stop();
     },

@@ -36,10 +36,10 @@ describe('events within one process', () => {
 
   it('createPubSub resolves concurrent next() calls in order', async () => {
     const stream = events.subscribe('tick');
-    const asked = Promise.all([stream.next(), stream.next()]);
+    const requested = Promise.all([stream.next(), stream.next()]);
     await events.publish('tick', 1);
     await events.publish('tick', 2);
-    expect((await asked).map(({ value }) => value)).toEqual([1, 2]);
+    expect((await requested).map(({ value }) => value)).toEqual([1, 2]);
   });
 
   it('createPubSub ends only the stream that is returned', async () => {

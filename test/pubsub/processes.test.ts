@@ -31,7 +31,7 @@ afterAll(async () => {
 const at = (index: number): string => (servers[index % 2] as Running).url;
 const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
 
-async function ask(url: string, query: string): Promise<{ data?: unknown; errors?: unknown }> {
+async function sendRequest(url: string, query: string): Promise<{ data?: unknown; errors?: unknown }> {
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
@@ -40,15 +40,15 @@ async function ask(url: string, query: string): Promise<{ data?: unknown; errors
   return (await response.json()) as { data?: unknown };
 }
 const emit = (url: string, from: number, to: number) =>
-  ask(url, `mutation { emit(from: ${from}, to: ${to}) }`);
-const ready = () => Promise.all(servers.map(({ url }) => ask(url, '{ ready }')));
+  sendRequest(url, `mutation { emit(from: ${from}, to: ${to}) }`);
+const ready = () => Promise.all(servers.map(({ url }) => sendRequest(url, '{ ready }')));
 
 interface Listener {
-  readonly heard: number[];
+  readonly delivered: number[];
   /** The close codes of its sockets, in order. */
   readonly codes: number[];
   /** The number of events received before each of those closes. */
-  readonly heardAt: number[];
+  readonly countAtClose: number[];
   leave(): void;
   /** Resolves when this number of events has been received. */
   count(length: number): Promise<void>;
@@ -56,9 +56,9 @@ interface Listener {
 
 /** Starts the official client, which reconnects automatically; resolves when it is subscribed. */
 async function listen(url: () => string): Promise<Listener> {
-  const heard: number[] = [];
+  const delivered: number[] = [];
   const codes: number[] = [];
-  const heardAt: number[] = [];
+  const countAtClose: number[] = [];
   let notify: () => void = () => undefined;
   const client = createClient({
     webSocketImpl: WebSocket,
@@ -68,7 +68,7 @@ async function listen(url: () => string): Promise<Listener> {
     on: {
       closed(event) {
         codes.push((event as { code: number }).code);
-        heardAt.push(heard.length);
+        countAtClose.push(delivered.length);
       },
     },
   });
@@ -78,7 +78,7 @@ async function listen(url: () => string): Promise<Listener> {
     { query: 'subscription { tick }' },
     {
       next: ({ data }) => {
-        heard.push(data?.tick as number);
+        delivered.push(data?.tick as number);
         notify();
       },
       error: () => undefined,
@@ -87,12 +87,12 @@ async function listen(url: () => string): Promise<Listener> {
   );
   await connected;
   return {
-    heard,
+    delivered,
     codes,
-    heardAt,
+    countAtClose,
     leave,
     async count(length) {
-      while (heard.length < length) {
+      while (delivered.length < length) {
         await new Promise<void>((resolve) => {
           notify = resolve;
         });
@@ -106,14 +106,14 @@ const PING = frame(TEXT, '{"type":"ping"}');
 interface Follower {
   readonly socket: net.Socket;
   /** The number of events that arrived in order, and the first event that did not. */
-  readonly heard: { count: number; wrong?: string };
+  readonly delivered: { count: number; wrong?: string };
 }
 
 /** A subscribed socket that checks only the order of events, so that one process can have a thousand of them. */
 async function follow(url: string): Promise<Follower> {
   const { hostname: host, port } = new URL(url);
   const socket = net.connect({ host, port: Number(port) });
-  const heard: Follower['heard'] = { count: 0 };
+  const delivered: Follower['delivered'] = { count: 0 };
   socket.write(upgradeRequest());
   socket.write(frame(TEXT, '{"type":"connection_init"}'));
   const received = async (words: string): Promise<void> => {
@@ -131,11 +131,11 @@ async function follow(url: string): Promise<Follower> {
     const whole = text.lastIndexOf('}') + 1;
     rest = text.slice(whole);
     for (const [, tick] of text.slice(0, whole).matchAll(/"tick":(\d+)/g)) {
-      if (Number(tick) === heard.count) heard.count++;
-      else heard.wrong ??= `${tick} after ${heard.count}`;
+      if (Number(tick) === delivered.count) delivered.count++;
+      else delivered.wrong ??= `${tick} after ${delivered.count}`;
     }
   });
-  return { socket, heard };
+  return { socket, delivered };
 }
 
 it('1 000 events reach 1 000 sockets of two processes in order while other sockets connect and leave', async () => {
@@ -145,7 +145,7 @@ it('1 000 events reach 1 000 sockets of two processes in order while other socke
   }
   await ready();
   let publishing = true;
-  const passers = (async () => {
+  const connecting = (async () => {
     let count = 0;
     for (; publishing; count++) {
       (await listen(() => at(count))).leave();
@@ -155,10 +155,10 @@ it('1 000 events reach 1 000 sockets of two processes in order while other socke
   })();
   expect(await emit(at(0), 0, 1000)).toEqual({ data: { emit: true } });
   publishing = false;
-  expect(await passers).toBeGreaterThan(0);
-  await until(() => followers.every(({ heard }) => heard.count === 1000), 60_000);
-  for (const { heard, socket } of followers) {
-    expect(heard).toEqual({ count: 1000 });
+  expect(await connecting).toBeGreaterThan(0);
+  await until(() => followers.every(({ delivered }) => delivered.count === 1000), 60_000);
+  for (const { delivered, socket } of followers) {
+    expect(delivered).toEqual({ count: 1000 });
     socket.destroy();
   }
 }, 120_000);
@@ -168,9 +168,9 @@ it('events of two concurrent publishers keep the order of each publisher', async
   await ready();
   await Promise.all([emit(at(0), 0, 100), emit(at(1), 1000, 1100)]);
   await Promise.all(listeners.map((listener) => listener.count(200)));
-  for (const { heard } of listeners) {
-    expect(heard.filter((tick) => tick < 1000)).toEqual(numbers(0, 100));
-    expect(heard.filter((tick) => tick >= 1000)).toEqual(numbers(1000, 1100));
+  for (const { delivered } of listeners) {
+    expect(delivered.filter((tick) => tick < 1000)).toEqual(numbers(0, 100));
+    expect(delivered.filter((tick) => tick >= 1000)).toEqual(numbers(1000, 1100));
   }
 });
 
@@ -186,14 +186,14 @@ it('after a restart of Redis every client is closed once, reconnects and receive
   await redis.start();
   // Each server reconnects independently, and a publish before that fails.
   const published: number[] = [];
-  for (let tick = 10; !listeners.every(({ heard }) => (heard.at(-1) as number) >= 10); tick++) {
+  for (let tick = 10; !listeners.every(({ delivered }) => (delivered.at(-1) as number) >= 10); tick++) {
     const result = await emit(at(tick), tick, tick + 1);
     if (!('errors' in (result as object))) published.push(tick);
   }
-  for (const { codes, heard } of listeners) {
+  for (const { codes, delivered } of listeners) {
     expect(codes).toEqual([1013]);
-    expect(heard.slice(0, 5)).toEqual(numbers(0, 5));
-    const after = heard.slice(5);
+    expect(delivered.slice(0, 5)).toEqual(numbers(0, 5));
+    const after = delivered.slice(5);
     const first = published.indexOf(after[0] as number);
     expect(after).toEqual(published.slice(first, first + after.length));
   }
@@ -212,12 +212,12 @@ it('after SIGTERM each client misses only events while it reconnects', async () 
   await Promise.all(listeners.map((listener) => listener.count(40)));
   here = staying.url;
   expect(await leaving.stop('SIGTERM')).toBe(0);
-  await Promise.all(listeners.map(({ count, heardAt }) => count((heardAt[0] as number) + 40)));
+  await Promise.all(listeners.map(({ count, countAtClose }) => count((countAtClose[0] as number) + 40)));
   over = true;
   await publishing;
-  for (const { heard, codes, heardAt } of listeners) {
+  for (const { delivered, codes, countAtClose } of listeners) {
     expect(codes).toEqual([1001]);
-    const [before, after] = [heard.slice(0, heardAt[0]), heard.slice(heardAt[0])];
+    const [before, after] = [delivered.slice(0, countAtClose[0]), delivered.slice(countAtClose[0])];
     expect(before).toEqual(numbers(0, before.length));
     const [first = 0] = after;
     expect(first).toBeGreaterThanOrEqual(before.length);

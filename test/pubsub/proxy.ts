@@ -19,16 +19,16 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
   const port = Number(new URL(redisUrl).port);
   let stalled = false;
   let stallingCommand: string | undefined;
-  const lines = new Set<{ dead: boolean; sockets: net.Socket[] }>();
+  const lines = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const server = net.createServer((client) => {
     const upstream = net.connect(port, '127.0.0.1');
-    const line = { dead: stalled, sockets: [client, upstream] };
+    const line = { unresponsive: stalled, sockets: [client, upstream] };
     lines.add(line);
     const pass = (from: net.Socket, to: net.Socket): void => {
       from.on('data', (chunk) => {
         if (stallingCommand !== undefined && from === client)
-          line.dead ||= String(chunk).includes(stallingCommand);
-        if (!line.dead) to.write(chunk);
+          line.unresponsive ||= String(chunk).includes(stallingCommand);
+        if (!line.unresponsive) to.write(chunk);
       });
       from.on('error', () => undefined);
       from.on('close', () => {
@@ -48,7 +48,7 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
     url: `redis://127.0.0.1:${(server.address() as AddressInfo).port}`,
     stall() {
       stalled = true;
-      for (const line of lines) line.dead = true;
+      for (const line of lines) line.unresponsive = true;
     },
     heal() {
       stalled = false;

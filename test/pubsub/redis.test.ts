@@ -80,10 +80,10 @@ describe('events over Redis', () => {
     expect(await take(stays, 60)).toEqual(numbers(60));
     // The only subscriber leaves and joins in one tick.
     await stays.return?.();
-    const newcomer = there.subscribe('tick');
+    const joining = there.subscribe('tick');
     await there.ready('tick');
     await here.publish('tick', 7);
-    expect((await newcomer.next()).value).toBe(7);
+    expect((await joining.next()).value).toBe(7);
   });
 
   it('createPubSub unsubscribes from the channel when its last subscriber leaves', async () => {

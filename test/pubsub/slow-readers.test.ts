@@ -40,10 +40,10 @@ describe('a burst of events in one process', () => {
       const published = events.publish('text', text(index));
       if (how === 'awaited') await published;
     }
-    await client.until(() => client.heard.filter(({ type }) => type === 'next').length >= COUNT);
-    const heard = client.heard.filter(({ type }) => type === 'next');
-    expect(heard).toHaveLength(COUNT);
-    expect(heard.at(-1)).toMatchObject({ payload: { data: { text: text(COUNT - 1) } } });
+    await client.until(() => client.received.filter(({ type }) => type === 'next').length >= COUNT);
+    const received = client.received.filter(({ type }) => type === 'next');
+    expect(received).toHaveLength(COUNT);
+    expect(received.at(-1)).toMatchObject({ payload: { data: { text: text(COUNT - 1) } } });
     await client.close();
     await subscriptions.close();
     await new Promise((resolve) => server.close(resolve));

@@ -1,6 +1,6 @@
 import * as http from 'node:http';
 import { createServer } from '../../middleware/server.ts';
-import { type Answer, type Asker, askHttp1, askHttp2, serving } from '../exchange.ts';
+import { type Exchange, type ExchangeResponse, requestHttp1, requestHttp2, serving } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import type { App, Behaviour, ExpressModule } from './behaviours/behaviour.ts';
 import { errors } from './behaviours/errors.ts';
@@ -24,15 +24,20 @@ eachExpress((express) => {
 
   describe.each(behaviours)('an app that $title', (behaviour) => {
     it('an Express app behaves equally with createServer', async () => {
-      const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
-      const ours = await observe(express, behaviour, (app) => createServer(app), askHttp1);
+      const plain = await observe(express, behaviour, (app) => http.createServer(app), requestHttp1);
+      const ours = await observe(express, behaviour, (app) => createServer(app), requestHttp1);
       expect(ours).toEqual(plain);
-      expect(plain).toHaveLength(behaviour.asks.length);
+      expect(plain).toHaveLength(behaviour.requestsToSend.length);
     });
 
     it('an Express app behaves equally over HTTP/2', async () => {
-      const plain = await observe(express, behaviour, (app) => http.createServer(app), askHttp1);
-      const ours = await observe(express, behaviour, (app) => createServer(app, { http2: true }), askHttp2);
+      const plain = await observe(express, behaviour, (app) => http.createServer(app), requestHttp1);
+      const ours = await observe(
+        express,
+        behaviour,
+        (app) => createServer(app, { http2: true }),
+        requestHttp2,
+      );
       expect(ours).toEqual(plain);
     });
   });
@@ -41,18 +46,19 @@ eachExpress((express) => {
 /** The responses of a behaviour in a new app. */
 async function observe(
   express: ExpressModule,
-  { define, asks }: Behaviour,
+  { define, requestsToSend }: Behaviour,
   serve: (app: App) => Parameters<typeof serving>[0],
-  ask: Asker,
-): Promise<Answer[]> {
+  sendRequest: Exchange,
+): Promise<ExchangeResponse[]> {
   const app = express();
   app.set('env', 'test');
   const later = define(app, express);
   const server = serve(app);
   if (typeof later === 'function' && later !== app) later();
   return serving(server, async (port) => {
-    const answers: Answer[] = [];
-    for (const one of asks) answers.push(await ask(port, typeof one === 'string' ? { path: one } : one));
-    return answers;
+    const results: ExchangeResponse[] = [];
+    for (const one of requestsToSend)
+      results.push(await sendRequest(port, typeof one === 'string' ? { path: one } : one));
+    return results;
   });
 }

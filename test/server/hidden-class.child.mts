@@ -34,10 +34,10 @@ async function observe(app: App, make: (app: App) => http.Server): Promise<unkno
   };
 }
 
-const told: Record<string, unknown> = {};
+const reported: Record<string, unknown> = {};
 for (const name of ['express', 'express4']) {
   const { default: express } = (await import(name)) as { default: () => App };
-  told[`${name}, createServer`] = await observe(express(), (app) => createServer(app));
-  told[`${name}, plain`] = await observe(express(), (app) => http.createServer(app));
+  reported[`${name}, createServer`] = await observe(express(), (app) => createServer(app));
+  reported[`${name}, plain`] = await observe(express(), (app) => http.createServer(app));
 }
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(reported));

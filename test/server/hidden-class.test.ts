@@ -3,11 +3,11 @@ import { resolve } from 'node:path';
 
 const child = resolve(__dirname, 'hidden-class.child.mts');
 const args = ['--allow-natives-syntax', '--import', 'tsx', child];
-const told = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
+const reported = JSON.parse(execFileSync(process.execPath, args, { encoding: 'utf8' }));
 
 describe.each(['express', 'express4'])('requests of an app made with %s', (express) => {
   it("createServer creates requests that have the app's prototypes and share a hidden class", () => {
-    expect(told[`${express}, createServer`]).toEqual({
+    expect(reported[`${express}, createServer`]).toEqual({
       bornRight: true,
       sharedClasses: [true, true],
       fastProperties: [true, true],
@@ -16,6 +16,6 @@ describe.each(['express', 'express4'])('requests of an app made with %s', (expre
 
   // If this test fails, createServer is no longer necessary.
   it("http.createServer creates requests that do not have the app's prototypes", () => {
-    expect(told[`${express}, plain`]).toMatchObject({ bornRight: false });
+    expect(reported[`${express}, plain`]).toMatchObject({ bornRight: false });
   });
 });

@@ -7,11 +7,19 @@ import { connect as connectTls } from 'node:tls';
 import connect from 'connect';
 import request from 'supertest';
 import { createServer } from '../../middleware/server.ts';
-import { askHttp1, askHttp2, askHttps, askSecureHttp2, serving, tls, trusted } from '../exchange.ts';
+import {
+  requestHttp1,
+  requestHttp2,
+  requestHttps,
+  requestSecureHttp2,
+  serving,
+  tls,
+  trusted,
+} from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 
 class LoudRequest extends http.IncomingMessage {
-  readonly born = 'loud';
+  readonly createdBy = 'loud';
   shout(): string {
     return `${this.url}!`;
   }
@@ -104,9 +112,9 @@ describe('createServer', () => {
       res.end(JSON.stringify([host, coding, length]));
     };
     await serving(createServer(app, { http2: true }), async (port) => {
-      const get = await askHttp2(port, { path: '/' });
+      const get = await requestHttp2(port, { path: '/' });
       expect(JSON.parse(get.body)).toEqual(['site.test', null, null]);
-      const streamed = await askHttp2(port, { method: 'POST', path: '/', body: 'words' });
+      const streamed = await requestHttp2(port, { method: 'POST', path: '/', body: 'words' });
       expect(JSON.parse(streamed.body)).toEqual(['site.test', 'chunked', null]);
       const sized = {
         method: 'POST',
@@ -114,7 +122,7 @@ describe('createServer', () => {
         headers: { 'content-length': '5', host: 'other.test' },
         body: 'words',
       };
-      expect(JSON.parse((await askHttp2(port, sized)).body)).toEqual(['other.test', null, '5']);
+      expect(JSON.parse((await requestHttp2(port, sized)).body)).toEqual(['other.test', null, '5']);
     });
   });
 });
@@ -148,34 +156,34 @@ eachExpress((express) => {
       express.request,
       express.response,
     ];
-    const look = () =>
+    const readState = () =>
       shared.map((value) => [Reflect.ownKeys(value), Object.getPrototypeOf(value), http.createServer]);
-    const before = look();
+    const before = readState();
     const other = hello();
     const { request: ofOther } = other;
     const app = hello();
     const { listen } = app;
     createServer(app);
-    expect(look()).toEqual(before);
+    expect(readState()).toEqual(before);
     expect(other.request).toBe(ofOther);
     expect(app.listen).toBe(listen);
     const server = app.listen(0);
     await once(server, 'listening');
-    await serving(server, async (port) => expect((await askHttp1(port, { path: '/' })).status).toBe(200));
+    await serving(server, async (port) => expect((await requestHttp1(port, { path: '/' })).status).toBe(200));
   });
 
   it('createServer creates a TLS server', async () => {
     await serving(createServer(hello(), tls), async (port) => {
-      const { body } = await askHttps(port, { path: '/' });
+      const { body } = await requestHttps(port, { path: '/' });
       expect(JSON.parse(body)).toEqual(['https', true, 'site.test', '1.1']);
     });
   });
 
   it('createServer serves HTTP/2 and HTTP/1.1 on one port', async () => {
     await serving(createServer(hello(), { ...tls, http2: true }), async (port) => {
-      const newer = await askSecureHttp2(port, { path: '/' });
+      const newer = await requestSecureHttp2(port, { path: '/' });
       expect(JSON.parse(newer.body)).toEqual(['https', true, 'site.test', '2.0']);
-      const older = await askHttps(port, { path: '/' });
+      const older = await requestHttps(port, { path: '/' });
       expect(JSON.parse(older.body)).toEqual(['https', true, 'site.test', '1.1']);
     });
   });
@@ -192,7 +200,12 @@ eachExpress((express) => {
     const app = express();
     app.get('/', (req, res) => {
       const loud = req as unknown as LoudRequest;
-      res.json([loud.born, loud.shout(), req.accepts('json'), Object.getPrototypeOf(req) === app.request]);
+      res.json([
+        loud.createdBy,
+        loud.shout(),
+        req.accepts('json'),
+        Object.getPrototypeOf(req) === app.request,
+      ]);
     });
     const classes = { IncomingMessage: LoudRequest, ServerResponse: LoudResponse };
     const server = createServer(app, classes);
@@ -245,7 +258,7 @@ eachExpress((express) => {
       res.send(Reflect.apply(Reflect.get(req, 'shout'), req, []));
     });
     await serving(createServer(app, { http2: true, Http2ServerRequest: Loud2 }), async (port) => {
-      expect((await askHttp2(port, { path: '/' })).body).toBe('/!');
+      expect((await requestHttp2(port, { path: '/' })).body).toBe('/!');
     });
   });
 
@@ -257,7 +270,7 @@ eachExpress((express) => {
         resolve();
       });
     });
-    const told = new Promise<unknown>((resolve) => {
+    const reported = new Promise<unknown>((resolve) => {
       app.get('/', (_req, res) => res.sendFile(__filename, resolve));
     });
     await serving(createServer(app, { http2: true }), async (port) => {
@@ -265,7 +278,7 @@ eachExpress((express) => {
       const stream = session.request({ ':path': '/' });
       await arrived;
       stream.close(http2.constants.NGHTTP2_CANCEL);
-      expect(await told).toMatchObject({ code: 'ECONNABORTED' });
+      expect(await reported).toMatchObject({ code: 'ECONNABORTED' });
       session.destroy();
     });
   });
@@ -337,12 +350,12 @@ eachExpress((express) => {
     it('createServer supports Expect: 100-continue over HTTP/2', async () => {
       await serving(createServer(app(), { http2: true }), async (port) => {
         const headers = { expect: '100-continue', 'content-type': 'text/plain' };
-        expect(await askHttp2(port, { method: 'POST', path: '/read', headers, body: 'words' })).toMatchObject(
-          {
-            status: 200,
-            body: 'words',
-          },
-        );
+        expect(
+          await requestHttp2(port, { method: 'POST', path: '/read', headers, body: 'words' }),
+        ).toMatchObject({
+          status: 200,
+          body: 'words',
+        });
       });
     });
   });

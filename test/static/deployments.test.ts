@@ -118,7 +118,7 @@ it('staticFiles never sends 404 while a linked root is switched', async () => {
       await new Promise((done) => setTimeout(done, turn % 3));
     }
   };
-  const flipping = flip();
+  const switching = flip();
   const read = async (): Promise<void> => {
     for (let round = 0; round < 4; round++) {
       for (const name of names) {
@@ -129,7 +129,7 @@ it('staticFiles never sends 404 while a linked root is switched', async () => {
   };
   await Promise.all(Array.from({ length: 6 }, read));
   isRunning = false;
-  await flipping;
+  await switching;
   expect([...statuses.keys()]).toEqual([200]);
 });
 

@@ -117,7 +117,7 @@ async function during(change: () => unknown, pause: number, work: () => Promise<
 }
 
 /** Eight clients send requests while `change` repeats; every complete response must have one version and its ETag. */
-async function storm(port: number, requests: number, change: () => void) {
+async function requestDuringChanges(port: number, requests: number, change: () => void) {
   const counts = { complete: 0, cut: 0, otherStatuses: new Set<number>() };
   const read = async (): Promise<void> => {
     for (let i = 0; i < requests / 8; i++) {
@@ -178,7 +178,7 @@ describe.each([
   it('staticFiles never cuts or mixes a response when a file is replaced atomically', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
-    const { complete, cut } = await storm(port, 80, () => replace(`${root}/a.bin`, content()));
+    const { complete, cut } = await requestDuringChanges(port, 80, () => replace(`${root}/a.bin`, content()));
     expect(cut).toBe(0);
     expect(complete).toBeGreaterThan(0);
   });
@@ -186,7 +186,7 @@ describe.each([
   it('staticFiles never completes a response of two versions when a file is rewritten in place', async () => {
     const root = makeFolder({ 'a.bin': content() });
     const port = await listen(bare(staticFiles(root)));
-    await storm(port, 80, () => writeFileSync(`${root}/a.bin`, content()));
+    await requestDuringChanges(port, 80, () => writeFileSync(`${root}/a.bin`, content()));
     expectOneVersion(await get(port, '/a.bin'));
   });
 });

@@ -74,15 +74,17 @@ describe('ranges', () => {
       return seed % below;
     };
     for (let round = 0; round < 300; round++) {
-      const asked = Array.from({ length: 1 + random(16) }, () => {
+      const requested = Array.from({ length: 1 + random(16) }, () => {
         const start = random(50);
         return [start, start + random(10)] as const;
       });
-      const ranges = parseRanges(`bytes=${asked.map(([a, b]) => `${a}-${b}`).join(', ')}`, 40) ?? [];
+      const ranges = parseRanges(`bytes=${requested.map(([a, b]) => `${a}-${b}`).join(', ')}`, 40) ?? [];
       const covered = ranges.flatMap(({ start, end }) =>
         Array.from({ length: end - start + 1 }, (_, i) => start + i),
       );
-      const wanted = new Set(asked.flatMap(([a, b]) => Array.from({ length: b - a + 1 }, (_, i) => a + i)));
+      const wanted = new Set(
+        requested.flatMap(([a, b]) => Array.from({ length: b - a + 1 }, (_, i) => a + i)),
+      );
       expect(covered).toHaveLength(new Set(covered).size);
       expect(new Set(covered)).toEqual(new Set([...wanted].filter((byte) => byte < 40)));
     }

@@ -8,7 +8,7 @@ import { tls, trusted } from '../exchange.ts';
 /** A client that sends raw messages and keeps all received messages. */
 export interface RawClient {
   readonly websocket: WebSocket;
-  readonly heard: Record<string, unknown>[];
+  readonly received: Record<string, unknown>[];
   send(message: unknown): void;
   /** The next unread message; fails when the socket closes first. */
   next(): Promise<Record<string, unknown>>;
@@ -45,34 +45,34 @@ export async function connect(
 }
 
 export function wrap(websocket: WebSocket): RawClient {
-  const heard: Record<string, unknown>[] = [];
+  const received: Record<string, unknown>[] = [];
   let taken = 0;
   let over = false;
-  let wake: () => void = () => undefined;
+  let notifyWaiter: () => void = () => undefined;
   websocket.on('error', () => undefined);
   websocket.on('message', (data) => {
-    heard.push(JSON.parse(String(data)));
-    wake();
+    received.push(JSON.parse(String(data)));
+    notifyWaiter();
   });
   const closed = new Promise<{ code: number; reason: string }>((resolve) => {
     websocket.on('close', (code, reason) => {
       over = true;
-      wake();
+      notifyWaiter();
       resolve({ code, reason: String(reason) });
     });
   });
   const next = async (): Promise<Record<string, unknown>> => {
-    while (taken === heard.length) {
+    while (taken === received.length) {
       if (over) throw new Error('the socket has closed');
       await new Promise<void>((resolve) => {
-        wake = resolve;
+        notifyWaiter = resolve;
       });
     }
-    return heard[taken++] as Record<string, unknown>;
+    return received[taken++] as Record<string, unknown>;
   };
   return {
     websocket,
-    heard,
+    received,
     closed,
     next,
     send: (message) => websocket.send(typeof message === 'string' ? message : JSON.stringify(message)),
@@ -88,8 +88,8 @@ export function wrap(websocket: WebSocket): RawClient {
       await new Promise((resolve) => setTimeout(resolve, 5));
       websocket.ping();
       await once(websocket, 'pong');
-      const rest = heard.slice(taken);
-      taken = heard.length;
+      const rest = received.slice(taken);
+      taken = received.length;
       return rest;
     },
     close() {

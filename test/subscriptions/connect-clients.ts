@@ -14,8 +14,8 @@ export const events = (id: string, topic = 'a', type = 'subscribe'): object => (
 export const quiet = { keepAlive: 0, share: () => 'all' };
 
 /** The events that a client has received under one id. */
-export const heard = (client: RawClient, id: string): unknown[] =>
-  client.heard
+export const received = (client: RawClient, id: string): unknown[] =>
+  client.received
     .filter((message) => message['id'] === id && (message['type'] === 'next' || message['type'] === 'data'))
     .map(({ payload }) => (payload as { data: { events: unknown } }).data.events);
 

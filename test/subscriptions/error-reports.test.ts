@@ -59,9 +59,9 @@ describe.each([
     const client = await ready(url, protocol);
     const message = run(query, type) as { payload: object };
     client.send({ ...message, payload: { ...message.payload, operationName: 'Named' } });
-    const heard = await client.until((one) => ['complete', 'error'].includes(one['type'] as string));
-    expect(JSON.stringify(heard)).not.toContain('secret');
-    expect(JSON.stringify(heard)).toContain('Internal server error');
+    const received = await client.until((one) => ['complete', 'error'].includes(one['type'] as string));
+    expect(JSON.stringify(received)).not.toContain('secret');
+    expect(JSON.stringify(received)).toContain('Internal server error');
     expect(reports).toMatchObject([
       {
         message: expect.stringMatching('secret'),
@@ -102,8 +102,8 @@ describe.each([
     const { url, reports } = await serve({}, { formatError: fail });
     const client = await ready(url, protocol);
     client.send(run('{ unknown }', type));
-    const heard = await client.until((message) => message['type'] === 'error');
-    expect(JSON.stringify(heard)).toContain('Internal server error');
+    const received = await client.until((message) => message['type'] === 'error');
+    expect(JSON.stringify(received)).toContain('Internal server error');
     expect(reports.map(({ message }) => message)).toEqual(['secret']);
   });
 

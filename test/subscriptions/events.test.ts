@@ -107,7 +107,7 @@ describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) =
   });
 
   it('an event propagates null to the nearest nullable field and lists its errors', async () => {
-    const heard = await payloads(engine, `subscription ($from: Int!) { event(from: $from) ${FIELDS} }`);
+    const received = await payloads(engine, `subscription ($from: Int!) { event(from: $from) ${FIELDS} }`);
     const locations = (column: number) => [{ line: 1, column }];
     const nullError = (path: unknown[], place: object[]) => ({
       message: 'Cannot return null for non-nullable field Event.must.',
@@ -115,7 +115,7 @@ describe.each(['compiled', 'graphql-js'] as const)('events under %s', (engine) =
       locations: place,
       extensions: { code: CODE },
     });
-    expect(heard.slice(1, 4)).toEqual([
+    expect(received.slice(1, 4)).toEqual([
       {
         data: { event: { n: null, must: 1, late: null, seen: null, list: null } },
         errors: [

@@ -57,14 +57,14 @@ describe('the handshake of graphql-transport-ws', () => {
   ])(
     'graphql-transport-ws closes with 4429 at a second connection_init %s and never calls onConnect twice',
     async (_, together) => {
-      let asked = 0;
-      const { url } = await serve({ onConnect: () => void asked++ });
+      let requested = 0;
+      const { url } = await serve({ onConnect: () => void requested++ });
       const client = await connect(url);
       client.send(INIT);
       if (!together) await client.next();
       client.send(INIT);
       expect(await client.closed).toEqual({ code: 4429, reason: 'Too many initialisation requests' });
-      expect(asked).toBe(together ? 0 : 1);
+      expect(requested).toBe(together ? 0 : 1);
     },
   );
 

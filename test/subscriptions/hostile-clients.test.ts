@@ -149,8 +149,8 @@ describe('permessage-deflate', () => {
     const headers = { 'Sec-WebSocket-Protocol': MODERN, ...extension };
     const client = await wire(served.port, false, upgradeRequest(headers));
     await client.until('permessage-deflate');
-    const bomb = deflateRawSync(Buffer.alloc(64 * 1024 * 1024, ' '));
-    const bytes = frame(TEXT, bomb);
+    const compressedZeros = deflateRawSync(Buffer.alloc(64 * 1024 * 1024, ' '));
+    const bytes = frame(TEXT, compressedZeros);
     bytes[0] = 0xc1;
     client.socket.write(bytes);
     await client.until(Buffer.from([0x88, 0x02, 1009 >> 8, 1009 & 255]));
@@ -178,7 +178,7 @@ describe('documents of a hostile client', () => {
 });
 
 describe('variables from a hostile client', () => {
-  const ask = (variables: string): string =>
+  const messageWith = (variables: string): string =>
     `{"id":"x","type":"subscribe","payload":{"query":"{ hello }","variables":${variables}}}`;
   const keys = (count: number): string => Array.from({ length: count }, (_, i) => `"k${i}":0`).join();
 
@@ -189,7 +189,7 @@ describe('variables from a hostile client', () => {
   ])('hostile variables end their operation only: %s', async (_, variables) => {
     const { url, live } = await serve();
     const client = await ready(url);
-    client.send(ask(variables));
+    client.send(messageWith(variables));
     expect(await client.next()).toMatchObject({
       id: 'x',
       type: 'error',
@@ -201,14 +201,14 @@ describe('variables from a hostile client', () => {
   it('variables that would take long to parse make the message invalid', async () => {
     const { url } = await serve();
     const client = await ready(url);
-    client.send(ask(`{"v":${'['.repeat(100_000)}${']'.repeat(100_000)}}`));
+    client.send(messageWith(`{"v":${'['.repeat(100_000)}${']'.repeat(100_000)}}`));
     expect((await client.closed).code).toBe(4400);
   });
 
   it('variables within the limits are accepted', async () => {
     const { url } = await serve();
     const client = await ready(url);
-    client.send(ask(`{"v":[${'0,'.repeat(15_000)}0]}`));
+    client.send(messageWith(`{"v":[${'0,'.repeat(15_000)}0]}`));
     expect(await client.next()).toMatchObject({ id: 'x', type: 'next' });
   });
 });

@@ -13,13 +13,13 @@ import { upgradeRequest, wire } from './wire.ts';
 afterEach(stopAll);
 
 const events = { id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } };
-const ask = { id: 'q', type: 'subscribe', payload: { query: '{ context }' } };
+const queryMessage = { id: 'q', type: 'subscribe', payload: { query: '{ context }' } };
 
 describe('the context', () => {
   /** The context as a resolver of one connection sees it. */
   const contextOf = async (url: string, payload: Record<string, unknown> | undefined): Promise<unknown> => {
     const client = await ready(url, MODERN, payload);
-    client.send(ask);
+    client.send(queryMessage);
     const { data } = (await client.next())['payload'] as { data: { context: string } };
     await client.close();
     return data.context === null ? null : JSON.parse(data.context);
@@ -91,7 +91,7 @@ describe('the context', () => {
       '{"type":"connection_init","payload":{"__proto__":{"admin":true},"admin":true,"constructor":1}}',
     );
     await client.next();
-    client.send(ask);
+    client.send(queryMessage);
     const { data } = (await client.next())['payload'] as { data: { context: string } };
     expect(JSON.parse(data.context)).toMatchObject({ admin: false });
     expect(({} as { admin?: boolean }).admin).toBeUndefined();
@@ -126,12 +126,12 @@ describe('the context', () => {
     const subscriptions = attachSubscriptions(server, handler);
     expect(await contextOf(url, undefined)).toMatchObject({ of: 'handler' });
     const client = await ready(url);
-    client.send({ ...ask, payload: { query: '{ deep { deep { hello } } }' } });
+    client.send({ ...queryMessage, payload: { query: '{ deep { deep { hello } } }' } });
     expect(await client.next()).toMatchObject({
       type: 'error',
       payload: [{ extensions: { formatted: true } }],
     });
-    client.send({ ...ask, payload: { query: '{ crashes }' } });
+    client.send({ ...queryMessage, payload: { query: '{ crashes }' } });
     expect(await client.next()).toMatchObject({
       type: 'next',
       payload: { errors: [{ message: 'Internal server error' }] },
@@ -146,7 +146,7 @@ describe('the context', () => {
     const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { introspection: false }));
     for (const query of ['{ __schema { types { name } } }', '{ __type(name: "Query") { name } }']) {
       const client = await ready(url);
-      client.send({ ...ask, payload: { query } });
+      client.send({ ...queryMessage, payload: { query } });
       const error = await client.next();
       expect(error).toMatchObject({ id: 'q', type: 'error' });
       expect(JSON.stringify(error)).not.toContain('Subscription');
@@ -237,8 +237,8 @@ describe('close', () => {
     expect(left).toBeGreaterThan(0);
     live.publish('a', 'last words');
     await closing;
-    const told = clients.filter(({ heard }) => JSON.stringify(heard).includes('last words'));
-    expect(told).toHaveLength(left);
+    const reported = clients.filter(({ received }) => JSON.stringify(received).includes('last words'));
+    expect(reported).toHaveLength(left);
     for (const client of clients) expect((await client.closed).code).toBe(1001);
   });
 
@@ -250,7 +250,7 @@ describe('close', () => {
     live.publish('a', 'in flight');
     await new Promise(setImmediate);
     await subscriptions.close();
-    expect(client.heard.at(-1)).toMatchObject({ payload: { data: { events: 'in flight' } } });
+    expect(client.received.at(-1)).toMatchObject({ payload: { data: { events: 'in flight' } } });
   });
 
   it('close terminates clients that do not complete the closing handshake', async () => {
@@ -315,9 +315,9 @@ describe('expiresAt', () => {
     const { url, live } = await serve({ onConnect: () => ({ expiresAt: Date.now() - 1 }) });
     const client = await connect(url, protocol);
     client.send({ type: 'connection_init' });
-    if (protocol === LEGACY) client.send({ ...ask, type: 'start' });
+    if (protocol === LEGACY) client.send({ ...queryMessage, type: 'start' });
     expect(await client.closed).toEqual(closed);
-    expect(client.heard.map(({ type }) => type)).not.toContain('connection_ack');
+    expect(client.received.map(({ type }) => type)).not.toContain('connection_ack');
     expect(live.calls).toEqual({});
   });
 
@@ -332,16 +332,16 @@ describe('expiresAt', () => {
 describe('keepAlive', () => {
   it('keepAlive pings and terminates a client that sends nothing', async () => {
     const { url, live, subscriptions } = await serve({ keepAlive: 250 });
-    const alive = await ready(url);
-    const dead = await connect(url, MODERN, { autoPong: false });
-    dead.send({ type: 'connection_init' });
-    await dead.next();
-    dead.send(events);
+    const responsive = await ready(url);
+    const unresponsive = await connect(url, MODERN, { autoPong: false });
+    unresponsive.send({ type: 'connection_init' });
+    await unresponsive.next();
+    unresponsive.send(events);
     await until(() => live.open === 1);
-    expect((await dead.closed).code).toBe(1006);
+    expect((await unresponsive.closed).code).toBe(1006);
     await until(() => live.open === 0);
-    await once(alive.websocket, 'ping');
-    await once(alive.websocket, 'ping');
+    await once(responsive.websocket, 'ping');
+    await once(responsive.websocket, 'ping');
     expect(subscriptions.stats().connections).toBe(1);
   });
 });
@@ -366,12 +366,12 @@ describe('sockets that open and close', () => {
   it('a socket may be closed before websocketHandler gets it', () => {
     const { schema } = liveSchema();
     const handler = graphqlHTTP(schema);
-    const heard: string[] = [];
-    const on = (event: string): number => heard.push(event);
+    const received: string[] = [];
+    const on = (event: string): number => received.push(event);
     const websocket = { readyState: 3, protocol: MODERN, extensions: '', on };
     handler.websocketHandler(websocket as never, {} as never);
     // An error may still be emitted and would end the process.
-    expect(heard).toEqual(['error']);
+    expect(received).toEqual(['error']);
   });
 
   it('sockets that open and close in large numbers leave no connections, operations or sources', async () => {
@@ -396,11 +396,11 @@ describe('sockets that open and close', () => {
 
 describe('a slow onConnect', () => {
   it('onConnect that finishes after the client has disconnected accepts no connection', async () => {
-    let answer: () => void = () => undefined;
+    let response: () => void = () => undefined;
     const { url, subscriptions, live } = await serve({
       onConnect: () =>
         new Promise((_, reject) => {
-          answer = () => reject(new GraphQLError('late'));
+          response = () => reject(new GraphQLError('late'));
         }),
     });
     const client = await connect(url, LEGACY);
@@ -409,7 +409,7 @@ describe('a slow onConnect', () => {
     await client.silence();
     await client.close();
     await until(() => subscriptions.stats().connections === 0);
-    answer();
+    response();
     await new Promise(setImmediate);
     expect(live.calls).toEqual({});
   });

@@ -192,12 +192,12 @@ describe('other upgrade listeners', () => {
 
 describe('an upgrade that is pipelined behind a request without response', () => {
   it('a pipelined upgrade after a request without response is destroyed, and no byte of it is mixed with the response', async () => {
-    const held: http.ServerResponse[] = [];
-    const { port } = await serve({}, (_req, res) => void held.push(res));
+    const pending: http.ServerResponse[] = [];
+    const { port } = await serve({}, (_req, res) => void pending.push(res));
     const client = await wire(port, false, `GET / HTTP/1.1\r\nHost: x\r\n\r\n${upgradeRequest()}`);
     const seen = await client.over();
-    expect(held).toHaveLength(1);
-    held[0]?.end('late');
+    expect(pending).toHaveLength(1);
+    pending[0]?.end('late');
     expect(seen.toString('latin1')).toBe('');
   });
 });

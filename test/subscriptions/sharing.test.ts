@@ -1,5 +1,5 @@
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
-import { connectClients, EVENTS, events, heard, quiet } from './connect-clients.ts';
+import { connectClients, EVENTS, events, quiet, received } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -15,11 +15,11 @@ describe('shared subscriptions', () => {
     for (let i = 0; i < 50; i++) served.live.publish('a', `event ${i} ü`);
     const all = Array.from({ length: 50 }, (_, i) => `event ${i} ü`);
     for (const [index, client] of clients.entries()) {
-      await until(() => client.heard.length === 51);
-      expect(heard(client, `client ${index}`)).toEqual(all);
+      await until(() => client.received.length === 51);
+      expect(received(client, `client ${index}`)).toEqual(all);
     }
-    await until(() => legacy.heard.length === 51);
-    expect(heard(legacy, 'l')).toEqual(all);
+    await until(() => legacy.received.length === 51);
+    expect(received(legacy, 'l')).toEqual(all);
     expect(served.live.calls).toEqual({ 'subscribe events': 1, events: 50 });
   });
 
@@ -111,9 +111,9 @@ describe('shared subscriptions', () => {
     await until(() => served.subscriptions.stats().operations === 2);
     served.live.publish('a', 2);
     await third.next();
-    expect(heard(third, 'third')).toEqual(['2']);
-    await until(() => heard(second, 'client 1').length === 2);
-    expect(heard(second, 'client 1')).toEqual(['1', '2']);
+    expect(received(third, 'third')).toEqual(['2']);
+    await until(() => received(second, 'client 1').length === 2);
+    expect(received(second, 'client 1')).toEqual(['1', '2']);
   });
 
   it('shared subscriptions lose no event while other members join and leave', async () => {
@@ -126,8 +126,8 @@ describe('shared subscriptions', () => {
       if (i % 2 === 0) passing.send({ id: 'passing', type: 'complete' });
       else passing.websocket.terminate();
     }
-    await until(() => heard(stays, 'client 0').length === 40);
-    expect(heard(stays, 'client 0')).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
+    await until(() => received(stays, 'client 0').length === 40);
+    expect(received(stays, 'client 0')).toEqual(Array.from({ length: 40 }, (_, i) => String(i)));
     expect(served.live.opened).toBe(1);
   });
 
@@ -197,18 +197,20 @@ describe('shared subscriptions', () => {
     }
     served.live.end('private');
     const numbers = Array.from({ length: 60 }, (_, i) => String(i));
-    await until(() => heard(client, 'shared').length === 60 && heard(client, 'shared too').length === 60);
+    await until(
+      () => received(client, 'shared').length === 60 && received(client, 'shared too').length === 60,
+    );
     await client.silence();
-    for (const id of ['shared', 'private', 'shared too']) expect(heard(client, id)).toEqual(numbers);
-    const pongs = client.heard.filter(({ type }) => type === 'pong');
+    for (const id of ['shared', 'private', 'shared too']) expect(received(client, id)).toEqual(numbers);
+    const pongs = client.received.filter(({ type }) => type === 'pong');
     expect(pongs.map(({ payload }) => (payload as { i: number }).i)).toEqual([
       0, 7, 14, 21, 28, 35, 42, 49, 56,
     ]);
-    const last = client.heard.findLastIndex(({ id, type }) => id === 'private' && type === 'next');
-    const complete = client.heard.findIndex(({ id, type }) => id === 'private' && type === 'complete');
+    const last = client.received.findLastIndex(({ id, type }) => id === 'private' && type === 'next');
+    const complete = client.received.findIndex(({ id, type }) => id === 'private' && type === 'complete');
     expect(complete).toBeGreaterThan(last);
     for (let i = 0; i < 60; i += 5) {
-      expect(client.heard.filter(({ id }) => id === `q${i}`).map(({ type }) => type)).toEqual([
+      expect(client.received.filter(({ id }) => id === `q${i}`).map(({ type }) => type)).toEqual([
         'next',
         'complete',
       ]);
@@ -231,9 +233,9 @@ describe('shared subscriptions', () => {
       ];
       const values = sizes.map((size) => 'ü'.repeat(size >> 1).padEnd(size, 'x'));
       for (const value of values) served.live.publish('a', value);
-      await until(() => heard(client, '2').length === values.length);
-      expect(heard(client, '1')).toEqual(values);
-      expect(heard(client, '2')).toEqual(values);
+      await until(() => received(client, '2').length === values.length);
+      expect(received(client, '1')).toEqual(values);
+      expect(received(client, '2')).toEqual(values);
     },
   );
 });
@@ -251,7 +253,7 @@ describe('coalesced writes', () => {
       served.live.publish('a', i);
       served.live.publish('b', i);
     }
-    await until(() => client.heard.length === 17);
+    await until(() => client.received.length === 17);
     expect(packets).toBe(1);
   });
 });

@@ -1,7 +1,7 @@
 import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';
-import { connectClients, events, heard, quiet } from './connect-clients.ts';
+import { connectClients, events, quiet, received } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -20,15 +20,15 @@ describe('slow clients', () => {
     let sent = 0;
     while (served.subscriptions.stats().operations === 4) {
       served.live.publish('a', `${sent++}${blob}`);
-      await until(() => good.every((client) => client.heard.length === sent + 1));
+      await until(() => good.every((client) => client.received.length === sent + 1));
     }
     expect(sent).toBeLessThan(200);
     slow.websocket.resume();
     expect(await slow.closed).toEqual({ code: 1013, reason: 'Too slow a reader' });
     for (const [index, client] of good.entries()) {
-      expect(heard(client, `client ${index + 1}`).map((text) => Number.parseInt(text as string, 10))).toEqual(
-        Array.from({ length: sent }, (_, i) => i),
-      );
+      expect(
+        received(client, `client ${index + 1}`).map((text) => Number.parseInt(text as string, 10)),
+      ).toEqual(Array.from({ length: sent }, (_, i) => i));
     }
   });
 
@@ -39,11 +39,11 @@ describe('slow clients', () => {
     const blob = 'x'.repeat(256 * 1024);
     for (let sent = 0; served.subscriptions.stats().operations === 2; sent++) {
       served.live.publish('a', blob);
-      await until(() => good.heard.length === sent + 2);
+      await until(() => good.received.length === sent + 2);
     }
     await until(() => served.subscriptions.stats().connections === 1);
     served.live.publish('a', 'continues');
-    await until(() => heard(good, 'client 1').at(-1) === 'continues');
+    await until(() => received(good, 'client 1').at(-1) === 'continues');
   });
 
   it('a slow client loses its oldest events with drop: oldest', async () => {
@@ -54,11 +54,11 @@ describe('slow clients', () => {
     const blob = 'x'.repeat(256 * 1024);
     for (let sent = 0; sent < 80; sent++) {
       served.live.publish('a', `${sent} ${blob}`);
-      await until(() => good.heard.length === sent + 2);
+      await until(() => good.received.length === sent + 2);
     }
     slow.websocket.resume();
     const numbers = (): number[] =>
-      heard(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
+      received(slow, 'client 0').map((text) => Number.parseInt(text as string, 10));
     await until(() => numbers().includes(79));
     expect(numbers()).toEqual(numbers().toSorted((a, b) => a - b));
     expect(numbers().length).toBeLessThan(80);
@@ -98,14 +98,14 @@ describe('slow clients', () => {
       for (const client of stalled) stall(client);
       let total = 4;
       steady.websocket.on('message', () => {
-        if (steady.heard.length % total !== 0) return;
+        if (steady.received.length % total !== 0) return;
         stall(steady);
         setTimeout(() => steady.websocket.resume(), 150);
       });
       const event = 'x'.repeat(60 * 1024);
       for (let sent = 0; sent < 400; sent++) {
         served.live.publish('a', event);
-        await until(() => heard(good, 'client 0').length === sent + 1);
+        await until(() => received(good, 'client 0').length === sent + 1);
       }
       // Bytes executed for the stalled clients, without those that the kernel has taken.
       const executed = (served.live.calls['events'] as number) - 400;
@@ -117,7 +117,7 @@ describe('slow clients', () => {
       expect(served.subscriptions.stats()).toMatchObject({ operations: 2, sources: 2, unreleased: 0 });
       expect(sockets.filter(({ destroyed }) => destroyed)).toHaveLength(3);
       total = Number.POSITIVE_INFINITY;
-      await until(() => heard(steady, 'client 1').length === 400);
+      await until(() => received(steady, 'client 1').length === 400);
     },
     30_000,
   );
@@ -141,13 +141,13 @@ describe('slow clients', () => {
     for (const [sent, text] of texts.entries()) {
       for (const index of clients.keys()) served.live.publish(`topic ${index}`, `${index} ${text}`);
       served.live.publish('a', text);
-      await until(() => heard(clients[1] as RawClient, 'all').length === sent + 1);
+      await until(() => received(clients[1] as RawClient, 'all').length === sent + 1);
     }
     for (const client of clients) client.websocket.resume();
     for (const [index, client] of clients.entries()) {
-      await until(() => client.heard.length === 1 + 2 * texts.length, 15_000);
-      expect(heard(client, 'all')).toEqual(texts);
-      expect(heard(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
+      await until(() => client.received.length === 1 + 2 * texts.length, 15_000);
+      expect(received(client, 'all')).toEqual(texts);
+      expect(received(client, 'own')).toEqual(texts.map((text) => `${index} ${text}`));
     }
   });
 
@@ -172,6 +172,6 @@ describe('slow clients', () => {
     await client.next();
     served.live.publish('a', 'next');
     await client.next();
-    expect(heard(client, 'client 0')).toHaveLength(2);
+    expect(received(client, 'client 0')).toHaveLength(2);
   });
 });

@@ -31,7 +31,7 @@ describe('the handshake of graphql-ws', () => {
     client.send(INIT);
     // Pings have the interval of ka: two of them prove that a ka would have been due.
     for (let i = 0; i < 2; i++) await once(client.websocket, 'ping');
-    expect(client.heard).toEqual([]);
+    expect(client.received).toEqual([]);
   });
 
   it('legacy graphql-ws acknowledges with the payload that onConnect returned', async () => {
@@ -42,14 +42,14 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws accepts connection_init without payload and ignores a second one', async () => {
-    let asked = 0;
-    const { url } = await serve({ ...quiet, onConnect: () => void asked++ });
+    let requested = 0;
+    const { url } = await serve({ ...quiet, onConnect: () => void requested++ });
     const client = await connect(url, LEGACY);
     client.send({ type: 'connection_init' });
     await client.next();
     client.send(INIT);
     expect(await client.silence()).toEqual([]);
-    expect(asked).toBe(1);
+    expect(requested).toBe(1);
   });
 
   it.each([

@@ -85,9 +85,9 @@ describe('the path of the upgrade', () => {
 
   it('attachSubscriptions ignores an upgrade that an earlier listener has accepted', async () => {
     const { server, url } = await serve();
-    const greedy = new WebSocketServer({ noServer: true });
+    const acceptingAll = new WebSocketServer({ noServer: true });
     server.prependListener('upgrade', (req, socket, head) =>
-      greedy.handleUpgrade(req, socket, head, (ws) => ws.send('"mine"')),
+      acceptingAll.handleUpgrade(req, socket, head, (ws) => ws.send('"mine"')),
     );
     const client = wrap(new WebSocket(url));
     expect(await client.next()).toBe('mine');
@@ -127,8 +127,8 @@ describe('the handshake', () => {
     ['a list of commas as subprotocols', { 'sec-websocket-protocol': ','.repeat(8000) }, 400],
   ])('the handshake is refused for %s', async (_, headers, status) => {
     const { port } = await serve();
-    const answer = await handshake(port, '/graphql', headers as unknown as Record<string, string>);
-    expect([status, 400]).toContain(answer.status);
+    const response = await handshake(port, '/graphql', headers as unknown as Record<string, string>);
+    expect([status, 400]).toContain(response.status);
   });
 
   it.each([
@@ -251,8 +251,8 @@ describe('the origin', () => {
     'the origin check accepts or refuses an upgrade with %s: %s',
     async (_, origin, allowedOrigins, status) => {
       const { port } = await serve(allowedOrigins && { allowedOrigins });
-      const answer = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
-      expect(answer.status).toBe(status);
+      const response = await handshake(port, '/graphql', { host: 'example.com', ...(origin && { origin }) });
+      expect(response.status).toBe(status);
     },
   );
 });

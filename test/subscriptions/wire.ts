@@ -73,7 +73,7 @@ export async function wire(port: number, secure: boolean, ...first: (string | Bu
   await once(socket, secure ? 'secureConnect' : 'connect');
   for (const bytes of first) socket.write(bytes);
 
-  async function heard(enough: () => boolean): Promise<Buffer> {
+  async function receiveUntil(enough: () => boolean): Promise<Buffer> {
     const deadline = AbortSignal.timeout(8000);
     while (!enough()) {
       if (socket.destroyed) throw new Error(`the socket is over after ${seen.toString('latin1')}`);
@@ -86,7 +86,7 @@ export async function wire(port: number, secure: boolean, ...first: (string | Bu
   }
   return {
     socket,
-    until: (words) => heard(() => seen.includes(words)),
-    over: () => heard(() => socket.destroyed),
+    until: (words) => receiveUntil(() => seen.includes(words)),
+    over: () => receiveUntil(() => socket.destroyed),
   };
 }

@@ -34,9 +34,9 @@ async function connect(port: number): Promise<Wire> {
   });
   const until = async (text: string): Promise<string> => {
     while (!seen.includes(text)) await once(socket, 'data');
-    const answer = seen;
+    const response = seen;
     seen = '';
-    return answer;
+    return response;
   };
   return { socket, closed, until };
 }
@@ -46,9 +46,9 @@ describe('a response before the end of the request body', () => {
     await using server = await startServer(refuse);
     const { socket, until } = await connect(server.port);
     socket.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 1000000\r\n\r\n');
-    const answer = await until('too large');
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
-    expect(answer).not.toMatch(/connection: close/i);
+    const response = await until('too large');
+    expect(response).toMatch(/^HTTP\/1\.1 413 /);
+    expect(response).not.toMatch(/connection: close/i);
     socket.write(Buffer.alloc(1_000_000));
     socket.write('GET / HTTP/1.1\r\nHost: a\r\n\r\n');
     expect(await until('ok')).toMatch(/^HTTP\/1\.1 200 /);
@@ -151,9 +151,9 @@ describe('deferred 100 Continue', () => {
     await using server = await startServer(refuse, onContinue);
     const { socket, closed, until } = await connect(server.port);
     socket.write(head);
-    const answer = await until('too large');
-    expect(answer).toMatch(/^HTTP\/1\.1 413 /);
-    expect(answer).toMatch(/connection: close/i);
+    const response = await until('too large');
+    expect(response).toMatch(/^HTTP\/1\.1 413 /);
+    expect(response).toMatch(/connection: close/i);
     await closed;
   });
 

@@ -35,7 +35,7 @@ afterEach(() => {
 });
 
 /** Counts the descriptors of this process that are open on unlinked files. */
-function nameless(): number {
+function unlinkedFiles(): number {
   const links = readdirSync('/proc/self/fd').map((fd) => {
     try {
       return readlinkSync(`/proc/self/fd/${fd}`);
@@ -55,7 +55,7 @@ async function begin(port: number, size: number, parts = head): Promise<http.Cli
   return req;
 }
 
-async function answerOf(
+async function responseOf(
   req: http.ClientRequest,
 ): Promise<{ status: number; json: { data: never; errors: never } }> {
   const [res] = (await once(req, 'response')) as [http.IncomingMessage];
@@ -69,11 +69,11 @@ describe('temporary files', () => {
   it('uploads use an unlinked temporary file and close its descriptor after the response', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), { uploads: { tempDir: folder } }));
     const req = await begin(server.port, 1 << 20);
-    await until(() => nameless() === 1);
+    await until(() => unlinkedFiles() === 1);
     expect(readdirSync(folder)).toEqual([]);
     req.end(CLOSING);
-    expect((await answerOf(req)).json).toMatchObject({ data: { one: { size: 1 << 20 } } });
-    await until(() => nameless() === 0);
+    expect((await responseOf(req)).json).toMatchObject({ data: { one: { size: 1 << 20 } } });
+    await until(() => unlinkedFiles() === 0);
   });
 
   it('uploads close the temporary file when the client aborts', async () => {
@@ -82,9 +82,9 @@ describe('temporary files', () => {
     const requests = await Promise.all(
       Array.from({ length: 20 }, (_, i) => begin(server.port, 200_000 + i * 60_000)),
     );
-    await until(() => nameless() > 10);
+    await until(() => unlinkedFiles() > 10);
     for (const req of requests) req.destroy();
-    await until(() => nameless() === 0);
+    await until(() => unlinkedFiles() === 0);
     expect(seen).toEqual([]);
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
   });
@@ -108,12 +108,12 @@ describe('temporary files', () => {
       return socket;
     };
     const sockets = [await pipeline(400_000), await pipeline(150_000)];
-    expect(nameless()).toBe(1);
+    expect(unlinkedFiles()).toBe(1);
     for (const socket of sockets) socket.destroy();
-    await until(() => nameless() === 0);
+    await until(() => unlinkedFiles() === 0);
     // The whole memory budget is free again: two such files fit.
     const again = await Promise.all([pipeline(150_000), pipeline(150_000)]);
-    expect(nameless()).toBe(0);
+    expect(unlinkedFiles()).toBe(0);
     for (const socket of again) socket.destroy();
   });
 
@@ -124,20 +124,20 @@ describe('temporary files', () => {
     expect(
       (await post(server.url, encode([...head, file('0', Buffer.alloc(500_000))]).subarray(0, -20))).status,
     ).toBe(400);
-    await until(() => nameless() === 0);
+    await until(() => unlinkedFiles() === 0);
   });
 
   it('uploads respond with 500 and hide the path when the temporary file cannot be created', async () => {
-    const gone = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
+    const deletedFolder = mkdtempSync(join(tmpdir(), 'espalier-gone-'));
     const errors: unknown[] = [];
     const app = express();
-    app.use(graphqlHTTP(createSchema([]), { uploads: { tempDir: gone } }));
+    app.use(graphqlHTTP(createSchema([]), { uploads: { tempDir: deletedFolder } }));
     app.use((error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
       errors.push(error);
       res.status(500).json({});
     });
     await using server = await startServer(app);
-    rmSync(gone, { recursive: true });
+    rmSync(deletedFolder, { recursive: true });
     expect((await post(server.url, [...head, file('0', Buffer.alloc(500_000))])).status).toBe(500);
     expect(errors).toMatchObject([{ code: 'ENOENT' }]);
   });
@@ -160,9 +160,9 @@ describe('a refusal before the end of the body', () => {
         `POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\nContent-Length: ${announced}\r\n\r\n`,
       );
       socket.write(encode([...parts, file('0', Buffer.alloc(size))], ''));
-      const [answer] = await once(socket, 'data');
-      expect(String(answer)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-      expect(String(answer)).not.toMatch(/connection: close/i);
+      const [response] = await once(socket, 'data');
+      expect(String(response)).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+      expect(String(response)).not.toMatch(/connection: close/i);
       socket.destroy();
     },
   );
@@ -171,12 +171,12 @@ describe('a refusal before the end of the body', () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), limited));
     const body = new Uint8Array(encode([...head, file('0', Buffer.alloc(8 << 20))]));
     for (let round = 0; round < 4; round++) {
-      const answer = await fetch(server.url, {
+      const response = await fetch(server.url, {
         method: 'POST',
         headers: { 'content-type': contentType },
         body,
       });
-      expect([answer.status, (await answer.text()).includes('FILE_TOO_LARGE')]).toEqual([413, true]);
+      expect([response.status, (await response.text()).includes('FILE_TOO_LARGE')]).toEqual([413, true]);
       const curl = run('curl', [
         '-sS',
         '-w',
@@ -224,8 +224,8 @@ describe('streaming', () => {
     const reader = seen[0]?.createReadStream();
     await once(reader as never, 'readable');
     req.end(CLOSING);
-    expect((await answerOf(req)).json.data).toMatchObject({ one: { sha256: expect.any(String) } });
-    await until(() => nameless() === 0);
+    expect((await responseOf(req)).json.data).toMatchObject({ one: { sha256: expect.any(String) } });
+    await until(() => unlinkedFiles() === 0);
   });
 
   it('streaming reports an exceeded limit to the resolver that reads the file', async () => {
@@ -235,7 +235,7 @@ describe('streaming', () => {
     const req = await begin(server.port, 1_000_000);
     req.write(Buffer.alloc(200_000));
     req.end(CLOSING);
-    const { json } = await answerOf(req);
+    const { json } = await responseOf(req);
     expect(json.errors).toMatchObject([
       { message: expect.stringMatching(/larger than 1100000/), extensions: { code: 'FILE_TOO_LARGE' } },
     ]);
@@ -249,14 +249,14 @@ describe('streaming', () => {
     const content = seen[0]?.text();
     req.destroy();
     await expect(content).rejects.toThrow(/client closed the connection|until the response ends/);
-    await until(() => nameless() === 0);
+    await until(() => unlinkedFiles() === 0);
   });
 
   it('streaming sends the response immediately when no resolver reads the file', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), streaming()));
     const req = await begin(server.port, 1_000_000, unread);
-    expect((await answerOf(req)).json.data).toEqual({ unread: '0.txt' });
-    await until(() => nameless() === 0);
+    expect((await responseOf(req)).json.data).toEqual({ unread: '0.txt' });
+    await until(() => unlinkedFiles() === 0);
     req.destroy();
   });
 
@@ -304,11 +304,11 @@ describe('a body that earlier middleware has read', () => {
       graphqlHTTP(createSchema([])),
     );
     app.use((error: Error, _req: unknown, res: express.Response, _next: unknown) => {
-      res.status(500).json({ told: error.message });
+      res.status(500).json({ reported: error.message });
     });
     await using server = await startServer(app);
     const { status, json } = await post(server.url, [...head, file('0')]);
-    expect([status, json.told]).toEqual([500, expect.stringMatching(/mount graphqlHTTP before multer/)]);
+    expect([status, json.reported]).toEqual([500, expect.stringMatching(/mount graphqlHTTP before multer/)]);
   });
 });
 
@@ -405,8 +405,8 @@ describe('a server in a child process', () => {
     // The largest file a process may write, in KiB; the signal that comes with it is ignored.
     const { child, port, status } = await startChild('trap "" XFSZ; ulimit -f 2048;');
     const url = `http://127.0.0.1:${port}`;
-    const { status: answered, json } = await post(url, [...head, file('0', Buffer.alloc(3 << 20))]);
-    expect([answered, json.errors[0].extensions.code]).toEqual([507, 'NO_SPACE']);
+    const { status: responded, json } = await post(url, [...head, file('0', Buffer.alloc(3 << 20))]);
+    expect([responded, json.errors[0].extensions.code]).toEqual([507, 'NO_SPACE']);
     expect((await post(url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
     expect((await status()).deleted).toBe(0);
     child.kill();

@@ -295,8 +295,8 @@ describe('a malformed upload', () => {
   });
 
   it.each(cases)('graphqlHTTP refuses a malformed upload: %s', async (_, body, status, message) => {
-    const answer = await post(url, body);
-    expect([answer.status, answer.json]).toEqual([
+    const response = await post(url, body);
+    expect([response.status, response.json]).toEqual([
       status,
       {
         errors: [
@@ -307,8 +307,8 @@ describe('a malformed upload', () => {
         ],
       },
     ]);
-    expect(answer.headers['content-type']).toMatch(/json/);
-    expect(JSON.stringify(answer.json)).not.toMatch(/\.ts:|\/tmp|busboy|multer|node_modules/i);
+    expect(response.headers['content-type']).toMatch(/json/);
+    expect(JSON.stringify(response.json)).not.toMatch(/\.ts:|\/tmp|busboy|multer|node_modules/i);
     expect(seen).toEqual([]);
     expect(Object.keys(Object.prototype)).toEqual([]);
     expect(({} as Record<string, unknown>).polluted).toBeUndefined();
@@ -340,9 +340,9 @@ describe('a malformed upload', () => {
     ['another Origin', { origin: 'https://evil.test' }, 403, /another site/],
     ['a hidden Origin', { origin: 'null' }, 403, /another site/],
   ])('graphqlHTTP refuses an upload by its request headers: %s', async (_, headers, status, message) => {
-    const answer = await post(url, valid, headers);
-    expect(answer.status).toBe(status);
-    expect(answer.json.errors[0].message).toMatch(message);
+    const response = await post(url, valid, headers);
+    expect(response.status).toBe(status);
+    expect(response.json.errors[0].message).toMatch(message);
     expect(seen).toEqual([]);
   });
 

@@ -154,8 +154,8 @@ describe('a form in pieces', () => {
           from = place;
           await turn();
         }
-        const answer = (await buffer(socket)).toString();
-        expect(JSON.parse(answer.slice(answer.indexOf('{')))).toMatchObject({
+        const response = (await buffer(socket)).toString();
+        expect(JSON.parse(response.slice(response.indexOf('{')))).toMatchObject({
           data: { one: { filename: 'é.txt', text: content } },
         });
       }),

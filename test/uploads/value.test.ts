@@ -179,32 +179,41 @@ describe('a filename', () => {
 });
 
 describe('the Upload scalar', () => {
-  const poser = { filename: 'x', mimetype: 'text/plain', size: 1, path: '/etc/passwd', createReadStream: {} };
+  const imitation = {
+    filename: 'x',
+    mimetype: 'text/plain',
+    size: 1,
+    path: '/etc/passwd',
+    createReadStream: {},
+  };
 
-  it.each([[poser], ['x'], [1], [[]], [{}], [true]])('Upload refuses the JSON value %j', async (value) => {
-    const seen: string[] = [];
-    const schema = new GraphQLSchema({
-      query: new GraphQLObjectType({
-        name: 'Query',
-        fields: {
-          one: { type: GraphQLString, args: { file: { type: Upload } }, resolve: () => seen.push('ran') },
-        },
-      }),
-    });
-    await using server = await startServer(graphqlHTTP(schema));
-    const answer = await fetch(server.url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify({
-        query: 'query ($file: Upload) { one(file: $file) }',
-        variables: { file: value },
-      }),
-    });
-    const json = (await answer.json()) as { errors: { message: string }[]; data?: unknown };
-    expect(json.errors[0]?.message).toMatch(/Upload must be a file part of a multipart request/);
-    expect(json.data).toBeUndefined();
-    expect(seen).toEqual([]);
-  });
+  it.each([[imitation], ['x'], [1], [[]], [{}], [true]])(
+    'Upload refuses the JSON value %j',
+    async (value) => {
+      const seen: string[] = [];
+      const schema = new GraphQLSchema({
+        query: new GraphQLObjectType({
+          name: 'Query',
+          fields: {
+            one: { type: GraphQLString, args: { file: { type: Upload } }, resolve: () => seen.push('ran') },
+          },
+        }),
+      });
+      await using server = await startServer(graphqlHTTP(schema));
+      const response = await fetch(server.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify({
+          query: 'query ($file: Upload) { one(file: $file) }',
+          variables: { file: value },
+        }),
+      });
+      const json = (await response.json()) as { errors: { message: string }[]; data?: unknown };
+      expect(json.errors[0]?.message).toMatch(/Upload must be a file part of a multipart request/);
+      expect(json.data).toBeUndefined();
+      expect(seen).toEqual([]);
+    },
+  );
 
   it('Upload refuses literals and cannot be serialized', () => {
     const schema = new GraphQLSchema({
@@ -218,8 +227,8 @@ describe('the Upload scalar', () => {
         /must be given as a variable/,
       );
     }
-    expect(() => Upload.serialize(poser)).toThrow(/cannot be returned/);
-    expect(() => Upload.parseValue(poser)).toThrow(/multipart/);
+    expect(() => Upload.serialize(imitation)).toThrow(/cannot be returned/);
+    expect(() => Upload.parseValue(imitation)).toThrow(/multipart/);
   });
 });
 

@@ -141,7 +141,7 @@ const ROWS: readonly Row[] = [
   ],
 ];
 
-export const bubbling: Group = {
+export const propagatedNulls: Group = {
   title: 'error propagation',
   schema: schemaOf(SDL),
   cases: ROWS.flatMap(([query, withNulls, withFailures]) => [

@@ -1,6 +1,6 @@
 import type Express from 'express';
 import type { Request, Response } from 'express';
-import type { Ask } from '../../exchange.ts';
+import type { ExchangeRequest } from '../../exchange.ts';
 
 export type ExpressModule = typeof Express;
 export type App = ReturnType<ExpressModule>;
@@ -10,7 +10,7 @@ export interface Behaviour {
   title: string;
   /** Sets the app up; a function that it returns runs once the server has been made. */
   define: (app: App, express: ExpressModule) => unknown;
-  asks: (string | Ask)[];
+  requestsToSend: (string | ExchangeRequest)[];
 }
 
 /** Members that are not in the types. */

@@ -3,7 +3,7 @@ import type { Behaviour } from './behaviour.ts';
 
 const fault = (status?: number): Error => Object.assign(new Error('a fault'), { status, stack: 'a fault' });
 
-const told: ErrorRequestHandler = (error, req, res, _next) => {
+const reported: ErrorRequestHandler = (error, req, res, _next) => {
   res.status(error.status ?? 500).json([String(error), req.app === res.app, req.url]);
 };
 
@@ -11,7 +11,7 @@ export const errors: Behaviour[] = [
   {
     title: 'responds with 404 by default',
     define: () => undefined,
-    asks: ['/', { path: '/<b>', method: 'POST' }],
+    requestsToSend: ['/', { path: '/<b>', method: 'POST' }],
   },
   {
     title: 'handles errors by default',
@@ -26,20 +26,20 @@ export const errors: Behaviour[] = [
         next(Object.assign(fault(429), { headers: { 'retry-after': '5' } }));
       });
     },
-    asks: ['/thrown', '/passed', '/headers'],
+    requestsToSend: ['/thrown', '/passed', '/headers'],
   },
   {
-    title: 'hands errors to error handlers, also those added after',
+    title: 'passes errors to error handlers, also those added after',
     define: (app) => {
       app.get('/thrown', () => {
         throw fault(418);
       });
       app.get('/passed', (_req, _res, next) => next('only words'));
       app.get('/handled', (_req, _res, next) => next(fault(400)));
-      app.use('/handled', told);
-      return () => app.use(told);
+      app.use('/handled', reported);
+      return () => app.use(reported);
     },
-    asks: ['/thrown', '/passed', '/handled', '/%'],
+    requestsToSend: ['/thrown', '/passed', '/handled', '/%'],
   },
   {
     title: 'skips the rest of a route or router',
@@ -55,6 +55,6 @@ export const errors: Behaviour[] = [
       app.use(router);
       app.get('/', (_req, res) => res.send('at last'));
     },
-    asks: ['/'],
+    requestsToSend: ['/'],
   },
 ];

@@ -47,7 +47,7 @@ function mountSubApp(app: App, express: ExpressModule): void {
   app.use('/sub', additions);
 }
 
-const subAppAsks = [
+const subAppRequests = [
   'place',
   'additions',
   'identity',
@@ -67,37 +67,37 @@ function addAll(app: App, mark: string): void {
 }
 
 export const prototypes: Behaviour[] = [
-  { title: 'knows its requests', define: (app) => app.get('/', identity), asks: ['/'] },
+  { title: 'recognizes its requests', define: (app) => app.get('/', identity), requestsToSend: ['/'] },
   {
     title: 'keeps the classes of Node',
     define: (app) =>
       app.get('/', (req, res) => res.json([req instanceof IncomingMessage, res instanceof ServerResponse])),
-    asks: ['/'],
+    requestsToSend: ['/'],
   },
   {
-    title: 'sees what was added to its prototypes before',
+    title: 'uses members that were added to its prototypes before',
     define: (app) => {
       addAll(app, 'Before');
       app.get('/', additions).get('/identity', identity);
     },
-    asks: ['/', '/identity'],
+    requestsToSend: ['/', '/identity'],
   },
   {
-    title: 'sees what is added to its prototypes after',
+    title: 'uses members that are added to its prototypes after',
     define: (app) => {
       app.get('/', additions).get('/identity', identity);
       return () => addAll(app, 'After');
     },
-    asks: ['/', '/identity'],
+    requestsToSend: ['/', '/identity'],
   },
   {
-    title: 'sees what is added to the prototypes of all apps, before and after',
+    title: 'uses members that are added to the prototypes of all apps, before and after',
     define: (app, express) => {
       add(express.request, 'Global');
       app.get('/', additions);
       return () => add(express.response, 'Global');
     },
-    asks: ['/'],
+    requestsToSend: ['/'],
   },
   {
     title: 'uses methods overridden after',
@@ -111,16 +111,16 @@ export const prototypes: Behaviour[] = [
         };
       };
     },
-    asks: ['/'],
+    requestsToSend: ['/'],
   },
   {
-    title: 'runs a sub-app mounted before, and what is added to the parent after',
+    title: 'runs a sub-app mounted before, with members that are added to the parent after',
     define: (app, express) => {
       addAll(app, 'Before');
       mountSubApp(app, express);
       return () => addAll(app, 'After');
     },
-    asks: subAppAsks,
+    requestsToSend: subAppRequests,
   },
   {
     title: 'runs a sub-app mounted after',
@@ -128,10 +128,10 @@ export const prototypes: Behaviour[] = [
       mountSubApp(app, express);
       addAll(app, 'After');
     },
-    asks: subAppAsks,
+    requestsToSend: subAppRequests,
   },
   {
-    title: 'follows when its prototypes are replaced after',
+    title: 'uses prototypes that are replaced after',
     define: (app, express) => {
       app.get('/', additions).get('/identity', identity);
       return () => {
@@ -140,6 +140,6 @@ export const prototypes: Behaviour[] = [
         addAll(app, 'After');
       };
     },
-    asks: ['/', '/identity'],
+    requestsToSend: ['/', '/identity'],
   },
 ];

@@ -40,12 +40,12 @@ export const requests: Behaviour[] = [
   {
     title: 'reads the members of a request',
     define: (app) => app.get('/a/b', about),
-    asks: [{ path: '/a/b?x=1&y[z]=2', headers }],
+    requestsToSend: [{ path: '/a/b?x=1&y[z]=2', headers }],
   },
   ...[false, true, 1, 'loopback', '10.0.0.0/8'].map((value) => ({
     title: `sets trust proxy: ${value}`,
     define: trust(value),
-    asks: [{ path: '/', headers: proxied }],
+    requestsToSend: [{ path: '/', headers: proxied }],
   })),
   {
     title: 'sets trust proxy later',
@@ -53,7 +53,7 @@ export const requests: Behaviour[] = [
       app.get('/', about);
       return () => app.set('trust proxy', true);
     },
-    asks: [{ path: '/', headers: proxied }],
+    requestsToSend: [{ path: '/', headers: proxied }],
   },
   {
     title: 'parses bodies and queries',
@@ -63,7 +63,7 @@ export const requests: Behaviour[] = [
         .use(express.json(), express.urlencoded({ extended: true }), express.text());
       app.all('/', (req, res) => res.json([req.method, req.query, req.body ?? 'no body']));
     },
-    asks: [
+    requestsToSend: [
       { path: '/?a[b]=1', method: 'POST', headers: json, body: '{"a":[1,2]}' },
       {
         path: '/',
@@ -79,7 +79,7 @@ export const requests: Behaviour[] = [
   {
     title: 'reads a body as a stream',
     define: (app) => app.post('/', (req, res) => req.setEncoding('utf8').pipe(res.type('text'))),
-    asks: [{ path: '/', method: 'POST', body: 'a stream of words '.repeat(5000) }],
+    requestsToSend: [{ path: '/', method: 'POST', body: 'a stream of words '.repeat(5000) }],
   },
   {
     title: 'routes through routers, parameters and prefixes',
@@ -103,12 +103,18 @@ export const requests: Behaviour[] = [
       app.use((_req, res) => res.status(404).json(res.locals));
       return () => app.get('/late', about);
     },
-    asks: ['/v/2/items/7', '/v/2/items', '/late', '/nothing', { path: '/v/2/items/7', method: 'OPTIONS' }],
+    requestsToSend: [
+      '/v/2/items/7',
+      '/v/2/items',
+      '/late',
+      '/nothing',
+      { path: '/v/2/items/7', method: 'OPTIONS' },
+    ],
   },
   {
     title: 'responds to OPTIONS and HEAD from its routes',
     define: (app) => app.get('/', about).post('/', about),
-    asks: [
+    requestsToSend: [
       { path: '/', method: 'OPTIONS' },
       { path: '/', method: 'HEAD' },
       { path: '/', method: 'PUT' },
