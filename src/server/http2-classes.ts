@@ -11,7 +11,7 @@ export interface Http2Classes {
 export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
 
 /**
- * Adds what middleware expects of HTTP/1.1 requests and responses. `:authority` becomes Host (RFC 9113 §8.3.1); a body of unknown
+ * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host (RFC 9113 §8.3.1); a body of unknown
  * length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the closed stream: with no socket,
  * `on-finished` waits forever, and `send` keeps its file open.
  */

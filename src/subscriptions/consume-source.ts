@@ -4,7 +4,7 @@ import { isThenable } from '../execution/promises.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import { isStream, openSource, type SourceResult } from './source-stream.ts';
 
-/** Numbers of source streams, for `stats()`. */
+/** The numbers of source streams, for `stats()`. */
 export interface SourceCounters {
   /** Source streams that are being read. */
   sources: number;
@@ -15,17 +15,17 @@ export interface SourceCounters {
 /** Consumes the results of one source stream: an operation, or a group of equal ones. */
 export interface EventConsumer {
   readonly inputs: ExecutionInputs;
-  /** False while no client waits for events: they are read and not executed. */
+  /** False while no client waits for events; they are then read but not executed. */
   isWanted(): boolean;
-  /** The result of one event. */
+  /** Receives the result of one event. */
   onResult(outcome: ExecutionOutcome): void;
   /** Called before each execution until it returns undefined; a promise pauses the source. */
   waitForDrain(): Promise<void> | undefined;
-  /** The source stream has ended. */
+  /** Called when the source stream has ended. */
   complete(): void;
-  /** The source stream could not be opened, or has failed. */
+  /** Called when the source stream could not be opened or has failed. */
   fail(errors: readonly GraphQLError[]): void;
-  /** Fires the signal of `inputs`. Called once the source is open: graphql 17 would lose one that is still being opened. */
+  /** Fires the signal of `inputs`. Called only when the source is open: graphql 17 leaks a source that is aborted earlier. */
   abort(): void;
 }
 
@@ -42,7 +42,7 @@ export function consumeSource(
   let released = false;
 
   async function read(): Promise<void> {
-    // Awaited although it may not be a promise: the consumer is called only after `consumeSource` has returned.
+    // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
     const opened: SourceResult = await openSource(prepared, consumer.inputs);
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);
@@ -86,7 +86,7 @@ export function consumeSource(
     if (released) return;
     const source = iterator;
     markReleased();
-    // A failed execution leaves the source open. Returning a source that has thrown does no harm.
+    // A failed execution leaves the source open. `return` of a source that has thrown has no effect.
     source?.return?.().catch(() => undefined);
     consumer.fail([toGraphQLError(error)]);
   });
@@ -98,7 +98,7 @@ export function consumeSource(
   };
 }
 
-/** Not awaited: an async generator that is suspended in an `await` cannot be returned. It is counted instead. */
+/** Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in it. */
 function returnIterator(
   iterator: AsyncIterator<unknown>,
   consumer: EventConsumer,

@@ -3,7 +3,7 @@ import type { GraphQLCore } from '../core/core.ts';
 import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 
-/** Masks, formats and reports errors. A `formatError` that throws ends neither the process nor the connection. */
+/** Masks, formats and reports errors. An exception of `formatError` does not end the process or the connection. */
 export function formatErrorsSafely(
   core: GraphQLCore,
   errors: readonly GraphQLError[],

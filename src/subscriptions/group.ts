@@ -3,9 +3,9 @@ import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../ex
 import { consumeSource, type EventConsumer, type SourceCounters } from './consume-source.ts';
 import type { LiveOperation } from './live-operation.ts';
 
-/** When a group has to let its events be written before it executes more. */
+/** Decides when a group has to wait until its results are written before it executes further events. */
 export interface GroupPacing {
-  /** Bytes of a burst after which it yields. */
+  /** The number of bytes after which a group yields. */
   readonly burstBytes: number;
   /** True if so many messages are queued that producers should yield. */
   isBackpressured(): boolean;
@@ -13,15 +13,15 @@ export interface GroupPacing {
   yield(): Promise<void>;
 }
 
-/** Equal subscriptions that share one source stream, one execution and one serialisation per event. */
+/** Equal subscriptions that share one source stream and execute and serialise each event once. */
 export class SharedSubscription implements EventConsumer {
   readonly inputs: ExecutionInputs;
   readonly members: Set<LiveOperation> = new Set();
-  /** When the last member left, by the endpoint's timer. */
+  /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
   readonly #abortController = new AbortController();
   readonly #pacing: GroupPacing;
-  /** Takes the group out of the map of groups. */
+  /** Removes the group from the map of groups. */
   readonly #unregister: () => void;
   #releaseSource: (() => void) | undefined;
   #burst = 0;
@@ -59,8 +59,8 @@ export class SharedSubscription implements EventConsumer {
   }
 
   /**
-   * Never waits for a client, but yields when much is queued: a client that reads all it is sent must not be closed
-   * because nothing could be written meanwhile.
+   * Never waits for a client, but yields when many messages are queued: a client that reads everything must not be closed
+   * because the server had no time to write.
    */
   waitForDrain(): Promise<void> | undefined {
     if (this.#burst < this.#pacing.burstBytes && !this.#pacing.isBackpressured()) return undefined;

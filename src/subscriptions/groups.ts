@@ -6,7 +6,7 @@ import type { IntervalTimer } from './interval-timer.ts';
 import type { LiveOperation } from './live-operation.ts';
 import { groupNameOf, type ShareKey } from './share-key.ts';
 
-/** Milliseconds that a source stays open after its last subscriber has left: clients that reconnect find it open. */
+/** Milliseconds that a source stays open after its last subscriber has left, for clients that reconnect. */
 const IDLE_SOURCE_TTL = 1000;
 
 /** The groups of equal subscriptions of one endpoint. */
@@ -27,7 +27,7 @@ export class SubscriptionGroups {
     return this.#size;
   }
 
-  /** Adds an operation to the group of its equals, or to a new one. */
+  /** Adds an operation to the group of equal operations, or to a new group. */
   join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): void {
     let groups = this.#bySchema.get(prepared.schema);
     if (groups === undefined) {
@@ -45,7 +45,7 @@ export class SubscriptionGroups {
     };
   }
 
-  /** Releases the sources that have had no subscriber for a while; true while others may follow. */
+  /** Releases the sources without subscribers for `IDLE_SOURCE_TTL`. Returns true while more may follow. */
   releaseIdle(now: number): boolean {
     let waiting = false;
     this.#forEachEmpty((group) => {

@@ -8,7 +8,7 @@ export interface IntervalTimer {
 }
 
 /**
- * Calls `tick` every `period` milliseconds for as long as it returns true, which means that deadlines are left.
+ * Calls `tick` every `period` milliseconds while it returns true, which means that deadlines are left.
  * Received data is handled before each tick: after a blocked event loop it may show that a deadline was met.
  * The timer never keeps the process alive.
  */

@@ -20,21 +20,21 @@ export interface OperationClient {
 }
 
 /**
- * One operation in progress. A transport extends it with the way in which messages reach the client. It is the input of
+ * One operation in progress. A transport extends it to send messages to the client. It is the input of
  * its own execution and the consumer of its own source, so that an idle subscription is a single object.
  */
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;
   abstract readonly client: OperationClient;
-  /** Set before it is executed. */
+  /** Set before the operation is executed. */
   contextValue: unknown;
-  /** False as soon as nothing more may be sent for it. */
+  /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
-  /** Whether its events may be dropped when the client is slow. */
+  /** Whether the operation's events may be dropped when the client is slow. */
   droppable = false;
-  /** Whether its source waits for a slow client; otherwise the client is closed. */
+  /** Whether the source waits for a slow client; otherwise the slow client is closed. */
   appliesBackpressure = false;
-  /** Releases its source, or its place in a group. */
+  /** Releases the source, or leaves the group. */
   releaseSource: (() => void) | undefined;
   #abortController: AbortController | undefined;
 
@@ -46,16 +46,16 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   abstract send(body: string | Buffer, mode: FlushMode): void;
   /** Sends the result of one event of a private source, and releases its buffer once it is written. */
   abstract onResult(outcome: ExecutionOutcome): void;
-  /** Ends it after its last result. */
+  /** Ends the operation after its last result. */
   abstract complete(): void;
-  /** Ends it with errors, which have not been masked yet. */
+  /** Ends the operation with errors that are not masked yet. */
   abstract fail(errors: readonly GraphQLError[]): void;
   /** Resolves when the client has read something; undefined when it is not slow. */
   protected abstract waitForClient(): Promise<void> | undefined;
-  /** Frees the id that the client gave it. */
+  /** Frees the operation's id. */
   protected abstract onRelease(): void;
 
-  /** Where it comes from, for reports of unexpected errors. */
+  /** The origin of the operation, for reports of unexpected errors. */
   abstract get origin(): ErrorOrigin;
 
   get inputs(): ExecutionInputs {
@@ -85,15 +85,15 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
     this.#abortController?.abort();
   }
 
-  /** Stops it without a message: the client cancelled it or disconnected. */
+  /** Stops the operation without a message, because the client cancelled it or disconnected. */
   cancel(): void {
     if (!this.isLive) return;
-    // The consumer of a source aborts when it returns the iterator.
+    // With a source, the operation aborts when its iterator is returned.
     if (this.releaseSource === undefined) this.abort();
     this.release();
   }
 
-  /** Frees its id and its source. Nothing is sent for it any more. */
+  /** Frees the id and the source. No more messages are sent for the operation. */
   release(): void {
     if (!this.isLive) return;
     this.isLive = false;

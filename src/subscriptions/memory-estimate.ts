@@ -1,4 +1,4 @@
-/** Bytes that one JSON value takes in addition to its text: objects and arrays are small but not free. */
+/** Bytes that one JSON value takes in addition to its text. */
 const VALUE_BYTES = 32;
 
 /** Estimates the memory of a JSON value in bytes. */

@@ -11,9 +11,9 @@ export type ShareFunction = (context: unknown, operation: SharedOperation) => un
 export type ShareKey = string | number;
 
 /**
- * The key of one subscription, or undefined for a private one.
+ * Returns the key of one subscription, or undefined for a private subscription.
  *
- * @throws TypeError (code `ERR_OPTION`) if the function returns anything else.
+ * @throws TypeError (code `ERR_OPTION`) if the function returns a value of another type.
  */
 export function shareKeyOf(
   share: ShareFunction | undefined,
@@ -23,12 +23,12 @@ export function shareKeyOf(
   const key = share?.(context, params);
   if (key === undefined || key === null) return undefined;
   assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
-  // NaN and Infinity have the same JSON, so that they would be one key.
+  // NaN and Infinity have the same JSON, so they would be the same key.
   if (typeof key === 'string' || Number.isFinite(key)) return key as ShareKey;
   throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a finite number, undefined or null');
 }
 
-/** The name of a group: equal for equal subscriptions only. JSON keeps its parts apart, so that a client cannot forge one. */
+/** Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients cannot forge it. */
 export function groupNameOf({ operationName, variables, query }: GraphQLParams, key: ShareKey): string {
   return JSON.stringify([key, operationName, variables, query], sortMembers);
 }

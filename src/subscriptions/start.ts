@@ -26,8 +26,8 @@ export interface OperationSettings {
 }
 
 /**
- * Runs an operation: a single result, a private source stream, or a place in a group. A long new document is prepared
- * asynchronously; later operations of the same client wait for it, so that they start in order.
+ * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new document is prepared
+ * asynchronously; later operations of the same client wait for it and start in order.
  */
 export function startOperation(operation: LiveOperation, services: OperationServices): void {
   const { client } = operation;
@@ -60,7 +60,7 @@ async function runWhenPrepared(
   for (const next of queued) if (next.isLive) startOperation(next, services);
 }
 
-/** An error that `step` throws fails this operation only. */
+/** Runs `step`. An exception fails this operation only. */
 function attempt(operation: LiveOperation, step: () => void): void {
   try {
     step();

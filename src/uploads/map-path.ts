@@ -15,14 +15,14 @@ const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 const RESERVED: object = Object.freeze({});
 
 /**
- * Resolves a path of the `map` and reserves its target. Nothing is created on the way: only own members and existing items,
- * and null at the end (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
+ * Resolves a path of the `map` and reserves its target. Creates no members: each step must be an own member or existing item,
+ * and the target must be null (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
  *
  * @throws HttpError 400.
  */
 export function reservePath(operations: unknown, path: string): MapTarget {
   const steps = path.length > MAX_LENGTH ? [] : path.split('.');
-  // In a batch an index leads to the operation; files belong into its variables.
+  // In a batch the path begins with the index of the operation; files may only replace its variables.
   const below = steps.indexOf('variables');
   if (below !== (Array.isArray(operations) ? 1 : 0) || steps.length < below + 2 || steps.length > MAX_STEPS) {
     throw badPath(

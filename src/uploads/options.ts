@@ -7,7 +7,7 @@ import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import { type CreateParser, createMulterParser } from './form/multer.ts';
 import { createMemoryBudget, type MemoryBudget } from './storage/memory-budget.ts';
 
-/** The checked `uploads` option, with what all requests of one handler share. */
+/** The checked `uploads` option, and the state that all requests of one handler share. */
 export interface UploadSettings extends WithDefaults<UploadOptions> {
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;

@@ -21,13 +21,13 @@ interface PlanLimits {
 
 type UploadMap = Record<string, string[]>;
 
-/** A client may list one file at several paths: this many per allowed file. */
+/** The maximum number of paths per allowed file, on average. */
 const PATHS_PER_FILE = 5;
 
 /**
- * Takes parts until both `operations` and `map` are there. Every mistake in them is refused before a file is received.
+ * Reads parts until both `operations` and `map` have arrived. Refuses invalid ones before a file is received.
  *
- * @throws HttpError 400 and 413, and what `parse` throws.
+ * @throws HttpError 400 and 413, and the errors of `parse`.
  */
 export async function readPlan<Params>(
   form: Form,
@@ -60,7 +60,7 @@ export const duplicateField = ({ name }: TextPart): HttpError =>
 export const missingFilename = ({ name }: Part): HttpError =>
   malformedForm(`The part ${formatValue(name)} has no filename`);
 
-/** A part that was made from a Blob has a filename, and so is a file. */
+/** Creates the error for a file part before the `map`. A part that was created from a Blob has a filename, so it is a file. */
 function fileBeforePlan(part: Part): HttpError {
   if (part.kind === 'unnamed-file') return missingFilename(part);
   return part.name === 'operations' || part.name === 'map'
@@ -92,7 +92,7 @@ function readMap(text: string, maxFiles: number): UploadMap {
   return map as UploadMap;
 }
 
-/** Any wrong path refuses the whole request. */
+/** Reserves the targets of all files. One wrong path refuses the whole request. */
 function reserveTargets(operations: unknown, map: UploadMap): ReadonlyMap<string, readonly MapTarget[]> {
   const targets = new Map<string, readonly MapTarget[]>();
   for (const [name, paths] of Object.entries(map)) {

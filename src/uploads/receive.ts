@@ -14,10 +14,10 @@ import { StoredFiles } from './storage/stored-files.ts';
 
 /**
  * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON value of `operations`,
- * before any file is received; files are then assigned to its variables. Resolves with what `parse` returned: when every file
+ * before any file is received; files are then assigned to its variables. Resolves with the result of `parse` when every file
  * is stored or, with the option `streaming`, when the header of every file has arrived.
  *
- * A mistake of the client rejects with an HttpError as soon as it is known, even while the client is sending; the rest of the
+ * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the rest of the
  * body is drained. All files are released when the response closes.
  */
 export async function receiveUploads<Params>(
@@ -74,7 +74,7 @@ async function takeRest(form: Form, plan: UploadPlan<unknown>, files: StoredFile
 function takePart(part: Part, { targets }: UploadPlan<unknown>, files: StoredFiles): void {
   const mapped = targets.get(part.name);
   if (part.kind === 'file') {
-    // A file that is not in the map, or repeats one, is received and discarded.
+    // A file that is not in the map, or whose name was already used, is received and discarded.
     if (mapped === undefined || files.has(part.name)) part.stream.resume();
     else {
       const file = files.store(part);

@@ -68,7 +68,7 @@ function isCloseCode(code: unknown): boolean {
 /** Milliseconds between two steps of a drain. */
 const DRAIN_STEP = 50;
 
-/** Clients reconnect a moment after a 1001: their closes are spread over `drain` milliseconds to avoid a storm. */
+/** Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001. */
 async function drainEndpoint(endpoint: Endpoint, drain: number): Promise<void> {
   const connections = [...endpoint.connections];
   const started = performance.now();

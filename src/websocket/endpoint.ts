@@ -76,7 +76,7 @@ export class Endpoint implements UpgradeTarget {
     });
   }
 
-  /** Serves a WebSocket; its listeners are registered synchronously. `socket` is the socket below it. */
+  /** Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. */
   open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex | undefined): void {
     websocket.on('error', ignore);
     if (!isOpen(websocket)) return;
@@ -121,7 +121,7 @@ export class Endpoint implements UpgradeTarget {
     this.timer.start();
   }
 
-  /** Resolves when no connection is left; then all sources are released. */
+  /** Resolves when all connections are closed, and releases all sources. */
   async closed(): Promise<void> {
     await new Promise<void>((resolve) => {
       if (this.#connections.size === 0) resolve();
@@ -144,7 +144,7 @@ export class Endpoint implements UpgradeTarget {
   }
 }
 
-/** The option `context`, or else the context of the core. */
+/** Returns the option `context`, or the context of the core if the option is not set. */
 function contextPolicy({ context, contextPer }: ConnectionSettings, core: GraphQLCore): ContextPolicy {
   const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
   const create = context === undefined ? core.contextFor : createContextFactory(context);

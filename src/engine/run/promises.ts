@@ -15,7 +15,7 @@ import { endSyncRun } from './sync-run.ts';
 import { ignoreRejections } from './unused-values.ts';
 
 /**
- * Continues with a position when a promise settles. Throws the errors of `then`. `heldValue` is the value that is completed
+ * Continues with a position when a promise settles. Throws the errors of `then`. `originalValue` is the value that is completed
  * with the result of the promise, if it is not the result itself.
  */
 export function subscribe(
@@ -23,7 +23,7 @@ export function subscribe(
   promise: PromiseLike<unknown>,
   complete: Complete,
   info: GraphQLResolveInfo | undefined,
-  heldValue?: unknown,
+  originalValue?: unknown,
 ): void {
   const { ex } = pending;
   const id = ++pending.subscriptionId;
@@ -32,12 +32,12 @@ export function subscribe(
       if (claimSettlement(pending, id)) onResolved(pending, complete, value, info);
       else if (ex.finished) {
         ignoreRejections(ex, value);
-        ignoreRejections(ex, heldValue);
+        ignoreRejections(ex, originalValue);
       } else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
     },
     (reason) => {
       if (claimSettlement(pending, id)) onRejected(pending, reason);
-      else if (ex.finished) ignoreRejections(ex, heldValue);
+      else if (ex.finished) ignoreRejections(ex, originalValue);
       else afterSyncRun(pending, id, () => onRejected(pending, reason));
     },
   );

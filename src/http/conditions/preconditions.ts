@@ -10,10 +10,10 @@ export interface Validators {
 }
 
 /** The result of the preconditions: the normal response, 304, or 412. */
-export type Verdict = 'proceed' | 'not-modified' | 'failed';
+export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 /** Evaluates preconditions (RFC 9110 §13.2.2, steps 1 to 4) of a GET or HEAD whose response would be 200. */
-export function checkPreconditions(headers: IncomingHttpHeaders, current: Validators): Verdict {
+export function checkPreconditions(headers: IncomingHttpHeaders, current: Validators): PreconditionResult {
   const match = headers['if-match'];
   const unmodified = headers['if-unmodified-since'];
   if (match !== undefined) {

@@ -5,7 +5,7 @@ const UNKNOWN = 'application/octet-stream';
 /** Known types by extension. Thousands of files share one string, which stays in the CPU caches. */
 const types = new Map<string, string>();
 
-/** Returns the `Content-Type` for a file name. The type of unknown extensions is application/octet-stream; content is never sniffed. */
+/** Returns the `Content-Type` for a file name. Unknown extensions are binary; content is never sniffed. */
 export function mediaTypeOf(path: string): string {
   const extension = extname(path);
   return types.get(extension) ?? findType(extension);

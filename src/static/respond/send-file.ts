@@ -30,14 +30,14 @@ function sendRepresentation(request: RequestContext, representation: Representat
   const preset = presetHeadersOf(res);
   if (request.status === 404) return sendNotFoundPage(request, representation, preset);
   const validators = effectiveValidators(request, representation, preset);
-  const verdict = checkPreconditions(req.headers, validators);
-  if (verdict === 'proceed') {
+  const result = checkPreconditions(req.headers, validators);
+  if (result === 'proceed') {
     const ranges = requestedRanges(request, representation, validators);
     return ranges === undefined
       ? sendWhole(request, representation, preset)
       : sendRanges(request, representation, ranges);
   }
-  if (verdict === 'failed') sendStatus(request, 412);
+  if (result === 'failed') sendStatus(request, 412);
   else {
     writeHeaders(res, 304, representation.headers304, preset);
     res.end();

@@ -7,7 +7,7 @@ export interface FormLimits {
   readonly maxFieldSize: number;
 }
 
-/** Translates an error of multer or its parser for the client. The text of the parser's own message never gets out. */
+/** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
 export function formError(error: unknown, { maxFiles, maxFieldSize }: FormLimits): HttpError {
   const { code, message, field } = error as Partial<Record<string, unknown>>;
   switch (code ?? message) {
@@ -43,7 +43,7 @@ export const tooManyFiles = (maxFiles: number): HttpError =>
 export const bodyTooLarge = (maxBytes: number): HttpError =>
   new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
 
-/** Rejects the promises and streams of resolvers; there is no client left to send it to. */
+/** Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has disconnected. */
 export const clientAborted = (): HttpError =>
   new HttpError(400, 'The client closed the connection before the upload was complete', {
     code: 'CLIENT_GONE',

@@ -7,7 +7,7 @@ export interface TextPart {
   readonly value: string;
 }
 
-/** A file part, as its header describes it. Its stream must be read, or the parser stops. */
+/** A file part with the fields of its header. Its stream must be read, otherwise the parser stops. */
 export interface FilePart {
   readonly kind: 'file';
   readonly name: string;
@@ -25,12 +25,12 @@ export interface UnnamedFilePart {
 
 export type Part = TextPart | FilePart | UnnamedFilePart;
 
-/** The parts of one multipart body, in order. The parser pushes them, `next` takes them. */
+/** The parts of one multipart body, in order. The parser pushes parts, `next` removes them. */
 export class Form {
   /** Stops the parser and detaches it from the request. */
   stop: () => void = () => {};
 
-  /** Bounded by the parser's limits of text and file parts. */
+  /** The parser's limits of text and file parts bound the queue. */
   readonly #queue: (Part | Error)[] = [];
   #ended = false;
   #failure: Error | undefined;
@@ -43,13 +43,13 @@ export class Form {
     this.#wake();
   }
 
-  /** The form is complete. */
+  /** Marks the form as complete. */
   end(): void {
     this.#ended = true;
     this.#wake();
   }
 
-  /** Ends the form with an error, now: queued parts are dropped. Only the first error counts; it is returned. */
+  /** Ends the form with an error and drops queued parts. Keeps and returns the first error. */
   fail(error: Error): Error {
     if (this.#failure === undefined) {
       this.#failure = error;
@@ -60,7 +60,7 @@ export class Form {
     return this.#failure;
   }
 
-  /** The next part, or undefined after the last. Rejects with the error that ended the form. */
+  /** Returns the next part, or undefined after the last. Rejects with the error that ended the form. */
   async next(): Promise<Part | undefined> {
     for (;;) {
       const item = this.#queue.shift();

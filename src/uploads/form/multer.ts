@@ -1,10 +1,10 @@
-// The adapter to multer. It uses multer's middleware as a parser only: splitting the body, decoding names and part headers, and
+// The adapter for multer. It uses multer's middleware as a parser only: splitting the body, decoding names and part headers, and
 // the limits of parts and text. Three things are replaced:
-// - Errors. multer calls `next(error)` after the whole request was read, so a client that waits for its 413 would wait forever
-//   (multer issue 344). The events of its parser are used instead; a late report of multer only repeats them.
+// - Errors. multer calls `next(error)` after it has read the whole request, so a client that waits for its 413 would wait forever
+//   (multer issue 344). The adapter uses the events of multer's parser; the later `next(error)` only repeats them.
 // - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not recognise a body
-//   over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest` takes its place.
-// - The storage. Its disk storage needs file names and can leave files behind (CVE-2026-5038); see ../storage.
+//   over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest` replaces it.
+// - The storage. multer's disk storage needs file names and may not delete its files (CVE-2026-5038); see ../storage.
 
 import { EventEmitter } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -12,9 +12,9 @@ import multer from 'multer';
 import { type FormLimits, formError } from './errors.ts';
 import type { FilePart, Form } from './form.ts';
 
-/** Functions that write to multer's parser and end it early. */
+/** Writes to multer's parser and stops it early. */
 export interface FormParser {
-  /** Undefined when the Content-Type was refused: the form has failed then. */
+  /** Undefined when the Content-Type was refused; the form has then failed. */
   readonly input: Writable | undefined;
   abort(): void;
 }
@@ -22,7 +22,7 @@ export interface FormParser {
 /** Creates the parser of one body; its parts go to the form. */
 export type CreateParser = (contentType: string, form: Form) => FormParser;
 
-/** A file as multer hands it to a storage engine. */
+/** A file as multer passes it to a storage engine. */
 interface MulterFile {
   readonly fieldname: string;
   readonly originalname: string;
@@ -31,7 +31,7 @@ interface MulterFile {
   readonly stream: Readable;
 }
 
-/** `operations`, `map`, and a few that are ignored. */
+/** `operations`, `map`, and a few parts that are ignored. */
 const MAX_TEXT_PARTS = 10;
 const MAX_NAME_LENGTH = 512;
 const BUFFER_BYTES = 256 * 1024;
@@ -43,10 +43,10 @@ export function createMulterParser(limits: FormLimits): CreateParser {
   const options = {
     storage: {
       _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
-        // An error without a listener would end the process.
+        // An `error` event without a listener would end the process.
         file.stream.on('error', () => {});
         if (req instanceof MulterRequest) req.form.push(filePart(file));
-        // The content is stored elsewhere; multer need not wait for that before it reports the end of the form.
+        // The spool stores the content, so multer does not have to wait before it reports the end of the form.
         stored(null, {});
       },
       _removeFile(_req: object, _file: object, removed: (error: null) => void): void {
@@ -80,7 +80,7 @@ export function createMulterParser(limits: FormLimits): CreateParser {
   };
 }
 
-/** multer itself handles text parts and the parser's limits only at the end of the request. */
+/** Pushes text parts and limit errors immediately; multer handles both only at the end of the request. */
 function pushParserEvents(parser: Writable, form: Form, limits: FormLimits): void {
   const fail = (error: unknown): void => form.push(formError(error, limits));
   parser.on('field', (name: string | undefined, value: string, info: { valueTruncated: boolean }) => {

@@ -19,7 +19,7 @@ const EMPTY_BOUNDARY = /;\s*boundary=(?:"")?\s*(?:;|$)/i;
 /**
  * Starts to parse a request's body into a form.
  *
- * @throws HttpError 400, 413 and 415 for what the request's headers show.
+ * @throws HttpError 400, 413 and 415 if the headers of the request show an error.
  */
 export function openForm(
   form: Form,
@@ -61,7 +61,7 @@ function checkHeaders(req: IncomingMessage, maxRequestSize: number): string {
   return type;
 }
 
-/** The whole body, if earlier middleware has read and kept it: `rawBody` of cloud functions, `express.raw`. */
+/** Returns the whole body if earlier middleware has stored it: `rawBody` of cloud functions, `express.raw`. */
 function bufferedBody(req: IncomingMessage): Buffer | undefined {
   const { body, rawBody } = req as ConnectRequest & { rawBody?: unknown };
   const buffered = [rawBody, body].find((value) => Buffer.isBuffer(value));

@@ -4,7 +4,7 @@ const MAX_BYTES = 255;
 const MAX_EXTENSION = 32;
 
 /**
- * Makes a filename from the client safe to show, to store and to put into a header. multer has decoded the `%0D%0A` of browsers
+ * Makes a filename from the client safe for display, storage and headers. multer has decoded the `%0D%0A` of browsers
  * to line breaks, which would be header injection in a Content-Disposition.
  */
 export function cleanFilename(raw: string): string {

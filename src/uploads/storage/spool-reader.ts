@@ -4,7 +4,7 @@ import type { Spool } from './spool.ts';
 
 const CHUNK = 64 * 1024;
 
-/** A stream of a spool from its first byte. Streams are independent of each other and wait for bytes that have not arrived. */
+/** Creates a stream of a spool from its first byte. Streams are independent and wait for bytes that have not arrived. */
 export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readable {
   let position = 0;
   const deliver = (reader: Readable, chunk: Buffer): void => {
@@ -45,7 +45,7 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
   return reader;
 }
 
-/** The whole content in a new Buffer. */
+/** Reads the whole content into a new Buffer. */
 export async function readAll(spool: Spool): Promise<Buffer<ArrayBuffer>> {
   while (!spool.complete && spool.error === undefined) {
     await new Promise<void>((resolve) => spool.wait(resolve));

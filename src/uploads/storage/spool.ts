@@ -11,7 +11,7 @@ export interface SpoolSettings {
 
 /** With more unwritten bytes than this, `write` asks the sender to wait. */
 const HIGH_WATER = 512 * 1024;
-/** Chunks kept in memory: a body that arrives byte by byte costs more for its Buffers than for its bytes. */
+/** The maximum number of chunks in memory, because Buffers of single bytes take more memory than their bytes. */
 const MAX_CHUNKS = 256;
 
 type State = 'memory' | 'opening' | 'disk';
@@ -25,7 +25,7 @@ export class Spool {
   size = 0;
   /** Whether the whole file has been received and stored. */
   complete = false;
-  /** Why reading fails. */
+  /** The error with which readers fail. */
   error: Error | undefined;
   /** Called when the sender can continue after `write` returned false. */
   onDrain: () => void = () => {};
@@ -37,7 +37,7 @@ export class Spool {
   #reserved = 0;
   #state: State = 'memory';
   #fd = -1;
-  /** Running system calls on the descriptor. Closing it earlier could redirect them to another file with the same number. */
+  /** Running system calls on the descriptor. It stays open for them: a new file could get the same number. */
   #busy = 0;
   #writing = false;
   #finish: (() => void) | undefined;
@@ -112,7 +112,7 @@ export class Spool {
     });
   }
 
-  /** Calls back at the next change: more bytes, the end, or a failure. */
+  /** Calls `changed` at the next change: more bytes, the end, or a failure. */
   wait(changed: () => void): void {
     this.#waiting.push(changed);
   }

@@ -56,7 +56,7 @@ export class StoredFiles {
     await Promise.all(this.#stored);
   }
 
-  /** Fails files that are not complete, and so the resolvers that read them. */
+  /** Fails incomplete files and the resolvers that read them. */
   fail(error: Error): void {
     const reason = readerError(error);
     for (const spool of this.#spools.values()) {
@@ -104,13 +104,13 @@ const fileTooLarge = (name: string, maxFileSize: number): HttpError =>
 
 const NO_SPACE: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
-/** A full disk has a status code; any other failure is unexpected. */
+/** Converts an error of the storage. A full disk becomes a 507; any other failure is unexpected. */
 function storageError(error: Error): Error {
   if (!NO_SPACE.includes((error as NodeJS.ErrnoException).code)) return error;
   return new HttpError(507, 'There is no space for the upload', { code: 'NO_SPACE' });
 }
 
-/** With the option `streaming`, a refusal can come when resolvers are already reading. */
+/** Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it. */
 function readerError(error: Error): Error {
   if (!(error instanceof HttpError)) return error;
   const extensions = { code: error.code, http: { status: error.status } };

@@ -11,7 +11,7 @@ const OWNER_ONLY = 0o600;
 
 type OnOpened = (error: Error | null, fd: number) => void;
 
-/** Opens a temporary file without a name in the file system, so that nothing is left behind even after SIGKILL. */
+/** Opens a temporary file without a name, which the system deletes when it is closed, even after SIGKILL. */
 export function openUnlinkedTempFile(directory: string, opened: OnOpened): void {
   if (process.platform === 'win32') open(randomPath(directory), DELETE_ON_CLOSE, OWNER_ONLY, opened);
   else if (process.platform === 'linux') openTmpfile(directory, opened);

@@ -10,26 +10,26 @@ export interface ConnectDecision {
   readonly expiresAt: number | undefined;
 }
 
-/** @throws TypeError (code `ERR_OPTION`) if `expiresAt` is not a moment. */
-export function decisionOf(answer: ConnectAnswer): ConnectDecision {
-  if (typeof answer !== 'object' || answer === null) {
-    return { acceptance: answer === false ? false : undefined, expiresAt: undefined };
+/** @throws TypeError (code `ERR_OPTION`) if `expiresAt` is not a valid time. */
+export function decisionOf(returned: ConnectAnswer): ConnectDecision {
+  if (typeof returned !== 'object' || returned === null) {
+    return { acceptance: returned === false ? false : undefined, expiresAt: undefined };
   }
-  const { expiresAt: moment, ...payload } = answer;
-  const expiresAt = moment === undefined ? undefined : toMilliseconds(moment);
-  // A connection that has expired already is refused: it could run operations until the next check.
+  const { expiresAt: time, ...payload } = returned;
+  const expiresAt = time === undefined ? undefined : toMilliseconds(time);
+  // Refuses a connection that has expired already: it could run operations until the next check.
   if (expiresAt !== undefined && expiresAt <= Date.now()) return { acceptance: false, expiresAt };
   return { acceptance: Object.keys(payload).length === 0 ? undefined : payload, expiresAt };
 }
 
-/** A number this small can only be seconds, as in a JWT's `exp`. */
+/** Smaller numbers are seconds, as in a JWT's `exp`. */
 const MAX_SECONDS = 1e11;
 
-function toMilliseconds(moment: Date | number): number {
-  const value = Number(moment);
+function toMilliseconds(time: Date | number): number {
+  const value = Number(time);
   if (Number.isNaN(value)) {
     const accepted = 'a Date or a number as expiresAt';
-    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'onConnect', { expiresAt: moment }, accepted);
+    throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'onConnect', { expiresAt: time }, accepted);
   }
   return value < MAX_SECONDS ? value * 1000 : value;
 }

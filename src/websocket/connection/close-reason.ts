@@ -1,7 +1,7 @@
 /** Bytes of the reason in a close frame (RFC 6455 §5.5). */
 const MAX_REASON = 123;
 
-/** Cuts a reason to the bytes that a close frame holds, between two characters. */
+/** Shortens a reason to the bytes that a close frame can contain, without splitting a character. */
 export function cutReason(reason: string): string {
   const bytes = Buffer.from(reason);
   if (bytes.length <= MAX_REASON) return reason;

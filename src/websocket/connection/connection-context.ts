@@ -6,10 +6,10 @@ import { isThenable } from '../../execution/promises.ts';
 type Params = Readonly<Record<string, unknown>>;
 type Members = Record<PropertyKey, PropertyDescriptor>;
 
-/** How the contexts of an endpoint are created. */
+/** The settings for the contexts of an endpoint. */
 export interface ContextPolicy {
   readonly create: ContextFactory;
-  /** Whether the WebSocket needs the members of its upgrade request. */
+  /** Whether `context` is a function; the WebSocket then gets the members of its upgrade request. */
   readonly isFunction: boolean;
   /** Whether each operation gets its own context. */
   readonly perOperation: boolean;
@@ -44,13 +44,13 @@ export class ConnectionContext {
     this.#value = withParams(await this.#policy.create(this.#websocket, undefined, params), params);
   }
 
-  /** Runs the hook; what it adds to the context becomes part of the context of each operation. */
+  /** Runs the hook. Members that it adds to the context become part of the context of each operation. */
   async connect<T>(hook: () => MaybePromise<T>): Promise<T> {
     if (!this.#policy.perOperation) return hook();
     const before = membersOf(this.#value);
-    const answer = await hook();
+    const returned = await hook();
     this.#added = addedMembers(before, membersOf(this.#value));
-    return answer;
+    return returned;
   }
 
   forOperation(operation: SharedOperation): MaybePromise<unknown> {
@@ -68,9 +68,9 @@ export class ConnectionContext {
 }
 
 /**
- * A copy of a context with the client's parameters, so that the parameters of one client never reach another through a
- * shared value. The copy keeps the prototype; a value without members (an array, a Map, a string) is returned as it is.
- * The parameters are one member under each name and never merged: a client cannot choose the names of other members.
+ * Copies a context and adds the client's parameters, so that one client's parameters never reach another through a
+ * shared value. The copy keeps the prototype; a value without members (an array, a Map, a string) is returned unchanged.
+ * The parameters become single members and are never merged, so that a client cannot choose the names of other members.
  */
 function withParams(given: unknown, params: Params): unknown {
   if (given !== undefined && given !== null && !isRecord(given)) return given;
@@ -90,7 +90,7 @@ function withParams(given: unknown, params: Params): unknown {
 const membersOf = (context: unknown): Members =>
   isRecord(context) ? Object.getOwnPropertyDescriptors(context) : {};
 
-/** The members that were added or changed. */
+/** Returns the members that were added or changed. */
 function addedMembers(before: Members, after: Members): Members {
   const names = Reflect.ownKeys(after).filter((name) => after[name]?.value !== before[name]?.value);
   if (names.length === 0) return NO_MEMBERS;

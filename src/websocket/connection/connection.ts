@@ -34,14 +34,14 @@ export interface ConnectionServices extends OperationServices {
   onClosed(connection: Connection): void;
 }
 
-/** One WebSocket. A class, because there are many connections and methods should not cost memory for each. */
+/** One WebSocket connection. A class, so that methods take no memory per connection. */
 export class Connection implements SessionConnection, TimedConnection {
   readonly websocket: WebSocketLike;
   readonly queue: SendQueue;
   readonly session: Session;
   readonly deadlines: Deadlines;
   queuedOperations: LiveOperation[] | undefined;
-  /** Also the state of the session, which is not read for each event: one object less to load per client. */
+  /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   readonly #context: ConnectionContext;
   readonly #services: ConnectionServices;
@@ -79,7 +79,7 @@ export class Connection implements SessionConnection, TimedConnection {
     return { transport: 'websocket', operationName: undefined, request, socket: this.websocket };
   }
 
-  /** The connection as hooks see it. */
+  /** Returns the connection object that hooks receive. */
   describe(): SubscriptionConnection {
     const { params, value } = this.#context;
     const { session, websocket } = this;
@@ -93,8 +93,8 @@ export class Connection implements SessionConnection, TimedConnection {
     await this.#context.create(connectionParams);
     const request = this.#request;
     if (request === undefined || this.isClosing) return false;
-    const answer = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
-    const { acceptance, expiresAt } = decisionOf(answer);
+    const returned = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
+    const { acceptance, expiresAt } = decisionOf(returned);
     if (!context.perOperation) this.#releaseRequest();
     if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
     return acceptance;
@@ -144,7 +144,7 @@ export class Connection implements SessionConnection, TimedConnection {
     this.#close(code, reason);
   }
 
-  /** Closes a client that reads so slowly that no more is queued for it. 1013: its client tries again later. */
+  /** Closes a slow client whose queue is full, with code 1013: clients try again later. */
   closeSlowClient(): void {
     if (this.isClosing) return;
     this.queue.discard();
@@ -152,7 +152,7 @@ export class Connection implements SessionConnection, TimedConnection {
     this.#close(1013, 'Too slow a reader');
   }
 
-  /** The socket has closed. */
+  /** Called when the socket has closed. */
   onClosed(): void {
     this.isClosing = true;
     this.queue.discard();
@@ -184,7 +184,7 @@ export class Connection implements SessionConnection, TimedConnection {
     queue.push(operation, body, mode);
   }
 
-  /** Most of the memory of an idle connection would be its upgrade request. */
+  /** Releases the upgrade request, which would be most of the memory of an idle connection. */
   #releaseRequest(): void {
     this.#request = undefined;
     this.websocket.request = undefined;

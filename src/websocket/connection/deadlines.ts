@@ -10,7 +10,7 @@ import { CHUNK_SIZE, type SendQueue } from '../write/send-queue.ts';
 const CLOSE_TIMEOUT = 5000;
 /** Milliseconds that a slow client has to read the reason of its close. */
 const SLOW_CLOSE_TIMEOUT = 1000;
-/** Milliseconds that a slow client may take for one chunk. */
+/** Milliseconds in which a slow client has to read one chunk. */
 const SLOW_READER_TIMEOUT = 5000;
 const NEVER = Number.POSITIVE_INFINITY;
 
@@ -63,29 +63,29 @@ export class Deadlines {
     this.#pingAt = keepAlive === 0 ? NEVER : now + Math.ceil(keepAlive * (0.5 + Math.random() / 2));
   }
 
-  /** `connection_init` has arrived. */
+  /** Called when `connection_init` has arrived. */
   onInit(): void {
     this.#initBy = NEVER;
   }
 
-  /** Closes the connection at a moment in milliseconds since 1970. */
-  expireAt(moment: number): void {
-    this.#expiresAt = moment;
+  /** Closes the connection at a time in milliseconds since 1970. */
+  expireAt(time: number): void {
+    this.#expiresAt = time;
   }
 
-  /** Sends `ka` now and at intervals: a legacy client that has seen one expects the next. */
+  /** Sends `ka` now and at intervals: a legacy client that has received one expects the next. */
   startKeepAlive(): void {
     if (this.#keepAlive === 0) return;
     this.#connection.sendKeepAlive();
     this.#keepAliveAt = this.#timer.now() + this.#keepAlive;
   }
 
-  /** A close frame was sent. */
+  /** Called when a close frame was sent. */
   onClosing(): void {
     this.#terminateAt = this.#timer.now() + CLOSE_TIMEOUT;
   }
 
-  /** A close frame was sent to a slow client. */
+  /** Called when a close frame was sent to a slow client. */
   onClosingSlowClient(): void {
     this.#terminateAt = this.#timer.now() + SLOW_CLOSE_TIMEOUT;
   }
@@ -104,7 +104,7 @@ export class Deadlines {
     }
   }
 
-  /** Anything received, or drained, since the last ping proves that the client is alive: large messages delay its pong. */
+  /** Data received or drained since the last ping also proves that the client is alive: large messages delay its pong. */
   #ping(now: number): void {
     const { websocket, queue } = this.#connection;
     const activity = this.#socket instanceof Socket ? this.#socket.bytesRead + queue.drains : -1;
@@ -117,7 +117,7 @@ export class Deadlines {
     websocket.ping();
   }
 
-  /** Producers wait for the client to read, for a limited time. */
+  /** Closes a client that makes producers wait too long. */
   #checkReader(now: number): void {
     const { queue } = this.#connection;
     if (!queue.hasWaiters) {

@@ -7,12 +7,12 @@ import type { SubscriptionProtocol, WebSocketLike } from '../../../types/subscri
 export interface OpenedWebSocket {
   readonly websocket: WebSocketLike;
   readonly request: IncomingMessage;
-  /** The socket below, if we may write frames to it. */
+  /** The underlying socket, if we may write frames to it. */
   readonly socket: Duplex | undefined;
   readonly protocol: SubscriptionProtocol;
 }
 
-/** The members that every request has, and what Express adds for its own use. */
+/** The members that every request has, and internal members of Express. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([
   ...Object.keys(new IncomingMessage(new Socket())),
   'res',
@@ -21,7 +21,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
 
 /**
  * Gives the WebSocket the members of the upgrade request that context functions read: `headers`, `url`, `socket`, `state`,
- * and what middleware has added. Members of the WebSocket itself stay as they are.
+ * and the members that middleware has added. Does not change members of the WebSocket itself.
  */
 export function exposeRequest(
   websocket: WebSocketLike,

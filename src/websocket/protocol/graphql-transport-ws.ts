@@ -46,7 +46,7 @@ export class GraphQLTransportWsSession extends Session {
   }
 
   protected onAcknowledged(): void {
-    // Its clients send the first operation after the acknowledgement only.
+    // Clients of this protocol send the first operation after the acknowledgement only.
   }
 
   refuse(closure: Closure): void {

@@ -1,7 +1,7 @@
 /**
- * All that espalier takes from the graphql-ws package: the message types and close codes of the protocol, and its check of
- * a message (`validateMessage`). Its server (`makeServer`) is not used. It speaks one of our two subprotocols, parses each
- * message again, keeps each message while its operation lives, and sends every result through several promises; session.ts
+ * The only imports from the graphql-ws package: the message types and close codes of the protocol, and the check of
+ * a message (`validateMessage`). Its server (`makeServer`) is not used: it supports one of our two subprotocols, parses each
+ * message again, keeps each message until its operation ends, and sends every result through several promises; session.ts
  * replaces it. The reasons of close frames are those of graphql-ws, since its clients log them.
  */
 import {
@@ -25,7 +25,7 @@ export type ClientMessage =
   | PongMessage
   | SubscribeMessage;
 
-/** The value as a message of a client, or undefined if the protocol does not allow a client to send it. */
+/** Returns the value as a client message, or undefined if the protocol does not allow clients to send it. */
 export function toClientMessage(value: unknown): ClientMessage | undefined {
   try {
     const message = validateMessage(value);
@@ -67,7 +67,7 @@ export const SECOND_INIT: Closure = {
   code: CloseCode.TooManyInitialisationRequests,
   reason: 'Too many initialisation requests',
 };
-/** graphql-ws has no limit of operations; the code is the one that makes its client give up. */
+/** graphql-ws has no limit of operations. Its clients do not reconnect after this code. */
 export const TOO_MANY_OPERATIONS: Closure = {
   code: CloseCode.TooManyInitialisationRequests,
   reason: 'Too many operations',

@@ -14,12 +14,12 @@ import { type OperationPayload, parseMessage, type ServerMessage } from './messa
 import { type OperationConnection, type OperationSession, SocketOperation } from './socket-operation.ts';
 
 /**
- * `opened` until `connection_init` arrives, `initialising` while the application decides, `acknowledged` while operations
- * may run, `closed` from the moment that the socket is being closed.
+ * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while operations
+ * may run, `closed` as soon as the connection begins to close the socket.
  */
 export type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed';
 
-/** Limits of what one client may send. */
+/** The limits of one client. */
 export interface SessionLimits {
   readonly maxOperations: number;
   /** Bytes of memory for the documents and variables of all operations. */
@@ -32,14 +32,14 @@ export interface SessionLimits {
 /** The payload of `connection_ack`, if any, or `false` to refuse the connection. */
 export type Acceptance = Readonly<Record<string, unknown>> | undefined | false;
 
-/** The connection, as its session uses it. */
+/** The members of a connection that its session uses. */
 export interface SessionConnection extends OperationConnection {
   readonly limits: SessionLimits;
   write(message: ServerMessage): void;
   /** Asks the application whether to accept the connection. */
   accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance>;
   startOperation(operation: SocketOperation): void;
-  /** Reports an error that the client sees as 4500. */
+  /** Reports an error that closes the connection with code 4500. */
   reportError(error: unknown): void;
   /** Sends `ka` now and at intervals, if the option `keepAlive` is on. */
   startKeepAlive(): void;
@@ -50,12 +50,12 @@ export abstract class Session implements OperationSession {
   abstract readonly name: SubscriptionProtocol;
   abstract readonly resultType: 'next' | 'data';
   protected readonly connection: SessionConnection;
-  /** By the client's id as JSON, so that numbers and strings differ. Created for the first operation. */
+  /** The operations by the client's id as JSON, which distinguishes numbers from strings. Created for the first operation. */
   #operations: Map<string, SocketOperation> | undefined;
   #state: SessionState = 'opened';
-  /** The memory of `#operations`, estimated. */
+  /** The estimated memory of `#operations`. */
   #operationBytes = 0;
-  /** Operations refused in a row. */
+  /** The number of consecutively refused operations. */
   #refusals = 0;
 
   constructor(connection: SessionConnection) {
@@ -83,7 +83,7 @@ export abstract class Session implements OperationSession {
   /** Closes a connection that was not accepted. */
   abstract refuse(closure: Closure): void;
 
-  /** Ends all operations without a message. The connection calls it when it closes its socket, or the socket has closed. */
+  /** Ends all operations without a message. The connection calls this when it closes its socket or the socket has closed. */
   close(): void {
     this.#state = 'closed';
     for (const operation of this.#operations?.values() ?? []) operation.cancel();
@@ -100,7 +100,7 @@ export abstract class Session implements OperationSession {
 
   /** Starts an operation, unless the connection has too many. */
   protected begin(key: string, { query, operationName, variables }: OperationPayload): void {
-    // `extensions` of the payload are not kept while the operation lives.
+    // Omits `extensions` of the payload, which would stay in memory until the operation ends.
     const params = {
       query,
       operationName: operationName ?? undefined,
@@ -129,7 +129,7 @@ export abstract class Session implements OperationSession {
     return this.#operations?.has(key) === true;
   }
 
-  /** Stops an operation that the client no longer wants. */
+  /** Stops an operation that the client has cancelled. */
   protected cancel(key: string): void {
     this.#operations?.get(key)?.cancel();
   }
@@ -145,7 +145,7 @@ export abstract class Session implements OperationSession {
   }
 
   endOperation(operation: SocketOperation, errors: readonly GraphQLFormattedError[] | undefined): void {
-    // The id is free before the client can read that it is.
+    // Frees the id before the client receives the message that ends the operation.
     operation.release();
     if (errors === undefined) {
       this.connection.write({ id: JSON.parse(operation.key), type: MessageType.Complete });
@@ -159,7 +159,7 @@ export abstract class Session implements OperationSession {
     this.#operationBytes -= operation.bytes;
   }
 
-  /** Why an operation of this size may not start; undefined if it may. */
+  /** Returns why an operation of this size may not start; undefined if it may. */
   #refusalOf(bytes: number): string | undefined {
     const { maxOperations, maxOperationBytes } = this.connection.limits;
     if (this.operationCount >= maxOperations) return 'Too many operations at a time';
@@ -187,7 +187,7 @@ export abstract class Session implements OperationSession {
     this.onAcknowledged();
   }
 
-  /** The message of a GraphQLError is meant for the client; any other error is hidden. */
+  /** Refuses the connection. The client sees the message of a GraphQLError; any other error is hidden. */
   #refuseFor(error: unknown): void {
     if (isGraphQLError(error)) {
       debug.subscriptions('connection refused: %O', error);

@@ -5,7 +5,7 @@ import type { FrameEnvelope } from '../write/frames.ts';
 import type { ResultTarget } from '../write/large-results.ts';
 import type { SendQueue } from '../write/send-queue.ts';
 
-/** The connection, as its operations use it. */
+/** The members of a connection that its operations use. */
 export interface OperationConnection extends OperationClient {
   readonly queue: SendQueue;
   sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void;
@@ -15,7 +15,7 @@ export interface OperationConnection extends OperationClient {
   closeSocket(code: number, reason: string): void;
 }
 
-/** The protocol session, as its operations use it. */
+/** The members of a protocol session that its operations use. */
 export interface OperationSession {
   /** The type of the messages that carry results. */
   readonly resultType: string;
@@ -86,7 +86,7 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
     this.#session.forgetOperation(this);
   }
 
-  /** The last message follows in a microtask: the id stays in use for all messages that arrived in the same packet. */
+  /** Sends the last message in a microtask, so that the id stays in use for all messages that arrived in the same packet. */
   #end(errors: readonly GraphQLFormattedError[] | undefined): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;
@@ -97,8 +97,8 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
 }
 
 /**
- * The close code that a source requests with `closeCode` of its error. Clients connect again after 1012, 1013 and most
- * codes of the application, but never repeat an operation that ended with `error`.
+ * Returns the close code that a source requests with `closeCode` of its error. Clients reconnect after 1012, 1013 and most
+ * application-defined codes, but never repeat an operation that ended with `error`.
  */
 function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
   const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;

@@ -11,7 +11,7 @@ import {
 import { isOperationPayload } from './message.ts';
 import { Session } from './session.ts';
 
-/** The close code of a connection that was not accepted, as of subscriptions-transport-ws. */
+/** The close code of subscriptions-transport-ws for a connection that was not accepted. */
 const REFUSED = 1011;
 
 /** A `start` message. */
@@ -24,7 +24,7 @@ type StartMessage = Readonly<Record<string, unknown>>;
 export class SubscriptionsTransportWsSession extends Session {
   readonly name = 'graphql-ws';
   readonly resultType = 'data';
-  /** Its client sends `connection_init` and `start` together: operations wait for the acknowledgement. */
+  /** Operations that wait for the acknowledgement: clients send `connection_init` and `start` together. */
   #earlyStarts: StartMessage[] | undefined;
   #earlyBytes = 0;
 
@@ -45,12 +45,12 @@ export class SubscriptionsTransportWsSession extends Session {
     }
   }
 
-  /** Its clients expect one object, the first error: Apollo Kotlin casts the payload to a map. */
+  /** Returns the first error only: clients expect one object, and Apollo Kotlin casts the payload to a map. */
   protected errorPayload(errors: readonly GraphQLFormattedError[]): unknown {
     return errors[0];
   }
 
-  /** The acknowledgement is sent before `ka`: some clients read exactly one message after their init. */
+  /** Sends `ka` after the acknowledgement: some clients read exactly one message after `connection_init`. */
   protected onAcknowledged(): void {
     this.connection.startKeepAlive();
     const starts = this.#earlyStarts ?? [];
@@ -99,12 +99,12 @@ export class SubscriptionsTransportWsSession extends Session {
       this.refuseOperation(key, 'The payload of "start" is malformed');
       return;
     }
-    // A client that connects again repeats its ids: the newer operation replaces the older one.
+    // A client that reconnects uses its ids again, so the newer operation replaces the older one.
     this.cancel(key);
     this.begin(key, payload);
   }
 
-  /** The client is not authenticated yet, so that the queue is bounded. */
+  /** Queues an early `start`. The queue is bounded, because the client is not authenticated yet. */
   #startLater(message: StartMessage): void {
     const { maxOperations, maxBufferedBytes } = this.connection.limits;
     this.#earlyStarts ??= [];
@@ -121,6 +121,6 @@ export class SubscriptionsTransportWsSession extends Session {
   }
 }
 
-/** An id as JSON: it is sent back with the type that it came with. */
+/** Formats an id as JSON, which keeps its type for messages to the client. */
 const keyOf = (id: unknown): string | undefined =>
   (typeof id === 'string' && id !== '') || Number.isFinite(id) ? JSON.stringify(id) : undefined;

@@ -8,7 +8,7 @@ interface AppPrototypes {
   readonly response: object;
 }
 
-/** Gives request and response the prototypes of the Express app that listens on the server, and what its middleware expects. */
+/** Gives request and response the prototypes of the server's Express app, and the members that its middleware expects. */
 export function applyAppPrototypes(server: Server, req: IncomingMessage, res: ServerResponse): void {
   const listeners: unknown[] = server.listeners('request');
   const app = listeners.find(isApp);
@@ -17,7 +17,7 @@ export function applyAppPrototypes(server: Server, req: IncomingMessage, res: Se
     Object.setPrototypeOf(res, app.response);
   }
   Object.assign(req, { res, originalUrl: req.url, baseUrl: '' });
-  // Express 5 has a getter. The router of Express 4 would have parsed it.
+  // Express 5 has a getter for `query`; in Express 4 the router parses the query string.
   if (!('query' in req)) Object.assign(req, { query: parse(queryOf(req)) });
   Object.assign(res, { locals: Object.create(null) });
 }

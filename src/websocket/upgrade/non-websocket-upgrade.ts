@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream';
 import { createUpgradeResponse, destroyWhenWritten, rejectUpgrade } from './reject-upgrade.ts';
 
 type ShouldUpgrade = (req: IncomingMessage) => boolean;
-/** Node 22.21 and 24.9 call it before they treat a request as an upgrade. */
+/** Node 22.21 and 24.9 call this function before they treat a request as an upgrade. */
 type ServerWithCallback = Server & { shouldUpgradeCallback?: ShouldUpgrade };
 
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
@@ -26,7 +26,7 @@ export function keepPlainRequests(server: Server): () => void {
   };
 }
 
-/** The same for older versions of Node, which have detached the socket by then. True if it handled the request. */
+/** Handles a plain request in older versions of Node, which have already detached the socket. Returns true if it did. */
 export function handleAsPlainRequest(server: Server, req: IncomingMessage, socket: Duplex): boolean {
   if (isWebSocket(req) || server.listenerCount('upgrade') > 1) return false;
   const { 'content-length': length, 'transfer-encoding': coding } = req.headers;

@@ -10,9 +10,9 @@ export type AllowedOrigins =
   | ((origin: string, request: IncomingMessage) => boolean);
 
 /**
- * Browsers send cookies with a WebSocket that any page opens (cross-site WebSocket hijacking) and name the page's origin.
+ * Browsers send cookies with WebSockets that any page opens (cross-site WebSocket hijacking), and the page's origin.
  * Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme
- * unless our own socket is TLS, because a proxy may terminate TLS; and the origins of the option.
+ * unless our own socket uses TLS, because a proxy may terminate TLS; and the origins of the option.
  */
 export function isOriginAllowed(req: IncomingMessage, allowed: AllowedOrigins): boolean {
   const origin = req.headers.origin ?? req.headers['sec-websocket-origin'];

@@ -21,7 +21,7 @@ export function rejectUpgrade(socket: Duplex, status: number, headers: Headers =
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
 }
 
-/** Destroys the socket once the response is written. Frames left unread would turn the response into a reset. */
+/** Destroys the socket after the response was written. Frames are read until then: unread data would cause a reset. */
 export function destroyWhenWritten(socket: Duplex): void {
   socket.once('finish', () => socket.destroy());
   socket.resume();
@@ -29,7 +29,7 @@ export function destroyWhenWritten(socket: Duplex): void {
 
 /**
  * Creates a response for an upgrade request, whose socket Node has detached; it ends the connection. Returns undefined,
- * with the socket destroyed, if the client pipelined the upgrade behind a request that has no response yet.
+ * with the socket destroyed, if the client pipelined the upgrade after a request that has no response yet.
  */
 export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): ServerResponse | undefined {
   const res = new ServerResponse(req);
@@ -43,7 +43,7 @@ export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): Ser
   }
 }
 
-/** Whether an earlier request of the socket has no response yet; then the socket is destroyed: its bytes would be mixed. */
+/** Whether an earlier request has no response yet. The socket is then destroyed, since two responses would be mixed. */
 export function hasPendingResponse(req: IncomingMessage, socket: Duplex): boolean {
   const res = createUpgradeResponse(req, socket);
   res?.detachSocket(socket as Socket);

@@ -7,7 +7,7 @@ import { debug } from '../../logging/debug.ts';
 import { applyAppPrototypes } from './app-prototypes.ts';
 import { createUpgradeResponse, destroyWhenWritten } from './reject-upgrade.ts';
 
-/** How a run of middleware ended: all called `next`; one has responded, or the socket has closed; or one has failed. */
+/** The result of running middleware: all called `next`; one has responded, or the socket has closed; or one has failed. */
 export type MiddlewareResult = 'passed' | 'responded' | { readonly status: number };
 
 /** The upgrade request that the middleware runs on. */
@@ -15,13 +15,13 @@ export interface UpgradeExchange {
   readonly server: Server;
   readonly req: IncomingMessage;
   readonly socket: Duplex;
-  /** Called with an error that the client sees as a 5xx. */
+  /** Called with an error that causes a 5xx response. */
   readonly onError: (error: unknown) => void;
 }
 
 /**
- * Runs middleware on an upgrade request. A response that one of them sends (401, a redirect) reaches the client as HTTP.
- * `done` is called once. The function that it returns stops waiting and reports a status.
+ * Runs middleware on an upgrade request. A response of a middleware (401, a redirect) reaches the client as HTTP.
+ * Calls `done` once. Returns a function that stops waiting and reports a status.
  */
 export function runMiddleware(
   list: readonly Middleware[],
@@ -91,7 +91,7 @@ class MiddlewareRun {
     const socket = this.#socket;
     socket.off('close', this.#onClose);
     if (res.headersSent || res.writableEnded) {
-      // A response that is not complete by now cannot be completed.
+      // An incomplete response can no longer be completed.
       if (!res.writableEnded) socket.destroy();
       this.#done('responded');
       return;

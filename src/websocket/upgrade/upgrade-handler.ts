@@ -73,7 +73,7 @@ export function createUpgradeHandler(
     else acceptAfterMiddleware(req, socket, head);
   }
 
-  /** The option may be a function of the application, which may throw. */
+  /** Checks the origin. The option may be a function of the application, which may throw. */
   function statusOfOrigin(req: IncomingMessage): 101 | 403 | 500 {
     try {
       return isOriginAllowed(req, settings.allowedOrigins) ? 101 : 403;

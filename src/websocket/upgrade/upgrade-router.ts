@@ -12,13 +12,13 @@ import { hasPendingResponse, rejectUpgrade } from './reject-upgrade.ts';
 /** A listener of the event `upgrade`. */
 export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
-/** An upgrade as it was before any listener has handled it. */
+/** An upgrade before any listener has handled it. */
 interface Upgrade {
   readonly socket: Socket;
   readonly bytesWritten: number;
 }
 
-/** An upgrade of a path that is not ours, until another listener has responded. */
+/** An upgrade of an unknown path, until another listener has responded. */
 interface UnclaimedUpgrade extends Upgrade {
   readonly deadline: number;
 }
@@ -86,7 +86,7 @@ class UpgradeRouter {
     this.#restorePlainRequests();
   }
 
-  /** The router has to see each upgrade before any other listener writes to its socket. */
+  /** Moves the router's listener to the start: it has to receive each upgrade before other listeners write to the socket. */
   #listenFirst(): void {
     const listeners = this.#server.listeners('upgrade');
     if (listeners[0] === this.#listener || !listeners.includes(this.#listener)) return;
@@ -95,14 +95,14 @@ class UpgradeRouter {
   }
 
   #route(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    // A reset may come at any time. Without a listener its error would end the process.
+    // The client may reset the connection at any time. Without a listener the error would end the process.
     socket.on('error', ignore);
     if (handleAsPlainRequest(this.#server, req, socket)) return;
     const { bytesWritten } = socket as Socket;
     const upgrade = { socket: socket as Socket, bytesWritten };
     const listener = this.#routes.get(withoutSlash(pathOf(req.url)));
     if (listener !== undefined) {
-      // After all other listeners: one of them may respond to every path.
+      // Runs after all other listeners, one of which may respond to every path.
       process.nextTick(() => this.#accept(listener, upgrade, req, head));
     } else if (this.#server.listenerCount('upgrade') === 1) {
       debug.subscriptions('404 for an upgrade of %s: no subscriptions are attached to this path', req.url);

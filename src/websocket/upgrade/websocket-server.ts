@@ -1,7 +1,7 @@
 import { WebSocketServer } from 'ws';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 
-/** The options that `ws` gets. */
+/** The settings that are passed to `ws`. */
 export interface WebSocketServerSettings {
   readonly maxPayload: number;
   readonly perMessageDeflate: boolean;
@@ -22,7 +22,7 @@ export function createWebSocketServer(
       threshold: 1024,
       concurrencyLimit: 10,
     },
-    // The client's order decides. Without a common subprotocol the socket is accepted and closed with 4406, which clients
+    // Uses the client's order. Without a common subprotocol the socket is accepted and closed with 4406, which clients
     // can read, unlike a refused handshake.
     handleProtocols: (offered) =>
       [...offered].find((name) => protocols.some((protocol) => protocol === name)) ?? false,

@@ -5,7 +5,7 @@ export interface Flushable {
   flush(): void;
 }
 
-/** Decides when the queues of an endpoint are flushed: each once per burst, however many messages it has. */
+/** Flushes the queues of an endpoint, each once per burst, however many messages it has. */
 export interface FlushScheduler {
   readonly write: FrameWriter;
   /** Flushes the queue within a millisecond. */
@@ -20,11 +20,11 @@ export interface FlushScheduler {
   yield(): Promise<void>;
 }
 
-/** Milliseconds of a burst: events of one cause often arrive in successive iterations of the event loop. */
+/** Milliseconds of a burst: related events often arrive in successive iterations of the event loop. */
 const BURST_TIME = 1;
 /** Queues flushed before the scheduler yields, so that a huge fan-out does not delay pings and handshakes. */
 const MAX_FLUSHES = 512;
-/** Queued messages from which producers have to yield. */
+/** The number of queued messages from which producers have to yield. */
 const MAX_MESSAGES = 32_768;
 
 export function createFlushScheduler(): FlushScheduler {

@@ -1,6 +1,6 @@
 import type { Writable } from 'node:stream';
 
-/** The message around a result, so that many sockets can share the result: `prefix`, the result, `}`. */
+/** The start of a message, which consists of `prefix`, the result and `}`, so that many sockets can share the result. */
 export interface FrameEnvelope {
   /** The start of the message, one character per UTF-8 byte. */
   readonly prefix: string;
@@ -8,9 +8,9 @@ export interface FrameEnvelope {
   readonly droppable: boolean;
 }
 
-/** The queued messages of one socket, in order; parallel lists, because there may be many. */
+/** The queued messages of one socket, in order. Parallel lists take less memory than a list of objects. */
 export class Frames {
-  /** Undefined for a message that is complete without an envelope. */
+  /** The envelopes of the messages; undefined for a message that is complete without an envelope. */
   readonly envelopes: (FrameEnvelope | undefined)[] = [];
   readonly bodies: Buffer[] = [];
   /** Bytes of all messages without frame headers. */
@@ -59,7 +59,7 @@ const CLOSING_BRACE = 0x7d;
 export type FrameWriter = (socket: Writable, frames: Frames) => void;
 
 /**
- * A writer that remembers the last body. A shared event is the same body for many sockets: writing it as text is a little
+ * Creates a writer that caches the last body. A shared event has the same body for many sockets; writing it as text is a little
  * cheaper than copying its bytes for each.
  */
 export function createFrameWriter(): FrameWriter {
@@ -143,7 +143,7 @@ function messageLength(envelope: FrameEnvelope | undefined, body: Buffer): numbe
   return envelope === undefined ? body.length : envelope.prefix.length + body.length + 1;
 }
 
-/** One message as a single buffer, for sockets whose frames the WebSocket implementation writes. */
+/** Returns one message as a single buffer, for sockets whose frames the WebSocket implementation writes. */
 export function wholeMessage(envelope: FrameEnvelope | undefined, body: Buffer): Buffer {
   if (envelope === undefined) return body;
   return Buffer.concat([Buffer.from(envelope.prefix, 'latin1'), body, Buffer.from('}')]);

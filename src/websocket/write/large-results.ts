@@ -10,7 +10,7 @@ export interface ResultTarget {
 /** Sends the result of one event that was executed for one subscription alone. */
 export type SendPrivateResult = (target: ResultTarget, outcome: ExecutionOutcome) => void;
 
-/** Length from which a result is sent immediately and compared with the previous one. */
+/** The length from which a result is sent immediately and compared with the previous result. */
 const LARGE_RESULT = 16 * 1024;
 /** A larger buffer is not kept for the next result. */
 const MAX_KEPT_BUFFER = 1024 * 1024;
@@ -18,7 +18,7 @@ const EMPTY = Buffer.alloc(0);
 
 /**
  * Large results are written immediately, which releases their buffers if the client keeps up. Slow clients often wait for
- * equal results: a result that equals the previous one shares its buffer.
+ * equal results, so a result that equals the previous one shares its buffer.
  */
 export function createPrivateResultSender(): SendPrivateResult {
   const encode = createEncoder();
@@ -41,7 +41,7 @@ export function createPrivateResultSender(): SendPrivateResult {
   };
 }
 
-/** Encodes text into the buffer that was released last. */
+/** Creates an encoder that reuses the buffer that was released last. */
 function createEncoder(): (text: string) => { bytes: Buffer; release: () => void } {
   let free = EMPTY;
   return (text) => {

@@ -6,13 +6,13 @@ import type { Flushable, FlushScheduler } from './flush-scheduler.ts';
 import { type FrameEnvelope, Frames, wholeMessage } from './frames.ts';
 import { isOpen } from './ready-state.ts';
 
-/** Bytes handed to the socket at a time: `drop` cannot reach what the socket has, and progress shows in such steps. */
+/** Bytes that are written to the socket at a time. Written messages cannot be dropped, and `drains` counts these chunks. */
 export const CHUNK_SIZE: number = 64 * 1024;
 
-/** The messages of one WebSocket, in order: one write per burst, paused while the client does not read. */
+/** The messages of one WebSocket, in order. Writes once per burst, and pauses while the client does not read. */
 export class SendQueue implements Flushable {
   readonly #websocket: WebSocketLike;
-  /** The socket below, if we may write frames to it ourselves; undefined if extensions transform them. */
+  /** The underlying socket, if we may write frames to it; undefined if extensions transform them. */
   readonly #socket: Duplex | undefined;
   readonly #scheduler: FlushScheduler;
   #frames: Frames | undefined;
@@ -27,13 +27,13 @@ export class SendQueue implements Flushable {
     this.#scheduler = scheduler;
   }
 
-  /** Bytes that the client has not read, as far as we know. */
+  /** The estimated number of bytes that the client has not read. */
   get pendingBytes(): number {
     const sent = this.#socket === undefined ? this.#websocket.bufferedAmount : this.#socket.writableLength;
     return this.#frames === undefined ? sent : sent + this.#frames.bytes;
   }
 
-  /** How often a slow client has read all that it was sent. */
+  /** How often a slow client has read all bytes sent to it. */
   get drains(): number {
     return this.#drains;
   }
@@ -84,7 +84,7 @@ export class SendQueue implements Flushable {
     return this.#socket instanceof Socket && this.pendingBytes === 0;
   }
 
-  /** Writes all messages although the client may be slow: the socket is about to close. */
+  /** Writes all messages even if the client is slow, because the socket is about to close. */
   flushAll(): void {
     if (this.#frames !== undefined) this.#write(this.#frames);
     this.discard();
@@ -106,7 +106,7 @@ export class SendQueue implements Flushable {
     for (const resume of waiters ?? []) resume();
   }
 
-  /** True from the moment that the socket is full until it has drained. */
+  /** True while the socket is full, until it has drained. */
   #isSlow(): boolean {
     // Bytes that the kernel took immediately are not pending, although 'drain' is still to be emitted.
     if (!this.#isPaused && this.#socket?.writableNeedDrain === true && this.#socket.writableLength > 0) {
