@@ -10,8 +10,8 @@ export interface UploadOptions {
    */
   maxFileSize?: number | undefined;
   /**
-   * Maximum number of files in one request, mapped or not. More are refused with 413, already in the `map`.
-   * The `map` may list five paths per allowed file.
+   * Maximum number of files in one request, mapped or not. More are refused with 413, as soon as the `map`
+   * lists them or they arrive. The `map` may list five paths per allowed file.
    * @default 20
    */
   maxFiles?: number | undefined;
