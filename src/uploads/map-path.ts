@@ -15,7 +15,7 @@ const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 const RESERVED: object = Object.freeze({});
 
 /**
- * Resolves a path of the `map` and reserves its target. Creates no members: each step must be an own member or existing item,
+ * Resolves a path of the `map` and reserves its target. Creates no members: each step must exist as a member that is not inherited,
  * and the target must be null (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
  *
  * @throws HttpError 400.
