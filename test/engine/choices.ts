@@ -5,7 +5,7 @@
 export interface Choices {
   /** A number from 0 to below `count`. */
   choose(count: number): number;
-  /** True in this many of 256 cases. */
+  /** Returns true in this many of 256 cases. */
   chance(of256: number): boolean;
   pick<T>(items: readonly T[]): T;
 }

@@ -18,7 +18,7 @@ const core = coreOf(handler) as GraphQLCore;
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 const FLAGS = numbers(6);
 
-/** Each fragment spread used to have its own compiled form, for each combination of the variables. */
+/** Documents that retain much memory if each fragment spread has its own compiled form for each combination of variables. */
 function spreads(index: number): string {
   const flags = FLAGS.map((flag) => `$v${flag}: Boolean!`).join(' ');
   const conditions = FLAGS.map((flag) => `...F @include(if: $v${flag})`).join(' ');

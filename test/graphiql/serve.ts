@@ -15,7 +15,7 @@ export async function serve(app: RequestListener) {
   return {
     server,
     origin: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    /** The requests so far, in order. */
+    /** The requests received until now, in order. */
     requests,
     /** Bytes on the wire from the server, headers included. */
     sent: (): number => [...sockets].reduce((sum, socket) => sum + socket.bytesWritten, 0),

@@ -11,7 +11,7 @@ const HELLO = '{"query":"{ hello }"}';
 const errors: unknown[] = [];
 const handler = graphqlHTTP(schema, { rootValue });
 const response = (req: IncomingMessage, res: ServerResponse): void =>
-  handler(req as never, res, (error) => errors.push(error));
+  handler(req, res, (error) => errors.push(error));
 
 let open: (() => unknown)[] = [];
 const serve = async (listener: RequestListener): Promise<Running & { client: Wire }> => {

@@ -90,14 +90,14 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
       const handler = graphqlHTTP(new GraphQLSchema({ query, mutation }), {
         engine,
         context: () => {
-          gate.emit('asked');
+          gate.emit('requested');
           return once(gate, 'open');
         },
       });
       const { server, port, close } = await run((req, res) =>
         handler(req, res, (error) => errors.push(error)),
       );
-      const [arrived, requested] = [once(server, 'request'), once(gate, 'asked')];
+      const [arrived, requested] = [once(server, 'request'), once(gate, 'requested')];
       const client = wire(port);
       client.write(post(`{"query":"${type} { slow }"}`));
       const [, res] = await arrived;

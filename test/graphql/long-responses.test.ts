@@ -187,7 +187,7 @@ function releasable(body: Buffer = LONG) {
 const REQUEST = 'GET / HTTP/1.1\r\nhost: localhost\r\n\r\n';
 
 describe('the bytes of a reply', () => {
-  /** Requests a reply without reading it; `go` is called while it is being sent. */
+  /** Requests a reply without reading it; calls `go` while the reply is being sent. */
   async function underWay(go: (client: Socket, res: ServerResponse) => Promise<unknown>): Promise<number[]> {
     const { listener, replies, released } = releasable();
     await served(listener, async (port) => {

@@ -157,7 +157,7 @@ createServer(app, { allowHTTP1: true });
 
 const folder = scratchFolder();
 
-/** Where a development dependency is: the repository's, or one that npm run test:all installs. */
+/** Returns the path of a development dependency: of the repository, or one that npm run test:all installs. */
 function folderOf(name: string): string {
   const installed = [root, __dirname].map((parent) => join(parent, 'node_modules', name)).find(existsSync);
   if (installed === undefined) throw new Error(`${name} is missing: run npm ci in test/neighbours`);

@@ -1,5 +1,11 @@
 import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingHttpHeaders, request, type Server } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type RequestListener,
+  request,
+  type Server,
+} from 'node:http';
 import { type AddressInfo, connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -33,8 +39,8 @@ export function put(path: string, content: string | Buffer): void {
 }
 
 /** Starts a server on a free port and closes it after the tests. */
-export async function listen(handler: (req: never, res: never) => void): Promise<number> {
-  const server: Server = createServer(handler as never);
+export async function listen(handler: RequestListener): Promise<number> {
+  const server: Server = createServer(handler);
   servers.push(server);
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   // A streamed file has no ETag in the first 20 ms after it was written: wait until makeFolder's files are older.
@@ -43,8 +49,8 @@ export async function listen(handler: (req: never, res: never) => void): Promise
 }
 
 /** Runs the middleware on node:http. `next()` responds with 404 and `passed on`, `next(error)` with 500 and the message. */
-export function bare(middleware: Middleware): (req: never, res: never) => void {
-  return (req: Parameters<Middleware>[0], res: Parameters<Middleware>[1]) =>
+export function bare(middleware: Middleware): RequestListener {
+  return (req, res) =>
     middleware(req, res, (error) => {
       res.statusCode = error === undefined ? 404 : 500;
       res.end(error === undefined ? 'passed on' : String(error));

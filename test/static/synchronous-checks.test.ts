@@ -9,7 +9,6 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
@@ -164,8 +163,8 @@ describe('cached files', () => {
   it('staticFiles checks a cached file after the last request of an event-loop iteration has arrived', async () => {
     const serve = bare(staticFiles(root));
     let change: string | undefined;
-    const port = await listen((req: never, res: never) => {
-      const { url } = req as IncomingMessage;
+    const port = await listen((req, res) => {
+      const { url } = req;
       // The file changes before its second request arrives.
       if (url === change) writeFileSync(root + url, 'version 1000');
       else change = url;

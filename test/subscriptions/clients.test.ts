@@ -123,10 +123,7 @@ describe('urql', () => {
           enableAllOperations: true,
           forwardSubscription: (request) => ({
             subscribe: (sink) => ({
-              unsubscribe: socket.subscribe(
-                { ...request, query: request.query ?? '' } as never,
-                sink as never,
-              ),
+              unsubscribe: socket.subscribe({ ...request, query: request.query ?? '' }, sink as never),
             }),
           }),
         }),

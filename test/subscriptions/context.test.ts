@@ -55,8 +55,8 @@ describe('one context function for HTTP and sockets', () => {
       };
       const handler = graphqlHTTP(schema, { context });
       const app = express();
-      app.use(middleware as never);
-      app.use('/graphql', handler as never);
+      app.use(middleware);
+      app.use('/graphql', handler);
       const server = app.listen(0, '127.0.0.1');
       await once(server, 'listening');
       const { port } = server.address() as AddressInfo;

@@ -67,7 +67,7 @@ async function payloads(
   await client.close();
   return messages
     .filter(({ type }) => type === 'next' || type === 'data')
-    .map(({ payload }) => payload) as never;
+    .map(({ payload }) => payload as Record<string, unknown>);
 }
 
 /** The results of graphql-js's `subscribe`, with unexpected errors masked. */

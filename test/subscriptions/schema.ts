@@ -21,7 +21,7 @@ export interface Live {
 /** A hand-written source: unlike `on` of node:events, it can be returned while `next` is pending. */
 export function source(live: Live, bus: EventEmitter, topic: string): AsyncIterableIterator<unknown> {
   const queue: IteratorResult<unknown>[] = [];
-  const waiting: ((result: IteratorResult<unknown>) => void)[] = [];
+  const waiting: ((result: IteratorResult<unknown> | Promise<never>) => void)[] = [];
   let failure: Error | undefined;
   let over = false;
   const push = (result: IteratorResult<unknown>): void => {
@@ -41,7 +41,7 @@ export function source(live: Live, bus: EventEmitter, topic: string): AsyncItera
   const ended = (error?: Error): void => {
     failure = error;
     if (error === undefined) push({ done: true, value: undefined });
-    else if (waiting.length > 0) push(Promise.reject(error) as never);
+    else if (waiting.length > 0) waiting.shift()?.(Promise.reject(error));
   };
   live.open++;
   live.opened++;
@@ -137,7 +137,7 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     } finally {
       live.open--;
     }
-  } as never);
+  });
   subscribe('refused', () => {
     throw new GraphQLError('not for you');
   });
@@ -155,7 +155,7 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     } finally {
       live.open--;
     }
-  } as never);
+  });
   subscribe('blobs', async function* (_: unknown, { count, bytes }: { count: number; bytes: number }) {
     live.open++;
     try {
@@ -163,6 +163,6 @@ export function liveSchema(): { schema: GraphQLSchema; live: Live } {
     } finally {
       live.open--;
     }
-  } as never);
+  });
   return { schema, live };
 }

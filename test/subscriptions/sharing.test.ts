@@ -34,7 +34,7 @@ describe('shared subscriptions', () => {
       2,
     ],
   ])('subscriptions are shared by key: %s', async (_, options, sources) => {
-    const served = await serve(options as never);
+    const served = await serve(options);
     for (const user of ['ann', 'bob']) (await ready(served.url, MODERN, { user })).send(events('1'));
     await until(() => served.live.opened === sources && served.subscriptions.stats().operations === 2);
     expect(served.live.open).toBe(sources);

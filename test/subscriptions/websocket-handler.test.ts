@@ -111,7 +111,7 @@ describe('websocketHandler', () => {
 });
 
 describe('over TLS', () => {
-  it('both subprotocols and large frames arrive complete over TLS', async () => {
+  it('messages of both subprotocols and large frames arrive complete over TLS', async () => {
     const { url, live, subscriptions } = await serve({ keepAlive: 50 }, undefined, true);
     await works(url);
     const client = await connect(url);

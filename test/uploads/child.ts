@@ -1,4 +1,4 @@
-// A server for a child process: `node --import tsx child.ts <tempDir>`. It can report its memory or exit.
+// A server for a child process: `node --import tsx child.ts <tempDir>`. The server can report its memory or exit.
 import { readdirSync, readlinkSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';

@@ -53,7 +53,7 @@ export const file = (
 });
 
 /** A response with its parsed body. */
-export interface ExchangeResponse {
+export interface FormResponse {
   status: number;
   headers: http.IncomingHttpHeaders;
   // biome-ignore lint/suspicious/noExplicitAny: tests read responses of many shapes
@@ -67,7 +67,7 @@ export function post(
   headers: http.OutgoingHttpHeaders = {},
   method = 'POST',
   agent?: http.Agent,
-): Promise<ExchangeResponse> {
+): Promise<FormResponse> {
   const bytes = Buffer.isBuffer(body) ? body : encode(body);
   return new Promise((resolve, reject) => {
     const req = http.request(url, {

@@ -11,17 +11,14 @@ import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { until } from '../until.ts';
-import { BOUNDARY, encode, file, map, operations, post } from './form.ts';
+import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
 import { createSchema, ONE, type Seen } from './schema.ts';
 import { startServer } from './server.ts';
 
 const run = promisify(execFile);
 const one = { query: ONE, variables: { file: null } };
-const head = [operations(one), map({ 0: ['variables.file'] })];
-const unread = [
-  operations({ ...one, query: 'mutation ($file: Upload) { unread(file: $file) }' }),
-  head[1] as (typeof head)[0],
-];
+const head: [Part, Part] = [operations(one), map({ 0: ['variables.file'] })];
+const unread = [operations({ ...one, query: 'mutation ($file: Upload) { unread(file: $file) }' }), head[1]];
 const CLOSING = `\r\n--${BOUNDARY}--\r\n`;
 const contentType = `multipart/form-data; boundary=${BOUNDARY}`;
 
@@ -47,7 +44,7 @@ function unlinkedFiles(): number {
 }
 
 /** A request that has sent everything up to the middle of its file. */
-async function begin(port: number, size: number, parts = head): Promise<http.ClientRequest> {
+async function begin(port: number, size: number, parts: Part[] = head): Promise<http.ClientRequest> {
   const req = http.request({ port, method: 'POST', headers: { 'content-type': contentType }, agent: false });
   req.on('error', () => {});
   const start = encode([...parts, file('0', Buffer.alloc(size, 'x'))], '').subarray(0, -2);
@@ -149,7 +146,7 @@ describe('a refusal before the end of the body', () => {
   it.each([
     ['a file limit', head, 2 << 20, 413],
     ['a limit of the whole body, by its Content-Length', head, 0, 413],
-    ['a bad path', [head[0] as never, map({ 0: ['variables.nope'] })], 0, 400],
+    ['a bad path', [head[0], map({ 0: ['variables.nope'] })], 0, 400],
   ])(
     'uploads are refused while the client withholds the rest of the body: %s',
     async (_, parts, size, status) => {
@@ -222,7 +219,7 @@ describe('streaming', () => {
     await until(() => seen.length === 1);
     expect(seen[0]?.size).toBeUndefined();
     const reader = seen[0]?.createReadStream();
-    await once(reader as never, 'readable');
+    await once(reader as NodeJS.EventEmitter, 'readable');
     req.end(CLOSING);
     expect((await responseOf(req)).json.data).toMatchObject({ one: { sha256: expect.any(String) } });
     await until(() => unlinkedFiles() === 0);
@@ -264,7 +261,7 @@ describe('streaming', () => {
     const seen: Seen = [];
     await using server = await startServer(graphqlHTTP(createSchema(seen), streaming()));
     expect((await post(server.url, head)).json.errors[0].extensions.code).toBe('FILE_MISSING');
-    expect((await post(server.url, [head[0] as never, map({ 0: ['query'] }), file('0')])).status).toBe(400);
+    expect((await post(server.url, [head[0], map({ 0: ['query'] }), file('0')])).status).toBe(400);
     expect(seen).toEqual([]);
     expect((await post(server.url, [operations({ query: '{ hello }' }), map({})])).json.data.hello).toBe(
       'world',
