@@ -2,7 +2,7 @@
 // byte. Garbage is included, because no collection runs in between. The request uses less at any one moment.
 // There are three kinds of requests: the first long response of the process, which allocates the buffers; the first
 // request of a document, which is parsed, validated and compiled; and all others.
-// node --expose-gc --max-semi-space-size=128 engine-memory.mjs [requests, default 20]
+// node --expose-gc --max-semi-space-size=128 engine-memory.mjs [number of requests, default 20]
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { createServer, request } from 'node:http';
@@ -47,7 +47,7 @@ async function measure() {
   const client = fork(fileURLToPath(import.meta.url), process.argv.slice(2), { execArgv: [] });
   client.send({ port: server.address().port });
   const bytes = await new Promise((resolve) => client.once('message', resolve));
-  // The client may have its last byte before this process knows.
+  // The client may receive the last byte before this process has measured the request.
   while (extras.length < [...queries()].length) await new Promise(setImmediate);
   server.close();
   report(bytes, extras.slice(WARMING));

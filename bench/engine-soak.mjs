@@ -1,5 +1,5 @@
 // Runs distinct documents through the document cache and the compiled engine. The heap must not grow with them.
-// node --expose-gc engine-soak.mjs [how many, default 100000]
+// node --expose-gc engine-soak.mjs [number of documents, default 100000]
 import assert from 'node:assert/strict';
 import { graphqlHTTP } from 'espalier';
 import { buildSchema } from 'graphql';

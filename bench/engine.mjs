@@ -92,7 +92,7 @@ const espalier = (options) => async () => {
   return graphqlHTTP(await makeSchema(), options);
 };
 
-/** A handler that sends a fixed Buffer: the least a request can cost, on node:http and on Express. */
+/** A handler that sends a fixed Buffer: the minimum cost of a request, on node:http and on Express. */
 const fixedBuffer = () => {
   const body = Buffer.from(JSON.stringify({ data: { pages: DATA.pages } }));
   return (req, res) => {

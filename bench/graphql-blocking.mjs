@@ -1,12 +1,12 @@
 /**
- * How long hostile requests block the event loop of a server with default limits. Each runs in its own process, as its
- * first request (cold) and after twenty of them (warm).
+ * Measures the time for which hostile requests block the event loop of a server with default limits. Each runs
+ * in its own process, as its first request (cold) and after twenty of them (warm).
  *
  *   node bench/graphql-blocking.mjs [--only=regexp] [--rounds=N] [--most=milliseconds]
  *
- * The measure is the longest iteration of the loop: its CPU time, or its wall time if that is less, so that other
- * processes count little. The least and the most of the rounds are printed. Exits with 1 when the least time of an attack
- * is over the limit, or when a response is a 5xx.
+ * The measure is the longest iteration of the loop: its CPU time, or its wall time if that is less, so that
+ * other processes have little effect. The program prints the shortest and the longest time of the rounds. Exits
+ * with 1 when the least time of an attack is over the limit, or when a response is a 5xx.
  */
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';

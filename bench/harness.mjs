@@ -1,5 +1,5 @@
 /**
- * A topic is one file, bench/<topic>.mjs, that exports what to measure and runs it.
+ * A topic is one file, bench/<topic>.mjs, that exports a description of the measurement and runs it.
  *
  *   import { runTopic } from './harness.mjs';
  *
@@ -24,15 +24,15 @@
  *
  * A load is
  *   name         the table's heading
- *   requests     [{ method, path, headers, body }], used in turn; or a function of an index (with `distinct: how many`)
+ *   requests     [{ method, path, headers, body }], used in turn; or a function of an index (with the number of requests as `distinct`)
  *   expect       { status = 200, body?, headers? }: checked before the measurement; the status of every response is
  *   check        (response, contestant) => void, throws when a response is wrong; { status, headers, body: Buffer }
  *   connections  32 keep-alive connections by default; `count` 20000 requests a round, `warmup` as many as that by default
  *   least        the smallest count whatever the scale, for a load whose name contains it; as many as connections by default
- *   contestants  the names that take part, default all
+ *   contestants  the names of the contestants to measure, default all
  *   drive        instead of requests: async ({ port, count, warming, contestant }) => { operations, ...figures }, run in
  *                the load generator's process (WebSockets, uploads, slow readers); figures appear in the table as they are
- *   unit         what an operation is called, default 'request'
+ *   unit         the name of an operation, default 'request'
  *   fresh        true: a new server process each round (for memory)
  *   columns      figures to show next to the CPU time: 'rssMiB', 'peakRssMiB', or names that `drive` returns
  *

@@ -78,7 +78,7 @@ async function soak(seconds, count, connects) {
   };
   const totals = { messages: 0, resets: 0, resubscribed: 0, queries: 0, faults: [] };
 
-  /** A client that checks the order of all it hears. */
+  /** A client that checks the order of all received events. */
   function open(index) {
     const client = { ids: new Map(), closed: false, accepted: false, ready: undefined };
     const websocket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, PROTOCOL, { perMessageDeflate: false });

@@ -165,7 +165,7 @@ async function untilListening(port) {
   }
 }
 
-/** Readers that take one chunk and then pause: whatever the server buffers for them is in its memory. */
+/** Readers that take one chunk and then pause, so that the memory of the server contains all data that it buffers for them. */
 async function slowReaders({ port, count }) {
   const sockets = [];
   for (let i = 0; i < count; i++) {

@@ -85,7 +85,7 @@ async function espalier(options) {
   return express().use('/graphql', graphqlHTTP(schema, { uploads }));
 }
 
-/** graphql-upload with the least code that executes a request. No GraphQL server around it could be cheaper. */
+/** graphql-upload with the least code that executes a request. A complete GraphQL server would use more CPU time. */
 async function graphqlUpload() {
   const [{ default: express }, { graphql }, { default: Upload }, { default: receive }] = await Promise.all([
     import('express'),

@@ -1,4 +1,4 @@
-// Builds the IDE into dist/graphiql: brotli files, a manifest, and the notices of what is inside. Does nothing when
+// Builds the IDE into dist/graphiql: brotli files, a manifest, and the licence notices of the bundled packages. Does nothing when
 // neither our sources nor the versions of the bundled packages changed.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -28,7 +28,7 @@ if (isCurrent()) {
   writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), notices(packages));
   writeFileSync(join(target, 'index.mjs'), 'export const folder = import.meta.dirname;\n');
   writeFileSync(join(target, 'index.cjs'), 'exports.folder = __dirname;\n');
-  // Last, since it says that the rest is there.
+  // The manifest is written last, because its existence means that the other files are complete.
   writeFileSync(
     join(target, 'manifest.json'),
     `${JSON.stringify({ ...manifest, sources, packages }, null, 2)}\n`,

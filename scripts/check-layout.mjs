@@ -1,5 +1,5 @@
 // Checks the layout of the sources: the direction of imports, cycles, and the sizes of folders, files and functions.
-// Usage: node scripts/check-layout.mjs [root]. Prints one line per violation and exits with 1 when there is any.
+// Usage: node scripts/check-layout.mjs [root]. Prints one line per violation and exits with 1 if there are violations.
 import { dirname, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { findCycles } from './layout/cycles.mjs';

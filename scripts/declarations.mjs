@@ -95,7 +95,7 @@ function needsGraphql(file, files, seen = new Set()) {
   );
 }
 
-/** Which group declares a name. Names are unique among all files, so that files can be joined. */
+/** Maps each name to the group that declares it. Names are unique among all files, so that files can be joined. */
 function groupsOfNames(groups) {
   const groupOf = new Map();
   for (const [group, members] of Object.entries(groups)) {

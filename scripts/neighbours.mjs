@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 const folder = fileURLToPath(new URL('../test/neighbours/', import.meta.url));
 
-/** Where graphql 17 is installed. */
+/** The folder in which graphql 17 is installed. */
 export const graphql17 = `${folder}node_modules/graphql17`;
 
 /** Installs the other versions of graphql and TypeScript that the tests use, unless they are current. */

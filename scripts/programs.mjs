@@ -2,7 +2,7 @@ import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
 const CHROMIUM = process.env.CHROMIUM_PATH ?? '/usr/bin/chromium';
-// nginx is where only root has it in the path.
+// nginx is in /usr/sbin, which only root has in PATH.
 const PATH = [...(process.env.PATH ?? '').split(delimiter), '/usr/sbin', '/usr/local/sbin'];
 
 /** The programs that the tests run and this machine lacks: a sentence for each, with what to install. */

@@ -71,7 +71,7 @@ function table({ unit, ratios, columns, rows }) {
   return aligned([head, ...lines]);
 }
 
-/** The median of the rounds' ratios: what disturbs the machine for a while disturbs both sides of a round. */
+/** The median of the rounds' ratios: other load on the machine affects both sides of a round. */
 function ratio(row, peer) {
   return median(row.rounds.map((cpu, round) => cpu / peer.rounds[round]));
 }

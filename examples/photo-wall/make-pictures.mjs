@@ -1,4 +1,4 @@
-// Draws the pictures that the wall comes with: `node examples/photo-wall/make-pictures.mjs`. Nothing but arithmetic and zlib.
+// Draws the pictures that the wall comes with: `node examples/photo-wall/make-pictures.mjs`. It uses only arithmetic and zlib.
 import { writeFileSync } from 'node:fs';
 import { crc32, deflateSync } from 'node:zlib';
 

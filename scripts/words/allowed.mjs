@@ -1,6 +1,6 @@
 /**
  * Proper uses of words that rules.mjs rejects: the file (or a folder, with a slash at its end), the words as
- * they stand in the text, and why they are right there. `check-words.mjs` rejects an entry that is not needed.
+ * they are written in the text, and the reason why they are correct. `check-words.mjs` rejects an entry that is not needed.
  *
  * @typedef {{ file: string, words: string | '*', reason: string }} Allowance
  * @type {readonly Allowance[]}

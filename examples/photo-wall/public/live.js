@@ -6,7 +6,7 @@ const FATAL = new Set([4400, 4401, 4403, 4406]);
 
 /**
  * Keeps one subscription alive for as long as the page is open.
- * `started` is called after each (re)connection, so that the page can query what it missed.
+ * `started` is called after each (re)connection, so that the page can query the events that it missed.
  * `state` is called with 'on', 'off' or 'refused'.
  */
 export function follow(query, { event, started, state }) {
@@ -35,7 +35,7 @@ export function follow(query, { event, started, state }) {
       started();
     }
     if (message.type === 'next' && message.payload.data) event(message.payload.data);
-    // The server ended the subscription, perhaps to restart: reconnect and query what was missed.
+    // The server ended the subscription, perhaps to restart: reconnect and query the missed events.
     if (message.type === 'error' || message.type === 'complete') socket.close(4000);
   }
 
