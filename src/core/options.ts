@@ -36,7 +36,7 @@ export interface CoreSettings {
     | ((formatted: GraphQLFormattedError, error: GraphQLError) => GraphQLFormattedError)
     | undefined;
   readonly onError: OnError;
-  /** Undefined allows every host. */
+  /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
@@ -107,7 +107,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
 };
 
-/** Resolves a user's options: the shared ones and those of one transport. */
+/** Resolves a user's options: the shared options and the options of one transport. */
 export function resolveCoreOptions<Own, OwnLimits>(
   scope: OptionScope,
   given: unknown,

@@ -23,7 +23,7 @@ import { SchemaSnapshot } from './run/schema-snapshot.ts';
 const pools = new WeakMap<EngineSettings, BufferPool>();
 
 /**
- * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes. Responses are
+ * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes. Responses equal
  * those of graphql-js, which executes the operations that the engine does not support (see operation/delegation.ts).
  */
 export const compiled: Engine = (operation, settings, account) => {

@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 
-/** True for an object or function with a `then` method: a native promise, or a thenable of another library. */
+/** Returns true for an object or function with a `then` method: a native promise, or a thenable of another library. */
 export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&

@@ -33,7 +33,7 @@ export interface PreparedOperation extends ValidatedOperation {
   readonly execute: ExecuteOperation;
 }
 
-/** Why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown operation name. */
+/** The reason why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown operation name. */
 export interface RequestError {
   readonly errors: readonly GraphQLError[];
   /** HTTP status for strict media types: 400, or 413 for some limits. */

@@ -10,7 +10,7 @@ export const GRAPHQL_TYPE = 'application/graphql-response+json';
 export interface Exchange {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
-  /** Undefined under a bare `node:http` server. */
+  /** The `next` function; undefined in a bare `node:http` server. */
   readonly next: NextFunction | undefined;
   /** Which of the two media types of a GraphQL response the client accepts. */
   readonly accepted: Negotiated;
@@ -20,7 +20,7 @@ export interface Exchange {
   readonly timings: Timings | undefined;
   /** The name of the operation that is executed, for reports of errors. */
   operationName: string | undefined;
-  /** Undefined for a single operation. */
+  /** The cost of the batch; undefined for a single operation. */
   batchCost: BatchCost | undefined;
 }
 

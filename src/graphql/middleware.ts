@@ -9,7 +9,7 @@ import { pathOf } from '../http/routing/url-path.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
 
-/** Creates the middleware: the handler of GraphQL requests together with the IDE. Other paths below a mount go to `next`. */
+/** Creates the middleware: the handler of GraphQL requests together with the IDE. Requests for other paths below a mount are passed to `next`. */
 export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const middleware: Handler = (req, res, next) => {

@@ -110,7 +110,7 @@ function hasDisconnected({ req, res }: Exchange): boolean {
   return res.destroyed || req.socket.destroyed || stream?.destroyed === true;
 }
 
-/** Adds the cost of an operation to that of its batch, which has the limits of a single operation. */
+/** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
 function addCost(
   batchCost: NonNullable<Exchange['batchCost']>,
   { cost }: PreparedOperation,

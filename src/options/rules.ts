@@ -28,11 +28,11 @@ export const flag = (fallback: boolean): Rule<boolean> => rule(fallback, isBoole
 export const oneOf = <const T extends readonly unknown[]>(...values: T): Rule<T[number]> =>
   rule<T[number]>(values[0], isOneOf(...values), formatChoices(values));
 
-/** A whole number from 0. */
+/** An integer from 0. */
 export const count = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isCount, wholeNumber(0, unit));
 
-/** A whole number from 1. */
+/** An integer from 1. */
 export const positive = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isPositive, wholeNumber(1, unit));
 

@@ -120,7 +120,7 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): AsyncIterable
       }
       const { source, result } = await Promise.race(pending.values() as Iterable<Promise<Arrival<T>>>);
       if (result.done !== true) {
-        // The next race prefers the other sources, so that a busy one does not suppress them.
+        // The next `Promise.race` prefers the other sources, so that a source with many events does not block them.
         pending.delete(source);
         pending.set(source, undefined);
         return result;

@@ -54,7 +54,7 @@ function createClasses(app: ExpressApp, base: Classes): Classes {
 function replacePrototype(made: object, successor: object, node: object): object {
   const express: object = Object.getPrototypeOf(made);
   const own = Object.getOwnPropertyDescriptors(made);
-  // As in Express alone, members of a user's class are kept unless Express overrides them.
+  // Keeps members of a user's class that Express does not override, as Express does.
   const given = descriptorsUpTo(Object.getPrototypeOf(successor), node);
   for (const name of Reflect.ownKeys(descriptorsUpTo(express, node))) Reflect.deleteProperty(given, name);
   Reflect.deleteProperty(successor, 'constructor');

@@ -15,7 +15,7 @@ const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 const RESERVED: object = Object.freeze({});
 
 /**
- * Resolves a path of the `map` and reserves its target. Creates no members: each step must exist as a member that is not inherited,
+ * Resolves a path of the `map` and reserves its target. Creates no members: each step must be an existing item or own property,
  * and the target must be null (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
  *
  * @throws HttpError 400.
@@ -39,7 +39,7 @@ export function reservePath(operations: unknown, path: string): MapTarget {
   }
   const target = { holder: holder as Record<string, unknown>, key: steps.at(-1) as string };
   if (node === RESERVED) throw badPath(path, 'is listed twice');
-  if (node !== null) throw badPath(path, 'must lead to null in "operations"');
+  if (node !== null) throw badPath(path, 'must point to null in "operations"');
   target.holder[target.key] = RESERVED;
   return target;
 }

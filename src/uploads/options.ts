@@ -43,11 +43,11 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   };
 }
 
-/** A trailing slash makes the check fail for anything but a directory. */
+/** Checks that a path is a writable directory. The trailing slash makes the check fail for a file. */
 function checkDirectory(path: string): void {
   try {
     accessSync(`${path}/`, constants.W_OK | constants.X_OK);
   } catch {
-    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a directory that can be written to');
+    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a writable directory');
   }
 }

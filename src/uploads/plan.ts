@@ -75,7 +75,7 @@ function readOperations(text: string, maxValues: number): object {
   throw new HttpError(400, 'Multipart field "operations" must be a JSON object', { code: 'BAD_OPERATIONS' });
 }
 
-/** Counts are checked before anything is built. */
+/** Parses the `map`, and checks the counts before any target is reserved. */
 function readMap(text: string, maxFiles: number): UploadMap {
   assertJsonTextWithinLimits(text, 10_000 + maxFiles * (PATHS_PER_FILE + 1));
   const map = parseJson(text, 'map', 'BAD_MAP');

@@ -45,7 +45,7 @@ export function createValidator(
   { maxErrors, hideSuggestions }: EngineSettings,
 ): Validator {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
-  // graphql before 16.13 knows only the first name.
+  // graphql before 16.13 supports only the first name.
   const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
 
   // graphql-js finds the location of each error by counting lines from the start.

@@ -30,7 +30,7 @@ export interface Cost {
   nesting: number;
 }
 
-/** Introspection queries usually have nine levels of `ofType`; those of some tools have fifteen. */
+/** Introspection queries usually have nine levels of `ofType`; some tools send fifteen. */
 const MAX_INTROSPECTION_DEPTH = 25;
 /** The introspection queries of tools have no aliases. */
 const MAX_INTROSPECTION_ALIASES = 10;

@@ -7,7 +7,7 @@ const MAX_VISITS = 50_000;
 /**
  * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`; Infinity if the document is
  * too large to count. The validation rule
- * OverlappingFieldsCanBeMerged compares each pair and everything below it; no other rule takes more than linear time.
+ * OverlappingFieldsCanBeMerged compares each pair and all fields below it; no other rule takes more than linear time.
  */
 export function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
   const fragments = new Map<string, FragmentDefinitionNode>();

@@ -24,7 +24,7 @@ export function propertyField(plan: FieldPlan, position: Position): FieldRun {
   });
 }
 
-/** Reads the property once more, as graphql-js does, and calls it on its object. */
+/** Reads the property again, as graphql-js does, and calls it on its object. */
 function callMethod(
   ex: Execution,
   plan: FieldPlan,

@@ -98,7 +98,7 @@ function sharedField(
   return field;
 }
 
-/** Writes an object. Each key has a comma before it; the first comma is replaced by the brace. */
+/** Writes an object. Each key begins with a comma; the brace replaces the first comma. */
 export const runFields: (
   ex: Execution,
   fields: readonly FieldRun[],

@@ -46,7 +46,7 @@ export function completeAsyncIterable(
   };
 }
 
-/** While the iterable is read, errors of items are only stored: the first one in the list counts. */
+/** Stores the errors of items while the iterable is read; only the first one in the list is reported. */
 function createErrorCollector(): ErrorCollector {
   let first: { error: FieldError; index: number } | undefined;
   return {
@@ -96,7 +96,7 @@ function onStep(iteration: Iteration, result: IteratorResult<unknown>): void {
   }
 }
 
-/** Writes the next item. The comma of the first one is replaced by the bracket. */
+/** Writes the next item. The bracket of the list replaces the comma of the first item. */
 function addItem(iteration: Iteration, item: unknown): void {
   const { ex, list, info } = iteration;
   const index = iteration.index++;

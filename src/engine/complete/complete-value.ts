@@ -43,7 +43,7 @@ function completeParts(
   try {
     return position.complete(ex, value, path, info);
   } catch (caught) {
-    // The items or fields after the one that failed are not read.
+    // The execution does not read the items or fields after the failed one.
     ignoreRejections(ex, value);
     throw caught;
   }

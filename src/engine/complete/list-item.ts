@@ -15,7 +15,7 @@ export type ItemRun = (
   info: GraphQLResolveInfo | undefined,
 ) => void;
 
-/** Compiles the writer of an item. The comma of the first item is replaced by the bracket of the list. */
+/** Compiles the writer of an item. The bracket of the list replaces the comma of the first item. */
 export function compileItem(position: Position): ItemRun {
   const { direct } = position;
   return (ex, item, index, list, info) => {

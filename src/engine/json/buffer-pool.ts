@@ -14,7 +14,7 @@ export interface PooledBuffer {
 export interface BufferPool {
   /** Returns a buffer for a response of about `expectedBytes`. */
   take(expectedBytes: number): PooledBuffer;
-  /** Replaces a buffer by a larger one with at least `neededBytes`: copies the first `usedBytes`, gives the old one back. */
+  /** Replaces a buffer with one of at least `neededBytes`: copies the first `usedBytes` and takes back the old buffer. */
   enlarge(buffer: PooledBuffer, usedBytes: number, neededBytes: number): PooledBuffer;
   /** Takes back a buffer that has no other reader or writer. */
   give(buffer: PooledBuffer): void;

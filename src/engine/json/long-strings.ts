@@ -9,7 +9,7 @@ const MAX_CHARACTER = 4;
 const QUOTE = 34;
 const BACKSLASH = 92;
 
-/** For each byte: 0 if it needs no escape, the letter after the backslash, or UNICODE. */
+/** The escape of each byte: 0 if it needs none, the letter after the backslash, or UNICODE. */
 const ESCAPES = new Uint8Array(256);
 /** The escape is `\u` and four digits. */
 const UNICODE = 1;
@@ -111,7 +111,7 @@ function firstSpecialNonAscii({ buf, buffer }: Sink, start: number, end: number)
 function escapeInPlace(sink: Sink, start: number, end: number): number {
   const { pos } = sink;
   const length = end - start;
-  // `reserve` copies only what lies before `pos` into a larger buffer.
+  // `reserve` copies only the bytes before `pos` into a larger buffer.
   sink.pos = end;
   reserve(sink, length + 1);
   sink.pos = pos;

@@ -62,7 +62,7 @@ function writeAscii(sink: Sink, text: string): void {
   sink.pos = pos;
 }
 
-/** True for a 32-bit integer. */
+/** Returns true for a 32-bit integer. */
 export function isInt(value: unknown): value is number {
   return typeof value === 'number' && (value | 0) === value;
 }

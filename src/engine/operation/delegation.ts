@@ -51,7 +51,7 @@ function currentExecute(): unknown {
 
 /**
  * Warns once per process if a library has replaced `execute` of graphql-js, as some tracers do: the compiled engine does
- * not call it, so the library would miss operations without notice.
+ * not call it, so the library would not see those operations.
  */
 export function warnIfExecuteIsWrapped(): void {
   if (hasWarned) return;

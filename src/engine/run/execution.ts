@@ -67,7 +67,7 @@ export class Execution implements Sink {
   }
 }
 
-/** Collects the errors of an asynchronous iterable while it is read; the error with the lowest index counts. */
+/** Collects the errors of an asynchronous iterable while it is read; only the error with the lowest index is reported. */
 export interface ErrorCollector {
   add(error: FieldError, index: number): void;
   first(): FieldError | undefined;
@@ -75,7 +75,7 @@ export interface ErrorCollector {
 
 /** A position whose text is incomplete, because it waits for a promise, its children, or both in turn. */
 export class Pending {
-  /** Undefined for the root, and for a position whose ancestor has failed. */
+  /** The parent position; undefined for the root, and if an ancestor has failed. */
   parent: Pending | undefined = undefined;
   children: Pending[] | undefined = undefined;
   /** The parent's text before this position. */
@@ -86,7 +86,7 @@ export class Pending {
   end = 0;
   /** The number of children (and running iterations) that are not done. */
   openChildren = 0;
-  /** How many promises graphql-js would wrap around the value (see microtasks.ts). */
+  /** The number of promises that graphql-js would wrap around the value (see microtasks.ts). */
   promiseDepth = 0;
   state: number = WAITING;
   isNull = false;
@@ -102,7 +102,7 @@ export class Pending {
   /** The number of microtasks from a child's failure to its handler, if the shape does not determine it. */
   childErrorMicrotasks: number | undefined = undefined;
   errorCollector: ErrorCollector | undefined = undefined;
-  /** Changes with each subscription, so that a thenable that calls back twice is ignored the second time. */
+  /** Changes with each subscription, so that the second callback of a faulty thenable is ignored. */
   subscriptionId = 0;
   readonly ex: Execution;
   readonly position: ErrorPosition;

@@ -35,7 +35,7 @@ export type DirectWrite = (ex: Execution, value: unknown) => boolean;
 /** A response position that can be null or fail: a field, or the items of a list. */
 export interface Position extends ErrorPosition {
   readonly complete: Complete;
-  /** Undefined unless the type is a built-in scalar. */
+  /** The direct writer of a built-in scalar; undefined for other types. */
   readonly direct: DirectWrite | undefined;
 }
 
@@ -55,7 +55,7 @@ export interface FieldPlan extends ErrorField {
   readonly parentType: GraphQLObjectType;
   readonly definition: GraphQLField<unknown, unknown>;
   readonly type: GraphQLOutputType;
-  /** `,"key":`. The comma of an object's first field is replaced by the brace. */
+  /** `,"key":`. The brace of the object replaces the comma of its first field. */
   readonly keyText: StaticText;
   readonly resolve: Resolver | undefined;
   readonly args: (ex: Execution) => Record<string, unknown>;

@@ -43,7 +43,7 @@ export function subscribe(
   );
 }
 
-/** True for the first settlement of a subscription, if the execution can continue with it now. */
+/** Returns true for the first settlement of a subscription if the execution can continue with it now. */
 function claimSettlement(pending: Pending, id: number): boolean {
   const { ex } = pending;
   if (ex.finished || ex.running || pending.subscriptionId !== id) return false;

@@ -10,7 +10,7 @@ export interface GraphQLResponse {
   readonly status: number;
   readonly type: string;
   readonly body: string | Buffer;
-  /** For a body in a pooled buffer, see `ExecutionOutcome`. */
+  /** Releases a body in a pooled buffer; see `ExecutionOutcome`. */
   readonly release?: ExecutionOutcome['release'];
   /** Headers of a refused request, or headers that errors of resolvers set. */
   readonly headers: Headers | undefined;

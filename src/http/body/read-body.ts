@@ -5,7 +5,7 @@ import { HttpError } from '../reply/http-error.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { createInflater } from './inflate.ts';
 
-/** How large a body may be, how long it may take to arrive, and whether it may be compressed. */
+/** The limits of a request body: its size, the time to receive it, and whether it may be compressed. */
 export interface BodyOptions {
   /** Bytes, after decompression. */
   readonly bodyBytes: number;
@@ -109,7 +109,7 @@ function collect(
   });
 }
 
-/** Whether the whole body is in the buffer of the stream, and no other code has begun to read it. */
+/** Whether the buffer of the stream contains the whole body, and no other code has begun to read it. */
 function isBuffered(req: IncomingMessage, length: number): boolean {
   return (
     length > 0 &&

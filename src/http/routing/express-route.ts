@@ -36,7 +36,7 @@ function isExactly(pattern: unknown, path: string): boolean {
   return segments.length === wanted.length && wanted.every((one, i) => isSegment(one, segments[i] as string));
 }
 
-/** Compares without case, as routes do by default; a segment with a parameter matches anything. */
+/** Compares case-insensitively, as routes do by default; a segment with a parameter matches any segment. */
 const isSegment = (pattern: string, segment: string): boolean =>
   /[:({]/.test(pattern) || pattern.toLowerCase() === segment.toLowerCase();
 

@@ -28,7 +28,7 @@ export function isOwnOrigin(req: IncomingMessage, origin: string): boolean {
   return new URL(`${protocol}//${publicHost}`).host === host;
 }
 
-/** Undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
+/** Returns undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
 function publicSchemeOf(req: IncomingMessage): string | undefined {
   const scheme = forwarded(req, 'x-forwarded-proto');
   if (scheme !== undefined) return `${scheme.toLowerCase()}:`;

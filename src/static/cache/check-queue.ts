@@ -21,7 +21,7 @@ interface Folder {
   lastProgress: number;
 }
 
-/** Entries that wait for a check in the thread pool. Folders, by the first segment of the path, take turns. */
+/** Entries that wait for a check in the thread pool. Alternates between folders (the first segment of the path). */
 export class CheckQueue {
   readonly #folders = new Map<string, Folder>();
   /** Folders with waiting entries that may start. */

@@ -25,7 +25,7 @@ export interface CacheEntry {
   pathVerifiedUntil: number;
   /** Whether the entry was requested since the last eviction scan. */
   isRecentlyUsed: boolean;
-  /** How often a body that would fit in the cache was streamed from disk. */
+  /** The number of streams from disk of a body that would fit in the cache. */
   streamCount: number;
   /** Whether the body was streamed so often that it is cached even if it is large. */
   isPopular: boolean;

@@ -70,7 +70,7 @@ function verifyPath(
       entry.pathVerifiedUntil = isVerified ? until : 0;
       done(isVerified);
     },
-    // Loading the file again reports the error.
+    // The error is reported when the file is loaded again.
     () => done(false),
   );
 }

@@ -24,7 +24,7 @@ export type OpenFileVersion = FileVersion & Pick<BigIntStats, 'nlink'>;
 
 /**
  * Whether two `fstat` results of one descriptor show the same bytes. A new ctime together with a new link count is not a
- * write: an atomic replacement has removed the name. The kernel may update the link count first and ctime a moment later.
+ * write: an atomic replacement has removed the name. The kernel may update the link count slightly before ctime.
  */
 export function sameContent(before: OpenFileVersion, after: OpenFileVersion): boolean {
   if (before.size !== after.size || before.mtimeNs !== after.mtimeNs) return false;

@@ -12,7 +12,7 @@ const SLICE = 256 * 1024;
 
 /** Reads exactly `size` bytes from the start of the file; undefined when the file has become shorter. */
 export async function readBytes(fd: number, size: number): Promise<Buffer | undefined> {
-  // Not from Node's shared pool: a small body that stays in the cache would keep a whole pool slab alive.
+  // Does not use Node's shared pool: a small cached body would keep a whole pool slab in memory.
   const body = Buffer.allocUnsafeSlow(size);
   let filled = 0;
   while (filled < size) {

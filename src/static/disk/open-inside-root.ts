@@ -16,7 +16,7 @@ const NONBLOCK = constants.O_NONBLOCK ?? 0;
 /** The URL path leads to no file that may be served. */
 export interface NotFound {
   readonly kind: 'not-found';
-  /** For the debug log; never sent to the client. */
+  /** The reason for the debug log; never sent to the client. */
   readonly reason: string;
 }
 
@@ -148,10 +148,10 @@ export async function resolveInsideRoot(
   const relative = root.relative(path);
   const realPath = await realpath(withSeparator(realRoot) + relative);
   if (!options.followSymlinks && !realPath.startsWith(withSeparator(realRoot))) {
-    return notFound('a symbolic link that leaves the root');
+    return notFound('a symbolic link leads outside the root');
   }
   if (await isExactSpelling(realRoot, relative, realPath)) return realPath;
-  return notFound('another spelling of the name');
+  return notFound('the spelling differs from the name on disk');
 }
 
 /**

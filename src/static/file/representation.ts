@@ -28,7 +28,7 @@ export interface Representation extends Validators {
   /** The bytes, when they are in memory. */
   readonly body: Buffer | undefined;
   readonly headers200: HeaderList;
-  /** The headers of a 200 without those that describe the body. */
+  /** The headers of a 200 without the headers that describe the body. */
   readonly headers304: HeaderList;
 }
 

@@ -70,7 +70,7 @@ async function hasIndex(
   return false;
 }
 
-/** Records what a stat of a path returned. */
+/** Records the result of a stat of a path. */
 export function dependencyOf(path: string, stats: FileVersion | undefined): Dependency {
   return { path, version: stats && fileVersionOf(stats) };
 }

@@ -7,7 +7,7 @@ import type { StaticSettings } from '../options.ts';
 
 const fstatAsync = promisify(fstat);
 
-/** How to load a file. */
+/** The settings for loading a file. */
 export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
@@ -60,7 +60,7 @@ async function readVersion(
     return content && { ...common, ...content, contentEtag: content.etag };
   }
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream other bytes
-  // than those that were hashed.
+  // than the hashed bytes.
   if (size > settings.maxEagerHashBytes || racilyClean) {
     return { ...common, body: undefined, etag: undefined, contentEtag: undefined };
   }

@@ -22,7 +22,7 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   const encoded = query < 0 ? relative : relative.slice(0, query);
   if (encoded[0] !== '/') return { refusal: 'the target does not begin with a slash' };
   if (encoded.includes('#') || UNPRINTABLE.test(encoded))
-    return { refusal: 'a character that a URL path cannot have' };
+    return { refusal: 'a character that is not allowed in a URL path' };
   if (ENCODED_SEPARATOR.test(encoded)) return { refusal: 'an encoded separator' };
   const path = encoded.includes('%') ? decode(encoded) : encoded;
   if (path === undefined) return { refusal: 'malformed percent-encoding' };

@@ -21,7 +21,7 @@ export function presetHeadersOf(res: ServerResponse): PresetHeaders {
   return isUntouched ? undefined : names;
 }
 
-/** Sets the status and the headers. Headers that are already set stay, except those that describe the body's framing. */
+/** Sets the status and the headers. Keeps headers that are already set, except framing headers of the body. */
 export function setResponseHeaders(
   res: ServerResponse,
   status: number,

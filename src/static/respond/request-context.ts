@@ -27,6 +27,6 @@ export interface RequestContext extends RequestTriple, Waiter {
   entry: CacheEntry;
   /** The status of the response: 404 for the page of the option `notFound`. */
   status: 200 | 404;
-  /** How often the file changed between its check and its response. */
+  /** The number of changes of the file between its check and its response. */
   retries: number;
 }

@@ -40,7 +40,7 @@ export function startWithSend(
   sendStream.pipe(res);
 }
 
-/** The request without headers, so that `send` sees no conditions and no range. */
+/** Returns the request without headers, so that `send` finds no conditions and no range. */
 function withoutConditions(req: IncomingMessage): IncomingMessage {
   return Object.create(req, { headers: { value: {} } });
 }

@@ -13,7 +13,7 @@ export interface StreamPlan extends StreamedBody {
   readonly headers: HeaderList;
 }
 
-/** Sends a 200 from memory; otherwise returns what to stream. */
+/** Sends a 200 from memory; otherwise returns the plan of a stream. */
 export function sendWhole(
   request: RequestTriple,
   representation: Representation,
@@ -54,7 +54,7 @@ function sendAll(
   return undefined;
 }
 
-/** Sends a 206 from memory, or a 416 when no range is satisfiable; otherwise returns what to stream. */
+/** Sends a 206 from memory, or a 416 when no range is satisfiable; otherwise returns the plan of a stream. */
 export function sendRanges(
   request: RequestTriple,
   representation: Representation,

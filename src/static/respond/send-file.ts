@@ -12,7 +12,7 @@ import { sendStatus } from './send-status.ts';
 /**
  * Responds to a GET or HEAD with a file: content coding, preconditions, ranges, body.
  *
- * @returns undefined when the response is complete, otherwise what has to be streamed from the file
+ * @returns undefined when the response is complete, otherwise the plan of a stream
  */
 export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;

@@ -40,7 +40,7 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
       advance(this, size);
     },
   });
-  // A resolver may drop a stream without listening; its error at the end of the response must not end the process.
+  // A resolver may abandon a stream without listeners; the error at the end of the response must not end the process.
   reader.on('error', () => {});
   return reader;
 }

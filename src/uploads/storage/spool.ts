@@ -9,7 +9,7 @@ export interface SpoolSettings {
   readonly tempDir: string;
 }
 
-/** With more unwritten bytes than this, `write` asks the sender to wait. */
+/** With more unwritten bytes than this, `write` returns false and the sender should wait. */
 const HIGH_WATER = 512 * 1024;
 /** The maximum number of chunks in memory, because Buffers of single bytes take more memory than their bytes. */
 const MAX_CHUNKS = 256;
@@ -59,7 +59,7 @@ export class Spool {
     return this.#state === 'memory' || this.size - this.#flushed < HIGH_WATER;
   }
 
-  /** Marks the end of the file; `finished` is called when everything is stored, or has failed. */
+  /** Marks the end of the file. Calls `finished` when the file is stored or has failed. */
   end(finished: () => void): void {
     this.#finish = finished;
     this.#finishIfStored();

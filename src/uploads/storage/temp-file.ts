@@ -26,7 +26,7 @@ function openTmpfile(directory: string, opened: OnOpened): void {
   });
 }
 
-/** For other platforms: an unguessable name that exists only between two system calls. */
+/** Used on other platforms. The file has an unguessable name, which exists only between two system calls. */
 export function openThenUnlink(directory: string, opened: OnOpened): void {
   const path = randomPath(directory);
   open(path, EXCLUSIVE, OWNER_ONLY, (error, fd) => {

@@ -17,7 +17,7 @@ export interface ContextPolicy {
 
 const NO_MEMBERS: Members = {};
 
-/** The context of one connection, and those of its operations. */
+/** The context of one connection, and the contexts of its operations. */
 export class ConnectionContext {
   readonly #policy: ContextPolicy;
   readonly #websocket: WebSocketLike;

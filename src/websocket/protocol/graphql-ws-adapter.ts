@@ -2,7 +2,7 @@
  * The only imports from the graphql-ws package: the message types and close codes of the protocol, and the check of
  * a message (`validateMessage`). Its server (`makeServer`) is not used: it supports one of our two subprotocols, parses each
  * message again, keeps each message until its operation ends, and sends every result through several promises; session.ts
- * replaces it. The reasons of close frames are those of graphql-ws, since its clients log them.
+ * replaces it. The reasons of close frames equal those of graphql-ws, since clients log them.
  */
 import {
   CloseCode,
@@ -42,7 +42,7 @@ export function toClientMessage(value: unknown): ClientMessage | undefined {
   }
 }
 
-/** A close code and the reason that graphql-ws gives for it. */
+/** A close code with the reason that graphql-ws sends. */
 export interface Closure {
   readonly code: number;
   readonly reason: string;

@@ -10,7 +10,7 @@ type ServerWithCallback = Server & { shouldUpgradeCallback?: ShouldUpgrade };
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
 
 /**
- * A server with an `upgrade` listener no longer emits `request` for requests that merely offer another protocol, such as
+ * A server with an `upgrade` listener no longer emits `request` for requests that only offer another protocol, such as
  * `Upgrade: h2c` of curl and of Java's client (RFC 9110 §7.8: a server may ignore it). While the server has no other
  * `upgrade` listener, they stay plain requests. The function that it returns undoes this.
  */

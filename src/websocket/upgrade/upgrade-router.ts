@@ -116,7 +116,7 @@ class UpgradeRouter {
   #accept(listener: UpgradeListener, upgrade: Upgrade, req: IncomingMessage, head: Buffer): void {
     const { socket } = upgrade;
     if (isClaimed(upgrade)) {
-      debug.subscriptions('upgrade of %s left to the listener that has responded to it', req.url);
+      debug.subscriptions('upgrade of %s ignored: another listener has responded to it', req.url);
     } else if (hasPendingResponse(req, socket)) {
       debug.subscriptions('upgrade of %s destroyed: an earlier request has no response yet', req.url);
     } else listener(req, socket, head);

@@ -114,7 +114,7 @@ function writeFrames(socket: Writable, frames: Frames): void {
       byReference = true;
     }
   }
-  // A slow client would keep a whole slab of the buffer pool alive for each small message.
+  // Avoids the buffer pool for a slow client, whose small messages would each keep a whole slab in memory.
   const chunk = socket.writableLength > 0 ? Buffer.allocUnsafeSlow(copied) : Buffer.allocUnsafe(copied);
   if (byReference) socket.cork();
   let start = 0;

@@ -12,7 +12,7 @@ export type SendPrivateResult = (target: ResultTarget, outcome: ExecutionOutcome
 
 /** The length from which a result is sent immediately and compared with the previous result. */
 const LARGE_RESULT = 16 * 1024;
-/** A larger buffer is not kept for the next result. */
+/** The size up to which a buffer is kept for the next result. */
 const MAX_KEPT_BUFFER = 1024 * 1024;
 const EMPTY = Buffer.alloc(0);
 

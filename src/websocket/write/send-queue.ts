@@ -6,7 +6,7 @@ import type { Flushable, FlushScheduler } from './flush-scheduler.ts';
 import { type FrameEnvelope, Frames, wholeMessage } from './frames.ts';
 import { isOpen } from './ready-state.ts';
 
-/** Bytes that are written to the socket at a time. Written messages cannot be dropped, and `drains` counts these chunks. */
+/** Bytes that are written to the socket at a time. Written messages cannot be dropped; `drains` grows per chunk. */
 export const CHUNK_SIZE: number = 64 * 1024;
 
 /** The messages of one WebSocket, in order. Writes once per burst, and pauses while the client does not read. */
@@ -33,7 +33,7 @@ export class SendQueue implements Flushable {
     return this.#frames === undefined ? sent : sent + this.#frames.bytes;
   }
 
-  /** How often a slow client has read all bytes sent to it. */
+  /** The number of times that a slow client has read all bytes sent to it. */
   get drains(): number {
     return this.#drains;
   }

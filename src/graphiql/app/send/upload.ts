@@ -7,7 +7,7 @@ import { type FileVariable, selectFiles } from './upload-dialog.ts';
 
 /**
  * Sends an operation that needs files, by the GraphQL multipart request specification, after the visitor has selected them.
- * Undefined for every other operation.
+ * Returns undefined for every other operation.
  */
 export function sendUpload(
   { variableDefinitions = [] }: OperationDefinitionNode,
