@@ -9,7 +9,7 @@ import { optionError } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
 
-/** Characters of a message. graphql-js quotes the client's values, which may be long. */
+/** The maximum characters of a message. graphql-js quotes the client's values, which may be long. */
 const MAX_MESSAGE_LENGTH = 1024;
 /** The message that replaces the message of an unexpected error. */
 export const MASKED = 'Internal server error';
@@ -131,7 +131,7 @@ function clip(message: unknown): string {
   return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
 }
 
-/** A `formatError` without a return statement would produce a response that clients cannot read. */
+/** Checks the result of `formatError`: without a return statement clients could not read the response. */
 function assertFormatted(formatted: GraphQLFormattedError): GraphQLFormattedError {
   assertSync(formatted, GRAPHQL_OPTIONS, 'formatError');
   if (typeof formatted === 'object' && formatted !== null) return formatted;

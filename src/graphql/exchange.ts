@@ -12,7 +12,7 @@ export interface Exchange {
   readonly res: ServerResponse;
   /** The `next` function; undefined in a bare `node:http` server. */
   readonly next: NextFunction | undefined;
-  /** Which of the two media types of a GraphQL response the client accepts. */
+  /** The media types of a GraphQL response that the client accepts. */
   readonly accepted: Negotiated;
   /** The time of the request (`performance.now()`); 0 if the response channel has no subscriber. */
   readonly started: number;

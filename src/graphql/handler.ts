@@ -26,7 +26,7 @@ import { createSender, type Sender } from './response/send.ts';
 import { OperationRunner, type Result } from './run-operation.ts';
 import { startTimings } from './timings.ts';
 
-/** A request handler; `next` is undefined under a bare server. */
+/** A request handler; `next` is undefined in a bare server. */
 export type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
 
 /** Creates the handler of GraphQL requests over HTTP. It checks and reads each request, executes it and sends the response. */

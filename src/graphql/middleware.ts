@@ -9,7 +9,7 @@ import { pathOf } from '../http/routing/url-path.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
 
-/** Creates the middleware: the handler of GraphQL requests together with the IDE. Requests for other paths below a mount are passed to `next`. */
+/** Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`. */
 export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const middleware: Handler = (req, res, next) => {
@@ -36,7 +36,7 @@ export function createMiddleware(core: GraphQLCore, settings: HttpSettings, hand
   return middleware;
 }
 
-/** Passes an unexpected error to `next`, or responds with 500 under a bare server. */
+/** Passes an unexpected error to `next`, or responds with 500 in a bare server. */
 function fail(
   core: GraphQLCore,
   error: unknown,

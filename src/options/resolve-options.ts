@@ -6,7 +6,7 @@ import { isObject, type Rules } from './rules.ts';
 export interface OptionScope {
   /** The public function. */
   readonly name: string;
-  /** Its page in docs/. */
+  /** The page of the function in docs/. */
   readonly page: string;
   /** The option that contains the group, for nested options. */
   readonly within?: string;

@@ -138,7 +138,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     this.end(missedEvents(reason));
   }
 
-  /** An error rejects one `next()`; after it the stream is done. */
+  /** Settles a waiting `next()`. An error rejects one `next()`; the stream is then done. */
   #finish(waiter: Waiter<T>): void {
     const error = this.#failure;
     this.#failure = undefined;

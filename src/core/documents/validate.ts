@@ -106,7 +106,7 @@ function parseDocument(source: string, options: { maxTokens: number }): Document
   return result;
 }
 
-/** Returns the result of `step`, or the error that the document caused: a GraphQLError, or a stack overflow in a recursive walk. */
+/** Returns the result of `step`, or the error that the document caused: a GraphQLError or a stack overflow. */
 function catchGraphQLError<T>(step: () => T): T | GraphQLError {
   try {
     return step();
@@ -125,7 +125,7 @@ function countLines(source: string): number {
 }
 
 /**
- * Graphql-js's error for its token limit has no code, so it is recognised by its position: no other syntax error can
+ * The token limit error of graphql-js has no code, so it is recognised by its position: no other syntax error can
  * have the position of the first token above the limit.
  */
 function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLError): boolean {

@@ -36,7 +36,7 @@ export function completeList(plan: FieldPlan, items: Position): Complete {
 
 const nativeIterator = Array.prototype[Symbol.iterator];
 
-/** An array with the native iterator, so that a loop over the indices is equivalent. */
+/** Whether a value is an array with the native iterator, for which a loop over the indices is equivalent. */
 function isPlainArray(value: unknown): value is readonly unknown[] {
   return (
     Array.isArray(value) &&

@@ -22,7 +22,7 @@ export interface BufferPool {
   idleBytes(): number;
 }
 
-/** A response of this many bytes keeps its working buffer; shorter ones are copied out of it. */
+/** A response from this size keeps its working buffer; shorter responses are copied out of it. */
 export const LONG_RESPONSE: number = 16 * 1024;
 
 const INITIAL_SIZE = 8 * 1024;

@@ -13,7 +13,7 @@ export interface Sink {
 
 const LONG_JSON = 1000;
 
-/** Makes room for this many bytes. */
+/** Ensures space for this many bytes. */
 export function reserve(sink: Sink, bytes: number): void {
   if (sink.pos + bytes > sink.buf.length) grow(sink, bytes);
 }

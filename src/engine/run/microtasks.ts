@@ -19,12 +19,12 @@ export function afterMicrotasks(count: number, callback: () => void): void {
   else void RESOLVED.then(() => afterMicrotasks(count - 1, callback));
 }
 
-/** From the moment a continuation throws until its position handles the error: one for each `then` around it. */
+/** Counts microtasks from the exception of a continuation until its position handles the error: one per enclosing `then`. */
 export function microtasksToHandler(pending: Pending): number {
   return pending.promiseDepth;
 }
 
-/** From the moment a child has failed until the position of the object or list handles the error. */
+/** Counts microtasks from the failure of a child until the position of the object or list handles the error. */
 export function microtasksFromChild(pending: Pending): number {
   return (
     pending.childErrorMicrotasks ??
@@ -37,7 +37,7 @@ function joinMicrotasks(pending: Pending): number {
   return pending.position.shape === 'list' ? 1 : 2;
 }
 
-/** From the failure of an asynchronous iterable until its position handles the error. */
+/** Counts microtasks from the failure of an asynchronous iterable until its position handles the error. */
 export function microtasksFromIterable(pending: Pending): number {
   return pending.promiseDepth + 1;
 }
@@ -47,17 +47,17 @@ export function microtasksFromIterable(pending: Pending): number {
  * waits for all of them (`finally`).
  */
 
-/** From a value until the parent's Promise.all receives it. */
+/** Counts microtasks from a value until the parent's Promise.all receives it. */
 export function microtasksOfValue(pending: Pending): number {
   return pending.promiseDepth + 1;
 }
 
-/** From the last child until the Promise.all of the parent receives the object or list. */
+/** Counts microtasks from the last child until the Promise.all of the parent receives the object or list. */
 export function microtasksOfComposite(pending: Pending): number {
   return joinMicrotasks(pending) - 1 + pending.promiseDepth + 2;
 }
 
-/** From the last sibling until the position handles the error that waited for the siblings. */
+/** Counts microtasks from the last sibling until the position handles the error that waited for the siblings. */
 export function microtasksOfPendingError(pending: Pending): number {
   return 2 + pending.promiseDepth + 1;
 }

@@ -120,7 +120,7 @@ export function handleError(pending: Pending, error: FieldError): void {
   }
 }
 
-/** Promise.all rejects once, so later failures in the same object or list are ignored. */
+/** Handles the failure of a child. Later failures in the same object or list are ignored, as by Promise.all. */
 export function onChildError(pending: Pending, error: FieldError, key: string | number | undefined): void {
   if (pending.state !== WAITING) return;
   if (pending.errorCollector !== undefined) {

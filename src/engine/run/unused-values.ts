@@ -12,7 +12,7 @@ const { then } = Promise.prototype;
  * Handles the rejections of promises in a value that the execution does not use any more: a promise itself, the items of
  * arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection ends the process.
  *
- * It runs no code of the user: getters and proxies are skipped, and so are thenables other than promises, because some
+ * Runs no code of the user: skips getters, proxies, and thenables other than promises, because some
  * (query builders) start their work when `then` is called.
  */
 export function ignoreRejections(ex: Execution, value: unknown): void {

@@ -105,7 +105,7 @@ function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQL
   };
 }
 
-/** Merges `extensions.http` of all errors that are not masked; the first error that sets a status or a header wins. */
+/** Merges `extensions.http` of all errors that are not masked; the first error that sets a status or a header takes precedence. */
 function httpExtensions(errors: readonly GraphQLError[]): HttpExtensions {
   const merged: HttpExtensions = {};
   for (const error of errors) {

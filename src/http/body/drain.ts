@@ -3,7 +3,7 @@ import { awaitsContinue } from './expect-continue.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;
 const MAX_MILLISECONDS = 3000;
-/** An immediate reset could overtake the response, since the client may still be writing. */
+/** Milliseconds before a reset, because an immediate reset could discard the response. */
 const DESTROY_DELAY = 1000;
 
 /** Requests that are already being drained. */
@@ -13,7 +13,7 @@ const draining = new WeakSet<IncomingMessage>();
  * Call this whenever a response is sent before the request's body was read to its end (413, 415, 405, 403, a field limit),
  * just before or after the response is written, after removing your own `data` listeners. Has no effect on any other request.
  *
- * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The connection stays
+ * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The connection remains
  * usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second later. Closing it immediately would
  * reset the connection of a client that is still sending, and the client would never receive the response.
  */
