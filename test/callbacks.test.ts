@@ -204,33 +204,36 @@ describe.each([
     'subscription { never }',
     'subscription { ends }',
     'subscription { fails }',
-  ])('attachSubscriptions sends a masked error for %s only when formatError throws', async (query) => {
-    const server = createServer();
-    await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const handler = graphqlHTTP(live, { rootValue: root, formatError: throws });
-    const subscriptions = attachSubscriptions(server, handler, share && { share });
-    const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
-    const socket = new WebSocket(url, protocol);
-    const sendMessage = (message: object) => socket.send(JSON.stringify(message));
-    const received: { id?: string; type: string; payload?: unknown }[] = [];
-    socket.on('open', () => sendMessage({ type: 'connection_init' }));
-    const done = new Promise<void>((resolve, reject) => {
-      socket.on('close', () => reject(new Error('the socket was closed')));
-      socket.on('message', (text) => {
-        const message = JSON.parse(String(text));
-        received.push(message);
-        if (message.type === 'connection_ack') sendMessage({ id: '1', type, payload: { query } });
-        if (message.type === 'error') sendMessage({ id: '2', type, payload: { query: '{ hello }' } });
-        if (message.id === '2' && message.type === 'complete') resolve();
+  ])(
+    'attachSubscriptions sends a masked error for %s and keeps the connection when formatError throws',
+    async (query) => {
+      const server = createServer();
+      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+      const handler = graphqlHTTP(live, { rootValue: root, formatError: throws });
+      const subscriptions = attachSubscriptions(server, handler, share && { share });
+      const url = `ws://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const socket = new WebSocket(url, protocol);
+      const sendMessage = (message: object) => socket.send(JSON.stringify(message));
+      const received: { id?: string; type: string; payload?: unknown }[] = [];
+      socket.on('open', () => sendMessage({ type: 'connection_init' }));
+      const done = new Promise<void>((resolve, reject) => {
+        socket.on('close', () => reject(new Error('the socket was closed')));
+        socket.on('message', (text) => {
+          const message = JSON.parse(String(text));
+          received.push(message);
+          if (message.type === 'connection_ack') sendMessage({ id: '1', type, payload: { query } });
+          if (message.type === 'error') sendMessage({ id: '2', type, payload: { query: '{ hello }' } });
+          if (message.id === '2' && message.type === 'complete') resolve();
+        });
       });
-    });
-    await done;
-    const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
-    expect(received.find((message) => message.type === 'error')?.payload).toEqual(
-      protocol === 'graphql-ws' ? masked : [masked],
-    );
-    socket.removeAllListeners('close').terminate();
-    await subscriptions.close();
-    server.close();
-  });
+      await done;
+      const masked = { message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } };
+      expect(received.find((message) => message.type === 'error')?.payload).toEqual(
+        protocol === 'graphql-ws' ? masked : [masked],
+      );
+      socket.removeAllListeners('close').terminate();
+      await subscriptions.close();
+      server.close();
+    },
+  );
 });

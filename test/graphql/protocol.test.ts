@@ -132,7 +132,7 @@ eachExpress((express) => {
       },
     );
 
-    it("graphqlHTTP with statusCodes: 'draft' uses the new media type for every response without success", async () => {
+    it("graphqlHTTP with statusCodes: 'draft' uses the new media type for every unsuccessful response", async () => {
       await post({ query: '{ nope }' }, JSON_TYPE, draft).expect(
         'content-type',
         `${GRAPHQL_TYPE}; charset=utf-8`,

@@ -167,7 +167,7 @@ it('staticFiles contains files in the new target after a linked root is switched
   expect(statusOf(await rawGet(own, '/link.txt'))).toBe(404);
 });
 
-it('staticFiles sends as many bytes of a /proc file as its stat reports', async () => {
+it('staticFiles sends an empty body for a /proc file, whose stat reports no bytes', async () => {
   const own = await listen(bare(staticFiles('/proc/self')));
   for (const target of ['/status', '/maps', '/environ']) {
     const response = await rawGet(own, target);

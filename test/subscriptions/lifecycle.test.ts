@@ -347,7 +347,7 @@ describe('keepAlive', () => {
 });
 
 describe('a blocked event loop', () => {
-  it('keepAlive closes no client whose messages arrived while the event loop was blocked', async () => {
+  it('attachSubscriptions closes no client whose messages arrived while the event loop was blocked', async () => {
     const { url, subscriptions } = await serve({ keepAlive: 100, connectionInitWaitTimeout: 300 });
     const script = resolve(__dirname, '../fixtures/prompt-client.cjs');
     const child = fork(script, [url]);

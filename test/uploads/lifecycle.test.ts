@@ -314,34 +314,36 @@ describe('Expect: 100-continue with createServer', () => {
     ['a limit', [], 413],
     ['the cross-site check', ['-H', 'origin: https://evil.test'], 403],
     ['no check', ['-F', '0=x;filename=a.txt'], 200],
-  ])('curl sends a body only after 100 Continue: refused by %s', async (_, more, status) => {
-    const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
-    server.listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as net.AddressInfo;
-    const fields = [`operations=${JSON.stringify(one)}`, 'map={"0":["variables.file"]}'].flatMap((field) => [
-      '-F',
-      field,
-    ]);
-    const large = more.includes('-F') ? [] : ['-F', `0=@${folder}/large.tmp`];
-    if (large.length > 0) writeFileSync(`${folder}/large.tmp`, Buffer.alloc(2 << 20));
-    const format = ['-o', '/dev/null', '-w', '%{http_code} %{size_upload}'];
-    const { stdout } = await run('curl', [
-      '-sS',
-      '-H',
-      'expect: 100-continue',
-      ...format,
-      ...fields,
-      ...large,
-      ...more,
-      `http://127.0.0.1:${port}`,
-    ]);
-    rmSync(`${folder}/large.tmp`, { force: true });
-    const [code, sent] = stdout.split(' ').map(Number);
-    expect([code, (sent as number) > 0]).toEqual([status, status === 200]);
-    server.close();
-    await once(server, 'close');
-  });
+  ])(
+    'createServer sends 100 Continue to curl only for an accepted request: refused by %s',
+    async (_, more, status) => {
+      const server = createServer(graphqlHTTP(createSchema([]), { uploads: { maxRequestSize: 1_000_000 } }));
+      server.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as net.AddressInfo;
+      const fields = [`operations=${JSON.stringify(one)}`, 'map={"0":["variables.file"]}'].flatMap(
+        (field) => ['-F', field],
+      );
+      const large = more.includes('-F') ? [] : ['-F', `0=@${folder}/large.tmp`];
+      if (large.length > 0) writeFileSync(`${folder}/large.tmp`, Buffer.alloc(2 << 20));
+      const format = ['-o', '/dev/null', '-w', '%{http_code} %{size_upload}'];
+      const { stdout } = await run('curl', [
+        '-sS',
+        '-H',
+        'expect: 100-continue',
+        ...format,
+        ...fields,
+        ...large,
+        ...more,
+        `http://127.0.0.1:${port}`,
+      ]);
+      rmSync(`${folder}/large.tmp`, { force: true });
+      const [code, sent] = stdout.split(' ').map(Number);
+      expect([code, (sent as number) > 0]).toEqual([status, status === 200]);
+      server.close();
+      await once(server, 'close');
+    },
+  );
 });
 
 describe('over HTTP/2', () => {
