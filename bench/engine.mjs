@@ -87,9 +87,10 @@ const mercurius = (options) => async () => {
   return app.server;
 };
 
+// The peers do not log the errors of resolvers either.
 const espalier = (options) => async () => {
   const { graphqlHTTP } = await import('espalier');
-  return graphqlHTTP(await makeSchema(), options);
+  return graphqlHTTP(await makeSchema(), { onError: false, ...options });
 };
 
 /** A handler that sends a fixed Buffer: the minimum cost of a request, on node:http and on Express. */
@@ -158,7 +159,7 @@ export const topic = {
     'espalier (Express)': () =>
       onExpress(async (app, schema) => {
         const { graphqlHTTP } = await import('espalier');
-        app.use('/graphql', graphqlHTTP(schema));
+        app.use('/graphql', graphqlHTTP(schema, { onError: false }));
       }),
     'graphql-http (Express)': () =>
       onExpress(async (app, schema) => {
