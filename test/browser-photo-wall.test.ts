@@ -200,8 +200,8 @@ describe('the photo wall', () => {
   });
 });
 
-/** The free width of rows whose tiles do not reach the right edge of the wall. */
-function unfilledRows(): number[] {
+/** Whether the tiles of every row reach the right edge of the wall, as they do when their animations have ended. */
+function rowsAreFilled(): boolean {
   const right = document.querySelector('#wall')?.getBoundingClientRect().right ?? 0;
   const rows = new Map<number, number>();
   for (const tile of document.querySelectorAll('.tile')) {
@@ -209,7 +209,7 @@ function unfilledRows(): number[] {
     const row = Math.round(top);
     rows.set(row, Math.max(rows.get(row) ?? 0, end));
   }
-  return [...rows.values()].map((end) => right - end).filter((free) => Math.abs(free) > 1);
+  return [...rows.values()].every((end) => Math.abs(right - end) <= 1);
 }
 
 describe('the photo wall on all kinds of screens', () => {
@@ -225,7 +225,7 @@ describe('the photo wall on all kinds of screens', () => {
       [...document.images].every(({ complete, y }) => complete || y > innerHeight),
     );
     expect(await visitor.evaluate(() => document.documentElement.scrollWidth - innerWidth)).toBe(0);
-    if (device === 'phone') expect(await visitor.evaluate(unfilledRows)).toEqual([]);
+    if (device === 'phone') await visitor.waitForFunction(rowsAreFilled);
     await visitor.screenshot({ path: join(artifacts, `photo-wall-${device}-${colorScheme}.png`) });
   });
 

@@ -152,13 +152,13 @@ describe('an earlier body parser', () => {
 
 describe('the text of a body', () => {
   it.each([
-    ['with a byte order mark', Buffer.from(`\uFEFF${HELLO}`), 200],
-    ['split within a character', Buffer.from('{"query":"{ hello(name: \\"🐙\\") }"}'), 200],
-    ['broken UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0xc0, 0x7d]), 400],
-    ['UTF-16', Buffer.from(HELLO, 'utf16le'), 400],
-    ['a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200],
-    ['a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200],
-  ])('graphqlHTTP accepts only UTF-8 as the text of a body: %s', async (title, bytes, status) => {
+    ['with a byte order mark', Buffer.from(`\uFEFF${HELLO}`), 200, 'data'],
+    ['split within a character', Buffer.from('{"query":"{ hello(name: \\"🐙\\") }"}'), 200, 'data'],
+    ['broken UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0xc0, 0x7d]), 400, 'errors'],
+    ['UTF-16', Buffer.from(HELLO, 'utf16le'), 400, 'errors'],
+    ['a NUL in the document', Buffer.from('{"query":"{ hello\\u0000 }"}'), 200, 'errors'],
+    ['a lone surrogate in the document', Buffer.from('{"query":"{ hel\\ud800lo }"}'), 200, 'errors'],
+  ])('graphqlHTTP accepts only UTF-8 as the text of a body: %s', async (_title, bytes, status, member) => {
     const { port } = await serve(handler());
     const client = wire(port);
     const message = post(bytes, { accept: 'application/json' });
@@ -169,8 +169,7 @@ describe('the text of a body', () => {
     }
     const text = await client.until(/\r\n\r\n[\s\S]+\}/);
     expect(text).toMatch(new RegExp(`HTTP/1.1 ${status}`));
-    if (title.startsWith('may not')) expect(text).toMatch(/"errors"/);
-    else expect(text).toMatch(/"data"/);
+    expect(text).toContain(`"${member}"`);
     client.socket.destroy();
   });
 });

@@ -245,9 +245,9 @@ describe('the uploads option', () => {
     [{ accept: 'image' }, /a function/],
     [
       { tempDir: '/no/such/directory' },
-      /"uploads.tempDir" is "\/no\/such\/directory"; accepted: a directory/,
+      /"uploads.tempDir" is "\/no\/such\/directory"; accepted: a writable directory/,
     ],
-    [{ tempDir: __filename }, /a directory/],
+    [{ tempDir: __filename }, /a writable directory/],
     [true, /object/],
   ])('graphqlHTTP rejects the uploads option %j', (uploads, message) => {
     const schema = new GraphQLSchema({
