@@ -128,7 +128,7 @@ describe.each([
     await page.close();
   });
 
-  it('the API runs a mutation for a script of its own page, over POST and over GET with a preflight header', async () => {
+  it('the API runs a mutation for a same-origin script, over POST and over GET with a preflight header', async () => {
     const page = await visit(own);
     const texts = await page.evaluate(
       async ([url]) => [
@@ -147,7 +147,7 @@ describe.each([
     await page.close();
   });
 
-  it(`the API ${metadata ? 'runs' : 'does not run'} a mutation over GET for a script of its own page without a preflight header`, async () => {
+  it(`the API ${metadata ? 'runs' : 'does not run'} a mutation over GET for a same-origin script without a preflight header`, async () => {
     const page = await visit(own);
     const status = await page.evaluate(async (url) => (await fetch(url)).status, at(own, mutation));
     expect([status, runs]).toEqual(metadata ? [200, 1] : [403, 0]);

@@ -20,8 +20,8 @@ export interface OperationClient {
 }
 
 /**
- * One operation in progress. A transport extends it to send messages to the client. It is the input of
- * its own execution and the consumer of its own source, so that an idle subscription is a single object.
+ * One operation in progress. A transport extends it to send messages to the client. The operation is also the
+ * input of the execution and the consumer of the source, so that an idle subscription is a single object.
  */
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;

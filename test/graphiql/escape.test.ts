@@ -49,7 +49,7 @@ describe('escaping of options', () => {
     );
   });
 
-  it('the GraphiQL page links only files of its own origin for any path', () => {
+  it('the GraphiQL page links only files of the same origin for any path', () => {
     fc.assert(
       fc.property(fc.oneof(text, fc.webPath()), (path) => {
         const base = filesBase(`/${path}`);
