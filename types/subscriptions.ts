@@ -69,7 +69,7 @@ export interface ConnectingSubscription<Context = unknown> extends SubscriptionC
  * `connection_ack`, except for its `expiresAt`: a Date, milliseconds since 1970, or seconds as in a JWT's
  * `exp`. At that time the socket is closed with 4403, and clients connect again with a new token.
  */
-export type ConnectAnswer =
+export type ConnectResult =
   | boolean
   | undefined
   | ReturnType<() => void>
@@ -99,7 +99,7 @@ export interface SubscriptionOptions {
   /** Accepted subprotocols; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
-  onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectAnswer>> | undefined;
+  onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectResult>> | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default [] */

@@ -1,4 +1,4 @@
-import type { ConnectAnswer } from '../../../types/subscriptions.ts';
+import type { ConnectResult } from '../../../types/subscriptions.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 import type { Acceptance } from '../protocol/session.ts';
@@ -11,7 +11,7 @@ export interface ConnectDecision {
 }
 
 /** @throws TypeError (code `ERR_OPTION`) if `expiresAt` is not a valid time. */
-export function decisionOf(returned: ConnectAnswer): ConnectDecision {
+export function decisionOf(returned: ConnectResult): ConnectDecision {
   if (typeof returned !== 'object' || returned === null) {
     return { acceptance: returned === false ? false : undefined, expiresAt: undefined };
   }

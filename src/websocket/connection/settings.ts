@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import type {
-  ConnectAnswer,
   ConnectingSubscription,
+  ConnectResult,
   SubscriptionProtocol,
 } from '../../../types/subscriptions.ts';
 import type { OperationSettings } from '../../subscriptions/start.ts';
@@ -16,5 +16,5 @@ export interface ConnectionSettings
   readonly context: unknown;
   readonly contextPer: 'operation' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
-  readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectAnswer>) | undefined;
+  readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
 }
