@@ -14,7 +14,14 @@ import { createLocalTransport, type Transport, type TransportEvents } from './tr
 export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
-  return new EventBroker(resolvePubSubOptions(options));
+  const broker = new EventBroker<Events>(resolvePubSubOptions(options));
+  // Functions of the returned object work without it: users spread and destructure it.
+  return {
+    publish: (topic, payload) => broker.publish(topic, payload),
+    subscribe: (topic) => broker.subscribe(topic),
+    ready: (topic) => broker.ready(topic),
+    close: () => broker.close(),
+  };
 }
 
 type Queue = EventQueue<unknown>;

@@ -28,6 +28,16 @@ describe('events within one process', () => {
     expect(await take(other, 1)).toEqual(['x']);
   });
 
+  it('the functions of createPubSub work after destructuring', async () => {
+    const { publish, subscribe, ready, close } = createPubSub<Events>();
+    const stream = subscribe('tick');
+    await ready('tick');
+    await publish('tick', 1);
+    expect(await stream.next()).toEqual({ value: 1, done: false });
+    await close();
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
   it('createPubSub keeps events from the call of subscribe, before the first next()', async () => {
     const stream = events.subscribe('tick');
     void events.publish('tick', 1);
