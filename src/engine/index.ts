@@ -1,26 +1,15 @@
-import {
-  type DocumentNode,
-  defaultFieldResolver,
-  defaultTypeResolver,
-  type FragmentDefinitionNode,
-  type GraphQLFieldResolver,
-  type GraphQLTypeResolver,
-  Kind,
-} from 'graphql';
+import { type DocumentNode, Kind, visit } from 'graphql';
 import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import type { Engine, EngineSettings, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
-import { CompiledMemory } from './compile/compiled-memory.ts';
-import { SharedFields } from './compile/shared-fields.ts';
-import { type BufferPool, createBufferPool } from './json/buffer-pool.ts';
+import type { Engine, MemoryAccount } from '../execution/types.ts';
+import { CompiledMemory, SharedFields, type SharedPlans } from './compile/shared-plans.ts';
 import { isTraced, needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
+import { compileRoot, type ProgramRun } from './operation/execute.ts';
 import { type CoerceVariables, compileVariables } from './operation/variables.ts';
-import { Variants } from './operation/variants.ts';
-import type { Program } from './run/program.ts';
-import { SchemaSnapshot } from './run/schema-snapshot.ts';
+import { createProgram, type Program } from './run/program.ts';
+import { SchemaSnapshot } from './run/schema-functions.ts';
 
-/** The pools by settings: all operations of one handler share a pool. */
-const pools = new WeakMap<EngineSettings, BufferPool>();
+const MAX_VARIANTS = 64;
 
 /**
  * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes. Responses equal
@@ -73,46 +62,80 @@ function compileForm(
   };
 }
 
-function createProgram(
-  { schema, document, operation }: ValidatedOperation,
-  settings: EngineSettings,
-): Program {
-  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
-  }
-  const rootType = schema.getRootType(operation.operation);
-  if (rootType === undefined || rootType === null) {
-    throw new TypeError(`The schema has no root type for a ${operation.operation}`);
-  }
-  return {
-    schema,
-    operation,
-    rootType,
-    fragments,
-    fieldResolver: unlessDefault(
-      settings.fieldResolver as GraphQLFieldResolver<unknown, unknown> | undefined,
-      defaultFieldResolver,
-    ),
-    typeResolver: unlessDefault(
-      settings.typeResolver as GraphQLTypeResolver<unknown, unknown> | undefined,
-      defaultTypeResolver,
-    ),
-    settings,
-    pool: poolFor(settings),
-    expectedBytes: 0,
-  };
+/** A variable of `@skip` or `@include`, with its default value. */
+interface Condition {
+  readonly name: string;
+  readonly fallback: boolean | undefined;
 }
 
-function unlessDefault<T>(resolver: T | undefined, standard: T): T | undefined {
-  return resolver === standard ? undefined : resolver;
+/** The compiled variants of one operation: one for each combination of the variables in `@skip` and `@include`. */
+class Variants {
+  readonly #program: Program;
+  readonly #conditions: readonly Condition[];
+  readonly #shared: SharedPlans;
+  readonly #runs = new Map<string, ProgramRun>();
+  /** The run of an operation without conditions. */
+  #only: ProgramRun | undefined;
+
+  constructor(program: Program, document: DocumentNode, shared: SharedPlans) {
+    this.#program = program;
+    this.#conditions = conditionsOf(program, document);
+    this.#shared = shared;
+  }
+
+  /**
+   * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64 combinations, and once
+   * the compiled form needs more memory than its account allows. Reads the variables as received, so that no variable
+   * is coerced twice if graphql-js executes.
+   */
+  select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
+    if (this.#shared.memory.isExceeded) {
+      this.#runs.clear();
+      this.#only = undefined;
+      return undefined;
+    }
+    if (this.#conditions.length === 0) {
+      this.#only ??= compileRoot(this.#program, this.#shared);
+      return this.#only;
+    }
+    const key = variantKey(this.#conditions, variables);
+    if (key === undefined) return undefined;
+    let run = this.#runs.get(key);
+    if (run === undefined && this.#runs.size < MAX_VARIANTS) {
+      run = compileRoot(this.#program, this.#shared);
+      this.#runs.set(key, run);
+    }
+    return run;
+  }
 }
 
-function poolFor(settings: EngineSettings): BufferPool {
-  let pool = pools.get(settings);
-  if (pool === undefined) {
-    pool = createBufferPool();
-    pools.set(settings, pool);
+/** The values of the conditions as a string of digits; undefined if one is not a boolean. */
+function variantKey(
+  conditions: readonly Condition[],
+  variables: Record<string, unknown>,
+): string | undefined {
+  let key = '';
+  for (const { name, fallback } of conditions) {
+    const value = Object.hasOwn(variables, name) ? variables[name] : fallback;
+    if (typeof value !== 'boolean') return undefined;
+    key += value ? '1' : '0';
   }
-  return pool;
+  return key;
+}
+
+function conditionsOf({ operation }: Program, document: DocumentNode): Condition[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive: (node) => {
+      if (node.name.value !== 'skip' && node.name.value !== 'include') return;
+      for (const { value } of node.arguments ?? [])
+        if (value.kind === Kind.VARIABLE) names.add(value.name.value);
+    },
+  });
+  // The document may contain other operations with other variables.
+  const used = (operation.variableDefinitions ?? []).filter(({ variable }) => names.has(variable.name.value));
+  return used.map(({ variable, defaultValue }) => ({
+    name: variable.name.value,
+    fallback: defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined,
+  }));
 }

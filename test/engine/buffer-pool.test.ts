@@ -3,7 +3,7 @@ import {
   type PooledBuffer,
   RESPONSE_START,
   withViews,
-} from '../../src/engine/json/buffer-pool.ts';
+} from '../../src/engine/json/buffer.ts';
 
 const KIB = 1024;
 const bufferOf = (bytes: number): PooledBuffer => withViews(Buffer.alloc(bytes));

@@ -1,7 +1,11 @@
-import { createBufferPool, withViews } from '../../src/engine/json/buffer-pool.ts';
+import {
+  createBufferPool,
+  type Sink,
+  StaticText,
+  withViews,
+  writeStatic,
+} from '../../src/engine/json/buffer.ts';
 import { writeNumber } from '../../src/engine/json/numbers.ts';
-import type { Sink } from '../../src/engine/json/sink.ts';
-import { StaticText, writeStatic } from '../../src/engine/json/static-text.ts';
 import { writeString } from '../../src/engine/json/strings.ts';
 
 /** A sink with a small buffer, so that it has to grow at many offsets. */

@@ -10,8 +10,7 @@ import {
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { Execution } from '../run/execution.ts';
-import { readsInputUnchanged } from '../run/input-functions.ts';
-import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
+import { readsInputUnchanged, type SchemaSnapshot } from '../run/schema-functions.ts';
 
 export type Arguments = Record<string, unknown>;
 

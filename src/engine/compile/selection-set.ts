@@ -1,29 +1,11 @@
-import type { FieldNode, GraphQLObjectType, ResponsePath } from 'graphql';
-import { V17 } from '../../execution/graphql-version.ts';
-import type { Compiler } from '../complete/compiler.ts';
-import { writeByte } from '../json/sink.ts';
+import type { FieldNode, GraphQLObjectType } from 'graphql';
 import type { Execution } from '../run/execution.ts';
-import type { FieldError } from '../run/field-error.ts';
-import { isWaiting } from '../run/pending.ts';
-import type { FieldRun, ObjectRun } from '../run/plan.ts';
+import type { Compiler, FieldRun, ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
-import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import { collectRootFields, collectSubfields } from './collect-fields.ts';
-import type { CompiledMemory } from './compiled-memory.ts';
 import { compileField } from './field.ts';
-import { SharedFields } from './shared-fields.ts';
-
-const OPEN = 123;
-const CLOSE = 125;
-
-/** The state that the compiled variants of one program share. */
-export interface SharedPlans {
-  /** Fields without a selection set, which are the same in every variant. */
-  readonly leafFields: SharedFields;
-  readonly memory: CompiledMemory;
-  readonly snapshot: SchemaSnapshot;
-}
+import { runFields } from './run-fields.ts';
+import { SharedFields, type SharedPlans } from './shared-plans.ts';
 
 interface SelectionCompiler extends Compiler {
   readonly shared: SharedPlans;
@@ -96,43 +78,4 @@ function sharedField(
     memory.addField();
   }
   return field;
-}
-
-/** Writes an object. Each key begins with a comma; the brace replaces the first comma. */
-export const runFields: (
-  ex: Execution,
-  fields: readonly FieldRun[],
-  source: unknown,
-  path: ResponsePath | undefined,
-) => void = V17 ? writeFields : writeFieldsOrWait;
-
-function writeFields(
-  ex: Execution,
-  fields: readonly FieldRun[],
-  source: unknown,
-  path: ResponsePath | undefined,
-): void {
-  const start = ex.pos;
-  const count = fields.length;
-  for (let i = 0; i < count; i++) (fields[i] as FieldRun)(ex, source, path);
-  if (ex.pos === start) writeByte(ex, OPEN);
-  else ex.buf[start] = OPEN;
-  writeByte(ex, CLOSE);
-}
-
-/** graphql 16: if a field throws while other fields are pending, the object waits for them before it fails. */
-function writeFieldsOrWait(
-  ex: Execution,
-  fields: readonly FieldRun[],
-  source: unknown,
-  path: ResponsePath | undefined,
-): void {
-  const mark = ex.pending.length;
-  try {
-    writeFields(ex, fields, source, path);
-  } catch (error) {
-    if (!isWaiting(ex, mark)) throw error;
-    ignoreRejections(ex, source);
-    ex.pendingError = error as FieldError;
-  }
 }

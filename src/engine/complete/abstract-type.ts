@@ -10,12 +10,11 @@ import {
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/promises.ts';
 import type { Execution } from '../run/execution.ts';
-import type { Complete, FieldPlan } from '../run/plan.ts';
+import type { Compiler, Complete, FieldPlan } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
 import { subscribe } from '../run/promises.ts';
 import { createInfo } from '../run/resolve-info.ts';
-import type { Compiler } from './compiler.ts';
-import { inspect } from './inspect.ts';
+import { inspect } from './leaf-output.ts';
 import { completeObject } from './object-type.ts';
 
 type TypeNameResolver = (

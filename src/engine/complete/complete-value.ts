@@ -1,13 +1,14 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/promises.ts';
-import { NULL, writeStatic } from '../json/static-text.ts';
+import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
 import { addError, type Execution } from '../run/execution.ts';
 import { toFieldError } from '../run/field-error.ts';
 import { PROMISE_DEPTH } from '../run/microtasks.ts';
 import { openPending, type PositionStart, wrapPending } from '../run/pending.ts';
 import type { Continuation, Position } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
+import { itemPath } from '../run/resolve-info.ts';
 import { ignoreRejections } from '../run/unused-values.ts';
 
 /** Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value fails. */
@@ -77,4 +78,33 @@ export function handleSyncError(
   ex.pos = from.start;
   addError(ex, error, path);
   writeStatic(ex, NULL);
+}
+
+const COMMA = 44;
+
+/** Writes one item with its comma and handles its errors. Throws a FieldError if the list has to become null. */
+export type ItemRun = (
+  ex: Execution,
+  item: unknown,
+  index: number,
+  list: ResponsePath,
+  info: GraphQLResolveInfo | undefined,
+) => void;
+
+/** Compiles the writer of an item. The bracket of the list replaces the comma of the first item. */
+export function compileItem(position: Position): ItemRun {
+  const { direct } = position;
+  return (ex, item, index, list, info) => {
+    writeByte(ex, COMMA);
+    if (direct?.(ex, item) === true) return;
+    const mark = ex.pending.length;
+    const { segment } = ex;
+    const start = ex.pos;
+    const path = itemPath(list, index);
+    try {
+      completeValue(ex, position, item, path, info);
+    } catch (caught) {
+      handleSyncError(ex, caught, position, path, { mark, segment, start });
+    }
+  };
 }

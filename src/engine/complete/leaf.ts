@@ -9,16 +9,16 @@ import {
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/promises.ts';
+import { FALSE, NULL, type StaticText, TRUE, writeJson, writeStatic } from '../json/buffer.ts';
 import { isInt, writeInt, writeNumber } from '../json/numbers.ts';
-import { FALSE, NULL, type StaticText, TRUE, writeStatic } from '../json/static-text.ts';
 import { writeString } from '../json/strings.ts';
-import type { Execution } from '../run/execution.ts';
+import { DONE, type Execution } from '../run/execution.ts';
+import type { ErrorPosition } from '../run/field-error.ts';
+import { openPending } from '../run/pending.ts';
 import type { Complete, Continuation, DirectWrite } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
 import { ignoreRejections } from '../run/unused-values.ts';
-import { writeCustomValue } from './custom-scalars.ts';
-import { inspect } from './inspect.ts';
-import { OUTPUT_METHOD, outputFunction, toOutput } from './leaf-output.ts';
+import { inspect, OUTPUT_METHOD, outputFunction, toOutput } from './leaf-output.ts';
 
 /** The direct write of String and ID. */
 export const writeIfString: DirectWrite = (ex, value) => {
@@ -106,4 +106,40 @@ function writeOutput(
     return (pending) => subscribe(pending, output as PromiseLike<unknown>, complete, undefined);
   } else writeCustomValue(ex, output, path, keyText);
   return undefined;
+}
+
+const DEFERRED: ErrorPosition = { field: undefined, nullable: true, shape: 'leaf' };
+
+/**
+ * Writes an object, bigint or other value of a custom scalar as JSON.stringify of the whole response would: `toJSON`
+ * receives the key. A value without JSON (a function) is removed with its key; in a list it becomes null.
+ */
+export function writeCustomValue(
+  ex: Execution,
+  output: unknown,
+  path: ResponsePath,
+  keyText: StaticText | undefined,
+): void {
+  let json: string | undefined;
+  try {
+    json = stringify(output, path.key);
+  } catch {
+    // A bigint, a cycle, or a `toJSON` that throws. The response fails unless an error removes this value from it.
+    const pending = openPending(ex, DEFERRED, path);
+    pending.state = DONE;
+    pending.deferredJson = { value: output, json: '' };
+    return;
+  }
+  if (json !== undefined) writeJson(ex, json);
+  else if (keyText === undefined) writeStatic(ex, NULL);
+  else if (ex.pos - keyText.length >= ex.segment) ex.pos -= keyText.length;
+  else ex.omittedKeyLength = keyText.length;
+}
+
+function stringify(output: unknown, key: string | number): string | undefined {
+  if (typeof (output as { toJSON?: unknown } | null | undefined)?.toJSON !== 'function')
+    return JSON.stringify(output);
+  const name = JSON.stringify(String(key));
+  const json = JSON.stringify({ [key]: output });
+  return json === '{}' ? undefined : json.slice(name.length + 2, -1);
 }

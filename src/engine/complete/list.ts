@@ -1,10 +1,10 @@
 import { GraphQLError } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/promises.ts';
-import { writeByte } from '../json/sink.ts';
+import { writeByte } from '../json/buffer.ts';
 import type { Complete, FieldPlan, Position } from '../run/plan.ts';
 import { completeAsyncIterable } from './async-iterable.ts';
-import { compileItem } from './list-item.ts';
+import { compileItem } from './complete-value.ts';
 
 const OPEN = 91;
 const CLOSE = 93;

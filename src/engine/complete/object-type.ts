@@ -1,9 +1,8 @@
 import { GraphQLError, type GraphQLObjectType, type GraphQLResolveInfo } from 'graphql';
 import { isThenable } from '../../execution/promises.ts';
-import type { Complete, FieldPlan } from '../run/plan.ts';
+import type { Compiler, Complete, FieldPlan } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
-import type { Compiler } from './compiler.ts';
-import { inspect } from './inspect.ts';
+import { inspect } from './leaf-output.ts';
 
 /** `isTypeOf` as the engine calls it: `info` is missing if the function cannot read it. */
 interface WithTypeCheck {

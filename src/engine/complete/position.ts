@@ -6,11 +6,10 @@ import {
   isListType,
   isNonNullType,
 } from 'graphql';
-import { NULL, type StaticText, writeStatic } from '../json/static-text.ts';
+import { NULL, type StaticText, writeStatic } from '../json/buffer.ts';
 import type { Shape } from '../run/field-error.ts';
-import type { Complete, FieldPlan, Position } from '../run/plan.ts';
+import type { Compiler, Complete, FieldPlan, Position } from '../run/plan.ts';
 import { completeAbstract } from './abstract-type.ts';
-import type { Compiler } from './compiler.ts';
 import { completeLeaf, directWrite } from './leaf.ts';
 import { completeList } from './list.ts';
 import { completeObject } from './object-type.ts';

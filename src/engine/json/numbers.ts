@@ -1,4 +1,4 @@
-import { reserve, type Sink, writeByte } from './sink.ts';
+import { reserve, type Sink, writeByte } from './buffer.ts';
 
 const MINUS = 45;
 const POINT = 46;

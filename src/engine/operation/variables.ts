@@ -17,8 +17,7 @@ import {
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { EngineSettings } from '../../execution/types.ts';
-import { readsInputUnchanged } from '../run/input-functions.ts';
-import type { SchemaSnapshot } from '../run/schema-snapshot.ts';
+import { readsInputUnchanged, type SchemaSnapshot } from '../run/schema-functions.ts';
 
 type Values = Record<string, unknown>;
 

@@ -1,7 +1,6 @@
 import { GraphQLError, locatedError, type ResponsePath, type SourceLocation } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { ErrorField, FieldError } from '../run/field-error.ts';
-import { isPlainError } from './plain-error.ts';
 
 /** Converts the errors of an execution, in order. */
 export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
@@ -56,4 +55,10 @@ function copyOf({ line, column }: SourceLocation): SourceLocation {
 
 function defineHidden(error: object, name: string, value: unknown): void {
   Object.defineProperty(error, name, { value, enumerable: false, configurable: true, writable: true });
+} /** Properties that `locatedError` copies from an error into the response. */
+const COPIED_PROPERTIES = ['path', 'nodes', 'source', 'positions', 'extensions'];
+
+/** An Error without any property that `locatedError` would copy. */
+export function isPlainError(reason: unknown): reason is Error {
+  return reason instanceof Error && !COPIED_PROPERTIES.some((name) => name in reason);
 }

@@ -1,13 +1,16 @@
 import type {
+  FieldNode,
   GraphQLField,
   GraphQLObjectType,
   GraphQLOutputType,
   GraphQLResolveInfo,
   ResponsePath,
 } from 'graphql';
-import type { StaticText } from '../json/static-text.ts';
+import type { StaticText } from '../json/buffer.ts';
 import type { Execution, Pending } from './execution.ts';
 import type { ErrorField, ErrorPosition } from './field-error.ts';
+import type { Program } from './program.ts';
+import type { SchemaSnapshot } from './schema-functions.ts';
 
 /** Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null. */
 export type FieldRun = (ex: Execution, source: unknown, parent: ResponsePath | undefined) => void;
@@ -63,12 +66,13 @@ export interface FieldPlan extends ErrorField {
   readonly needsInfo: boolean;
 }
 
-/** The path of a field. */
-export function fieldPath(plan: FieldPlan, parent: ResponsePath | undefined): ResponsePath {
-  return { prev: parent, key: plan.key, typename: plan.parentType.name };
-}
-
-/** The path of a list item. */
-export function itemPath(list: ResponsePath, index: number): ResponsePath {
-  return { prev: list, key: index, typename: undefined };
+/**
+ * Breaks the cycle between the folders: completing an object value executes a selection set, whose fields
+ * complete values. `complete/` calls back into `compile/` through this interface instead of importing it.
+ */
+export interface Compiler {
+  readonly program: Program;
+  readonly snapshot: SchemaSnapshot;
+  /** Compiles the merged selection sets of some field nodes for one object type. */
+  compileSelectionSet(type: GraphQLObjectType, nodes: readonly FieldNode[]): ObjectRun;
 }

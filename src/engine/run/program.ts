@@ -1,13 +1,16 @@
-import type {
-  FragmentDefinitionNode,
-  GraphQLFieldResolver,
-  GraphQLObjectType,
-  GraphQLSchema,
-  GraphQLTypeResolver,
-  OperationDefinitionNode,
+import {
+  defaultFieldResolver,
+  defaultTypeResolver,
+  type FragmentDefinitionNode,
+  type GraphQLFieldResolver,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  type GraphQLTypeResolver,
+  Kind,
+  type OperationDefinitionNode,
 } from 'graphql';
-import type { EngineSettings } from '../../execution/types.ts';
-import type { BufferPool } from '../json/buffer-pool.ts';
+import type { EngineSettings, ValidatedOperation } from '../../execution/types.ts';
+import { type BufferPool, createBufferPool } from '../json/buffer.ts';
 
 /** One operation of one document, with the data that its compilation and execution need. */
 export interface Program {
@@ -23,4 +26,52 @@ export interface Program {
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
+}
+
+/** The pools by settings: all operations of one handler share a pool. */
+const pools = new WeakMap<EngineSettings, BufferPool>();
+
+/** Prepares an operation for compilation. */
+export function createProgram(
+  { schema, document, operation }: ValidatedOperation,
+  settings: EngineSettings,
+): Program {
+  const fragments: Record<string, FragmentDefinitionNode> = Object.create(null);
+  for (const definition of document.definitions) {
+    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments[definition.name.value] = definition;
+  }
+  const rootType = schema.getRootType(operation.operation);
+  if (rootType === undefined || rootType === null) {
+    throw new TypeError(`The schema has no root type for a ${operation.operation}`);
+  }
+  return {
+    schema,
+    operation,
+    rootType,
+    fragments,
+    fieldResolver: unlessDefault(
+      settings.fieldResolver as GraphQLFieldResolver<unknown, unknown> | undefined,
+      defaultFieldResolver,
+    ),
+    typeResolver: unlessDefault(
+      settings.typeResolver as GraphQLTypeResolver<unknown, unknown> | undefined,
+      defaultTypeResolver,
+    ),
+    settings,
+    pool: poolFor(settings),
+    expectedBytes: 0,
+  };
+}
+
+function unlessDefault<T>(resolver: T | undefined, standard: T): T | undefined {
+  return resolver === standard ? undefined : resolver;
+}
+
+function poolFor(settings: EngineSettings): BufferPool {
+  let pool = pools.get(settings);
+  if (pool === undefined) {
+    pool = createBufferPool();
+    pools.set(settings, pool);
+  }
+  return pool;
 }

@@ -1,5 +1,5 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
-import { addError, DONE, type Execution, FAILED, type Pending, WAITING } from './execution.ts';
+import { addError, DONE, type Execution, endSyncRun, FAILED, type Pending, WAITING } from './execution.ts';
 import { type FieldError, toFieldError } from './field-error.ts';
 import {
   afterMicrotasks,
@@ -11,7 +11,6 @@ import {
 } from './microtasks.ts';
 import { attachChildren, takePending } from './pending.ts';
 import type { Complete, Continuation } from './plan.ts';
-import { endSyncRun } from './sync-run.ts';
 import { ignoreRejections } from './unused-values.ts';
 
 /**

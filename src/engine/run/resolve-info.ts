@@ -73,3 +73,13 @@ function track(values: readonly unknown[]): void {
   const ignore = (): void => undefined;
   for (const value of values) if (isThenable(value)) value.then(ignore, ignore);
 }
+
+/** The path of a field. */
+export function fieldPath(plan: FieldPlan, parent: ResponsePath | undefined): ResponsePath {
+  return { prev: parent, key: plan.key, typename: plan.parentType.name };
+}
+
+/** The path of a list item. */
+export function itemPath(list: ResponsePath, index: number): ResponsePath {
+  return { prev: list, key: index, typename: undefined };
+}

@@ -95,3 +95,74 @@ export function withViews(buf: Buffer): PooledBuffer {
     words: new Int32Array(buffer, byteOffset, length >> 2),
   };
 }
+
+/** Receives JSON bytes: a buffer that is replaced by a larger one when it is full, and the offset after the last byte. */
+export interface Sink {
+  buffer: PooledBuffer;
+  /** `buffer.buf`, without the extra property access. */
+  buf: Buffer;
+  /** `buffer.view`. */
+  view: DataView;
+  pos: number;
+  readonly pool: BufferPool;
+}
+
+const LONG_JSON = 1000;
+
+/** Ensures space for this many bytes. */
+export function reserve(sink: Sink, bytes: number): void {
+  if (sink.pos + bytes > sink.buf.length) grow(sink, bytes);
+}
+
+function grow(sink: Sink, bytes: number): void {
+  useBuffer(sink, sink.pool.enlarge(sink.buffer, sink.pos, sink.pos + bytes));
+}
+
+/** Replaces the buffer of a sink. */
+export function useBuffer(sink: Sink, buffer: PooledBuffer): void {
+  sink.buffer = buffer;
+  sink.buf = buffer.buf;
+  sink.view = buffer.view;
+}
+
+/** Writes one ASCII character. */
+export function writeByte(sink: Sink, byte: number): void {
+  if (sink.pos === sink.buf.length) grow(sink, 1);
+  sink.buf[sink.pos++] = byte;
+}
+
+/**
+ * Writes text that is JSON already. A UTF-16 unit needs at most three bytes of UTF-8; long text is measured exactly,
+ * because three times its length would waste memory.
+ */
+export function writeJson(sink: Sink, json: string): void {
+  reserve(sink, json.length < LONG_JSON ? json.length * 3 : Buffer.byteLength(json));
+  sink.pos += sink.buf.write(json, sink.pos, 'utf8');
+}
+
+/** ASCII text that is known at compile time, stored as words of four bytes. */
+export class StaticText {
+  readonly length: number;
+  readonly words: readonly number[];
+
+  constructor(text: string) {
+    const bytes = Buffer.from(text);
+    const padded = Buffer.concat([bytes, Buffer.alloc(3)]);
+    this.length = bytes.length;
+    this.words = Array.from({ length: Math.ceil(bytes.length / 4) }, (_, index) =>
+      padded.readInt32LE(index * 4),
+    );
+  }
+}
+
+/** Writes static text. It also writes up to three bytes of padding, which the next text overwrites. */
+export function writeStatic(sink: Sink, { words, length }: StaticText): void {
+  reserve(sink, length + 3);
+  const { view, pos } = sink;
+  for (let i = 0, at = pos; i < words.length; i++, at += 4) view.setInt32(at, words[i] as number, true);
+  sink.pos = pos + length;
+}
+
+export const NULL: StaticText = new StaticText('null');
+export const TRUE: StaticText = new StaticText('true');
+export const FALSE: StaticText = new StaticText('false');

@@ -1,13 +1,85 @@
 import type { ResponsePath } from 'graphql';
-import { completeValue } from '../complete/complete-value.ts';
+import { V17 } from '../../execution/graphql-version.ts';
+import { completeValue, handleSyncError } from '../complete/complete-value.ts';
 import { writeIfString } from '../complete/leaf.ts';
-import { NULL, writeStatic } from '../json/static-text.ts';
+import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
 import { writeString } from '../json/strings.ts';
 import type { Execution } from '../run/execution.ts';
+import type { FieldError } from '../run/field-error.ts';
+import { isWaiting } from '../run/pending.ts';
 import type { DirectWrite, FieldPlan, FieldRun, Position } from '../run/plan.ts';
-import { createInfo } from '../run/resolve-info.ts';
+import { createInfo, fieldPath } from '../run/resolve-info.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 import { emptyArguments } from './arguments.ts';
-import { fieldRun } from './field-run.ts';
+
+const OPEN = 123;
+const CLOSE = 125;
+
+type WriteFields = (
+  ex: Execution,
+  fields: readonly FieldRun[],
+  source: unknown,
+  path: ResponsePath | undefined,
+) => void;
+
+const writeFields: WriteFields = (ex, fields, source, path) => {
+  const start = ex.pos;
+  const count = fields.length;
+  for (let i = 0; i < count; i++) (fields[i] as FieldRun)(ex, source, path);
+  if (ex.pos === start) writeByte(ex, OPEN);
+  else ex.buf[start] = OPEN;
+  writeByte(ex, CLOSE);
+};
+
+/** graphql 16: if a field throws while other fields are pending, the object waits for them before it fails. */
+const writeFieldsOrWait: WriteFields = (ex, fields, source, path) => {
+  const mark = ex.pending.length;
+  try {
+    writeFields(ex, fields, source, path);
+  } catch (error) {
+    if (!isWaiting(ex, mark)) throw error;
+    ignoreRejections(ex, source);
+    ex.pendingError = error as FieldError;
+  }
+};
+
+/** Writes an object. Each key begins with a comma; the brace replaces the first comma. */
+export const runFields: WriteFields = V17 ? writeFields : writeFieldsOrWait;
+
+/** Resolves the value of a field and completes it. */
+type WriteValue = (ex: Execution, source: unknown, path: ResponsePath) => void;
+
+/** Writes the key of a field, then its value; handles the errors of both. */
+export function fieldRun(plan: FieldPlan, position: Position, writeValue: WriteValue): FieldRun {
+  const { keyText } = plan;
+  return (ex, source, parent) => {
+    const mark = ex.pending.length;
+    const { segment } = ex;
+    writeStatic(ex, keyText);
+    const start = ex.pos;
+    const path = fieldPath(plan, parent);
+    try {
+      writeValue(ex, source, path);
+    } catch (caught) {
+      handleSyncError(ex, caught, position, path, { mark, segment, start });
+    }
+  };
+}
+
+/** Compiles a field with a resolver: the resolver of the schema, or the `fieldResolver` option. */
+export function resolverField(
+  plan: FieldPlan,
+  resolve: NonNullable<FieldPlan['resolve']>,
+  position: Position,
+): FieldRun {
+  const { args, needsInfo } = plan;
+  return fieldRun(plan, position, (ex, source, path) => {
+    const values = args(ex);
+    const info = needsInfo ? createInfo(ex, plan, path) : undefined;
+    const value = resolve(source, values, ex.inputs.contextValue, info);
+    completeValue(ex, position, value, path, info);
+  });
+}
 
 type Method = (args: unknown, context: unknown, info: unknown) => unknown;
 
@@ -110,7 +182,7 @@ function compileSpecialProperty(plan: FieldPlan, position: Position): SpecialWri
   const { keyText } = plan;
   // Reading the property again would call a getter twice, so `fieldRun` passes its value as source.
   const writeProperty = fieldRun(plan, position, (ex, read, path) => {
-    const { source, property } = read as SpecialProperty;
+    const { source, property } = read as { source: unknown; property: unknown };
     if (property instanceof ReadError) throw property.reason;
     const values = plan.args(ex);
     if (typeof property === 'function') callMethod(ex, plan, position, path, { source, values });
@@ -120,11 +192,6 @@ function compileSpecialProperty(plan: FieldPlan, position: Position): SpecialWri
     if (position.nullable && (property === null || property === undefined)) {
       writeStatic(ex, keyText);
       writeStatic(ex, NULL);
-    } else writeProperty(ex, { source, property } satisfies SpecialProperty, parent);
+    } else writeProperty(ex, { source, property }, parent);
   };
-}
-
-interface SpecialProperty {
-  readonly source: unknown;
-  readonly property: unknown;
 }
