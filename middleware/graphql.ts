@@ -9,7 +9,7 @@ import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
 import type { ConnectRequest } from '../types/connect.ts';
 import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';
 
-export { Upload } from '../src/uploads/scalar.ts';
+export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/uploads.ts';

@@ -4,14 +4,15 @@ import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
 import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
 import { count, flag, isFunction, isString, rule, type WithDefaults } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
-import { type CreateParser, createMulterParser } from './form/multer.ts';
-import { createMemoryBudget, type MemoryBudget } from './storage/memory-budget.ts';
+import type { CreateParser } from './form/form.ts';
+import { createMulterParser } from './form/multer.ts';
+import type { SpoolSettings } from './storage/spool.ts';
 
 /** The checked `uploads` option, and the state that all requests of one handler share. */
 export interface UploadSettings extends WithDefaults<UploadOptions> {
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
-  readonly budget: MemoryBudget;
+  readonly budget: SpoolSettings['budget'];
   readonly createParser: CreateParser;
 }
 
@@ -38,7 +39,7 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   return {
     ...settings,
     maxValues,
-    budget: createMemoryBudget(settings.memoryTotal),
+    budget: { left: settings.memoryTotal },
     createParser: createMulterParser(settings),
   };
 }

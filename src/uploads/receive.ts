@@ -6,8 +6,7 @@ import { toError } from '../http/reply/to-error.ts';
 import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
 import { clientAborted } from './form/errors.ts';
-import { Form, type Part } from './form/form.ts';
-import { openForm } from './form/open-form.ts';
+import { Form, openForm, type Part } from './form/form.ts';
 import type { UploadSettings } from './options.ts';
 import { duplicateField, missingFilename, readPlan, type UploadPlan } from './plan.ts';
 import { StoredFiles } from './storage/stored-files.ts';
@@ -28,6 +27,7 @@ export async function receiveUploads<Params>(
 ): Promise<Params> {
   const form = new Form();
   const files = new StoredFiles(settings, (error) => form.fail(error));
+  let receiving = true;
 
   function stop(reason: unknown): Error {
     const error = form.fail(toError(reason));
@@ -38,14 +38,16 @@ export async function receiveUploads<Params>(
   }
 
   onClosed(res, () => {
-    form.fail(clientAborted());
+    if (receiving) form.fail(clientAborted());
     files.release();
   });
   try {
     openForm(form, req, res, settings);
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
-    const stored = takeRest(form, plan, files);
+    const stored = takeRest(form, plan, files).then(() => {
+      receiving = false;
+    });
     if (settings.streaming) stored.catch(stop);
     else await stored;
     return plan.params;

@@ -10,17 +10,7 @@ import { EventEmitter } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
 import multer from 'multer';
 import { type FormLimits, formError } from './errors.ts';
-import type { FilePart, Form } from './form.ts';
-
-/** Writes to multer's parser and stops it early. */
-export interface FormParser {
-  /** Undefined when the Content-Type was refused; the form has then failed. */
-  readonly input: Writable | undefined;
-  abort(): void;
-}
-
-/** Creates the parser of one body; its parts go to the form. */
-export type CreateParser = (contentType: string, form: Form) => FormParser;
+import type { CreateParser, FilePart, Form, FormParser } from './form.ts';
 
 /** A file as multer passes it to a storage engine. */
 interface MulterFile {

@@ -1,11 +1,11 @@
 import { close, read, writev } from 'node:fs';
-import type { MemoryBudget } from './memory-budget.ts';
 import { openUnlinkedTempFile } from './temp-file.ts';
 
 /** The storage of a spool. */
 export interface SpoolSettings {
   readonly memoryPerFile: number;
-  readonly budget: MemoryBudget;
+  /** The bytes of memory that all requests of one handler may still use. */
+  readonly budget: { left: number };
   readonly tempDir: string;
 }
 
@@ -13,8 +13,6 @@ export interface SpoolSettings {
 const HIGH_WATER = 512 * 1024;
 /** The maximum number of chunks in memory, because Buffers of single bytes take more memory than their bytes. */
 const MAX_CHUNKS = 256;
-
-type State = 'memory' | 'opening' | 'disk';
 
 /**
  * The bytes of one file: in memory up to a limit, then in an unlinked temporary file. Any number of readers can read at any
@@ -35,7 +33,7 @@ export class Spool {
   #chunks: Buffer[] = [];
   #flushed = 0;
   #reserved = 0;
-  #state: State = 'memory';
+  #state: 'memory' | 'opening' | 'disk' = 'memory';
   #fd = -1;
   /** Running system calls on the descriptor. It stays open for them: a new file could get the same number. */
   #busy = 0;
@@ -80,8 +78,7 @@ export class Spool {
     if (this.#released) return;
     this.#released = true;
     this.fail(new Error('The upload can only be read until the response ends'));
-    this.#settings.budget.release(this.#reserved);
-    this.#reserved = 0;
+    this.#freeMemory();
     this.#closeWhenIdle();
   }
 
@@ -104,11 +101,7 @@ export class Spool {
     read(this.#fd, into, 0, length, position, (error, bytes) => {
       this.#busy--;
       this.#closeWhenIdle();
-      done(
-        error ??
-          (bytes === 0 ? new Error('The temporary file is shorter than what was written to it') : null),
-        bytes,
-      );
+      done(error ?? (bytes === 0 ? truncated() : null), bytes);
     });
   }
 
@@ -119,9 +112,15 @@ export class Spool {
 
   #fitsInMemory(bytes: number): boolean {
     const { memoryPerFile, budget } = this.#settings;
-    if (this.size > memoryPerFile || this.#chunks.length > MAX_CHUNKS || !budget.reserve(bytes)) return false;
+    if (this.size > memoryPerFile || this.#chunks.length > MAX_CHUNKS || bytes > budget.left) return false;
+    budget.left -= bytes;
     this.#reserved += bytes;
     return true;
+  }
+
+  #freeMemory(): void {
+    this.#settings.budget.left += this.#reserved;
+    this.#reserved = 0;
   }
 
   #spill(): void {
@@ -154,8 +153,7 @@ export class Spool {
   #written(bytes: number): void {
     this.#flushed += bytes;
     if (this.error !== undefined) return;
-    this.#settings.budget.release(this.#reserved);
-    this.#reserved = 0;
+    this.#freeMemory();
     dropBytes(this.#chunks, bytes);
     this.#flush();
     this.onDrain();
@@ -186,6 +184,8 @@ export class Spool {
     close(fd, () => {});
   }
 }
+
+const truncated = (): Error => new Error('The temporary file is shorter than what was written to it');
 
 /** Removes bytes from the start of a list of chunks; a write may end inside a chunk. */
 function dropBytes(chunks: Buffer[], bytes: number): void {

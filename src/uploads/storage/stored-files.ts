@@ -5,9 +5,8 @@ import { assertSync } from '../../options/assert-sync.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { UPLOAD_OPTIONS } from '../../options/scopes.ts';
 import type { FilePart } from '../form/form.ts';
-import { cleanFilename } from './filename.ts';
 import { Spool, type SpoolSettings } from './spool.ts';
-import { createUploadedFile } from './uploaded-file.ts';
+import { cleanFilename, createUploadedFile } from './upload.ts';
 
 interface StorageSettings extends SpoolSettings {
   readonly maxFileSize: number;

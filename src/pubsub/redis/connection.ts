@@ -1,0 +1,137 @@
+import type { Redis } from 'ioredis';
+import { messageOf } from '../error-log.ts';
+
+/** The times, in milliseconds, after which a silent connection counts as lost. */
+export interface ConnectionTimeouts {
+  readonly heartbeat: number;
+  readonly commandTimeout: number;
+}
+
+export interface ConnectionEvents {
+  /** The connection accepts commands. */
+  ready(): void;
+  closed(): void;
+  error(error: Error): void;
+}
+
+/** Checks per interval; a timeout is noticed at most one check late. */
+const CHECKS = 5;
+
+/**
+ * One connection to Redis that detects a silent server or network. It pings an idle connection. When a reply does not
+ * arrive in time, it resets the connection, rejects its commands, and ioredis connects again.
+ */
+export class RedisConnection {
+  /** Resolves when the first attempt to connect has succeeded or failed. */
+  readonly firstAttempt: Promise<void>;
+
+  readonly #client: Redis;
+  readonly #timeouts: ConnectionTimeouts;
+  readonly #period: number;
+  readonly #timer: NodeJS.Timeout;
+  #inFlight = 0;
+  /** Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent Redis. */
+  #silentChecks = 0;
+  #idleChecks = 0;
+  #timedOut = false;
+  #lastError: Error | undefined;
+
+  constructor(client: Redis, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
+    this.#client = client;
+    this.#timeouts = timeouts;
+    this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
+    this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period)).unref();
+    this.firstAttempt = new Promise((resolve) => {
+      for (const event of ['ready', 'close']) client.once(event, () => resolve());
+    });
+    client.on('error', (error: Error) => {
+      this.#lastError = error;
+      events.error(error);
+    });
+    client.on('connect', () => this.#heard());
+    client.on('ready', () => {
+      this.#timedOut = false;
+      events.ready();
+    });
+    client.on('close', () => {
+      this.#heard();
+      events.closed();
+    });
+  }
+
+  get isReady(): boolean {
+    return this.#client.status === 'ready';
+  }
+
+  /** Sends a command. Rejects when the connection is lost or too slow; the command is not sent again. */
+  async send<T>(command: (client: Redis) => Promise<T>): Promise<T> {
+    if (!this.isReady) throw this.#notConnected();
+    this.#inFlight++;
+    try {
+      const reply = await command(this.#client);
+      this.#lastError = undefined;
+      return reply;
+    } catch (error) {
+      throw isReplyError(error) ? error : this.#notConnected(error);
+    } finally {
+      this.#inFlight--;
+      this.#heard();
+    }
+  }
+
+  /** Closes the connection. Works while Redis is down, unlike QUIT, which would wait for Redis. */
+  close(): Promise<void> {
+    clearInterval(this.#timer);
+    return new Promise((resolve) => {
+      if (this.#client.status === 'end') return resolve();
+      this.#client.once('end', () => resolve());
+      // Between two attempts there is no connection that could emit `end`.
+      if (this.#client.status === 'reconnecting') resolve();
+      this.#client.disconnect();
+    });
+  }
+
+  #heard(): void {
+    this.#silentChecks = 0;
+    this.#idleChecks = 0;
+  }
+
+  #check(): void {
+    const { heartbeat, commandTimeout } = this.#timeouts;
+    // In the status `connect` ioredis itself waits for replies, to AUTH for example.
+    if (this.#inFlight > 0 || this.#client.status === 'connect') {
+      this.#silentChecks++;
+      if (this.#silentChecks * this.#period > commandTimeout) this.#reset();
+      return;
+    }
+    this.#idleChecks++;
+    if (!this.isReady || this.#idleChecks * this.#period < heartbeat) return;
+    // Redis replies even if the user may not call PING: with an error.
+    this.send((client) => client.ping()).catch(() => undefined);
+  }
+
+  /** Sends RST, which discards unsent bytes in the kernel, so that Redis does not receive them later. */
+  #reset(): void {
+    this.#heard();
+    this.#timedOut = true;
+    const { stream } = this.#client;
+    if ('encrypted' in stream) stream.destroy();
+    else stream.resetAndDestroy();
+  }
+
+  #notConnected(cause?: unknown): Error {
+    const { commandTimeout } = this.#timeouts;
+    if (this.#timedOut) {
+      return Object.assign(new Error(`Redis did not reply within ${commandTimeout} ms`, { cause }), {
+        code: 'ERR_REDIS_TIMEOUT',
+      });
+    }
+    const reason = this.#lastError === undefined ? '' : `: ${messageOf(this.#lastError)}`;
+    return new Error(`Redis is not connected${reason}`, { cause: this.#lastError ?? cause });
+  }
+}
+
+/** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}

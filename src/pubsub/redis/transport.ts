@@ -1,0 +1,192 @@
+import type { Redis } from 'ioredis';
+import type { RedisClient } from '../../../types/pubsub.ts';
+import type { Transport, TransportEvents } from '../transport.ts';
+import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
+import { type ConnectionTimeouts, isReplyError, RedisConnection } from './connection.ts';
+
+interface Connections {
+  readonly publisher: RedisConnection;
+  readonly subscriber: RedisConnection;
+}
+
+/** Carries messages between processes, over the two connections that Redis pub/sub needs. */
+export class RedisTransport implements Transport {
+  readonly #events: TransportEvents;
+  readonly #channels = new Map<string, RedisChannel>();
+  readonly #connections: Promise<Connections>;
+  #subscriber: RedisConnection | undefined;
+  /** The reason why the transport will never connect. */
+  #failure: Error | undefined;
+  #lastPublish: Promise<unknown> | undefined;
+  #wasReady = false;
+  #lost = false;
+
+  constructor(redis: string | RedisClient, timeouts: ConnectionTimeouts, events: TransportEvents) {
+    this.#events = events;
+    this.#connections = this.#open(redis, timeouts);
+    this.#connections.catch((error: Error) => {
+      this.#failure = error;
+      events.error(error);
+      this.#refuse(error);
+    });
+  }
+
+  async publish(channel: string, payload: unknown): Promise<void> {
+    const message = JSON.stringify(payload) ?? '';
+    const { publisher } = await this.#connections;
+    await publisher.firstAttempt;
+    const sent = publisher.send((client) => client.publish(channel, message));
+    this.#lastPublish = sent;
+    await sent;
+  }
+
+  subscribe(name: string): void {
+    if (this.#channels.has(name)) return;
+    const channel = createChannel();
+    this.#channels.set(name, channel);
+    if (this.#failure !== undefined) this.#refuse(this.#failure, name);
+    else if (this.#subscriber?.isReady) void this.#confirm(this.#subscriber, name, channel);
+  }
+
+  unsubscribe(name: string): void {
+    this.#channels.delete(name);
+    if (this.#subscriber?.isReady !== true) return;
+    // After a lost connection there is nothing to unsubscribe from.
+    this.#subscriber.send((client) => client.unsubscribe(name)).catch(() => undefined);
+  }
+
+  async ready(name: string): Promise<void> {
+    for (;;) {
+      if (this.#failure !== undefined) throw this.#failure;
+      this.subscribe(name);
+      await this.#channels.get(name)?.confirmed;
+      // The connection that confirmed the subscription may be lost without a close event yet.
+      if (await this.#responds()) return;
+      await new Promise(setImmediate);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#failure = new Error('The pubsub was closed before Redis confirmed the subscription');
+    for (const channel of this.#channels.values()) channel.reject(this.#failure);
+    // Redis replies in order, so earlier publishes have settled too.
+    await Promise.allSettled([this.#lastPublish]);
+    const connections = await this.#connections.catch(() => undefined);
+    await Promise.all([connections?.publisher.close(), connections?.subscriber.close()]);
+  }
+
+  async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
+    const options = connectionOptions(timeouts);
+    const { error } = this.#events;
+    const clients = [await connect(redis, options), await connect(redis, options)] as const;
+    const publisher = new RedisConnection(clients[0], timeouts, { ready() {}, closed() {}, error });
+    const subscriber = new RedisConnection(clients[1], timeouts, {
+      ready: () => void this.#resubscribe(subscriber),
+      closed: () => this.#disconnected(),
+      error: (reason) => {
+        error(reason);
+        // Redis will not accept a refused password later; other errors may be temporary.
+        if (isReplyError(reason)) this.#refuse(reason);
+      },
+    });
+    clients[1].on('message', (name: string, message: string) => this.#receive(name, message));
+    this.#subscriber = subscriber;
+    return { publisher, subscriber };
+  }
+
+  #receive(name: string, message: string): void {
+    // Messages were missed before this one, and every stream is about to end for that.
+    if (this.#lost) return;
+    // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
+    if (this.#channels.get(name)?.isConfirmed !== true) return;
+    let payload: unknown;
+    try {
+      payload = message === '' ? null : JSON.parse(message);
+    } catch (cause) {
+      this.#events.error(new Error(`A message on the Redis channel "${name}" is not JSON`, { cause }));
+      return;
+    }
+    this.#events.message(name, payload, () => message.length);
+  }
+
+  #disconnected(): void {
+    this.#lost ||= this.#wasReady;
+    for (const [name, { isConfirmed }] of this.#channels) {
+      if (!isConfirmed) continue;
+      this.#lost = true;
+      this.#channels.set(name, createChannel());
+    }
+  }
+
+  /** Subscribes to all channels again. ioredis has an option for this, but then does not handle rejections. */
+  async #resubscribe(subscriber: RedisConnection): Promise<void> {
+    const confirmations = [...this.#channels].map(([name, channel]) =>
+      this.#confirm(subscriber, name, channel),
+    );
+    const ping = subscriber
+      .send((client) => client.ping())
+      .then(
+        () => true,
+        (error: unknown) => isReplyError(error),
+      );
+    await Promise.all(confirmations);
+    if (!(await ping)) return;
+    this.#wasReady = true;
+    if (!this.#lost) return;
+    this.#lost = false;
+    this.#events.gap();
+  }
+
+  /** Whether the subscriber's connection works; an error reply proves that too. */
+  async #responds(): Promise<boolean> {
+    try {
+      await this.#subscriber?.send((client) => client.ping());
+      return this.#subscriber !== undefined;
+    } catch (error) {
+      return isReplyError(error);
+    }
+  }
+
+  async #confirm(subscriber: RedisConnection, name: string, channel: RedisChannel): Promise<void> {
+    try {
+      await subscriber.send((client) => client.subscribe(name));
+      channel.isConfirmed = true;
+      channel.resolve();
+    } catch (error) {
+      // After a lost connection the next one subscribes again.
+      if (isReplyError(error) && this.#channels.get(name) === channel) this.#refuse(error, name);
+    }
+  }
+
+  /** Ends the streams of one channel, or of all channels. */
+  #refuse(cause: Error, channel?: string): void {
+    for (const name of channel === undefined ? [...this.#channels.keys()] : [channel]) {
+      const error = refusedSubscription(name, cause);
+      this.#channels.get(name)?.reject(error);
+      this.#channels.delete(name);
+      this.#events.refused(error, name);
+    }
+  }
+}
+
+/** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
+function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
+  return {
+    lazyConnect: false,
+    connectTimeout: commandTimeout,
+    // On disconnect ioredis waits for this timeout even without a connection.
+    disconnectTimeout: 250,
+    // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.
+    enableReadyCheck: false,
+    enableOfflineQueue: false,
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+    maxRetriesPerRequest: 0,
+  };
+}
+
+async function connect(redis: string | RedisClient, options: object): Promise<Redis> {
+  if (typeof redis !== 'string') return redis.duplicate(options) as Redis;
+  const { Redis: Client } = await import('ioredis');
+  return new Client(redis, options);
+}
