@@ -97,6 +97,8 @@ export class RedisTransport implements Transport {
   #receive(name: string, message: string): void {
     // Messages were missed before this one, and every stream is about to end for that.
     if (this.#lost) return;
+    // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
+    if (this.#channels.get(name)?.isConfirmed !== true) return;
     let payload: unknown;
     try {
       payload = message === '' ? null : JSON.parse(message);
@@ -110,7 +112,9 @@ export class RedisTransport implements Transport {
   #disconnected(): void {
     this.#lost ||= this.#wasReady;
     for (const [name, { isConfirmed }] of this.#channels) {
-      if (isConfirmed) this.#channels.set(name, createChannel());
+      if (!isConfirmed) continue;
+      this.#lost = true;
+      this.#channels.set(name, createChannel());
     }
   }
 

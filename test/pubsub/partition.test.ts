@@ -103,6 +103,41 @@ describe('a connection to Redis without a reply', () => {
   });
 });
 
+describe('a subscriber that joins while the last one leaves', () => {
+  it('createPubSub delivers no event from before the new subscription, because later ones may be missing', async () => {
+    const events = connect({ heartbeat: 5000, commandTimeout: 5000 });
+    const first = events.subscribe('tick');
+    await events.ready('tick');
+    const held = proxy.hold('unsubscribe');
+    await first.return?.();
+    await held.arrived(1);
+    const second = events.subscribe('tick');
+    await held.arrived(2);
+    await admin.publish('espalier:tick', '1');
+    held.sendFirst();
+    while ((await admin.pubsub('NUMSUB', 'espalier:tick'))[1] !== 0);
+    await admin.publish('espalier:tick', '2');
+    held.sendAll();
+    await events.ready('tick');
+    await admin.publish('espalier:tick', '3');
+    expect((await second.next()).value).toBe(3);
+  });
+
+  it('createPubSub ends a stream whose connection is lost right after its first subscription', async () => {
+    // Redis has confirmed SUBSCRIBE, but not yet replied to the PING that follows it.
+    const held = proxy.hold('ping');
+    const events = connect({ heartbeat: 5000, commandTimeout: 5000 });
+    const stream = events.subscribe('tick');
+    await held.arrived(1);
+    while ((await admin.publish('espalier:tick', '1')) === 0);
+    expect((await stream.next()).value).toBe(1);
+    const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+    proxy.drop();
+    held.sendAll();
+    await ended;
+  });
+});
+
 describe('a Redis that refuses commands', () => {
   const asUser = (user: string, password: string): string =>
     redis.url.replace('//', `//${user}:${password}@`);

@@ -1,5 +1,6 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
+import { until } from '../until.ts';
 
 /** A TCP proxy to Redis that can behave like a network partition. */
 export interface StallingProxy {
@@ -12,13 +13,38 @@ export interface StallingProxy {
   drop(): void;
   /** Drops all bytes of a connection from the moment it sends a command. */
   stallAt(command: string): void;
+  /** Keeps what the clients send, from the first chunk that contains a command. */
+  hold(command: string): HeldChunks;
   close(): Promise<void>;
+}
+
+/** Chunks that a proxy has not sent to Redis yet. */
+export interface HeldChunks {
+  /** Resolves when this number of chunks waits. */
+  arrived(count: number): Promise<void>;
+  /** Sends the first chunk that waits. */
+  sendFirst(): void;
+  /** Sends all chunks that wait, and later ones immediately. */
+  sendAll(): void;
+}
+
+interface Holding {
+  readonly command: string;
+  readonly chunks: (() => void)[];
+}
+
+/** The number of bytes before the command that starts the hold. */
+function freeBytes(chunk: Buffer, { command, chunks }: Holding): number {
+  if (chunks.length > 0) return 0;
+  const at = chunk.indexOf(command);
+  return at === -1 ? chunk.length : chunk.lastIndexOf('*', at);
 }
 
 export async function startProxy(redisUrl: string): Promise<StallingProxy> {
   const port = Number(new URL(redisUrl).port);
   let stalled = false;
   let stallingCommand: string | undefined;
+  let holding: Holding | undefined;
   const lines = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const server = net.createServer((client) => {
     const upstream = net.connect(port, '127.0.0.1');
@@ -28,7 +54,10 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
       from.on('data', (chunk) => {
         if (stallingCommand !== undefined && from === client)
           line.unresponsive ||= String(chunk).includes(stallingCommand);
-        if (!line.unresponsive) to.write(chunk);
+        if (line.unresponsive) return;
+        const free = from === client && holding !== undefined ? freeBytes(chunk, holding) : chunk.length;
+        if (free > 0) to.write(chunk.subarray(0, free));
+        if (free < chunk.length) holding?.chunks.push(() => to.write(chunk.subarray(free)));
       });
       from.on('error', () => undefined);
       from.on('close', () => {
@@ -56,6 +85,18 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
     drop,
     stallAt(command) {
       stallingCommand = command;
+    },
+    hold(command) {
+      const chunks: (() => void)[] = [];
+      holding = { command, chunks };
+      return {
+        arrived: (count) => until(() => chunks.length >= count),
+        sendFirst: () => chunks.shift()?.(),
+        sendAll() {
+          holding = undefined;
+          for (const send of chunks.splice(0)) send();
+        },
+      };
     },
     async close() {
       drop();
