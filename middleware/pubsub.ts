@@ -1,3 +1,3 @@
 export { createPubSub } from '../src/pubsub/pubsub.ts';
-export { filter, map, merge } from '../src/pubsub/streams.ts';
+export { filter, map, merge } from '../src/pubsub/streams/derived.ts';
 export type * from '../types/pubsub.ts';

@@ -1,9 +1,9 @@
 import type { PubSub, PubSubOptions } from '../../types/pubsub.ts';
-import { EventQueue } from './event-queue.ts';
-import { missedEvents } from './missed-events.ts';
 import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
-import { RedisTransport } from './redis.ts';
-import { SlowReaders } from './slow-readers.ts';
+import { RedisTransport } from './redis/transport.ts';
+import { EventQueue } from './streams/event-queue.ts';
+import { missedEvents } from './streams/missed-events.ts';
+import { SlowReaders } from './streams/slow-readers.ts';
 import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
