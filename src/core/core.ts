@@ -1,16 +1,22 @@
 import { assertValidSchema, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
-import { createHostCheck, type HostCheck } from '../http/routing/allowed-hosts.ts';
+import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
-import { assertSync } from '../options/assert-sync.ts';
-import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
+import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { type ContextFactory, createContextFactory } from './context.ts';
 import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
 import type { CoreSettings } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
 import { selectEngine } from './select-engine.ts';
+
+/** Returns the context value of a request, a connection or an operation. */
+export type ContextFactory = (
+  source: unknown,
+  operation?: SharedOperation,
+  connectionParams?: Readonly<Record<string, unknown>>,
+) => MaybePromise<unknown>;
 
 /**
  * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for one transport
@@ -51,6 +57,17 @@ export function coreOf(handler: unknown): GraphQLCore | undefined {
 }
 
 type Callable = (source: unknown) => unknown;
+
+type ContextFunction = (source: unknown, details: ContextDetails) => unknown;
+
+/** Creates the factory of the option `context`: a value, or a function of the source and its details. */
+export function createContextFactory(context: unknown): ContextFactory {
+  if (typeof context !== 'function') return () => context;
+  return (source, operation, connectionParams) => {
+    const transport = connectionParams === undefined ? 'http' : 'websocket';
+    return (context as ContextFunction)(source, { transport, connectionParams, operation });
+  };
+}
 
 /**
  * Creates the core of one schema, or of a function that returns one per request.

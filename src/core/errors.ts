@@ -1,11 +1,10 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
-import { toError } from '../http/reply/to-error.ts';
+import { toError } from '../http/reply/http-error.ts';
 import type { ErrorReporter } from '../logging/report-error.ts';
-import { assertSync } from '../options/assert-sync.ts';
 import { formatValue } from '../options/format-value.ts';
-import { optionError } from '../options/resolve-options.ts';
+import { assertSync, optionError } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
 

@@ -8,7 +8,7 @@ import type {
   RequestError,
   ValidatedOperation,
 } from '../execution/types.ts';
-import { assertSync } from '../options/assert-sync.ts';
+import { assertSync } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createDocumentCache, retainedBytes } from './documents/document-cache.ts';
 import { createLoadQueue } from './documents/load-queue.ts';

@@ -1,10 +1,14 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
-import { setErrorCode } from './error-code.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { executeNonIncremental } from './non-incremental.ts';
-import { isThenable } from './promises.ts';
-import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from './types.ts';
+import {
+  type Engine,
+  type EngineSettings,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+} from './types.ts';
 
 /** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
@@ -39,4 +43,10 @@ export function outcomeFromResult(
   const { errors: _, data, ...others } = result;
   const body = JSON.stringify({ errors: settings.formatErrors(errors, origin), data, ...others });
   return { kind: refused ? 'refused' : 'partial', body, errors };
+}
+
+/** Sets `extensions.code` of an error, unless it has one. */
+export function setErrorCode(error: GraphQLError, code: string): void {
+  // `Reflect.set` does not throw: the extensions of an error that the application threw may be frozen.
+  if (error.extensions['code'] === undefined) Reflect.set(error.extensions, 'code', code);
 }

@@ -79,6 +79,14 @@ export interface ExecutionOutcome {
  */
 export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
 
+/** Returns true for an object or function with a `then` method: a native promise, or a thenable of another library. */
+export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  );
+}
+
 /** Counts the memory of one operation against the budget of the document cache. */
 export interface MemoryAccount {
   /**

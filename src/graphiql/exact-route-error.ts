@@ -1,4 +1,6 @@
+import type { ConnectRequest } from '../../types/connect.ts';
 import type { Reply } from '../http/reply/write-reply.ts';
+import { pathOf, withoutSlash } from '../http/routing/url-path.ts';
 import { escapeHtml } from './escape.ts';
 import { FILES } from './page.ts';
 
@@ -24,3 +26,11 @@ const HEADERS = {
   'cache-control': 'no-store',
   'x-content-type-options': 'nosniff',
 };
+
+/** Whether the route of a request also matches a file below the path of the request. */
+export function matchesBelow(req: ConnectRequest, file: string): boolean {
+  const below = `${withoutSlash(pathOf(req.url))}/${file}`;
+  return [(req.route as { readonly path?: unknown }).path]
+    .flat()
+    .some((pattern) => (pattern instanceof RegExp ? pattern.test(below) : String(pattern).includes('*')));
+}

@@ -3,16 +3,14 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
-import { addVary } from '../http/negotiation/vary.ts';
 import type { Headers } from '../http/reply/http-error.ts';
-import { type Reply, writeReply } from '../http/reply/write-reply.ts';
-import { matchesBelow } from '../http/routing/express-route.ts';
+import { addVary, type Reply, writeReply } from '../http/reply/write-reply.ts';
 import { pathOf } from '../http/routing/url-path.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError } from '../options/resolve-options.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 import { type GraphiQLFiles, loadFiles } from './assets.ts';
-import { exactRouteError } from './exact-route-error.ts';
+import { exactRouteError, matchesBelow } from './exact-route-error.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
 

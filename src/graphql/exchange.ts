@@ -29,6 +29,3 @@ export interface BatchCost {
   fields: number;
   rootFields: number;
 }
-
-/** The media type of the response. */
-export const responseType = ({ accepted }: Exchange): string => accepted.type ?? JSON_TYPE;

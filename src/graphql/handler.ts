@@ -6,23 +6,24 @@ import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { isLongDocument } from '../core/prepare.ts';
 import { yieldToEventLoop } from '../core/yield-to-event-loop.ts';
-import { isThenable } from '../execution/promises.ts';
-import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
+import { type ErrorOrigin, type GraphQLParams, isThenable } from '../execution/types.ts';
 import { drainRequest } from '../http/body/drain.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
-import { HttpError } from '../http/reply/http-error.ts';
-import { toError } from '../http/reply/to-error.ts';
+import { HttpError, toError } from '../http/reply/http-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
 import { debug } from '../logging/debug.ts';
 import { createCsrf } from './csrf.ts';
-import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, responseType } from './exchange.ts';
+import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
-import { createRequestCheck } from './request/check-request.ts';
 import type { RequestParams } from './request/params.ts';
-import { createRequestReader, type ReadRequest } from './request/read-request.ts';
-import { createResponseFactory, type ResponseFactory } from './response/response.ts';
-import { createSender, type Sender } from './response/send.ts';
+import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
+import {
+  createResponseFactory,
+  createSender,
+  type ResponseFactory,
+  type Sender,
+} from './response/response.ts';
 import { OperationRunner, type Result } from './run-operation.ts';
 import { startTimings } from './timings.ts';
 
@@ -164,6 +165,9 @@ const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
   request: req,
   socket: undefined,
 });
+
+/** The media type of the response. */
+const responseType = ({ accepted }: Exchange): string => accepted.type ?? JSON_TYPE;
 
 const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
 

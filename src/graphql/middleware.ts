@@ -2,10 +2,9 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { createGraphiQL } from '../graphiql/handler.ts';
-import { toError } from '../http/reply/to-error.ts';
+import { toError } from '../http/reply/http-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
-import { isRouted } from '../http/routing/express-route.ts';
-import { pathOf } from '../http/routing/url-path.ts';
+import { pathOf, withoutSlash } from '../http/routing/url-path.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
 
@@ -66,3 +65,35 @@ function isBelowMount({ url = '/', originalUrl }: ConnectRequest): boolean {
   }
   return pathOf(url).length > 1;
 }
+
+/** The members of an Express route that are read here. */
+interface Route {
+  readonly path?: unknown;
+  readonly stack?: readonly { readonly handle?: unknown }[];
+}
+
+/**
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix. Testing `req.route`
+ * is not enough: Express leaves it set after the route has called `next`.
+ */
+function isRouted(req: ConnectRequest, middleware: unknown): boolean {
+  const route = req.route as Route | undefined;
+  if (route === undefined) return false;
+  if (Array.isArray(route.stack) && route.stack.some(({ handle }) => handle === middleware)) return true;
+  // The route may have a function that wraps the middleware.
+  const path = withoutSlash(pathOf(req.url));
+  return path !== '' && [route.path].flat().some((pattern) => isExactly(pattern, path));
+}
+
+/** Whether a pattern matches this path and no path below it. */
+function isExactly(pattern: unknown, path: string): boolean {
+  if (pattern instanceof RegExp) return pattern.test(path) && !pattern.test(`${path}/below`);
+  if (typeof pattern !== 'string' || pattern.includes('*')) return false;
+  const segments = withoutSlash(path).split('/');
+  const wanted = withoutSlash(pattern).split('/');
+  return segments.length === wanted.length && wanted.every((one, i) => isSegment(one, segments[i] as string));
+}
+
+/** Compares case-insensitively, as routes do by default; a segment with a parameter matches any segment. */
+const isSegment = (pattern: string, segment: string): boolean =>
+  /[:({]/.test(pattern) || pattern.toLowerCase() === segment.toLowerCase();

@@ -6,14 +6,14 @@ import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
 import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
-import { isThenable } from '../execution/promises.ts';
-import type {
-  ErrorOrigin,
-  ExecutionInputs,
-  ExecutionOutcome,
-  GraphQLParams,
-  PreparedOperation,
-  RequestError,
+import {
+  type ErrorOrigin,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  type GraphQLParams,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { HttpError } from '../http/reply/http-error.ts';

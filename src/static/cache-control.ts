@@ -1,7 +1,6 @@
 import { validateHeaderValue } from 'node:http';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { assertSync } from '../options/assert-sync.ts';
-import { wrongReturnValue } from '../options/resolve-options.ts';
+import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 
 /** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */

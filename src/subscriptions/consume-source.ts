@@ -1,7 +1,11 @@
 import type { GraphQLError } from 'graphql';
 import { toGraphQLError } from '../core/errors.ts';
-import { isThenable } from '../execution/promises.ts';
-import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+} from '../execution/types.ts';
 import { isStream, openSource, type SourceResult } from './source-stream.ts';
 
 /** The numbers of source streams, for `stats()`. */

@@ -1,7 +1,6 @@
 import type { SharedOperation } from '../../types/subscriptions.ts';
 import type { GraphQLParams } from '../execution/types.ts';
-import { assertSync } from '../options/assert-sync.ts';
-import { wrongReturnValue } from '../options/resolve-options.ts';
+import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 
 /** The option `share`. */

@@ -2,8 +2,12 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalError, toGraphQLError } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
-import { isThenable } from '../execution/promises.ts';
-import type { ExecutionOutcome, PreparedOperation, RequestError } from '../execution/types.ts';
+import {
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+} from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { consumeSource, type SourceCounters } from './consume-source.ts';
 import type { SubscriptionGroups } from './groups.ts';

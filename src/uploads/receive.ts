@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/body/drain.ts';
-import { HttpError } from '../http/reply/http-error.ts';
+import { HttpError, toError } from '../http/reply/http-error.ts';
 import { onClosed } from '../http/reply/on-closed.ts';
-import { toError } from '../http/reply/to-error.ts';
 import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
 import { clientAborted } from './form/errors.ts';

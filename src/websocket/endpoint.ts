@@ -1,9 +1,8 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { SubscriptionConnection, SubscriptionStats, WebSocketLike } from '../../types/subscriptions.ts';
-import { createContextFactory } from '../core/context.ts';
-import type { GraphQLCore } from '../core/core.ts';
-import { assertSync } from '../options/assert-sync.ts';
+import { createContextFactory, type GraphQLCore } from '../core/core.ts';
+import { assertSync } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { SourceCounters } from '../subscriptions/consume-source.ts';
 import { SubscriptionGroups } from '../subscriptions/groups.ts';

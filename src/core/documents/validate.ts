@@ -10,7 +10,7 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
-import { setErrorCode } from '../../execution/error-code.ts';
+import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../../execution/types.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';

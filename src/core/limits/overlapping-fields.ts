@@ -1,5 +1,4 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
-import { hasFragmentCycle } from './fragment-cycles.ts';
 
 /** Selections that are visited. Cyclic fragments have no end; other documents that reach this number are refused. */
 const MAX_VISITS = 50_000;
@@ -59,4 +58,30 @@ export function countOverlappingFields(document: DocumentNode, maxPairs: number)
   }
   // The number of further pairs is unknown, and validation would visit them all.
   return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
+}
+
+/** Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document. */
+function hasFragmentCycle(fragments: ReadonlyMap<string, FragmentDefinitionNode>): boolean {
+  const finished = new Set<string>();
+  const open = new Set<string>();
+
+  function reachesItself(name: string): boolean {
+    if (open.has(name)) return true;
+    const fragment = fragments.get(name);
+    if (fragment === undefined || finished.has(name)) return false;
+    open.add(name);
+    const result = spreadsOf(fragment.selectionSet).some(reachesItself);
+    open.delete(name);
+    finished.add(name);
+    return result;
+  }
+
+  return [...fragments.keys()].some(reachesItself);
+}
+
+function spreadsOf(set: SelectionSetNode): string[] {
+  return set.selections.flatMap((selection) => {
+    if (selection.kind === 'FragmentSpread') return [selection.name.value];
+    return selection.selectionSet === undefined ? [] : spreadsOf(selection.selectionSet);
+  });
 }

@@ -8,7 +8,7 @@ import {
   type ResponsePath,
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import type { Execution } from '../run/execution.ts';
 import type { Compiler, Complete, FieldPlan } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';

@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
 import { addError, type Execution } from '../run/execution.ts';
 import { toFieldError } from '../run/field-error.ts';

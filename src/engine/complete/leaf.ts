@@ -8,7 +8,7 @@ import {
   type ResponsePath,
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import { FALSE, NULL, type StaticText, TRUE, writeJson, writeStatic } from '../json/buffer.ts';
 import { isInt, writeInt, writeNumber } from '../json/numbers.ts';
 import { writeString } from '../json/strings.ts';

@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import { writeByte } from '../json/buffer.ts';
 import type { Complete, FieldPlan, Position } from '../run/plan.ts';
 import { completeAsyncIterable } from './async-iterable.ts';

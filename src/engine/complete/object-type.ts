@@ -1,5 +1,5 @@
 import { GraphQLError, type GraphQLObjectType, type GraphQLResolveInfo } from 'graphql';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import type { Compiler, Complete, FieldPlan } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
 import { inspect } from './leaf-output.ts';

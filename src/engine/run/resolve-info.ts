@@ -1,6 +1,6 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/promises.ts';
+import { isThenable } from '../../execution/types.ts';
 import type { Execution } from './execution.ts';
 import type { FieldPlan } from './plan.ts';
 

@@ -7,3 +7,6 @@ export function pathOf(url = '/'): string {
   const end = path.search(/[?#]/);
   return end === -1 ? path : path.slice(0, end);
 }
+
+/** Removes one slash at the end of a path. */
+export const withoutSlash = (path: string): string => (path.endsWith('/') ? path.slice(0, -1) : path);

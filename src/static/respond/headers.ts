@@ -1,5 +1,5 @@
 import { type OutgoingHttpHeaders, ServerResponse } from 'node:http';
-import { addVary } from '../../http/negotiation/vary.ts';
+import { addVary } from '../../http/reply/write-reply.ts';
 import type { HeaderList } from '../file/representation.ts';
 import { isAborted } from '../stream/is-aborted.ts';
 

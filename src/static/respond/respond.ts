@@ -1,5 +1,5 @@
-import { addVary } from '../../http/negotiation/vary.ts';
-import { toError } from '../../http/reply/to-error.ts';
+import { toError } from '../../http/reply/http-error.ts';
+import { addVary } from '../../http/reply/write-reply.ts';
 import { debug } from '../../logging/debug.ts';
 import type { CacheEntry } from '../cache/file-cache.ts';
 import { isNotFoundError, isResourceError } from '../disk/file-errors.ts';

@@ -1,8 +1,8 @@
 import { GraphQLError } from 'graphql';
 import type { UploadedFile, UploadedFileInfo } from '../../../types/uploads.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
-import { assertSync } from '../../options/assert-sync.ts';
 import { formatValue } from '../../options/format-value.ts';
+import { assertSync } from '../../options/resolve-options.ts';
 import { UPLOAD_OPTIONS } from '../../options/scopes.ts';
 import type { FilePart } from '../form/form.ts';
 import { Spool, type SpoolSettings } from './spool.ts';

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { SharedOperation, WebSocketLike } from '../../../types/subscriptions.ts';
-import type { ContextFactory } from '../../core/context.ts';
-import { isThenable } from '../../execution/promises.ts';
+import type { ContextFactory } from '../../core/core.ts';
+import { isThenable } from '../../execution/types.ts';
 
 type Params = Readonly<Record<string, unknown>>;
 type Members = Record<PropertyKey, PropertyDescriptor>;

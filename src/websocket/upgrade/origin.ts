@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
-import { isOwnOrigin } from '../../http/routing/own-origin.ts';
-import { assertSync } from '../../options/assert-sync.ts';
+import { isOwnOrigin } from '../../http/routing/host.ts';
+import { assertSync } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 
 /** The option `allowedOrigins`. */

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../../types/connect.ts';
-import { toError } from '../../http/reply/to-error.ts';
+import { toError } from '../../http/reply/http-error.ts';
 import { debug } from '../../logging/debug.ts';
 import { applyAppPrototypes } from './app-prototypes.ts';
 import { createUpgradeResponse, destroyWhenWritten } from './reject-upgrade.ts';

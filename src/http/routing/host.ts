@@ -43,3 +43,13 @@ function forwarded(req: ExpressRequest, header: string): string | undefined {
   if (typeof trust !== 'function' || !trust(req.socket.remoteAddress, 0)) return undefined;
   return value.split(',', 1)[0]?.trim();
 }
+
+/** Whether the host of a request is allowed. */
+export type HostCheck = (req: IncomingMessage) => boolean;
+
+/** Creates the check of the option `allowedHosts`; undefined allows every host. */
+export function createHostCheck(allowedHosts: readonly string[] | undefined): HostCheck {
+  if (allowedHosts === undefined) return () => true;
+  const hosts = new Set(allowedHosts.map((host) => host.toLowerCase()));
+  return (req) => hosts.has((hostOf(req) ?? '').toLowerCase());
+}
