@@ -10,6 +10,7 @@ import { type ErrorOrigin, type GraphQLParams, isThenable } from '../execution/t
 import { drainRequest } from '../http/body/drain.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
+import { isQueued, whenFirst } from '../http/reply/connection.ts';
 import { HttpError, toError } from '../http/reply/http-error.ts';
 import { type Reply, writeReply } from '../http/reply/write-reply.ts';
 import { debug } from '../logging/debug.ts';
@@ -58,6 +59,11 @@ class Pipeline {
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
+    if (isQueued(res)) whenFirst(res, () => this.#start(req, res, next));
+    else this.#start(req, res, next);
+  }
+
+  #start(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
     req.state ??= {};
     const exchange: Exchange = {
       req,

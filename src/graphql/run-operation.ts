@@ -16,8 +16,8 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
+import { isAborted } from '../http/reply/connection.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { isAborted, onClosed } from '../http/reply/on-closed.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -86,7 +86,7 @@ export class OperationRunner {
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
     // A mutation must not run if no client can receive its result.
-    if (hasDisconnected(exchange)) throw CLIENT_ABORTED;
+    if (isAborted(exchange.res)) throw CLIENT_ABORTED;
     const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(
       exchange,
@@ -101,13 +101,6 @@ export class OperationRunner {
       ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
       : afterExecution(exchange, prepared, outcome, started);
   }
-}
-
-/** Whether the client disconnected before the execution, for instance while the context was created. */
-function hasDisconnected({ req, res }: Exchange): boolean {
-  // A response that is queued behind another one is not destroyed with its socket; HTTP/2 closes single streams.
-  const { stream } = res as ServerResponse & { stream?: { destroyed?: boolean } };
-  return res.destroyed || req.socket.destroyed || stream?.destroyed === true;
 }
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
@@ -192,7 +185,7 @@ class RequestInputs implements ExecutionInputs, ErrorOrigin {
         if (!res.writableFinished) controller.abort();
       };
       if (isAborted(res)) onClose();
-      else onClosed(res, onClose);
+      else res.once('close', onClose);
     }
     return this.#controller.signal;
   }

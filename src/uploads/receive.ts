@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/body/drain.ts';
 import { HttpError, toError } from '../http/reply/http-error.ts';
-import { onClosed } from '../http/reply/on-closed.ts';
 import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
 import { clientAborted } from './form/errors.ts';
@@ -36,7 +35,7 @@ export async function receiveUploads<Params>(
     return error;
   }
 
-  onClosed(res, () => {
+  res.once('close', () => {
     if (receiving) form.fail(clientAborted());
     files.release();
   });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
-import { createServer } from 'node:http';
+import { createServer, type ServerResponse } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -21,17 +21,33 @@ function open(file: string): number {
   }).length;
 }
 
-it('staticFiles closes the files of pipelined requests whose client has disconnected', async () => {
+it('staticFiles opens the file of a pipelined request after the earlier response, and closes it when the client disconnects', async () => {
   const file = join(folder, 'big.bin');
-  writeFileSync(file, Buffer.alloc(1 << 20));
-  const files = staticFiles(folder, { cache: false });
-  const server = createServer((req, res) => files(req, res, () => res.end()));
+  writeFileSync(file, Buffer.alloc(20 << 20));
+  const files = staticFiles(folder);
+  const slow: ServerResponse[] = [];
+  const server = createServer((req, res) => {
+    if (req.url === '/slow') slow.push(res);
+    else files(req, res, () => res.end());
+  });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const socket = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+  const { port } = server.address() as AddressInfo;
+  await fetch(`http://127.0.0.1:${port}/big.bin`, { method: 'HEAD' });
+  await until(() => open(file) === 0);
+  const socket = net.connect(port, '127.0.0.1');
   socket.pause();
+  socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
   socket.write('GET /big.bin HTTP/1.1\r\nHost: a\r\n\r\n'.repeat(50));
-  await until(() => open(file) > 10);
+  await until(() => slow.length === 1);
+  const counts = new Set<number>();
+  for (let turn = 0; turn < 50; turn++) {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    counts.add(open(file));
+  }
+  expect([...counts]).toEqual([0]);
+  slow[0]?.end();
+  await until(() => open(file) === 1);
   socket.destroy();
   await until(() => open(file) === 0);
   server.close();

@@ -86,32 +86,36 @@ describe('temporary files', () => {
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
   });
 
-  it('uploads free files and memory of a pipelined request whose response was never sent', async () => {
+  it('uploads store nothing of a pipelined request before the earlier response was sent', async () => {
     const seen: Seen = [];
+    const held: http.ServerResponse[] = [];
     const app = express();
-    app.get('/slow', () => undefined);
+    app.get('/slow', (_req, res) => void held.push(res));
     const uploads = { tempDir: folder, memoryTotal: 300_000, memoryPerFile: 200_000 };
     app.use(graphqlHTTP(createSchema(seen), { uploads }));
     await using server = await startServer(app);
     const pipeline = async (size: number): Promise<net.Socket> => {
       const body = encode([...unread, file('0', Buffer.alloc(size, 'x'))]);
       const socket = net.connect(server.port, '127.0.0.1');
-      const before = seen.length;
+      const before = held.length;
       socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
       socket.write(`POST / HTTP/1.1\r\nHost: a\r\nContent-Type: ${contentType}\r\n`);
       socket.write(`Content-Length: ${body.length}\r\n\r\n`);
       socket.write(body);
-      await until(() => seen.length > before);
+      await until(() => held.length > before);
       return socket;
     };
-    const sockets = [await pipeline(400_000), await pipeline(150_000)];
-    expect(unlinkedFiles()).toBe(1);
+    const sockets = [await pipeline(400_000), await pipeline(150_000), await pipeline(150_000)];
+    expect((await post(server.url, [...head, file('0', Buffer.alloc(150_000))])).status).toBe(200);
+    expect(unlinkedFiles()).toBe(0);
+    expect(seen).toHaveLength(1);
+    // The client of the first request disconnects, the others get the earlier response.
+    sockets[0]?.destroy();
+    for (const res of held.slice(1)) res.end();
+    await until(() => seen.length === 3);
     for (const socket of sockets) socket.destroy();
     await until(() => unlinkedFiles() === 0);
-    // The whole memory budget is free again: two such files fit.
-    const again = await Promise.all([pipeline(150_000), pipeline(150_000)]);
-    expect(unlinkedFiles()).toBe(0);
-    for (const socket of again) socket.destroy();
+    expect(seen).toHaveLength(3);
   });
 
   it('uploads close the temporary file when a limit is exceeded or the body is malformed', async () => {

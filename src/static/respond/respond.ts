@@ -1,3 +1,4 @@
+import { isQueued, whenFirst } from '../../http/reply/connection.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { addVary } from '../../http/reply/write-reply.ts';
 import { debug } from '../../logging/debug.ts';
@@ -90,6 +91,10 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
 
 /** Opens exactly the version that the headers describe and streams it. */
 function openAndStream(request: RequestContext, plan: StreamPlan): void {
+  if (isQueued(request.res)) {
+    whenFirst(request.res, () => openAndStream(request, plan));
+    return;
+  }
   openVersion(plan.representation, (error, file) => {
     if (isFinished(request.res)) file?.close();
     else if (file !== undefined) {

@@ -1,7 +1,6 @@
 import { fstat, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
-import { onClosed } from '../../http/reply/on-closed.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
 import type { BufferPool } from './buffer-pool.ts';
@@ -54,7 +53,6 @@ class FileStream {
   /** Whether an operation on the descriptor is running, during which it must stay open. */
   #isFileInUse = false;
   #isStopped = false;
-  #stopWatching: () => void = () => {};
 
   constructor(file: OpenFile, body: StreamedBody, res: ServerResponse, options: StreamOptions) {
     this.#file = file;
@@ -69,7 +67,7 @@ class FileStream {
   }
 
   start(): void {
-    this.#stopWatching = onClosed(this.#res, this.#stop);
+    this.#res.once('close', this.#stop);
     if (isAborted(this.#res)) this.#stop();
     else this.#startSection(this.#body.sections[0] as Section);
   }
@@ -91,7 +89,7 @@ class FileStream {
       this.#stop();
       return;
     }
-    this.#stopWatching();
+    this.#res.off('close', this.#stop);
     this.#stop();
     this.#options.onNothingSent(error);
   }

@@ -1,0 +1,33 @@
+import { AsyncResource } from 'node:async_hooks';
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { nextTick } from 'node:process';
+
+/**
+ * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it should not begin yet:
+ * requests with effects must not run in parallel (RFC 9112 §9.3.2), and a queued response never emits `close` when its
+ * connection is lost (Node 20 and 22), so that nothing would release its files and memory.
+ */
+export function isQueued(res: ServerResponse): boolean {
+  if (res.socket !== null) return false;
+  // Without an earlier response on the socket, the response was created by a test or an adapter and never gets a socket.
+  const earlier = (res.req?.socket as (Socket & { _httpMessage?: unknown }) | undefined)?._httpMessage;
+  return earlier !== undefined && earlier !== null && earlier !== res;
+}
+
+/**
+ * Calls `run` when the earlier responses of the connection have been sent, in the asynchronous context of the caller. Does not
+ * call it if the connection is lost before.
+ */
+export function whenFirst(res: ServerResponse, run: () => void): void {
+  const bound = AsyncResource.bind(run);
+  // Node updates the state of the response after the event.
+  res.once('socket', () => nextTick(bound));
+}
+
+/** Whether the client disconnected before the response was sent completely. */
+export function isAborted(res: ServerResponse): boolean {
+  // HTTP/2 closes streams independently of the socket.
+  const { stream } = res as ServerResponse & { readonly stream?: { readonly destroyed?: boolean } };
+  return res.destroyed || (stream ?? res.req?.socket)?.destroyed === true;
+}
