@@ -1,5 +1,6 @@
-// Builds the IDE into dist/graphiql: brotli files, a manifest, and the licence notices of the bundled packages. Does nothing when
-// neither our sources nor the versions of the bundled packages changed.
+// Builds the IDE into dist/graphiql: a module for each file, an index, a manifest, and the licence notices of the
+// bundled packages. Does nothing when neither our sources nor the versions of the bundled packages changed.
+// Modules contain the files as brotli in base64, so that every bundler and archive of modules includes them.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -26,8 +27,7 @@ if (isCurrent()) {
   // Largest first and all at the same time: zlib's threads take one each.
   const sizes = await Promise.all(files.sort((a, b) => b.bytes.length - a.bytes.length).map(writeCompressed));
   writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), notices(packages));
-  writeFileSync(join(target, 'index.mjs'), 'export const folder = import.meta.dirname;\n');
-  writeFileSync(join(target, 'index.cjs'), 'exports.folder = __dirname;\n');
+  writeFileSync(join(target, 'index.cjs'), indexModule(manifest));
   // The manifest is written last, because its existence means that the other files are complete.
   writeFileSync(
     join(target, 'manifest.json'),
@@ -93,6 +93,15 @@ function describe(vite, files) {
   };
 }
 
+/** CommonJS, because `import` and `require` can load it. Each file is loaded when it is requested first. */
+function indexModule({ entry, styles, preload, files }) {
+  const list = Object.entries(files).map(([name, type]) => {
+    const load = `() => require(${JSON.stringify(`./${name}.cjs`)})`;
+    return `  ${JSON.stringify(name)}: { type: ${JSON.stringify(type)}, load: ${load} },\n`;
+  });
+  return `exports.page = ${JSON.stringify({ entry, styles, preload })};\nexports.files = {\n${list.join('')}};\n`;
+}
+
 async function writeCompressed({ name, bytes }) {
   const params = {
     [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
@@ -100,7 +109,7 @@ async function writeCompressed({ name, bytes }) {
     [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
   };
   const compressed = await compress(bytes, { params });
-  writeFileSync(join(target, `${name}.br`), compressed);
+  writeFileSync(join(target, `${name}.cjs`), `module.exports = '${compressed.toString('base64')}';\n`);
   console.log(`GraphiQL:   ${name} ${kB(bytes.length)} -> ${kB(compressed.length)}`);
   return compressed.length;
 }

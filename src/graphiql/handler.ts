@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
-import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
+import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
 import type { Headers } from '../http/reply/http-error.ts';
@@ -9,7 +9,7 @@ import { pathOf } from '../http/routing/url-path.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError } from '../options/resolve-options.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
-import { type GraphiQLFiles, loadFiles } from './assets.ts';
+import { type GraphiQLAssets, loadAssets } from './assets.ts';
 import { exactRouteError, matchesBelow } from './exact-route-error.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
@@ -30,7 +30,6 @@ export interface Placement {
   readonly below: boolean;
   /** The handler is on an exact route of Express, not on a mount. */
   readonly routed: boolean;
-  readonly next: NextFunction;
 }
 
 type Renderer = ReturnType<typeof pageRenderer>;
@@ -71,13 +70,10 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
     return render;
   }
 
-  async function sendFile(req: ConnectRequest, res: ServerResponse, name: string, next: NextFunction) {
+  async function sendFile(req: ConnectRequest, res: ServerResponse, name: string) {
     const allowed = (await isEnabled(req, res)) !== undefined;
-    const { handle } = await files();
-    // The file handler gets the rest of the path, as below a mount. It has no file for `/`.
-    req.originalUrl ??= req.url ?? '/';
-    req.url = allowed ? `/${name}` : '/';
-    handle(req, res, next);
+    const { send } = await files();
+    await send(req, res, allowed ? name : undefined);
     return true;
   }
 
@@ -86,7 +82,7 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
       req.state ??= {};
       const { url = '/', headers } = req;
       const file = fileOf(url);
-      if (file !== undefined) return sendFile(req, res, file, placement.next);
+      if (file !== undefined) return sendFile(req, res, file);
       if (placement.below || negotiate(headers.accept).type !== 'text/html') return undefined;
       // In a browser `?raw` requests JSON, as in express-graphql.
       return /[?&]raw(?:[=&]|$)/.test(url) ? undefined : sendPage(req, res, placement);
@@ -113,10 +109,10 @@ function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
 }
 
 /** Loads the files at the first visit. */
-function loadOnce(scope: 'public' | 'private'): () => Promise<GraphiQLFiles> {
-  let loading: Promise<GraphiQLFiles> | undefined;
+function loadOnce(scope: 'public' | 'private'): () => Promise<GraphiQLAssets> {
+  let loading: Promise<GraphiQLAssets> | undefined;
   return () => {
-    loading ??= loadFiles(scope).catch((error: unknown) => {
+    loading ??= loadAssets(scope).catch((error: unknown) => {
       loading = undefined;
       throw error;
     });

@@ -15,12 +15,7 @@ export function createMiddleware(core: GraphQLCore, settings: HttpSettings, hand
     const routed = isRouted(req, middleware);
     const below = next !== undefined && !routed && isBelowMount(req);
     if (graphiql !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
-      const proceed: NextFunction = (error) => {
-        if (error !== undefined) fail(core, error, { req, res, next });
-        else if (next !== undefined) next();
-        else writeReply(req, res, SERVER_ERROR);
-      };
-      const handled = graphiql.handle(req, res, { below, routed, next: proceed });
+      const handled = graphiql.handle(req, res, { below, routed });
       if (handled !== undefined) {
         handled.then(
           (done) => done || handleGraphQL(req, res, next),

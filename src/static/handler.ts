@@ -26,13 +26,11 @@ export interface FileSource {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
   readonly localDevice: CheckContext['localDevice'];
-  /** Returns a prefix for cache keys, when the file depends on more than the URL path; undefined for a 406. */
-  readonly cacheKeyPrefix?: (req: ConnectRequest) => string | undefined;
 }
 
 /** Creates the handler of one `staticFiles` middleware. */
 export function createStaticHandler(settings: StaticSettings, source: FileSource): StaticHandler {
-  const { load, stillResolves, localDevice, cacheKeyPrefix } = source;
+  const { load, stillResolves, localDevice } = source;
   const cache = new FileCache(settings.cache);
   const coalescer = new Coalescer({
     cache,
@@ -54,9 +52,7 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
     if (cached?.isLiteral === true) return serve(new FileRequest(req, res, next, cached, context));
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
-    const prefix = cacheKeyPrefix === undefined ? '' : cacheKeyPrefix(req);
-    if (prefix === undefined) sendStatus({ req, res }, 406, { Vary: 'Accept-Encoding' });
-    else serve(new FileRequest(req, res, next, cache.getOrCreate(prefix + urlPath), context));
+    serve(new FileRequest(req, res, next, cache.getOrCreate(urlPath), context));
   };
 }
 

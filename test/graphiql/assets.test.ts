@@ -9,6 +9,8 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 const folder = resolve(__dirname, '../../dist/graphiql');
 const manifest = JSON.parse(readFileSync(join(folder, 'manifest.json'), 'utf8'));
 const names: string[] = Object.keys(manifest.files);
+/** Returns the brotli bytes that the build stored for a file. */
+const storedBytes = (name: string): Buffer => Buffer.from(require(join(folder, `${name}.cjs`)), 'base64');
 const app = express().use('/graphql', graphqlHTTP(buildSchema('type Query { hello: String }')));
 
 /** The bytes of a response; superagent has decoded them. */
@@ -24,14 +26,14 @@ const bytesOf = (path: string, encoding: string) =>
     }) as Test & Promise<{ body: Buffer; headers: Record<string, string> }>;
 
 describe("the page's files", () => {
-  it('the files of GraphiQL are stored as brotli only and listed in the manifest', () => {
-    const files = readdirSync(folder).filter((name) => name.endsWith('.br'));
-    expect(files.sort()).toEqual(names.map((name) => `${name}.br`).sort());
+  it('each file of GraphiQL is a module, and the manifest lists it', () => {
+    const files = readdirSync(folder).filter((name) => name.endsWith('.cjs'));
+    expect(files.sort()).toEqual([...names.map((name) => `${name}.cjs`), 'index.cjs'].sort());
     for (const name of names) expect(name).toMatch(/-[\w-]{8}\.(?:js|css|ttf)$/);
   });
 
   it.each(names)('graphqlHTTP serves %s in brotli and decoded, as immutable', async (name) => {
-    const stored = readFileSync(join(folder, `${name}.br`));
+    const stored = storedBytes(name);
     const decoded = brotliDecompressSync(stored);
     const br = await bytesOf(`/graphql/__graphiql/${name}`, 'gzip, deflate, br, zstd');
     expect(br.headers).toMatchObject({
@@ -55,7 +57,17 @@ describe("the page's files", () => {
     const path = `/graphql/__graphiql/${manifest.entry}`;
     const { text, headers } = await request(app).get(path).set('accept-encoding', 'gzip');
     expect(headers['content-encoding']).toBe('gzip');
-    expect(text).toBe(brotliDecompressSync(readFileSync(join(folder, `${manifest.entry}.br`))).toString());
+    expect(text).toBe(brotliDecompressSync(storedBytes(manifest.entry)).toString());
+  });
+
+  it('graphqlHTTP responds with 406 to a client that refuses every coding of a GraphiQL file', async () => {
+    const path = `/graphql/__graphiql/${manifest.entry}`;
+    const refused = await request(app).get(path).set('accept-encoding', 'br;q=0, gzip;q=0, identity;q=0');
+    expect([refused.status, refused.headers['vary']]).toEqual([406, 'Accept-Encoding']);
+  });
+
+  it('graphqlHTTP responds with 412 if If-Match names another version of a GraphiQL file', async () => {
+    await request(app).get(`/graphql/__graphiql/${manifest.entry}`).set('if-match', '"other"').expect(412);
   });
 
   it('graphqlHTTP sends no body of a GraphiQL file for HEAD and a matching ETag', async () => {
@@ -71,15 +83,15 @@ describe("the page's files", () => {
   it.each([
     'no-such.js',
     'manifest.json',
-    'index.mjs',
     'index.cjs',
+    'index',
     'THIRD-PARTY-NOTICES.txt',
     '',
     '.',
     '..%2fgraphiql%2fmanifest.json',
     '../manifest.json',
     '%2e%2e/esm/middleware/index.js',
-    `${manifest.entry}.br`,
+    `${manifest.entry}.cjs`,
     `${manifest.entry}/`.repeat(2),
     '%00',
     '__proto__',
@@ -103,7 +115,7 @@ describe("the page's files", () => {
   });
 
   it('the files of GraphiQL stay within their size budget', () => {
-    const sizes = readdirSync(folder).map((name) => readFileSync(join(folder, name)).length);
+    const sizes = names.map((name) => storedBytes(name).length);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBeLessThanOrEqual(1_600_000);
   });
 });

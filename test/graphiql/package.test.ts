@@ -37,7 +37,7 @@ describe('the packed tarball', () => {
   it('the tarball contains the files of GraphiQL, the manifest and the notices, but no sources', () => {
     const paths = packed.files.map(({ path }) => path);
     for (const path of paths.filter((path) => path.startsWith('dist/graphiql/'))) {
-      expect(path).toMatch(/\/(?:[\w.-]+\.br|manifest\.json|index\.[mc]js|THIRD-PARTY-NOTICES\.txt)$/);
+      expect(path).toMatch(/\/(?:[\w.-]+\.cjs|manifest\.json|THIRD-PARTY-NOTICES\.txt)$/);
     }
     expect(paths.filter((path) => /graphiql\/app\/|\.tsx$/.test(path))).toEqual([]);
   });
