@@ -1,0 +1,134 @@
+import type { ServerResponse } from 'node:http';
+import { withVary } from '../negotiation/vary.ts';
+import { isAborted, onClosed } from '../reply/on-closed.ts';
+import type { Framing } from './framing.ts';
+
+/** The method that the package `compression` adds to responses. */
+type Flushable = ServerResponse & { flush?: () => void };
+
+/** Writes the payloads of one streaming response, each as soon as it is sent. */
+export class StreamWriter {
+  readonly #res: Flushable;
+  readonly #framing: Framing;
+  #isSlow = false;
+  #isClosed: boolean;
+  #waiters: (() => void)[] = [];
+  /** The number of times that a slow client has read all bytes sent to it. */
+  drains = 0;
+
+  constructor(res: ServerResponse, framing: Framing) {
+    this.#res = res;
+    this.#framing = framing;
+    // A write to a lost connection emits an error. `onClosed` already reports the lost connection.
+    res.on('error', () => undefined);
+    this.#isClosed = isAborted(res);
+    onClosed(res, () => this.#close());
+  }
+
+  /** True when the response has ended or the client has disconnected. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** True from a write that exceeded the buffers until they are empty. */
+  get isSlow(): boolean {
+    return this.#isSlow && !this.#isClosed;
+  }
+
+  /** The number of bytes that the client has not received. */
+  get pendingBytes(): number {
+    return this.#res.writableLength;
+  }
+
+  /** Sends the head and the start of the body. Caches must not store the response, and proxies not transform or delay it. */
+  open(status: number, headers: Readonly<Record<string, string>> = {}): void {
+    const res = this.#res;
+    res.statusCode = status;
+    res.setHeader('content-type', this.#framing.contentType);
+    res.setHeader('cache-control', withNoTransform(res.getHeader('cache-control')));
+    res.setHeader('vary', withVary(res.getHeader('vary'), 'Accept'));
+    res.setHeader('x-content-type-options', 'nosniff');
+    res.setHeader('x-accel-buffering', 'no');
+    res.setHeader('incremental', '?1');
+    for (const name in headers) res.setHeader(name, headers[name] as string);
+    if (this.#framing.opening === '') res.flushHeaders();
+    else this.write(this.#framing.opening);
+  }
+
+  /** Sends one payload. */
+  send(payload: string): void {
+    this.write(this.#framing.beforePayload + payload + this.#framing.afterPayload);
+  }
+
+  /** Sends text or bytes that are framed already. */
+  write(chunk: string | Buffer, encoding: 'utf8' | 'latin1' = 'utf8'): void {
+    if (this.#isClosed) return;
+    const res = this.#res;
+    // Without a cork Node delays the bytes until this turn of the event loop ends.
+    const socket = isHttp1(res) ? res.socket : null;
+    socket?.cork();
+    const isBuffered = typeof chunk === 'string' ? res.write(chunk, encoding) : res.write(chunk);
+    socket?.uncork();
+    res.flush?.();
+    if (isBuffered || this.#isSlow) return;
+    this.#isSlow = true;
+    res.once('drain', () => {
+      this.#isSlow = false;
+      this.drains++;
+      this.#resume();
+    });
+  }
+
+  /** Sends a message without a payload, unless the client still has to read others. */
+  keepAlive(): void {
+    const { keepAlive } = this.#framing;
+    if (keepAlive !== undefined && !this.#isSlow) this.write(keepAlive);
+  }
+
+  /** Resolves when the client has read its messages or has disconnected; undefined if it is not slow. */
+  waitForDrain(): Promise<void> | undefined {
+    if (!this.isSlow) return undefined;
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  /** Ends the response. */
+  end(): void {
+    this.write(this.#framing.ending);
+    this.endIncomplete();
+  }
+
+  /** Ends the response without its ending: the client detects that messages are missing. */
+  endIncomplete(): void {
+    if (this.#isClosed) return;
+    this.#res.end();
+    this.#close();
+  }
+
+  /** Closes the connection of a client that does not read. */
+  destroy(): void {
+    this.#res.destroy();
+  }
+
+  /** Calls `closed` once when the response has ended or the client has disconnected. Returns a function that cancels this. */
+  onClosed(closed: () => void): () => void {
+    return onClosed(this.#res, closed);
+  }
+
+  #close(): void {
+    this.#isClosed = true;
+    this.#resume();
+  }
+
+  #resume(): void {
+    for (const resume of this.#waiters.splice(0)) resume();
+  }
+}
+
+/** Whether the response writes to a socket. The socket of an HTTP/2 response belongs to all its streams. */
+const isHttp1 = ({ req }: ServerResponse): boolean => req === undefined || req.httpVersionMajor < 2;
+
+/** Adds `no-transform` to the application's value (RFC 9111 §5.2.2.6): a compressor would delay messages. */
+function withNoTransform(own: number | string | string[] | undefined): string {
+  const value = String(own ?? 'no-store');
+  return /\bno-transform\b/i.test(value) ? value : `${value}, no-transform`;
+}
