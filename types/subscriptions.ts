@@ -58,6 +58,21 @@ export interface SubscriptionConnection<Context = unknown> {
   readonly websocket: WebSocketLike;
 }
 
+/** A protocol of event streams: GraphQL over server-sent events, or Apollo's multipart subscription protocol. */
+export type StreamProtocol = 'graphql-sse' | 'multipart';
+
+/** A streaming response of `graphqlHTTP` as `disconnect` sees it. */
+export interface StreamConnection<Context = unknown> {
+  /** Always empty. */
+  readonly connectionParams: Readonly<Record<string, unknown>>;
+  /** The context of the operation, or of the request that opened a stream for several operations. */
+  readonly context: Context;
+  readonly protocol: StreamProtocol;
+  readonly websocket: undefined;
+  /** The request that opened the stream, or reserved it. */
+  readonly request: IncomingMessage;
+}
+
 /** The argument of `onConnect`. */
 export interface ConnectingSubscription<Context = unknown> extends SubscriptionConnection<Context> {
   /** The upgrade request with the members that middleware added. */
@@ -141,9 +156,9 @@ export interface SubscriptionOptions {
     | undefined;
 }
 
-/** The current numbers of the sockets of one server. */
+/** The current numbers of the sockets of one server and of the event streams of its handler. */
 export interface SubscriptionStats {
-  /** Open sockets. */
+  /** Open sockets and event streams. */
   readonly connections: number;
   /** Operations in progress. */
   readonly operations: number;
@@ -159,9 +174,12 @@ export interface SubscriptionStats {
 export interface Subscriptions {
   /** Refuses new connections (503) and closes the others with 1001, spread over `drain` milliseconds. @default drain 0 */
   close(options?: { drain?: number | undefined }): Promise<void>;
-  /** Closes the connections that the predicate selects and returns their number. @default code 4403, reason 'Forbidden' */
+  /**
+   * Closes the connections that the predicate selects and returns their number. Event streams end without a
+   * code. @default code 4403, reason 'Forbidden'
+   */
   disconnect(
-    predicate: Hook<[connection: SubscriptionConnection], boolean>,
+    predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>,
     code?: number,
     reason?: string,
   ): number;

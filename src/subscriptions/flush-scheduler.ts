@@ -1,5 +1,3 @@
-import { createFrameWriter, type FrameWriter } from './frames.ts';
-
 /** A queue of messages that can be written. */
 export interface Flushable {
   flush(): void;
@@ -7,7 +5,6 @@ export interface Flushable {
 
 /** Flushes the queues of an endpoint, each once per burst, however many messages it has. */
 export interface FlushScheduler {
-  readonly write: FrameWriter;
   /** Flushes the queue within a millisecond. */
   flushBatched(queue: Flushable): void;
   /** Flushes the queue at the end of this iteration of the event loop: the client waits for a response. */
@@ -49,7 +46,6 @@ export function createFlushScheduler(): FlushScheduler {
   }
 
   return {
-    write: createFrameWriter(),
     flushBatched(queue) {
       batched.push(queue);
       if (isScheduled) return;

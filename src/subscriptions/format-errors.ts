@@ -16,3 +16,15 @@ export function formatErrorsSafely(
     return [{ message: MASKED, extensions: { code: MASKED_CODE } }];
   }
 }
+
+/**
+ * Returns the close code that a source requests with `closeCode` of its error. Clients reconnect after 1012, 1013 and most
+ * application-defined codes, but never repeat an operation that ended with `error`.
+ */
+export function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
+  const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;
+  const code = original?.closeCode;
+  const allowed =
+    typeof code === 'number' && (code === 1012 || code === 1013 || (code >= 4000 && code < 5000));
+  return allowed ? code : undefined;
+}

@@ -7,16 +7,25 @@ import type { EventConsumer } from './consume-source.ts';
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
 export type FlushMode = 'soon' | 'batched';
 
-/** The state that the operations of one client share. */
-export interface OperationClient {
-  readonly schema: GraphQLSchema;
+/** The client of an operation whose context was created by its transport. */
+export interface LiveClient {
   readonly rootValue: unknown;
+}
+
+/** The state that the operations of one client share, for operations that `startOperation` prepares. */
+export interface OperationClient extends LiveClient {
+  readonly schema: GraphQLSchema;
   /** The request or the socket, for options that are functions of it. */
   readonly source: unknown;
   /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
-  queuedOperations: LiveOperation[] | undefined;
+  queuedOperations: ClientOperation[] | undefined;
   /** The context of one operation. */
   contextFor(operation: SharedOperation): MaybePromise<unknown>;
+}
+
+/** An operation that `startOperation` prepares. */
+export interface ClientOperation extends LiveOperation {
+  readonly client: OperationClient;
 }
 
 /**
@@ -25,7 +34,7 @@ export interface OperationClient {
  */
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;
-  abstract readonly client: OperationClient;
+  abstract readonly client: LiveClient;
   /** Set before the operation is executed. */
   contextValue: unknown;
   /** False as soon as no more messages may be sent for the operation. */

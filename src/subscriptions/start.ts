@@ -11,7 +11,7 @@ import {
 import { HttpError } from '../http/reply/http-error.ts';
 import { consumeSource, type SourceCounters } from './consume-source.ts';
 import type { SubscriptionGroups } from './groups.ts';
-import type { LiveOperation } from './live-operation.ts';
+import type { ClientOperation, LiveOperation } from './live-operation.ts';
 import { type ShareFunction, shareKeyOf } from './share-key.ts';
 
 /** The services that all live operations of one endpoint use. */
@@ -33,7 +33,7 @@ export interface OperationSettings {
  * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new document is prepared
  * asynchronously; later operations of the same client wait for it and start in order.
  */
-export function startOperation(operation: LiveOperation, services: OperationServices): void {
+export function startOperation(operation: ClientOperation, services: OperationServices): void {
   const { client } = operation;
   if (client.queuedOperations !== undefined) {
     client.queuedOperations.push(operation);
@@ -47,12 +47,12 @@ export function startOperation(operation: LiveOperation, services: OperationServ
 }
 
 async function runWhenPrepared(
-  operation: LiveOperation,
+  operation: ClientOperation,
   services: OperationServices,
   preparing: Promise<PreparedOperation | RequestError>,
 ): Promise<void> {
   const { client } = operation;
-  const queued: LiveOperation[] = [];
+  const queued: ClientOperation[] = [];
   client.queuedOperations = queued;
   try {
     const prepared = await preparing;
@@ -79,7 +79,7 @@ function failOperation(operation: LiveOperation, error: unknown): void {
 }
 
 function prepare(
-  { client, params }: LiveOperation,
+  { client, params }: ClientOperation,
   core: GraphQLCore,
 ): MaybePromise<PreparedOperation | RequestError> {
   assertVariableLimits([params.variables], core.maxVariables);
@@ -87,7 +87,7 @@ function prepare(
 }
 
 function run(
-  operation: LiveOperation,
+  operation: ClientOperation,
   services: OperationServices,
   prepared: PreparedOperation | RequestError,
 ): void {
@@ -111,7 +111,8 @@ function run(
   );
 }
 
-function runWithContext(
+/** Runs a prepared operation: sends a single result, opens a private source stream, or joins a group. */
+export function runWithContext(
   operation: LiveOperation,
   services: OperationServices,
   prepared: PreparedOperation,

@@ -6,6 +6,7 @@ import { resolveCoreOptions } from '../core/options.ts';
 import { resolveOptions, wrongArgument } from '../options/resolve-options.ts';
 import { count, isCount, isFunction } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { attachEndpoint } from '../subscriptions/endpoint.ts';
 import { Endpoint } from './endpoint.ts';
 import { connectionRules, upgradeRules } from './options.ts';
 import { createUpgradeHandler } from './upgrade/upgrade-handler.ts';
@@ -26,12 +27,15 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   const endpoint = new Endpoint(core, settings);
   const upgrades = createUpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
+  const { maxConnections, onConnect } = settings;
+  attachEndpoint(core, { endpoint, maxConnections, hasOnConnect: onConnect !== undefined });
   let closing: Promise<void> | undefined;
   return {
     close(given) {
       const { drain } = resolveOptions(CLOSE, given, { drain: count(0, 'milliseconds') });
       if (closing === undefined) {
         upgrades.close();
+        endpoint.isClosed = true;
         closing = drainEndpoint(endpoint, drain).finally(releasePath);
       }
       return closing;

@@ -1,45 +1,31 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SubscriptionConnection, SubscriptionStats, WebSocketLike } from '../../types/subscriptions.ts';
+import type { WebSocketLike } from '../../types/subscriptions.ts';
 import { createContextFactory, type GraphQLCore } from '../core/core.ts';
-import { assertSync } from '../options/resolve-options.ts';
-import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import type { SourceCounters } from '../subscriptions/consume-source.ts';
-import { SubscriptionGroups } from '../subscriptions/groups.ts';
-import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
+import { LiveEndpoint } from '../subscriptions/endpoint.ts';
+import { createFlushScheduler } from '../subscriptions/flush-scheduler.ts';
 import { Connection, type ConnectionServices } from './connection/connection.ts';
 import type { ContextPolicy } from './connection/connection-context.ts';
 import type { ConnectionSettings } from './connection/settings.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocol/graphql-ws-adapter.ts';
 import type { SessionLimits } from './protocol/session.ts';
 import type { UpgradeTarget } from './upgrade/upgrade-handler.ts';
-import { createFlushScheduler } from './write/flush-scheduler.ts';
+import { createFrameWriter } from './write/frames.ts';
 import { createPrivateResultSender } from './write/large-results.ts';
 import { isOpen } from './write/ready-state.ts';
 
 const CONNECTION = Symbol('espalier.connection');
 type BoundWebSocket = WebSocketLike & { [CONNECTION]?: Connection };
 
-/** The connections of one `attachSubscriptions`, or of one `websocketHandler`. */
-export class Endpoint implements UpgradeTarget {
-  readonly settings: ConnectionSettings;
-  readonly timer: IntervalTimer;
+/** The endpoint of one `attachSubscriptions`, or of one `websocketHandler`. */
+export class Endpoint extends LiveEndpoint implements UpgradeTarget {
+  declare readonly settings: ConnectionSettings;
   readonly #services: ConnectionServices;
-  readonly #connections = new Set<Connection>();
-  readonly #deadlines = new Set<(now: number) => boolean>();
-  readonly #emptyListeners: (() => void)[] = [];
 
   constructor(core: GraphQLCore, settings: ConnectionSettings) {
-    const counters: SourceCounters = { sources: 0, unreleased: 0 };
-    const scheduler = createFlushScheduler();
-    const timer = createIntervalTimer(periodOf(settings), (now) => this.#tick(now));
-    const pacing = {
-      burstBytes: settings.maxBufferedBytes / 4,
-      isBackpressured: scheduler.isBackpressured,
-      yield: scheduler.yield,
-    };
-    this.settings = settings;
-    this.timer = timer;
+    const scheduler = Object.assign(createFlushScheduler(), { write: createFrameWriter() });
+    super(core, settings, scheduler, periodOf(settings));
+    const { counters, groups, timer } = this;
     this.#services = {
       core,
       settings,
@@ -47,32 +33,20 @@ export class Endpoint implements UpgradeTarget {
       scheduler,
       timer,
       counters,
-      groups: new SubscriptionGroups(counters, pacing, timer),
+      groups,
       sendPrivateResult: createPrivateResultSender(),
       context: contextPolicy(settings, core),
-      onClosed: (connection) => this.#onClosed(connection),
+      onClosed: (connection) => this.remove(connection),
     };
   }
 
-  get connections(): ReadonlySet<Connection> {
-    return this.#connections;
-  }
-  get connectionCount(): number {
-    return this.#connections.size;
-  }
-
   isHostAllowed(request: IncomingMessage): boolean {
-    return this.#services.core.isHostAllowed(request);
+    return this.core.isHostAllowed(request);
   }
 
   reportError(error: unknown, request: IncomingMessage): void {
     const socket = undefined;
-    this.#services.core.reportError(error, {
-      transport: 'websocket',
-      operationName: undefined,
-      request,
-      socket,
-    });
+    this.core.reportError(error, { transport: 'websocket', operationName: undefined, request, socket });
   }
 
   /** Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. */
@@ -88,58 +62,7 @@ export class Endpoint implements UpgradeTarget {
     (websocket as BoundWebSocket)[CONNECTION] = connection;
     websocket.on('message', onMessage);
     websocket.on('close', onClose);
-    this.#connections.add(connection);
-    this.timer.start();
-  }
-
-  /** Closes the connections that the predicate selects; returns their number. */
-  disconnect(
-    predicate: (connection: SubscriptionConnection) => boolean,
-    code: number,
-    reason: string,
-  ): number {
-    const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
-    const selected = [...this.#connections].filter(
-      (connection) =>
-        !connection.isClosing && assertSync(predicate(connection.describe()), scope, 'predicate'),
-    );
-    for (const connection of selected) connection.closeSocket(code, reason);
-    return selected.length;
-  }
-
-  stats(): SubscriptionStats {
-    const { counters, groups } = this.#services;
-    let operations = 0;
-    for (const { session } of this.#connections) operations += session.operationCount;
-    return { connections: this.#connections.size, operations, groups: groups.size, ...counters };
-  }
-
-  /** Calls `check` at each tick of the timer until it returns false. */
-  watch(check: (now: number) => boolean): void {
-    this.#deadlines.add(check);
-    this.timer.start();
-  }
-
-  /** Resolves when all connections are closed, and releases all sources. */
-  async closed(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      if (this.#connections.size === 0) resolve();
-      else this.#emptyListeners.push(resolve);
-    });
-    this.#services.groups.close();
-    this.timer.stop();
-  }
-
-  #onClosed(connection: Connection): void {
-    this.#connections.delete(connection);
-    if (this.#connections.size === 0) for (const resolve of this.#emptyListeners.splice(0)) resolve();
-  }
-
-  #tick(now: number): boolean {
-    for (const connection of this.#connections) connection.deadlines.check(now);
-    for (const check of this.#deadlines) if (!check(now)) this.#deadlines.delete(check);
-    const hasIdleGroups = this.#services.groups.releaseIdle(now);
-    return hasIdleGroups || this.#connections.size > 0 || this.#deadlines.size > 0;
+    this.add(connection);
   }
 }
 

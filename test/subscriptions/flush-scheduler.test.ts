@@ -1,4 +1,4 @@
-import { createFlushScheduler } from '../../src/websocket/write/flush-scheduler.ts';
+import { createFlushScheduler } from '../../src/subscriptions/flush-scheduler.ts';
 
 describe('the flush scheduler', () => {
   it('the flush scheduler yields during a huge fan-out and flushes each queue once, in order', async () => {

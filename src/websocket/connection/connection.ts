@@ -4,15 +4,16 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { SharedOperation, SubscriptionConnection, WebSocketLike } from '../../../types/subscriptions.ts';
 import type { ErrorOrigin, ExecutionOutcome } from '../../execution/types.ts';
 import { debug } from '../../logging/debug.ts';
+import type { LiveConnection } from '../../subscriptions/endpoint.ts';
 import { formatErrorsSafely } from '../../subscriptions/format-errors.ts';
 import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
-import type { FlushMode, LiveOperation } from '../../subscriptions/live-operation.ts';
+import type { ClientOperation, FlushMode } from '../../subscriptions/live-operation.ts';
 import { type OperationServices, startOperation } from '../../subscriptions/start.ts';
 import { createSession } from '../protocol/create-session.ts';
 import type { ServerMessage } from '../protocol/message.ts';
 import type { Acceptance, Session, SessionConnection, SessionLimits } from '../protocol/session.ts';
 import type { SocketOperation } from '../protocol/socket-operation.ts';
-import type { FlushScheduler } from '../write/flush-scheduler.ts';
+import type { FrameScheduler } from '../write/frames.ts';
 import type { SendPrivateResult } from '../write/large-results.ts';
 import { isOpen } from '../write/ready-state.ts';
 import { SendQueue } from '../write/send-queue.ts';
@@ -27,7 +28,7 @@ import type { ConnectionSettings } from './settings.ts';
 export interface ConnectionServices extends OperationServices {
   readonly settings: ConnectionSettings;
   readonly limits: SessionLimits;
-  readonly scheduler: FlushScheduler;
+  readonly scheduler: FrameScheduler;
   readonly timer: IntervalTimer;
   readonly sendPrivateResult: SendPrivateResult;
   readonly context: ContextPolicy;
@@ -35,12 +36,12 @@ export interface ConnectionServices extends OperationServices {
 }
 
 /** One WebSocket connection. A class, so that methods take no memory per connection. */
-export class Connection implements SessionConnection, TimedConnection {
+export class Connection implements SessionConnection, TimedConnection, LiveConnection {
   readonly websocket: WebSocketLike;
   readonly queue: SendQueue;
   readonly session: Session;
   readonly deadlines: Deadlines;
-  queuedOperations: LiveOperation[] | undefined;
+  queuedOperations: ClientOperation[] | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   readonly #context: ConnectionContext;
@@ -63,6 +64,9 @@ export class Connection implements SessionConnection, TimedConnection {
 
   get limits(): SessionLimits {
     return this.#services.limits;
+  }
+  get operationCount(): number {
+    return this.session.operationCount;
   }
   /** Set before the connection is acknowledged. */
   get schema(): GraphQLSchema {
@@ -110,6 +114,10 @@ export class Connection implements SessionConnection, TimedConnection {
 
   startKeepAlive(): void {
     this.deadlines.startKeepAlive();
+  }
+
+  checkDeadlines(now: number): void {
+    this.deadlines.check(now);
   }
 
   sendKeepAlive(): void {

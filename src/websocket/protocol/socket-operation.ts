@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
+import { closeCodeOf } from '../../subscriptions/format-errors.ts';
 import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
 import type { FrameEnvelope } from '../write/frames.ts';
 import type { ResultTarget } from '../write/large-results.ts';
@@ -94,16 +95,4 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
       if (this.isLive) this.#session.endOperation(this, errors);
     });
   }
-}
-
-/**
- * Returns the close code that a source requests with `closeCode` of its error. Clients reconnect after 1012, 1013 and most
- * application-defined codes, but never repeat an operation that ended with `error`.
- */
-function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
-  const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;
-  const code = original?.closeCode;
-  const allowed =
-    typeof code === 'number' && (code === 1012 || code === 1013 || (code >= 4000 && code < 5000));
-  return allowed ? code : undefined;
 }

@@ -1,4 +1,5 @@
 import type { Writable } from 'node:stream';
+import type { FlushScheduler } from '../../subscriptions/flush-scheduler.ts';
 
 /** The start of a message, which consists of `prefix`, the result and `}`, so that many sockets can share the result. */
 export interface FrameEnvelope {
@@ -57,6 +58,11 @@ const CLOSING_BRACE = 0x7d;
 
 /** Writes messages to a socket, in order. */
 export type FrameWriter = (socket: Writable, frames: Frames) => void;
+
+/** Flushes the queues of an endpoint and writes their messages. */
+export interface FrameScheduler extends FlushScheduler {
+  readonly write: FrameWriter;
+}
 
 /**
  * Creates a writer that caches the last body. A shared event has the same body for many sockets; writing it as text is a little

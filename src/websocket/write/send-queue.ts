@@ -1,9 +1,9 @@
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocketLike } from '../../../types/subscriptions.ts';
+import type { Flushable } from '../../subscriptions/flush-scheduler.ts';
 import type { FlushMode } from '../../subscriptions/live-operation.ts';
-import type { Flushable, FlushScheduler } from './flush-scheduler.ts';
-import { type FrameEnvelope, Frames, wholeMessage } from './frames.ts';
+import { type FrameEnvelope, type FrameScheduler, Frames, wholeMessage } from './frames.ts';
 import { isOpen } from './ready-state.ts';
 
 /** Bytes that are written to the socket at a time. Written messages cannot be dropped; `drains` grows per chunk. */
@@ -14,14 +14,14 @@ export class SendQueue implements Flushable {
   readonly #websocket: WebSocketLike;
   /** The underlying socket, if we may write frames to it; undefined if extensions transform them. */
   readonly #socket: Duplex | undefined;
-  readonly #scheduler: FlushScheduler;
+  readonly #scheduler: FrameScheduler;
   #frames: Frames | undefined;
   #isUrgent = false;
   #isPaused = false;
   #drains = 0;
   #waiters: (() => void)[] | undefined;
 
-  constructor(websocket: WebSocketLike, socket: Duplex | undefined, scheduler: FlushScheduler) {
+  constructor(websocket: WebSocketLike, socket: Duplex | undefined, scheduler: FrameScheduler) {
     this.#websocket = websocket;
     this.#socket = websocket.extensions === '' ? socket : undefined;
     this.#scheduler = scheduler;

@@ -1,0 +1,149 @@
+import type {
+  StreamConnection,
+  SubscriptionConnection,
+  SubscriptionStats,
+} from '../../types/subscriptions.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { assertSync } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import type { SourceCounters } from './consume-source.ts';
+import type { FlushScheduler } from './flush-scheduler.ts';
+import { SubscriptionGroups } from './groups.ts';
+import { createIntervalTimer, type IntervalTimer } from './interval-timer.ts';
+import type { OperationSettings } from './start.ts';
+
+/** A client with operations in progress: a WebSocket or an event stream. */
+export interface LiveConnection {
+  readonly isClosing: boolean;
+  readonly operationCount: number;
+  /** Returns the object that `disconnect` passes to its predicate. */
+  describe(): SubscriptionConnection | StreamConnection;
+  checkDeadlines(now: number): void;
+  /** Ends all operations and closes the connection. Event streams have neither a code nor a reason. */
+  closeSocket(code: number, reason: string): void;
+}
+
+/** The limits of the clients of one endpoint. */
+export interface EndpointSettings extends OperationSettings {
+  readonly maxOperations: number;
+  readonly maxOperationBytes: number;
+  readonly maxIdLength: number;
+  readonly maxBufferedBytes: number;
+}
+
+/** The connections of one endpoint over all transports, with the sources, groups and timers that they share. */
+export class LiveEndpoint {
+  readonly core: GraphQLCore;
+  readonly settings: EndpointSettings;
+  readonly scheduler: FlushScheduler;
+  readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
+  readonly timer: IntervalTimer;
+  readonly groups: SubscriptionGroups;
+  /** True when the endpoint accepts no more connections. */
+  isClosed = false;
+  readonly #connections = new Set<LiveConnection>();
+  readonly #deadlines = new Set<(now: number) => boolean>();
+  readonly #emptyListeners: (() => void)[] = [];
+
+  /** `period` is the number of milliseconds between two checks of deadlines. */
+  constructor(core: GraphQLCore, settings: EndpointSettings, scheduler: FlushScheduler, period: number) {
+    this.core = core;
+    this.settings = settings;
+    this.scheduler = scheduler;
+    this.timer = createIntervalTimer(period, (now) => this.#tick(now));
+    const pacing = {
+      burstBytes: settings.maxBufferedBytes / 4,
+      isBackpressured: scheduler.isBackpressured,
+      yield: scheduler.yield,
+    };
+    this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
+  }
+
+  get connections(): ReadonlySet<LiveConnection> {
+    return this.#connections;
+  }
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  add(connection: LiveConnection): void {
+    this.#connections.add(connection);
+    this.timer.start();
+  }
+
+  remove(connection: LiveConnection): void {
+    this.#connections.delete(connection);
+    if (this.#connections.size === 0) for (const resolve of this.#emptyListeners.splice(0)) resolve();
+  }
+
+  /** Closes the connections that the predicate selects; returns their number. */
+  disconnect(
+    predicate: (connection: SubscriptionConnection | StreamConnection) => boolean,
+    code: number,
+    reason: string,
+  ): number {
+    const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
+    const selected = [...this.#connections].filter(
+      (connection) =>
+        !connection.isClosing && assertSync(predicate(connection.describe()), scope, 'predicate'),
+    );
+    for (const connection of selected) connection.closeSocket(code, reason);
+    return selected.length;
+  }
+
+  stats(): SubscriptionStats {
+    let operations = 0;
+    for (const { operationCount } of this.#connections) operations += operationCount;
+    return {
+      connections: this.#connections.size,
+      operations,
+      groups: this.groups.size,
+      ...this.counters,
+    };
+  }
+
+  /** Calls `check` at each tick of the timer until it returns false. */
+  watch(check: (now: number) => boolean): void {
+    this.#deadlines.add(check);
+    this.timer.start();
+  }
+
+  /** Resolves when all connections are closed, and releases all sources. */
+  async closed(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#connections.size === 0) resolve();
+      else this.#emptyListeners.push(resolve);
+    });
+    this.groups.close();
+    this.timer.stop();
+  }
+
+  #tick(now: number): boolean {
+    for (const connection of this.#connections) connection.checkDeadlines(now);
+    for (const check of this.#deadlines) if (!check(now)) this.#deadlines.delete(check);
+    const hasIdleGroups = this.groups.releaseIdle(now);
+    return hasIdleGroups || this.#connections.size > 0 || this.#deadlines.size > 0;
+  }
+}
+
+/** An endpoint that `attachSubscriptions` has created for a core. */
+export interface AttachedEndpoint {
+  readonly endpoint: LiveEndpoint;
+  readonly maxConnections: number;
+  /** Whether the option `onConnect` decides about connections. */
+  readonly hasOnConnect: boolean;
+}
+
+const attached = new WeakMap<GraphQLCore, AttachedEndpoint[]>();
+
+/** Makes the event streams of the core's handler connections of this endpoint. */
+export function attachEndpoint(core: GraphQLCore, entry: AttachedEndpoint): void {
+  const open = attached.get(core)?.filter(({ endpoint }) => !endpoint.isClosed) ?? [];
+  attached.set(core, [...open, entry]);
+}
+
+/** Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last one. */
+export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefined {
+  const entries = attached.get(core);
+  return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);
+}
