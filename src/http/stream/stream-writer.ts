@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
-import { withVary } from '../negotiation/vary.ts';
-import { isAborted, onClosed } from '../reply/on-closed.ts';
+import { isAborted } from '../reply/connection.ts';
+import { withVary } from '../reply/write-reply.ts';
 import type { Framing } from './framing.ts';
 
 /** The method that the package `compression` adds to responses. */
@@ -19,10 +19,10 @@ export class StreamWriter {
   constructor(res: ServerResponse, framing: Framing) {
     this.#res = res;
     this.#framing = framing;
-    // A write to a lost connection emits an error. `onClosed` already reports the lost connection.
+    // A write to a lost connection emits an error. `close` already reports the lost connection.
     res.on('error', () => undefined);
     this.#isClosed = isAborted(res);
-    onClosed(res, () => this.#close());
+    res.once('close', () => this.#close());
   }
 
   /** True when the response has ended or the client has disconnected. */
@@ -111,7 +111,9 @@ export class StreamWriter {
 
   /** Calls `closed` once when the response has ended or the client has disconnected. Returns a function that cancels this. */
   onClosed(closed: () => void): () => void {
-    return onClosed(this.#res, closed);
+    const res = this.#res;
+    res.once('close', closed);
+    return () => void res.off('close', closed);
   }
 
   #close(): void {
