@@ -7,14 +7,10 @@ import type { EventConsumer } from './consume-source.ts';
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
 export type FlushMode = 'soon' | 'batched';
 
-/** The client of an operation whose context was created by its transport. */
-export interface LiveClient {
-  readonly rootValue: unknown;
-}
-
 /** The state that the operations of one client share, for operations that `startOperation` prepares. */
-export interface OperationClient extends LiveClient {
+export interface OperationClient {
   readonly schema: GraphQLSchema;
+  readonly rootValue: unknown;
   /** The request or the socket, for options that are functions of it. */
   readonly source: unknown;
   /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
@@ -34,7 +30,7 @@ export interface ClientOperation extends LiveOperation {
  */
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;
-  abstract readonly client: LiveClient;
+  abstract readonly rootValue: unknown;
   /** Set before the operation is executed. */
   contextValue: unknown;
   /** False as soon as no more messages may be sent for the operation. */
@@ -69,9 +65,6 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   get inputs(): ExecutionInputs {
     return this;
-  }
-  get rootValue(): unknown {
-    return this.client.rootValue;
   }
   get variableValues(): Record<string, unknown> | undefined {
     return this.params.variables;

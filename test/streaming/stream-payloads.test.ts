@@ -217,7 +217,7 @@ describe('streamPayloads', () => {
     const source = payloadSource();
     const server = http2.createServer((_, res) => {
       const options = { framing: EVENT_STREAM, status: 200, payloads: source, keepAlive: 0 };
-      streamPayloads(res as http2.Http2ServerResponse & http.ServerResponse, {
+      void streamPayloads(res as http2.Http2ServerResponse & http.ServerResponse, {
         ...options,
         onError: () => undefined,
       });

@@ -56,6 +56,9 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
     const { operationName } = this.params;
     return { ...this.client.origin, operationName, aborted: !this.isLive };
   }
+  get rootValue(): unknown {
+    return this.client.rootValue;
+  }
   get queue(): SendQueue {
     return this.client.queue;
   }
