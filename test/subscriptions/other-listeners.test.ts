@@ -188,6 +188,46 @@ describe('other upgrade listeners', () => {
     await Promise.resolve();
     expect(server.listeners('upgrade')).toEqual([first]);
   });
+
+  it('the routers of two copies of the package serve one server, before all other listeners', async () => {
+    const { server, url, port } = await serve();
+    const [ours] = server.listeners('upgrade');
+    let second: ReturnType<typeof attachSubscriptions> | undefined;
+    jest.isolateModules(() => {
+      // The CommonJS and the ES build in one process.
+      const copy = untyped(
+        '../../middleware/subscriptions.ts',
+      ) as typeof import('../../middleware/subscriptions.ts');
+      second = copy.attachSubscriptions(server, untyped('graphql').buildSchema('type Query { a: Int }'), {
+        path: '/second',
+      });
+    });
+    const first = (): void => undefined;
+    server.prependListener('upgrade', first);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(server.listeners('upgrade')).toEqual([expect.any(Function), expect.any(Function), first]);
+    expect(server.listeners('upgrade')).toContain(ours);
+    await (await ready(url)).close();
+    await (await ready(`ws://127.0.0.1:${port}/second`)).close();
+    await second?.close();
+  });
+
+  it('a listener that replaces all listeners and calls them itself may accept other paths', async () => {
+    const { server, url, port } = await serve();
+    const remove = await wsServer(server);
+    const listeners = server.listeners('upgrade');
+    server.removeAllListeners('upgrade');
+    server.on('upgrade', (...args) => {
+      for (const listener of listeners) Reflect.apply(listener, server, args);
+    });
+    const client = wrap(new WebSocket(`ws://127.0.0.1:${port}/other`));
+    await once(client.websocket, 'open');
+    client.send('hello');
+    expect(await client.next()).toBe(1);
+    await client.close();
+    await (await ready(url)).close();
+    await remove();
+  });
 });
 
 describe('an upgrade that is pipelined behind a request without response', () => {

@@ -12,14 +12,13 @@ const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.
 /**
  * A server with an `upgrade` listener no longer emits `request` for requests that only offer another protocol, such as
  * `Upgrade: h2c` of curl and of Java's client (RFC 9110 §7.8: a server may ignore it). While the server has no other
- * `upgrade` listener, they stay plain requests. The function that it returns undoes this.
+ * `upgrade` listener (`isAlone`), they stay plain requests. The function that it returns undoes this.
  */
-export function keepPlainRequests(server: Server): () => void {
+export function keepPlainRequests(server: Server, isAlone: () => boolean): () => void {
   const target: ServerWithCallback = server;
   const before = target.shouldUpgradeCallback;
   if (before === undefined) return () => undefined;
-  const callback: ShouldUpgrade = (req) =>
-    before.call(server, req) && (isWebSocket(req) || server.listenerCount('upgrade') > 1);
+  const callback: ShouldUpgrade = (req) => before.call(server, req) && (isWebSocket(req) || !isAlone());
   target.shouldUpgradeCallback = callback;
   return () => {
     if (target.shouldUpgradeCallback === callback) target.shouldUpgradeCallback = before;
@@ -28,7 +27,7 @@ export function keepPlainRequests(server: Server): () => void {
 
 /** Handles a plain request in older versions of Node, which have already detached the socket. Returns true if it did. */
 export function handleAsPlainRequest(server: Server, req: IncomingMessage, socket: Duplex): boolean {
-  if (isWebSocket(req) || server.listenerCount('upgrade') > 1) return false;
+  if (isWebSocket(req)) return false;
   const { 'content-length': length, 'transfer-encoding': coding } = req.headers;
   if (coding !== undefined || (length !== undefined && length !== '0')) {
     // Node's parser no longer reads the body.

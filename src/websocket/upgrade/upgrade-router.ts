@@ -50,7 +50,7 @@ class UpgradeRouter {
   readonly #routes = new Map<string, UpgradeListener>();
   readonly #unclaimed = new Set<UnclaimedUpgrade>();
   readonly #timer: IntervalTimer;
-  readonly #listener: UpgradeListener = (req, socket, head) => this.#route(req, socket, head);
+  readonly #listener: UpgradeListener = markAsRouter((req, socket, head) => this.#route(req, socket, head));
   readonly #onNewListener = (event: string | symbol): void => {
     if (event === 'upgrade') queueMicrotask(() => this.#listenFirst());
   };
@@ -60,7 +60,7 @@ class UpgradeRouter {
     this.#server = server;
     this.#timeout = timeout;
     this.#timer = createIntervalTimer(Math.min(1000, timeout), (now) => this.#rejectUnclaimed(now));
-    this.#restorePlainRequests = keepPlainRequests(server);
+    this.#restorePlainRequests = keepPlainRequests(server, () => this.#isAlone());
     server.prependListener('upgrade', this.#listener);
     server.on('newListener', this.#onNewListener);
   }
@@ -89,22 +89,31 @@ class UpgradeRouter {
   /** Moves the router's listener to the start: it has to receive each upgrade before other listeners write to the socket. */
   #listenFirst(): void {
     const listeners = this.#server.listeners('upgrade');
-    if (listeners[0] === this.#listener || !listeners.includes(this.#listener)) return;
+    const index = listeners.indexOf(this.#listener);
+    // Two routers would otherwise move without end.
+    if (listeners.slice(0, Math.max(0, index)).every(isRouter)) return;
     this.#server.off('upgrade', this.#listener);
     this.#server.prependListener('upgrade', this.#listener);
+  }
+
+  /** Whether the server has no other listener. One that has replaced all listeners calls them itself, and counts as another. */
+  #isAlone(): boolean {
+    const [first, ...others] = this.#server.listeners('upgrade');
+    return first === this.#listener && others.length === 0;
   }
 
   #route(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     // The client may reset the connection at any time. Without a listener the error would end the process.
     socket.on('error', ignore);
-    if (handleAsPlainRequest(this.#server, req, socket)) return;
+    const isAlone = this.#isAlone();
+    if (isAlone && handleAsPlainRequest(this.#server, req, socket)) return;
     const { bytesWritten } = socket as Socket;
     const upgrade = { socket: socket as Socket, bytesWritten };
     const listener = this.#routes.get(withoutSlash(pathOf(req.url)));
     if (listener !== undefined) {
       // Runs after all other listeners, one of which may respond to every path.
       process.nextTick(() => this.#accept(listener, upgrade, req, head));
-    } else if (this.#server.listenerCount('upgrade') === 1) {
+    } else if (isAlone) {
       debug.subscriptions('404 for an upgrade of %s: no subscriptions are attached to this path', req.url);
       if (!hasPendingResponse(req, socket)) rejectUpgrade(socket, 404);
     } else {
@@ -143,6 +152,13 @@ function isClaimed({ socket, bytesWritten }: Upgrade): boolean {
     socket.listenerCount('readable') > 0
   );
 }
+
+/** Marks the listeners of routers. `Symbol.for` makes it equal in the CommonJS and the ES build, which one process may load. */
+const ROUTER = Symbol.for('espalier.upgradeRouter');
+
+const markAsRouter = (listener: UpgradeListener): UpgradeListener =>
+  Object.defineProperty(listener, ROUTER, { value: true });
+const isRouter = (listener: object): boolean => ROUTER in listener;
 
 /** Express accepts a trailing slash at its mounts and routes. */
 const withoutSlash = (path: string): string =>
