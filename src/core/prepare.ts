@@ -81,7 +81,8 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       const selected = selectOperation(schema, query, entry, operationName);
       if ('errors' in selected) return selected;
       const account = { charge: (bytes: number) => valid.charge(schema, query, bytes) };
-      prepared = { ...selected, execute: engine(selected, settings, account) };
+      const { maxErrors } = settings;
+      prepared = { ...selected, maxErrors, execute: engine(selected, settings, account) };
       entry.operations.set(operationName, prepared);
     }
     return prepared;

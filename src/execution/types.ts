@@ -30,6 +30,8 @@ export interface ValidatedOperation {
 
 /** A validated operation with the function that executes it. The document cache stores it. */
 export interface PreparedOperation extends ValidatedOperation {
+  /** The coercion of variables stops after this many errors. */
+  readonly maxErrors: number;
   readonly execute: ExecuteOperation;
 }
 

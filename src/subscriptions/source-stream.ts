@@ -2,7 +2,8 @@ import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { executionArgs } from '../execution/execution-args.ts';
-import type { ExecutionInputs, PreparedOperation } from '../execution/types.ts';
+import { setErrorCode } from '../execution/graphql-js.ts';
+import { type ExecutionInputs, isThenable, type PreparedOperation } from '../execution/types.ts';
 
 /** The source stream that a subscription's root field returned, or the errors that it returned instead. */
 export type SourceResult = AsyncIterable<unknown> | ExecutionResult;
@@ -17,12 +18,26 @@ export function openSource(
   operation: PreparedOperation,
   inputs: ExecutionInputs,
 ): MaybePromise<SourceResult> {
-  const args = executionArgs(operation, inputs);
-  if (validateSubscriptionArgs === undefined) return graphql.createSourceEventStream(args);
+  const { maxErrors } = operation;
+  const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
+  if (validateSubscriptionArgs === undefined) {
+    const opened = graphql.createSourceEventStream(args);
+    return isThenable(opened)
+      ? opened.then((result) => withCodes(result, maxErrors))
+      : withCodes(opened, maxErrors);
+  }
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)
-    ? { errors: checked }
+    ? withCodes({ errors: checked }, maxErrors)
     : graphql.createSourceEventStream(checked as ExecutionArgs);
+}
+
+/** Adds the code to errors of variables, as engines do. Errors of resolvers have a path. */
+function withCodes(result: SourceResult, maxErrors: number): SourceResult {
+  if (isStream(result) || result.errors === undefined) return result;
+  const errors = result.errors.slice(0, maxErrors);
+  for (const error of errors) if (error.path === undefined) setErrorCode(error, 'BAD_USER_INPUT');
+  return { errors };
 }
 
 export const isStream = (result: SourceResult): result is AsyncIterable<unknown> =>

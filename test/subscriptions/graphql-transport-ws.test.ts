@@ -1,6 +1,9 @@
 import { once } from 'node:events';
 import { GraphQLError, versionInfo } from 'graphql';
-import { connect, MODERN, type RawClient, ready } from './client.ts';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { connect, listen, MODERN, type RawClient, ready } from './client.ts';
+import { liveSchema } from './schema.ts';
 import { NOTHING, serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -278,6 +281,31 @@ describe('operations over graphql-transport-ws', () => {
       type: 'next',
       payload: { data: { events: 'still here' } },
     });
+  });
+
+  it.each([
+    ['a query', 'query ($topic: String!, $tag: Boolean!) { hello(name: $topic) @skip(if: $tag) }'],
+    ['a subscription', 'subscription ($topic: String!, $tag: Boolean!) { events(topic: $topic, tag: $tag) }'],
+  ])('graphql-transport-ws sends a code with each error of the variables of %s', async (_, query) => {
+    const { schema } = liveSchema();
+    const { server, url } = await listen();
+    const subscriptions = attachSubscriptions(server, graphqlHTTP(schema));
+    const limited = attachSubscriptions(server, graphqlHTTP(schema, { limits: { errors: 1 } }), {
+      path: '/limited',
+    });
+    for (const [path, count] of [
+      ['graphql', 2],
+      ['limited', 1],
+    ] as const) {
+      const client = await ready(url.replace('graphql', path));
+      const [error] = await run(client, subscribe('x', query));
+      const { payload } = error as { payload: { extensions: object }[] };
+      expect(payload.map(({ extensions }) => extensions)).toEqual(
+        Array.from({ length: count }, () => ({ code: 'BAD_USER_INPUT' })),
+      );
+    }
+    await Promise.all([subscriptions.close(), limited.close()]);
+    server.close();
   });
 
   it('graphql-transport-ws sends all events, including one with an error, and then complete', async () => {
