@@ -12,6 +12,7 @@ import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } fro
 export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
+export type * from '../types/operation.ts';
 export type * from '../types/uploads.ts';
 
 /** The HTTP methods that the option `methods` accepts. */

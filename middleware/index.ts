@@ -1,6 +1,7 @@
 export type { ConnectRequest, Middleware, NextFunction } from '../types/connect.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
+export type * from '../types/operation.ts';
 export type * from '../types/static.ts';
 export type * from '../types/subscriptions.ts';
 export type * from '../types/uploads.ts';

@@ -4,6 +4,7 @@ import type { SubscriptionTarget } from '../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../types/subscriptions.ts';
 
 export type { SubscriptionTarget } from '../types/graphql.ts';
+export type * from '../types/operation.ts';
 export type * from '../types/subscriptions.ts';
 
 /**

@@ -11,6 +11,7 @@ import type {
 } from 'graphql';
 import type { ConnectRequest, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
+import type { OperationDecision, OperationDetails } from './operation.ts';
 import type {
   ContextDetails,
   SubscriptionProtocol,
@@ -98,6 +99,8 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
    * @default logs to the console, except errors that go to `next(error)`
    */
   onError?: false | ErrorReporter | undefined;
+  /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
+  onOperation?: Hook<[operation: OperationDetails<Req>], MaybePromise<OperationDecision>> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request. @default true */
   introspection?: boolean | Hook<[req: Req], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */

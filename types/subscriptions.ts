@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { OperationDecision, OperationDetails } from './operation.ts';
 
 /** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
 export interface WebSocketLike {
@@ -115,6 +116,10 @@ export interface SubscriptionOptions {
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectResult>> | undefined;
+  /** Called once for each operation, as the option of `graphqlHTTP`. @default the handler's, or none */
+  onOperation?:
+    | Hook<[operation: OperationDetails<ContextWebSocket>], MaybePromise<OperationDecision>>
+    | undefined;
   /** Middleware that runs on the upgrade request before it is accepted: sessions, authentication, rate limits. @default [] */
   middleware?: readonly UpgradeMiddleware[] | undefined;
   /** Origins whose pages may connect, in addition to our own host: a list, `'*'`, or a function. Others get 403. @default [] */

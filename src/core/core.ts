@@ -7,7 +7,8 @@ import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
-import type { CoreSettings } from './options.ts';
+import { createOperationHook, type OperationHook } from './operation-hook.ts';
+import type { CoreSettings, OnOperation } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
 import { selectEngine } from './select-engine.ts';
 
@@ -36,6 +37,8 @@ export interface GraphQLCore {
    * `connectionParams` are the connection parameters of a WebSocket.
    */
   readonly contextFor: ContextFactory;
+  /** Returns the hook of an endpoint: its own option `onOperation`, or the option of the handler. */
+  operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Whether the option `allowedHosts` allows the host of a request. */
@@ -94,6 +97,8 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
     contextFor: createContextFactory(context),
+    operationHookFor: (onOperation = settings.onOperation) =>
+      createOperationHook(onOperation, engineSettings),
     rootValueFor:
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')

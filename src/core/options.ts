@@ -1,5 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
@@ -25,6 +27,9 @@ import { DEFAULT_ENGINE } from './default-engine.ts';
 /** The limits of one document. */
 export type DocumentLimitSettings = Readonly<WithDefaults<DocumentLimits>>;
 
+/** The option `onOperation`. */
+export type OnOperation = (operation: OperationDetails<unknown>) => MaybePromise<OperationDecision>;
+
 /** The settings that HTTP and sockets share. */
 export interface CoreSettings {
   readonly context: unknown;
@@ -38,6 +43,7 @@ export interface CoreSettings {
   readonly onError: OnError;
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
+  readonly onOperation: OnOperation | undefined;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
@@ -93,6 +99,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
     oneOrMore(isString),
     "a list of hosts such as 'api.example.com' or 'localhost:3000'",
   ),
+  onOperation: optionalFunction(),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),

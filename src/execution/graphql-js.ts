@@ -34,7 +34,8 @@ export function outcomeFromResult(
   if (result.errors === undefined || result.errors.length === 0) {
     // An async iterator would be stringified as `{}`, which clients would accept as a response.
     if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
-    return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS };
+    const { extensions } = result;
+    return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS, extensions };
   }
   const refused = !('data' in result);
   // graphql-js adds one more error to report that coercion has stopped.
@@ -42,7 +43,7 @@ export function outcomeFromResult(
   if (refused) for (const error of errors) setErrorCode(error, 'BAD_USER_INPUT');
   const { errors: _, data, ...others } = result;
   const body = JSON.stringify({ errors: settings.formatErrors(errors, origin), data, ...others });
-  return { kind: refused ? 'refused' : 'partial', body, errors };
+  return { kind: refused ? 'refused' : 'partial', body, errors, extensions: result.extensions };
 }
 
 /** Sets `extensions.code` of an error, unless it has one. */

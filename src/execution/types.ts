@@ -73,6 +73,8 @@ export interface ExecutionOutcome {
   readonly release?: (() => void) | undefined;
   /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];
+  /** The `extensions` in `body`, if the option `engine` returned some. */
+  readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
 /**

@@ -7,7 +7,8 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   // Apollo Server
   typeDefs: SCHEMA,
   resolvers: SCHEMA,
-  plugins: 'use formatError, onError, validationRules, or the channels of node:diagnostics_channel',
+  plugins:
+    'use onOperation, formatError, onError, validationRules, or the channels of node:diagnostics_channel',
   cors: 'mount the package cors before graphqlHTTP',
   csrfPrevention: 'cross-site requests are always refused; see trustedOrigins and getMutations',
   cache: 'documents are always cached (documentCacheBytes); responses are not',
@@ -28,7 +29,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   customExecuteFn: 'use engine',
   customParseFn: 'documents are parsed by graphql-js; limits bound them',
   execute: 'use engine',
-  extensions: 'response extensions are not supported; use formatError for errors',
-  onSubscribe: 'use context, validationRules or engine',
-  onOperation: 'use formatError or the channels of node:diagnostics_channel',
+  extensions: 'return { extensions } from onOperation; use formatError for errors',
+  onSubscribe: 'use onOperation, context, validationRules or engine',
 };

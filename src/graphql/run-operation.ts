@@ -1,14 +1,12 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
 import { limitExceeded } from '../core/limits/limit-exceeded.ts';
+import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import {
-  type ErrorOrigin,
-  type ExecutionInputs,
   type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
@@ -20,6 +18,7 @@ import { isAborted } from '../http/reply/connection.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
+import { RequestInputs } from './request-inputs.ts';
 
 /** The result of one operation. */
 export type Result = ExecutionOutcome | RequestError;
@@ -29,11 +28,13 @@ export class OperationRunner {
   readonly #core: GraphQLCore;
   readonly #csrf: Csrf;
   readonly #limits: DocumentLimitSettings;
+  readonly #onOperation: OperationHook | undefined;
 
   constructor(core: GraphQLCore, csrf: Csrf, limits: DocumentLimitSettings) {
     this.#core = core;
     this.#csrf = csrf;
     this.#limits = limits;
+    this.#onOperation = core.operationHookFor();
   }
 
   run(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
@@ -74,19 +75,18 @@ export class OperationRunner {
     if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#limits);
     const context = this.#core.contextFor(exchange.req, params);
     return isThenable(context)
-      ? context.then((value) => this.#execute(exchange, prepared, params, value))
-      : this.#execute(exchange, prepared, params, context);
+      ? context.then((value) => this.#runWithContext(exchange, prepared, params, value))
+      : this.#runWithContext(exchange, prepared, params, context);
   }
 
-  #execute(
+  #runWithContext(
     exchange: Exchange,
     prepared: PreparedOperation,
     params: GraphQLParams,
     context: unknown,
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
-    // A mutation must not run if no client can receive its result.
-    if (isAborted(exchange.res)) throw CLIENT_ABORTED;
+    assertConnected(exchange);
     const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(
       exchange,
@@ -95,12 +95,45 @@ export class OperationRunner {
       context,
       rootValue,
     );
-    const started = events.execute.hasSubscribers ? performance.now() : 0;
-    const outcome = prepared.execute(inputs);
-    return isThenable(outcome)
-      ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
-      : afterExecution(exchange, prepared, outcome, started);
+    if (this.#onOperation === undefined) return execute(exchange, prepared, inputs);
+    const admission = this.#onOperation(prepared, inputs, exchange.req);
+    return isThenable(admission)
+      ? admission.then((settled) => executeAdmitted(exchange, prepared, inputs, settled))
+      : executeAdmitted(exchange, prepared, inputs, admission);
   }
+}
+
+/** A mutation must not run if no client can receive its result. */
+function assertConnected(exchange: Exchange): void {
+  if (isAborted(exchange.res)) throw CLIENT_ABORTED;
+}
+
+/** Continues after the option `onOperation`. */
+function executeAdmitted(
+  exchange: Exchange,
+  prepared: PreparedOperation,
+  inputs: RequestInputs,
+  admission: Awaited<ReturnType<OperationHook>>,
+): MaybePromise<Result> {
+  if ('errors' in admission) return admission;
+  assertConnected(exchange);
+  const { extensions } = admission;
+  const outcome = execute(exchange, prepared, inputs);
+  return isThenable(outcome)
+    ? outcome.then((settled) => withExtensions(settled, extensions))
+    : withExtensions(outcome, extensions);
+}
+
+function execute(
+  exchange: Exchange,
+  prepared: PreparedOperation,
+  inputs: RequestInputs,
+): MaybePromise<ExecutionOutcome> {
+  const started = events.execute.hasSubscribers ? performance.now() : 0;
+  const outcome = prepared.execute(inputs);
+  return isThenable(outcome)
+    ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
+    : afterExecution(exchange, prepared, outcome, started);
 }
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
@@ -139,54 +172,4 @@ function afterExecution(
 function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;
-}
-
-/** The inputs and the origin of one execution. The signal is created when it is first read. */
-class RequestInputs implements ExecutionInputs, ErrorOrigin {
-  readonly transport = 'http';
-  readonly socket = undefined;
-  readonly request: IncomingMessage;
-  readonly operationName: string | undefined;
-  readonly rootValue: unknown;
-  readonly contextValue: unknown;
-  readonly variableValues: Record<string, unknown> | undefined;
-  readonly #res: ServerResponse;
-  #controller: AbortController | undefined;
-
-  constructor(
-    { req, res }: Exchange,
-    operationName: string | undefined,
-    variableValues: Record<string, unknown> | undefined,
-    contextValue: unknown,
-    rootValue: unknown,
-  ) {
-    this.request = req;
-    this.operationName = operationName;
-    this.rootValue = rootValue;
-    this.contextValue = contextValue;
-    this.variableValues = variableValues;
-    this.#res = res;
-  }
-
-  get origin(): ErrorOrigin {
-    return this;
-  }
-
-  get aborted(): boolean {
-    return this.#controller?.signal.aborted === true;
-  }
-
-  get signal(): AbortSignal {
-    const res = this.#res;
-    if (this.#controller === undefined) {
-      const controller = new AbortController();
-      this.#controller = controller;
-      const onClose = (): void => {
-        if (!res.writableFinished) controller.abort();
-      };
-      if (isAborted(res)) onClose();
-      else res.once('close', onClose);
-    }
-    return this.#controller.signal;
-  }
 }

@@ -1,5 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { toGraphQLError } from '../core/errors.ts';
+import { withExtensions } from '../core/operation-hook.ts';
 import {
   type ExecutionInputs,
   type ExecutionOutcome,
@@ -19,6 +20,8 @@ export interface SourceCounters {
 /** Consumes the results of one source stream: an operation, or a group of equal ones. */
 export interface EventConsumer {
   readonly inputs: ExecutionInputs;
+  /** The JSON text of the `extensions` to add to each result. */
+  readonly extensions: string | undefined;
   /** False while no client waits for events; they are then read but not executed. */
   isWanted(): boolean;
   /** Receives the result of one event. */
@@ -74,7 +77,7 @@ export function consumeSource(
       });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
-      consumer.onResult(outcome);
+      consumer.onResult(withExtensions(outcome, consumer.extensions));
     }
     markReleased();
     consumer.complete();

@@ -16,6 +16,8 @@ export interface GroupPacing {
 /** Equal subscriptions that share one source stream and execute and serialise each event once. */
 export class SharedSubscription implements EventConsumer {
   readonly inputs: ExecutionInputs;
+  /** Those of the first member, since all members have the same. */
+  readonly extensions: string | undefined;
   readonly members: Set<LiveOperation> = new Set();
   /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
@@ -35,6 +37,7 @@ export class SharedSubscription implements EventConsumer {
       signal: this.#abortController.signal,
       origin: first.origin,
     };
+    this.extensions = first.extensions;
     this.#pacing = pacing;
     this.#unregister = unregister;
   }

@@ -34,7 +34,7 @@ export class SubscriptionGroups {
       groups = new Map();
       this.#bySchema.set(prepared.schema, groups);
     }
-    const name = groupNameOf(operation.params, key);
+    const name = groupNameOf(operation, key);
     const group = groups.get(name) ?? this.#open(prepared, operation, name, groups);
     group.members.add(operation);
     operation.releaseSource = () => {

@@ -31,8 +31,12 @@ export interface ClientOperation extends LiveOperation {
 export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   readonly params: GraphQLParams;
   abstract readonly rootValue: unknown;
+  /** The request or the WebSocket, for the option `onOperation`. */
+  abstract readonly source: unknown;
   /** Set before the operation is executed. */
   contextValue: unknown;
+  /** The JSON text of the `extensions` to add to each result. */
+  extensions: string | undefined;
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
   /** Whether the operation's events may be dropped when the client is slow. */

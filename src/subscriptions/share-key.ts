@@ -28,8 +28,12 @@ export function shareKeyOf(
 }
 
 /** Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients cannot forge it. */
-export function groupNameOf({ operationName, variables, query }: GraphQLParams, key: ShareKey): string {
-  return JSON.stringify([key, operationName, variables, query], sortMembers);
+export function groupNameOf(
+  { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },
+  key: ShareKey,
+): string {
+  const { operationName, variables, query } = params;
+  return JSON.stringify([key, operationName, variables, query, extensions], sortMembers);
 }
 
 function sortMembers(_: string, value: unknown): unknown {

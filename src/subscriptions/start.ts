@@ -2,6 +2,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { refusalError, toGraphQLError } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
+import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import {
   type ExecutionOutcome,
   isThenable,
@@ -20,6 +21,8 @@ export interface OperationServices {
   readonly groups: SubscriptionGroups;
   readonly counters: SourceCounters;
   readonly settings: OperationSettings;
+  /** The option `onOperation`. */
+  readonly onOperation: OperationHook | undefined;
 }
 
 /** The options of live operations. */
@@ -120,6 +123,38 @@ export function runWithContext(
 ): void {
   if (!operation.isLive) return;
   operation.contextValue = context;
+  if (services.onOperation === undefined) {
+    execute(operation, services, prepared);
+    return;
+  }
+  const admission = services.onOperation(prepared, operation, operation.source);
+  if (!isThenable(admission)) {
+    executeAdmitted(operation, services, prepared, admission);
+    return;
+  }
+  admission.then(
+    (settled) => attempt(operation, () => executeAdmitted(operation, services, prepared, settled)),
+    (error) => failOperation(operation, error),
+  );
+}
+
+/** Continues after the option `onOperation`. */
+function executeAdmitted(
+  operation: LiveOperation,
+  services: OperationServices,
+  prepared: PreparedOperation,
+  admission: Awaited<ReturnType<OperationHook>>,
+): void {
+  if (!operation.isLive) return;
+  if ('errors' in admission) {
+    operation.fail(admission.errors);
+    return;
+  }
+  operation.extensions = admission.extensions;
+  execute(operation, services, prepared);
+}
+
+function execute(operation: LiveOperation, services: OperationServices, prepared: PreparedOperation): void {
   if (prepared.operation.operation === 'subscription') subscribe(operation, services, prepared);
   else executeOnce(operation, prepared);
 }
@@ -130,7 +165,7 @@ function executeOnce(operation: LiveOperation, prepared: PreparedOperation): voi
       operation.fail(outcome.errors);
       return;
     }
-    operation.send(outcome.body, 'soon');
+    operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
     operation.complete();
   };
   const outcome = prepared.execute(operation);

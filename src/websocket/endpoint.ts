@@ -36,6 +36,7 @@ export class Endpoint extends LiveEndpoint implements UpgradeTarget {
       groups,
       sendPrivateResult: createPrivateResultSender(),
       context: contextPolicy(settings, core),
+      onOperation: core.operationHookFor(settings.onOperation),
       onClosed: (connection) => this.remove(connection),
     };
   }

@@ -32,6 +32,7 @@ export const connectionRules: Rules<ConnectionSettings> = {
   contextPer: oneOf('operation', 'connection'),
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
+  onOperation: optionalFunction(),
   operations: rule<readonly string[]>(
     KINDS,
     isListOf(isOneOf(...KINDS)),

@@ -4,6 +4,7 @@ import type {
   ConnectResult,
   SubscriptionProtocol,
 } from '../../../types/subscriptions.ts';
+import type { OnOperation } from '../../core/options.ts';
 import type { OperationSettings } from '../../subscriptions/start.ts';
 import type { SessionLimits } from '../protocol/session.ts';
 import type { DeadlineSettings } from './deadlines.ts';
@@ -16,5 +17,6 @@ export interface ConnectionSettings
   readonly context: unknown;
   readonly contextPer: 'operation' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+  readonly onOperation: OnOperation | undefined;
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
 }

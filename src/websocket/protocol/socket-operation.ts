@@ -59,6 +59,9 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   get rootValue(): unknown {
     return this.client.rootValue;
   }
+  get source(): unknown {
+    return this.client.source;
+  }
   get queue(): SendQueue {
     return this.client.queue;
   }

@@ -1,0 +1,54 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ErrorOrigin, ExecutionInputs } from '../execution/types.ts';
+import { isAborted } from '../http/reply/connection.ts';
+import type { Exchange } from './exchange.ts';
+
+/** The inputs and the origin of one execution. The signal is created when it is first read. */
+export class RequestInputs implements ExecutionInputs, ErrorOrigin {
+  readonly transport = 'http';
+  readonly socket = undefined;
+  readonly request: IncomingMessage;
+  readonly operationName: string | undefined;
+  readonly rootValue: unknown;
+  readonly contextValue: unknown;
+  readonly variableValues: Record<string, unknown> | undefined;
+  readonly #res: ServerResponse;
+  #controller: AbortController | undefined;
+
+  constructor(
+    { req, res }: Exchange,
+    operationName: string | undefined,
+    variableValues: Record<string, unknown> | undefined,
+    contextValue: unknown,
+    rootValue: unknown,
+  ) {
+    this.request = req;
+    this.operationName = operationName;
+    this.rootValue = rootValue;
+    this.contextValue = contextValue;
+    this.variableValues = variableValues;
+    this.#res = res;
+  }
+
+  get origin(): ErrorOrigin {
+    return this;
+  }
+
+  get aborted(): boolean {
+    return this.#controller?.signal.aborted === true;
+  }
+
+  get signal(): AbortSignal {
+    const res = this.#res;
+    if (this.#controller === undefined) {
+      const controller = new AbortController();
+      this.#controller = controller;
+      const onClose = (): void => {
+        if (!res.writableFinished) controller.abort();
+      };
+      if (isAborted(res)) onClose();
+      else res.once('close', onClose);
+    }
+    return this.#controller.signal;
+  }
+}

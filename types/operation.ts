@@ -1,0 +1,34 @@
+import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type { ConnectRequest } from './connect.ts';
+
+/** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
+export interface OperationDetails<Req = ConnectRequest, Context = unknown> {
+  readonly schema: GraphQLSchema;
+  /** The document, which may contain other operations. */
+  readonly document: DocumentNode;
+  /** The operation of the document that is executed. */
+  readonly operation: OperationDefinitionNode;
+  /** The name of the operation; undefined for an anonymous one. */
+  readonly operationName: string | undefined;
+  /** The variables as the client sent them; `{}` if it sent none. For packages that coerce variables themselves. */
+  readonly variables: Readonly<Record<string, unknown>>;
+  /** The variables as resolvers get them: with defaults, and coerced. */
+  readonly coercedVariables: Readonly<Record<string, unknown>>;
+  /** The request; over sockets the WebSocket, as for `context` functions. */
+  readonly request: Req;
+  /** The context value of the operation. */
+  readonly context: Context;
+  readonly transport: 'http' | 'websocket';
+}
+
+/**
+ * The return value of `onOperation`. `errors` refuse the operation, unless the list is empty. `extensions` are added to the
+ * response, or to each result of a subscription; they must have a JSON form.
+ */
+export type OperationDecision =
+  | undefined
+  | ReturnType<() => void>
+  | {
+      readonly errors?: readonly GraphQLError[] | undefined;
+      readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+    };
