@@ -7,6 +7,7 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { graphqlHTTP } from '../middleware/graphql.ts';
 import { launchOptions } from './chromium.ts';
 import { type Running, run } from './graphql/server.ts';
+import { until } from './until.ts';
 
 const profile = mkdtempSync(join(tmpdir(), 'csrf-'));
 let runs = 0;
@@ -14,13 +15,22 @@ let requested: IncomingMessage[] = [];
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
 const handler = graphqlHTTP(schema, { graphiql: false, rootValue: { add: () => ++runs } });
 
+/** Forwards every request of its pages, as workers that add a cache do. */
+const WORKER = `
+  addEventListener('install', () => skipWaiting());
+  addEventListener('activate', (event) => event.waitUntil(clients.claim()));
+  addEventListener('fetch', (event) => event.respondWith(fetch(event.request)));
+`;
+
 /** The API and a page of the same site. Under another host name the server is the other site. */
 function site(req: IncomingMessage, res: ServerResponse): void {
   if (req.url?.startsWith('/graphql')) {
     requested.push(req);
     handler(req, res);
   } else {
-    res.writeHead(200, { 'content-type': 'text/html', 'set-cookie': 'session=1' });
+    const type = req.url === '/worker.js' ? 'text/javascript' : 'text/html';
+    res.writeHead(200, { 'content-type': type, 'set-cookie': 'session=1' });
+    if (req.url === '/worker.js') return void res.end(WORKER);
     res.end('<!doctype html><title>page</title><body></body>');
   }
 }
@@ -147,10 +157,69 @@ describe.each([
     await page.close();
   });
 
-  it(`the API ${metadata ? 'runs' : 'does not run'} a mutation over GET for a same-origin script without a preflight header`, async () => {
+  it(`the API ${metadata ? 'runs' : 'does not run'} a mutation over GET for a same-origin script that accepts only JSON`, async () => {
     const page = await visit(own);
-    const status = await page.evaluate(async (url) => (await fetch(url)).status, at(own, mutation));
-    expect([status, runs]).toEqual(metadata ? [200, 1] : [403, 0]);
+    const statuses = await page.evaluate(
+      async (url) => [
+        (await fetch(url)).status,
+        (await fetch(url, { headers: { accept: 'application/json' } })).status,
+      ],
+      at(own, mutation),
+    );
+    expect([statuses, runs]).toEqual(metadata ? [[403, 200], 1] : [[403, 403], 0]);
     await page.close();
+  });
+});
+
+/** Elements of a page that send a GET in CORS mode, which a service worker can forward. */
+const ELEMENTS = [
+  '<img crossorigin src="URL">',
+  '<link rel="stylesheet" crossorigin href="URL">',
+  '<link rel="preload" as="fetch" crossorigin href="URL">',
+  '<link rel="modulepreload" href="URL">',
+  '<link rel="modulepreload" as="json" href="URL">',
+  '<audio crossorigin preload="auto" src="URL"></audio>',
+  '<video crossorigin preload="auto" src="URL"></video>',
+  '<svg><use href="URL#a"></use></svg>',
+];
+
+describe('a page with a service worker that forwards every request', () => {
+  const at = (path: string): string => `http://127.0.0.1:${running.port}${path}`;
+  let page: Page;
+  beforeAll(async () => {
+    page = await browser.newPage();
+    await page.goto(at('/'));
+    await page.evaluate(async () => {
+      await navigator.serviceWorker.register('/worker.js');
+      while (navigator.serviceWorker.controller === null) {
+        await new Promise((resolve) => navigator.serviceWorker.addEventListener('controllerchange', resolve));
+      }
+    });
+  });
+  afterAll(async () => {
+    await page.evaluate(async () => (await navigator.serviceWorker.getRegistration())?.unregister());
+    await page.close();
+  });
+  beforeEach(() => {
+    runs = 0;
+    requested = [];
+  });
+
+  it.each(ELEMENTS)('the API runs no mutation over GET for %s', async (element) => {
+    await page.evaluate(
+      (html) => document.body.insertAdjacentHTML('beforeend', html),
+      // A different URL, so that no other element of the page has preloaded it.
+      element.replace('URL', at(`/graphql?query=mutation{add}&element=${ELEMENTS.indexOf(element)}`)),
+    );
+    await until(() => requested.length > 0);
+    expect([requested[0]?.headers['sec-fetch-dest'], runs]).toEqual(['empty', 0]);
+  });
+
+  it('the API runs a mutation over GET of the page if the script accepts only JSON', async () => {
+    const status = await page.evaluate(
+      async (url) => (await fetch(url, { headers: { accept: 'application/json' } })).status,
+      at('/graphql?query=mutation{add}&element=none'),
+    );
+    expect([status, runs]).toEqual([200, 1]);
   });
 });

@@ -63,7 +63,7 @@ export function createCsrf(options: Options): Csrf {
       if (onlyAcceptsGraphQLResponse(accepted)) {
         throw methodRefusal('A GET request cannot run a mutation; send it as POST');
       }
-      const reason = crossSiteReason(req, trusted);
+      const reason = crossSiteReason(req, accepted, trusted);
       if (reason !== undefined) {
         const message = `The mutation over GET may come from another site: ${reason}; send it as POST`;
         throw crossSite(req, message, 'getMutations');
@@ -91,7 +91,11 @@ export function createCsrf(options: Options): Csrf {
 }
 
 /** Returns why a mutation over GET may come from another site; undefined if it cannot. */
-function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): string | undefined {
+function crossSiteReason(
+  req: IncomingMessage,
+  accepted: Negotiated,
+  trusted: ReadonlySet<string>,
+): string | undefined {
   const { headers } = req;
   const mode = headers['sec-fetch-mode'];
   const site = headers['sec-fetch-site'];
@@ -103,7 +107,10 @@ function crossSiteReason(req: IncomingMessage, trusted: ReadonlySet<string>): st
     }
     // Applies to our own pages too: content of users may contain images, scripts and other elements that send a GET.
     if (headers['sec-fetch-dest'] !== 'empty') return 'it was not sent by fetch()';
-    return mode === 'cors' || mode === 'same-origin' ? undefined : 'its mode hides the response';
+    if (mode !== 'cors' && mode !== 'same-origin') return 'its mode hides the response';
+    // A service worker that forwards the request of such an element turns it into a fetch, but keeps its Accept header.
+    if (acceptsOnlyJson(accepted) || hasPreflightHeader(headers)) return undefined;
+    return 'it sends neither "Accept: application/json" nor the header GraphQL-Require-Preflight';
   }
   if (hasPreflightHeader(headers)) return undefined;
   if (origin === undefined) return browserSignal(headers);
@@ -133,6 +140,10 @@ function isSameSiteForm(req: IncomingMessage, trusted: ReadonlySet<string>): boo
 
 const hasPreflightHeader = (headers: IncomingHttpHeaders): boolean =>
   PREFLIGHT_HEADERS.some((name) => headers[name] !== undefined && headers[name] !== '');
+
+/** Whether the header `Accept` lists JSON and no wildcard. No element of a page can send that. */
+const acceptsOnlyJson = ({ explicit, acceptable }: Negotiated): boolean =>
+  explicit && acceptable.includes(JSON_TYPE);
 
 const onlyAcceptsGraphQLResponse = ({ explicit, acceptable }: Negotiated): boolean =>
   explicit && acceptable.includes(GRAPHQL_TYPE) && !acceptable.includes(JSON_TYPE);

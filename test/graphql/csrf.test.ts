@@ -6,7 +6,8 @@ import { eachExpress } from '../express.ts';
 
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
 const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36', cookie: 'session=1' };
-const fetched = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors' };
+const anyType = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', accept: '*/*' };
+const fetched = { ...anyType, accept: 'application/json' };
 type Sent = Record<string, string>;
 
 /** Headers that browsers and other clients send with a GET, and whether a mutation may run. */
@@ -20,6 +21,41 @@ const requests: [string, Sent, number][] = [
     'fetch of the own page in same-origin mode',
     { ...fetched, 'sec-fetch-mode': 'same-origin', 'sec-fetch-site': 'same-origin' },
     200,
+  ],
+  [
+    'fetch of the own page with the Accept header of GraphQL clients',
+    {
+      ...BROWSER,
+      ...fetched,
+      'sec-fetch-site': 'same-origin',
+      accept: 'application/graphql-response+json, application/json',
+    },
+    200,
+  ],
+  [
+    'fetch of the own page with a preflight header',
+    { ...BROWSER, ...anyType, 'sec-fetch-site': 'same-origin', 'graphql-require-preflight': '1' },
+    200,
+  ],
+  [
+    'fetch of the own page that accepts any type',
+    { ...BROWSER, ...anyType, 'sec-fetch-site': 'same-origin' },
+    403,
+  ],
+  [
+    'an image that a service worker forwards',
+    {
+      ...BROWSER,
+      ...anyType,
+      'sec-fetch-site': 'same-origin',
+      accept: 'image/avif,image/webp,image/apng,image/svg+xml,image/*,*/*;q=0.8',
+    },
+    403,
+  ],
+  [
+    'a JSON module that a service worker forwards',
+    { ...BROWSER, ...anyType, 'sec-fetch-site': 'same-origin', accept: 'application/json,*/*;q=0.5' },
+    403,
   ],
   [
     'an image on another site',
