@@ -1,8 +1,10 @@
-import { assertValidSchema, GraphQLSchema } from 'graphql';
+import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
+import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -78,6 +80,7 @@ export function createContextFactory(context: unknown): ContextFactory {
  * @throws TypeError if `schema` is neither a GraphQLSchema nor a function, or if the schema is invalid.
  */
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
+  if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
   const isProduction = process.env['NODE_ENV'] === 'production';
   const reporter = createErrorReporter(settings.onError);
   // Suggestions reveal names of the schema and help only in development.

@@ -1,4 +1,5 @@
 let noticeGiven = false;
+let versionNoticeGiven = false;
 
 /** Logs one line, once per process, about defaults that production servers usually change. */
 export function noteProductionDefaults(page: string, options: readonly string[]): void {
@@ -6,5 +7,14 @@ export function noteProductionDefaults(page: string, options: readonly string[])
   noticeGiven = true;
   console.warn(
     `espalier: NODE_ENV is production, and these defaults are on: ${options.join(', ')}. See ${page}`,
+  );
+}
+
+/** Logs one line, once per process, about a version of graphql that is not in the supported range. */
+export function noteUnsupportedVersion(version: string, supported: string): void {
+  if (versionNoticeGiven) return;
+  versionNoticeGiven = true;
+  console.warn(
+    `espalier: graphql ${version} is installed, but the supported versions are ${supported}. Small documents can block a server with an older version: run npm install graphql@latest`,
   );
 }

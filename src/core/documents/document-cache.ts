@@ -97,7 +97,6 @@ const ENTRY_BYTES = 2000;
 
 /** Estimates the bytes that a cached text retains; `document` is undefined if its nodes are not kept. */
 export function retainedBytes(query: string, document: DocumentNode | undefined): number {
-  // Older versions of graphql do not count tokens; a token has at least one character.
   const tokens = document === undefined ? 0 : (document.tokenCount ?? query.length);
   return ENTRY_BYTES + query.length * CHARACTER_BYTES + tokens * TOKEN_BYTES;
 }

@@ -14,6 +14,8 @@ import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../../execution/types.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';
+import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';
+import { limitExceeded } from '../limits/limit-exceeded.ts';
 import { type Cost, measure } from '../limits/limits.ts';
 import type { CoreSettings } from '../options.ts';
 
@@ -45,8 +47,7 @@ export function createValidator(
   { maxErrors, hideSuggestions }: EngineSettings,
 ): Validator {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
-  // graphql before 16.13 supports only the first name.
-  const parseOptions = { maxTokens: limits.tokens, maxLexicalTokens: limits.tokens };
+  const parseOptions = { maxTokens: limits.tokens };
 
   // graphql-js finds the location of each error by counting lines from the start.
   const maxLines = Math.floor(limits.characters / 20);
@@ -86,7 +87,11 @@ export function createValidator(
       const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) return overLimit(errors);
       if (errors.length > 0) return refused(errors, 'GRAPHQL_VALIDATION_FAILED');
-      return { document, cost, introspects: cost.introspection > 0 };
+      const introspects = cost.introspection > 0;
+      if (introspects && exceedsIntrospection(schema, document)) {
+        return overLimit(limitExceeded('introspectionValues', STANDARD_QUERIES));
+      }
+      return { document, cost, introspects };
     },
   };
 }

@@ -9,6 +9,8 @@ const MESSAGES = {
   directives: (max: number) => `has more than ${max} directives`,
   depth: (max: number) => `is nested deeper than ${max} levels`,
   introspection: (max: number) => `nests introspection deeper than ${max} levels`,
+  introspectionValues: (max: number) =>
+    `would return more than ${max} times the values of the standard introspection query`,
   introspectionAliases: (max: number) => `has more than ${max} aliases in introspection`,
   nesting: (max: number) => `is nested deeper than ${max} levels, including fragments and literals`,
   fragments: (max: number) => `has more than ${max} fragments`,
