@@ -1,9 +1,11 @@
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { createGzip, type Gzip } from 'node:zlib';
+import compression from 'compression';
 import express, { type RequestHandler } from 'express';
 import session from 'express-session';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import morgan from 'morgan';
+import responseTime from 'response-time';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 
 const KIB = 1024;
@@ -20,44 +22,15 @@ const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query',
 type Write = ServerResponse['write'];
 type Wrapper = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
 
-/** Compresses like the package `compression`: patches the response and writes the output of gzip later. */
-const compress: Wrapper = (_req, res, next) => {
-  const { write, end } = res;
-  let gzip: Gzip | undefined;
-  const open = (): Gzip => {
-    if (gzip !== undefined) return gzip;
-    const stream = createGzip();
-    gzip = stream;
-    res.removeHeader('content-length');
-    res.setHeader('content-encoding', 'gzip');
-    stream.on('data', (chunk) => Reflect.apply(write, res, [chunk]));
-    stream.on('end', () => Reflect.apply(end, res, []));
-    return stream;
-  };
-  res.write = ((chunk: string, encoding: BufferEncoding) =>
-    open().write(Buffer.from(chunk, encoding))) as Write;
-  res.end = ((chunk?: string | Buffer, encoding?: BufferEncoding) => {
-    const stream = open();
-    if (chunk === undefined) stream.end();
-    else stream.end(typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk);
-    return res;
-  }) as ServerResponse['end'];
-  next();
-};
-
-/** Keeps every chunk, as loggers of bodies do, and appends a header at the end, as `response-time` does. */
+/** Keeps every chunk, as loggers of bodies do. */
 function logBodies(log: string[]): Wrapper {
   return (_req, res, next) => {
-    const { write, end, writeHead } = res;
+    const { write, end } = res;
     const chunks: Buffer[] = [];
     const keep = (chunk: unknown, encoding: unknown): void => {
       if (typeof chunk === 'string') chunks.push(Buffer.from(chunk, encoding as BufferEncoding));
       else if (Buffer.isBuffer(chunk)) chunks.push(chunk);
     };
-    res.writeHead = function (this: ServerResponse, ...args: unknown[]) {
-      this.setHeader('x-response-time', '1ms');
-      return Reflect.apply(writeHead, this, args);
-    } as ServerResponse['writeHead'];
     res.write = function (this: ServerResponse, ...args: unknown[]) {
       keep(args[0], args[1]);
       return Reflect.apply(write, this, args);
@@ -103,20 +76,55 @@ const queryOf = (of: string, size: number) => ({
   variables: { of, size: String(size) },
 });
 
+/** Collects what morgan writes. */
+const lines: string[] = [];
+const logRequests = morgan(':status :res[content-length]', { stream: { write: (line) => lines.push(line) } });
+
+/** Passes each chunk on in a copy, one turn of the event loop later, as middleware that rewrites bodies does. */
+const rewriteLater: Wrapper = (_req, res, next) => {
+  const { write, end } = res;
+  let last: Promise<unknown> = Promise.resolve();
+  const copyOf = (chunk: unknown, encoding: unknown): Buffer =>
+    typeof chunk === 'string' ? Buffer.from(chunk, encoding as BufferEncoding) : Buffer.from(chunk as Buffer);
+  res.write = ((...args: unknown[]) => {
+    const copy = copyOf(args[0], args[1]);
+    last = last.then(() => new Promise((done) => setImmediate(done)));
+    last = last.then(() => Reflect.apply(write, res, [copy]));
+    return true;
+  }) as Write;
+  res.end = ((...args: unknown[]) => {
+    if (args[0] !== undefined && typeof args[0] !== 'function') res.write(args[0], args[1] as BufferEncoding);
+    last = last.then(() => Reflect.apply(end, res, []));
+    return res;
+  }) as ServerResponse['end'];
+  next();
+};
+
+const compress = compression();
+const timed = responseTime();
+
 describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine) => {
   const log: string[] = [];
   const wrappers: [string, (RequestHandler | Wrapper)[]][] = [
     ['no wrapper', []],
-    ['a compressor', [compress]],
-    ['a logger of bodies', [logBodies(log)]],
+    ['compression', [compress]],
+    ['morgan', [logRequests]],
+    ['response-time', [timed]],
     ['express-session', [sessions]],
-    ['all of them', [sessions, logBodies(log), compress]],
+    ['a logger of bodies', [logBodies(log)]],
+    ['a write that is delayed', [rewriteLater]],
+    ['all of them', [logRequests, timed, sessions, logBodies(log), compress, rewriteLater]],
+    [
+      'all of them in the reverse order',
+      [rewriteLater, compress, logBodies(log), sessions, timed, logRequests],
+    ],
   ];
 
   it.each(wrappers)(
     'graphqlHTTP sends responses of every size completely under %s',
     async (name, wrapping) => {
       log.length = 0;
+      lines.length = 0;
       const app = express();
       for (const wrapper of wrapping) app.use(wrapper);
       app.use(
@@ -133,9 +141,17 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
         expect(body.data.text.length).toBe(size);
         expect(body.data.text === of.repeat(size)).toBe(true);
       }
-      const [[headers] = []] = results;
-      expect(headers?.get('content-encoding')).toBe(wrapping.includes(compress) ? 'gzip' : null);
-      expect(headers?.get('set-cookie') !== null).toBe(wrapping.includes(sessions));
+      for (const [index, { size }] of sent.entries()) {
+        const [headers] = results[index] as [Headers, unknown];
+        // The threshold of compression is 1 KiB.
+        const coding =
+          wrapping.includes(compress) && size > 1024 ? expect.stringMatching(/^(?:br|gzip)$/) : null;
+        expect(headers.get('content-encoding')).toEqual(coding);
+        expect(headers.get('set-cookie') !== null).toBe(wrapping.includes(sessions));
+        expect(headers.get('x-response-time') !== null).toBe(wrapping.includes(timed));
+      }
+      expect(lines).toHaveLength(wrapping.includes(logRequests) ? sent.length : 0);
+      expect(lines.every((line) => line.startsWith('200 '))).toBe(true);
       if (name !== 'a logger of bodies') return;
       await new Promise((resolve) => setTimeout(resolve, 50));
       expect(log.map((body) => JSON.parse(body).data.text.length)).toEqual(sent.map(({ size }) => size));
