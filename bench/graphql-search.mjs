@@ -1,14 +1,16 @@
 /**
  * Searches for documents under 100 kB that block the event loop of a server with default limits: random documents, then
- * mutations of those that blocked it longest. Every finding over the limit is measured again in new processes.
+ * mutations of those that blocked it longest. The longest are measured again in new processes; `--save` keeps the worst of them,
+ * and `--document` measures only that file.
  *
  *   node bench/graphql-search.mjs [--seconds=N] [--seed=N] [--most=milliseconds] [--engine=graphql-js] [--transport=websocket]
+ *   [--save=file] [--document=file]
  *
  * For graphql 17: `node --import ./test/engine/graphql17.mjs bench/graphql-search.mjs` (Node 22 or newer). Exits with 1 if the
  * shortest time of a document in several processes is over the limit.
  */
 import { fork } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { mutate, random, randomDocument, render, seedRandom } from './lib/document-genes.mjs';
 import { rootValue, SCHEMA, watchLoop } from './lib/hostile-documents.mjs';
@@ -17,7 +19,8 @@ const given = (name, fallback) =>
   process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 
 if (process.env.BENCH_ROLE === 'server') await serve();
-else await search();
+else if (given('document') === undefined) await search();
+else await confirm([{ query: readFileSync(given('document'), 'utf8') }], Number(given('most', 50)));
 
 async function serve() {
   const [{ attachSubscriptions, graphqlHTTP }, { buildSchema }, { createServer }] = await Promise.all([
