@@ -13,30 +13,55 @@ import {
 import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { cpuOfProcesses, runTopic } from './harness.mjs';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-const SIZES = { '4k': 4 * KIB, '10k': 10 * KIB, '200k': 200 * KIB, '2m': 2 * MIB, '64m': 64 * MIB };
+const SIZES = {
+  '4k': 4 * KIB,
+  '10k': 10 * KIB,
+  '200k': 200 * KIB,
+  '300k': 300 * KIB,
+  '1m': MIB,
+  '2m': 2 * MIB,
+  '8m': 8 * MIB,
+  '64m': 64 * MIB,
+};
 const MANY = 2000;
 const many = Array.from({ length: MANY }, (_, i) => `many/${i}`);
+// The cost curve: CPU time per request by the number of files that are requested at random.
+const CURVE = [1000, 3000, 5000, 10_000, 50_000];
+const LARGE_SIZES = { '300 KiB': '300k', '1 MiB': '1m', '2 MiB': '2m', '8 MiB': '8m', '64 MiB': '64m' };
+const CONNECTIONS = [1, 8, 32, 128];
+const photos = Array.from({ length: 1500 }, (_, i) => `photos/${i}`);
 const root = makeFiles();
 
 /** The same files for every contestant and every process of the run. */
 function makeFiles() {
-  const folder = join(tmpdir(), 'espalier-bench-static');
+  const folder = join(tmpdir(), 'espalier-bench-static-2');
   if (existsSync(folder)) return folder;
   const made = mkdtempSync(`${folder}-`);
   for (const [name, size] of Object.entries(SIZES)) writeFileSync(`${made}/${name}.txt`, filled(size, name));
   mkdirSync(`${made}/many`);
   for (const name of many) writeFileSync(`${made}/${name}.txt`, filled(4 * KIB, name));
+  for (const name of curveNames(50_000)) {
+    mkdirSync(join(made, dirname(name)), { recursive: true });
+    writeFileSync(`${made}/${name}.txt`, filled(4 * KIB, name));
+  }
+  mkdirSync(`${made}/photos`);
+  for (const name of photos) writeFileSync(`${made}/${name}.txt`, filled(200 * KIB, name));
   try {
     renameSync(made, folder);
   } catch {
     rmSync(made, { recursive: true });
   }
   return folder;
+}
+
+/** The names of the first files of the curve, a hundred in each folder. */
+function curveNames(count) {
+  return Array.from({ length: count }, (_, i) => `curve/${Math.floor(i / 100)}/${i}`);
 }
 
 function filled(size, seed) {
@@ -69,7 +94,7 @@ const oneFile = (make) => async () => {
 /** The limit: fixed Buffers with the headers of espalier. Only the path and If-None-Match are read. */
 function fixed(prefix) {
   const heads = new Map();
-  for (const name of ['4k', '10k', '200k', '2m', ...many]) {
+  for (const name of ['4k', '10k', '200k', '300k', '1m', '2m', '8m', ...many]) {
     const body = readFileSync(`${root}/${name}.txt`);
     const shared = {
       'Cache-Control': 'public, max-age=0',
@@ -112,9 +137,14 @@ async function onExpress(handler) {
   return express().use('/static', handler(express));
 }
 
-async function oursOnExpress() {
+async function oursOnExpress(options) {
   const { staticFiles } = await import('espalier/static');
-  return onExpress(() => staticFiles(root));
+  return onExpress(() => staticFiles(root, options));
+}
+
+async function sirvOnExpress() {
+  const { default: sirv } = await import('sirv');
+  return onExpress(() => sirv(root, { etag: true }));
 }
 
 async function underNginx() {
@@ -186,6 +216,45 @@ async function slowReaders({ port, count }) {
   return { operations: count };
 }
 
+/** Requests for all files of a list, in an order that is unrelated to the order of their names. */
+const atRandom = (names) => ({
+  requests: (index) => ({ path: `/static/${names[(index * 7919) % names.length]}.txt` }),
+  distinct: names.length,
+  expect: { status: 200 },
+});
+
+/** CPU time by the number of hot files. The warm-up requests each file at least twice. */
+function curve(name, names) {
+  return {
+    name,
+    ...atRandom(names),
+    count: 20_000,
+    warmup: Math.max(20_000, 2 * names.length),
+    contestants: ['Express: espalier', 'Express: express.static', 'Express: sirv', 'createServer: espalier'],
+    ratios: ['Express: express.static', 'Express: sirv'],
+  };
+}
+
+/** Large bodies from memory and from disk. A body over 8 MiB is never in memory. */
+function largeBody(label, name, connections) {
+  const size = SIZES[name];
+  const isCached = size <= 8 * MIB;
+  const fixedBuffer = isCached ? ['Express: fixed Buffer', 'Express: espalier'] : [];
+  const count = Math.min(4000, Math.max(40, Math.round((1.5 * 1024 * MIB) / size)));
+  return {
+    name: `${label}, ${connections} connection${connections === 1 ? '' : 's'}`,
+    requests: file(name),
+    connections,
+    count,
+    least: connections,
+    // Bodies over 256 KiB are cached when they were requested several times.
+    warmup: Math.max(40, connections),
+    expect: isCached ? expectBody(name) : { status: 200 },
+    contestants: [...fixedBuffer, 'Express: espalier, from disk', 'Express: express.static'],
+    ratios: isCached ? ['Express: fixed Buffer', 'Express: express.static'] : ['Express: express.static'],
+  };
+}
+
 const file = (name, headers = {}) => [{ path: `/static/${name}.txt`, headers }];
 const expectBody = (name) => ({ status: 200, body: readFileSync(`${root}/${name}.txt`, 'utf8') });
 const tags = tagsOf('10k.txt');
@@ -219,12 +288,14 @@ export const topic = {
     },
     nginx: underNginx,
     'Express: fixed Buffer': () => onExpress(() => fixed('')),
-    'Express: espalier': oursOnExpress,
+    'Express: espalier': () => oursOnExpress(),
+    'Express: espalier, from disk': () => oursOnExpress({ cache: false }),
+    'Express: sirv': sirvOnExpress,
     'Express: express.static': () => onExpress((express) => express.static(root)),
     'fixed Buffer, one file': oneFile(async () => fixed('/static')),
     'espalier, one file': oneFile(() => onNode()),
     'Express: fixed Buffer, one file': oneFile(() => onExpress(() => fixed(''))),
-    'Express: espalier, one file': oneFile(oursOnExpress),
+    'Express: espalier, one file': oneFile(() => oursOnExpress()),
     'createServer: espalier': async () => {
       const { createServer: create } = await import('espalier/server');
       return create(await oursOnExpress());
@@ -308,6 +379,11 @@ export const topic = {
       contestants: ['espalier', 'sirv', '@fastify/static', 'nginx', ...underExpress.slice(1)],
       expect: { status: 200 },
     },
+    ...CURVE.map((count) => curve(`4 KiB, one of ${count} hot files`, curveNames(count))),
+    curve('200 KiB, one of 1500 hot files', photos),
+    ...Object.entries(LARGE_SIZES).flatMap(([label, name]) =>
+      CONNECTIONS.map((connections) => largeBody(label, name, connections)),
+    ),
     {
       name: '64 MiB to 100 slow readers',
       unit: 'reader',

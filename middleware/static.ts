@@ -25,6 +25,7 @@ export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOp
     load: (urlPath, loadOptions) => loadFile(root, urlPath, settings, loadOptions),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
+    mounts: root.mounts,
   });
   return function staticFilesMiddleware(req, res, next) {
     handler(req, res, next);

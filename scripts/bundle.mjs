@@ -26,7 +26,7 @@ export async function bundle(root, entries, folder) {
       platform: 'node',
       tsconfig: false,
       external: (id) => !/^[./]|^[A-Z]:/i.test(id),
-      plugins: format === 'cjs' ? [requireGraphiql()] : [],
+      plugins: format === 'cjs' ? [requireLazily()] : [],
     });
     await build.write({
       dir: folder,
@@ -40,18 +40,28 @@ export async function bundle(root, entries, folder) {
   }
 }
 
-/** Tools that know CommonJS only, such as Jest, cannot load an ES module: the module that names GraphiQL's folder is required. */
-function requireGraphiql() {
-  let replaced = 0;
+// Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.
+const REQUIRED = {
+  '#graphiql': 'require("#graphiql")',
+  send: '{ default: require("send") }',
+};
+
+/** Turns these dynamic imports into calls of `require`. */
+function requireLazily() {
+  const missing = new Set(Object.keys(REQUIRED));
   return {
-    name: 'require-graphiql',
+    name: 'require-lazily',
     renderChunk(code) {
-      const rest = code.split('import("#graphiql")');
-      replaced += rest.length - 1;
-      return rest.length > 1 ? rest.join('Promise.resolve().then(() => require("#graphiql"))') : null;
+      let replaced = code;
+      for (const [name, value] of Object.entries(REQUIRED)) {
+        if (!code.includes(`import("${name}")`)) continue;
+        replaced = replaced.replaceAll(`import("${name}")`, `Promise.resolve().then(() => (${value}))`);
+        missing.delete(name);
+      }
+      return replaced === code ? null : replaced;
     },
     generateBundle() {
-      if (replaced !== 1) throw new Error(`${replaced} imports of #graphiql were replaced instead of one`);
+      if (missing.size > 0) throw new Error(`not imported: ${[...missing].join(', ')}`);
     },
   };
 }

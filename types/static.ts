@@ -8,10 +8,11 @@ export type Precompressed = 'br' | 'zstd' | 'gzip';
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
   /**
-   * Bytes of file bodies in memory. `0` caches no bodies: every body is read from disk. If the bodies exceed
-   * the limit, those that were not used recently are evicted. Their files keep their ETag and headers, and
-   * are streamed from disk.
-   * @default 67108864 (64 MiB)
+   * Bytes of files in memory: bodies, and about one kilobyte of metadata per file. `0` caches no bodies: every
+   * body is read from disk. Bodies are evicted before metadata. A file without its body keeps its ETag and
+   * headers, and is read from disk. Bodies get at least half of the memory.
+   * @default an eighth of the memory that the process may use, at most 268435456 (256 MiB), shared by all
+   * middlewares that set neither `maxBytes` nor `maxEntries`
    */
   maxBytes?: number | undefined;
   /**
@@ -21,9 +22,8 @@ export interface StaticCacheOptions {
    */
   maxFileBytes?: number | undefined;
   /**
-   * Number of files in the cache, whatever their size. A file takes about two kilobytes in addition to its
-   * body.
-   * @default 32768
+   * Number of files in the cache, whatever their size.
+   * @default none: `maxBytes` limits the files
    */
   maxEntries?: number | undefined;
   /**

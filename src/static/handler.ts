@@ -2,9 +2,11 @@ import { AsyncResource } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createBackgroundEtags } from './cache/background-etag.ts';
-import { createCircuitBreaker } from './cache/circuit-breaker.ts';
+import { createCircuitBreaker, diskBytesOfThread } from './cache/circuit-breaker.ts';
 import { Coalescer } from './cache/coalesce.ts';
-import { type CacheEntry, FileCache } from './cache/file-cache.ts';
+import type { CacheEntry } from './cache/entry.ts';
+import { FileCache } from './cache/file-cache.ts';
+import { budgetFor } from './cache/memory-budget.ts';
 import type { CheckContext } from './cache/revalidate.ts';
 import type { LoadResult } from './file/loaded-file.ts';
 import type { StaticSettings } from './options.ts';
@@ -26,22 +28,26 @@ export interface FileSource {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
   readonly localDevice: CheckContext['localDevice'];
+  readonly mounts: CheckContext['mounts'];
 }
 
 /** Creates the handler of one `staticFiles` middleware. */
 export function createStaticHandler(settings: StaticSettings, source: FileSource): StaticHandler {
-  const { load, stillResolves, localDevice } = source;
-  const cache = new FileCache(settings.cache);
+  const { load, stillResolves, localDevice, mounts } = source;
+  const cache = new FileCache(budgetFor(settings.cache));
+  const breaker = createCircuitBreaker(diskBytesOfThread);
   const coalescer = new Coalescer({
     cache,
     load,
     stillResolves,
     localDevice,
-    breaker: createCircuitBreaker(() => process.resourceUsage().fsRead),
+    mounts,
+    breaker,
     revalidateAfter: settings.cache.revalidateAfter,
     onCached: createBackgroundEtags(settings),
   });
-  const context: ServeContext = { settings, cache, coalescer, buffers: new BufferPool(READ_BUFFER_BYTES) };
+  const buffers = new BufferPool(READ_BUFFER_BYTES);
+  const context: ServeContext = { settings, cache, coalescer, breaker, buffers };
 
   return (req, res, next) => {
     if (req.method !== 'GET' && req.method !== 'HEAD') return refuseMethod({ req, res, next }, settings);

@@ -12,6 +12,7 @@ import {
   isOneOf,
   isString,
   oneOf,
+  optionalCount,
   optionalFunction,
   type Rules,
   rule,
@@ -48,7 +49,7 @@ export interface StaticSettings {
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
-  readonly cache: Readonly<WithDefaults<StaticCacheOptions>>;
+  readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
@@ -56,6 +57,15 @@ export interface StaticSettings {
   readonly maxEagerBodyBytes: number;
   /** Files up to this size are hashed before the first response, larger ones in the background. */
   readonly maxEagerHashBytes: number;
+}
+
+/** The option `cache` after checks. */
+export interface CacheSettings {
+  /** Undefined for the budget that middlewares share. */
+  readonly maxBytes: number | undefined;
+  readonly maxFileBytes: number;
+  readonly maxEntries: number | undefined;
+  readonly revalidateAfter: number;
 }
 
 /** Options whose default is not a value. */
@@ -114,10 +124,10 @@ const RULES: Rules<ResolvedOptions> = {
   setHeaders: optionalFunction(),
 };
 
-const CACHE_RULES: Rules<WithDefaults<StaticCacheOptions>> = {
-  maxBytes: count(64 * MIB, 'bytes'),
+const CACHE_RULES: Rules<CacheSettings> = {
+  maxBytes: optionalCount('bytes'),
   maxFileBytes: count(8 * MIB, 'bytes'),
-  maxEntries: count(32_768),
+  maxEntries: optionalCount(),
   revalidateAfter: count(0, 'milliseconds'),
 };
 
@@ -157,7 +167,7 @@ function toUrlPath(path: string | undefined): string | undefined {
   return path === undefined ? undefined : `/${path.replace(/^\.?\/+/, '')}`;
 }
 
-function resolveCacheOptions(given: false | StaticCacheOptions | undefined): StaticSettings['cache'] {
+function resolveCacheOptions(given: false | StaticCacheOptions | undefined): CacheSettings {
   return resolveOptions(
     { ...STATIC_OPTIONS, within: 'cache' },
     given === false ? { maxBytes: 0 } : given,

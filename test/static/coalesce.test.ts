@@ -1,10 +1,13 @@
 import { AsyncResource } from 'node:async_hooks';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
 import { Coalescer } from '../../src/static/cache/coalesce.ts';
-import { type CacheEntry, FileCache, type Waiter } from '../../src/static/cache/file-cache.ts';
+import type { CacheEntry, Waiter } from '../../src/static/cache/entry.ts';
+import { FileCache } from '../../src/static/cache/file-cache.ts';
+import { budgetFor } from '../../src/static/cache/memory-budget.ts';
 import type { CheckContext } from '../../src/static/cache/revalidate.ts';
+import { Mounts } from '../../src/static/disk/mounts.ts';
 import type { LoadedFile, LoadResult } from '../../src/static/file/loaded-file.ts';
-import { createRepresentation } from '../../src/static/file/representation.ts';
+import { Representation } from '../../src/static/file/representation.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
@@ -20,7 +23,7 @@ function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
     vary: undefined,
     acceptRanges: true,
   };
-  const uncompressed = createRepresentation(
+  const uncompressed = new Representation(
     metadata,
     { path: '/', realPath: '/', version, body: Buffer.alloc(bytes) },
     { tag: '"x"', modified: 0 },
@@ -32,12 +35,13 @@ function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
     precompressed: [],
     stats: undefined,
     canStream: true,
-    bodyBytes: bytes,
     isRacilyClean: false,
     changedAt: 0,
     ...more,
   };
 }
+
+const createCache = (): FileCache => new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: 10 }));
 
 function waiterFor(entry: CacheEntry, onChecked: Waiter['onChecked']): Waiter {
   return { entry, asyncScope: new AsyncResource('test'), onChecked };
@@ -49,6 +53,10 @@ function checkContext(cache: FileCache, load: CheckContext['load'], revalidateAf
     load,
     stillResolves: async () => true,
     localDevice: undefined,
+    mounts: new Mounts(
+      () => '/srv',
+      () => '',
+    ),
     breaker: createCircuitBreaker(() => 0),
     revalidateAfter,
     onCached: () => {},
@@ -57,7 +65,7 @@ function checkContext(cache: FileCache, load: CheckContext['load'], revalidateAf
 
 /** A coalescer whose loads are counted and finish when the test says so. */
 function createControlled(revalidateAfter = 0) {
-  const cache = new FileCache({ maxBytes: 1000, maxEntries: 10 });
+  const cache = createCache();
   const loads: {
     urlPath: string;
     finish: (result: LoadResult) => void;
@@ -149,7 +157,7 @@ describe('Coalescer', () => {
   });
 
   it('Coalescer continues the other requests when the handler of one request throws', async () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 10 });
+    const cache = createCache();
     const continued: number[] = [];
     const rethrown: (() => void)[] = [];
     // In an application the exception ends the process, as an uncaught exception should.
@@ -186,72 +194,17 @@ describe('Coalescer', () => {
   });
 });
 
-describe('FileCache', () => {
-  const bytesOf = (cache: FileCache, urlPath: string): number | undefined =>
-    cache.get(urlPath)?.file?.uncompressed.body?.length;
-  const paths = Array.from({ length: 10 }, (_, i) => `/${i}`);
-
-  it('FileCache evicts the bodies that were used longest ago and keeps the files', () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
-    for (const urlPath of paths) cache.set(cache.getOrCreate(urlPath), loadedFile(100));
-    for (const urlPath of ['/0', '/1']) cache.getOrCreate(urlPath).isRecentlyUsed = true;
-    cache.set(cache.getOrCreate('/new'), loadedFile(300));
-    const withBody = paths.filter((urlPath) => bytesOf(cache, urlPath) !== undefined);
-    expect(withBody).toEqual(['/0', '/1', '/5', '/6', '/7', '/8', '/9']);
-    expect(bytesOf(cache, '/new')).toBe(300);
-    for (const urlPath of paths) {
-      expect(cache.get(urlPath)?.file).toMatchObject({ uncompressed: { tag: '"x"' }, canStream: true });
-    }
-  });
-
-  it('FileCache evicts files that cannot be streamed together with their bodies', () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
-    for (const urlPath of paths) cache.set(cache.getOrCreate(urlPath), loadedFile(100, { canStream: false }));
-    cache.set(cache.getOrCreate('/new'), loadedFile(300));
-    const left = paths.filter((urlPath) => cache.get(urlPath) !== undefined);
-    expect(left).toEqual(['/3', '/4', '/5', '/6', '/7', '/8', '/9']);
-  });
-
-  it('FileCache loads an evicted body again after eight streams', () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 100 });
-    const entry = cache.getOrCreate('/a');
-    cache.set(entry, loadedFile(0));
-    for (let i = 0; i < 7; i++) cache.countStream(entry);
-    expect(entry.file).toBeDefined();
-    cache.countStream(entry);
-    expect(entry.file).toBeUndefined();
-  });
-
-  it('FileCache stays within its limits when all entries are used or busy', () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 5 });
-    for (let round = 0; round < 200; round++) {
-      const entry = cache.getOrCreate(`/${round}`);
-      entry.isRecentlyUsed = true;
-      cache.set(entry, loadedFile(400));
-    }
-    const cached = Array.from({ length: 200 }, (_, i) => cache.get(`/${i}`)?.file).filter(Boolean);
-    expect(cached.length).toBeLessThanOrEqual(5);
-    expect(cached.reduce((sum, file) => sum + (file?.bodyBytes ?? 0), 0)).toBeLessThanOrEqual(1000);
-  });
-
-  it('FileCache stores at most maxEntries files', () => {
-    const cache = new FileCache({ maxBytes: 1000, maxEntries: 3 });
-    for (let i = 0; i < 10; i++) cache.set(cache.getOrCreate(`/${i}`), loadedFile(0));
-    expect(Array.from({ length: 10 }, (_, i) => cache.get(`/${i}`)).filter(Boolean)).toHaveLength(3);
-  });
-
-  it('FileCache stores nothing for paths that lead to no file', async () => {
-    const { check, loads, cache } = createControlled();
-    const hot = cache.getOrCreate('/hot');
-    cache.set(hot, loadedFile(1000));
-    for (let i = 0; i < 200; i++) check(`/junk${i}`);
-    for (let done = 0; done < 200; done++) {
-      while (loads.length <= done) await turn();
-      loads[done]?.finish(NOT_FOUND);
-    }
-    await turn();
-    for (let i = 0; i < 200; i++) expect(cache.get(`/junk${i}`)).toBeUndefined();
-    expect(cache.get('/hot')).toBe(hot);
-    expect(hot.file).toBeDefined();
-  });
+it('FileCache stores nothing for paths that lead to no file', async () => {
+  const { check, loads, cache } = createControlled();
+  const hot = cache.getOrCreate('/hot');
+  cache.set(hot, loadedFile(1000));
+  for (let i = 0; i < 200; i++) check(`/junk${i}`);
+  for (let done = 0; done < 200; done++) {
+    while (loads.length <= done) await turn();
+    loads[done]?.finish(NOT_FOUND);
+  }
+  await turn();
+  for (let i = 0; i < 200; i++) expect(cache.get(`/junk${i}`)).toBeUndefined();
+  expect(cache.get('/hot')).toBe(hot);
+  expect(hot.file).toBeDefined();
 });

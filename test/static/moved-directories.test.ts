@@ -2,7 +2,9 @@ import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { type CacheEntry, FileCache } from '../../src/static/cache/file-cache.ts';
+import type { CacheEntry } from '../../src/static/cache/entry.ts';
+import { FileCache } from '../../src/static/cache/file-cache.ts';
+import { budgetFor } from '../../src/static/cache/memory-budget.ts';
 import { type CheckContext, isUnchangedSync, revalidate } from '../../src/static/cache/revalidate.ts';
 import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import { loadFile, stillResolves } from '../../src/static/file/load.ts';
@@ -42,10 +44,11 @@ describe('the path of a cached file', () => {
     const root = new RootDirectory(`${folder}/www`);
     const settings = resolveStaticOptions({ precompressed: ['br'] });
     const context: CheckContext = {
-      cache: new FileCache(settings.cache),
+      cache: new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: undefined })),
       load: (urlPath, options) => loadFile(root, urlPath, settings, options),
       stillResolves: (file) => stillResolves(root, file, settings),
       localDevice: root.localDevice,
+      mounts: root.mounts,
       breaker: createCircuitBreaker(() => 0),
       revalidateAfter: 0,
       onCached: () => {},

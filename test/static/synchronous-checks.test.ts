@@ -11,8 +11,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { prepareUnchangedCheck } from '../../src/static/cache/is-unchanged-sync.ts';
+import { createCircuitBreaker, diskBytesOfThread } from '../../src/static/cache/circuit-breaker.ts';
+import { areUnchangedSync, canCheckSync } from '../../src/static/cache/is-unchanged-sync.ts';
 import type { FileVersion } from '../../src/static/disk/file-version.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/disk/local-device.ts';
 import type { Dependency } from '../../src/static/file/resolve-file.ts';
@@ -86,7 +86,7 @@ describe('synchronous checks', () => {
     ['a created file', () => [dependencyOf(`${folder}/a.txt`), created()], false],
     ['a path whose stat fails', () => [dependencyOf(`${folder}/a.txt`), tooLong()], false],
   ])('the synchronous check detects %s', (_name, dependencies, isUnchanged) => {
-    expect(prepareUnchangedCheck(dependencies(), dev)?.()).toBe(isUnchanged);
+    expect(areUnchangedSync(dependencies())).toBe(isUnchanged);
   });
   const tooLong = (): Dependency => ({ path: `${folder}/${'x'.repeat(300)}`, version: undefined });
 
@@ -101,40 +101,70 @@ describe('synchronous checks', () => {
     writeFileSync(path, '');
     execFileSync('touch', ['-d', time, path]);
     const dependency = dependencyOf(path);
-    expect(prepareUnchangedCheck([dependency], dev)?.()).toBe(true);
+    expect(areUnchangedSync([dependency])).toBe(true);
     const version = dependency.version as FileVersion;
     const later = { ...version, mtimeNs: version.mtimeNs + 1n };
-    expect(prepareUnchangedCheck([{ path, version: later }], dev)?.()).toBe(false);
+    expect(areUnchangedSync([{ path, version: later }])).toBe(false);
   });
 
   it('files on another device, or on an unknown one, have no synchronous check', () => {
     const dependencies = [dependencyOf(`${folder}/a.txt`)];
-    expect(prepareUnchangedCheck(dependencies, dev + 1n)).toBeUndefined();
-    expect(prepareUnchangedCheck(dependencies, undefined)).toBeUndefined();
+    expect(canCheckSync(dependencies, dev)).toBe(true);
+    expect(canCheckSync(dependencies, dev + 1n)).toBe(false);
+    expect(canCheckSync(dependencies, undefined)).toBe(false);
   });
 });
 
 describe('createCircuitBreaker', () => {
-  it('the circuit breaker stops synchronous checks for ten seconds after a slow one that read from a disk', () => {
-    let blocks = 100;
-    const { allows, record } = createCircuitBreaker(() => blocks);
-    const check = (startedAt: number, duration: number, blocksRead: number): boolean => {
+  /** Runs a check at a time, which takes `duration` and reads `bytesRead`; returns whether the breaker allows it. */
+  function createClock(): (startedAt: number, duration: number, bytesRead: number) => boolean {
+    let bytes = 4096;
+    const { allows, record } = createCircuitBreaker(() => bytes);
+    return (startedAt, duration, bytesRead) => {
       const isAllowed = allows(startedAt);
-      blocks += blocksRead;
+      bytes += bytesRead;
       if (isAllowed) record(startedAt, startedAt + duration);
       return isAllowed;
     };
+  }
+
+  it('the circuit breaker stops synchronous checks for 100 ms after a slow one that read from a disk', () => {
+    const check = createClock();
     expect(check(0, 0.005, 0)).toBe(true);
-    // Slow, but no block was read: the process was preempted.
+    // Slow, but nothing was read: the process was preempted.
     expect(check(10, 5, 0)).toBe(true);
-    // Blocks that were read between two checks are not counted.
-    blocks += 8;
-    expect(check(500, 5, 0)).toBe(true);
-    expect(check(1000, 5, 8)).toBe(true);
+    // Bytes that were read between two checks are not counted.
+    check(400, 0.1, 4096);
+    expect(check(600, 5, 0)).toBe(true);
+    expect(check(1000, 5, 4096)).toBe(true);
     expect(check(1006, 0.005, 0)).toBe(false);
-    expect(check(11_004, 0.005, 0)).toBe(false);
-    expect(check(11_005, 0.005, 8)).toBe(true);
-    expect(check(11_006, 0.005, 0)).toBe(true);
+    expect(check(1104, 0.005, 0)).toBe(false);
+    expect(check(1105, 0.005, 4096)).toBe(true);
+    expect(check(1106, 0.005, 0)).toBe(true);
+  });
+
+  it('the circuit breaker doubles the time up to ten seconds while a disk stays slow, and starts again later', () => {
+    const check = createClock();
+    let now = 5000;
+    const pauses: number[] = [];
+    for (let round = 0; round < 10; round++) {
+      expect(check(now, 5, 4096)).toBe(true);
+      const openedAt = now + 5;
+      do now++;
+      while (!check(now, 0, 0));
+      pauses.push(now - openedAt);
+    }
+    expect(pauses).toEqual([100, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000, 10_000]);
+    now += 1500;
+    check(now, 5, 4096);
+    expect(check(now + 104, 0, 0)).toBe(false);
+    expect(check(now + 105, 0, 0)).toBe(true);
+  });
+
+  it('diskBytesOfThread counts what this thread reads from a disk', () => {
+    const before = diskBytesOfThread();
+    expect(before).toBeGreaterThanOrEqual(0);
+    expect(diskBytesOfThread()).toBeGreaterThanOrEqual(before);
   });
 });
 

@@ -2,9 +2,9 @@ import { sameContent, sameVersion } from '../disk/file-version.ts';
 import { etagOfFile } from '../disk/hash.ts';
 import { openRealPath } from '../disk/open-inside-root.ts';
 import type { LoadedFile } from '../file/loaded-file.ts';
-import { createRepresentation, etagForCoding, type Representation } from '../file/representation.ts';
+import { etagForCoding, type Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
-import type { CacheEntry } from './file-cache.ts';
+import type { CacheEntry } from './entry.ts';
 
 /**
  * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice. Until the
@@ -21,8 +21,9 @@ export function createBackgroundEtags(
     for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
       const [entry, file] = next;
       const isWanted = (): boolean => entry.file === file;
-      const withEtags = await addEtags(file, isWanted);
-      if (isWanted()) entry.file = withEtags;
+      for (const representation of [file.uncompressed, ...file.precompressed]) {
+        await addEtag(representation, isWanted);
+      }
     }
     isRunning = false;
   }
@@ -40,23 +41,10 @@ function hasNoEtag({ tag }: Representation): boolean {
   return tag === undefined;
 }
 
-async function addEtags(file: LoadedFile, isWanted: () => boolean): Promise<LoadedFile> {
-  const uncompressed = await addEtag(file.uncompressed, isWanted);
-  const precompressed: Representation[] = [];
-  for (const representation of file.precompressed)
-    precompressed.push(await addEtag(representation, isWanted));
-  return { ...file, uncompressed, precompressed };
-}
-
-async function addEtag(representation: Representation, isWanted: () => boolean): Promise<Representation> {
-  if (!hasNoEtag(representation)) return representation;
-  const { metadata, modified } = representation;
+async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {
+  if (!hasNoEtag(representation)) return;
   const etag = await hashVersion(representation, isWanted).catch(() => undefined);
-  if (etag === undefined) return representation;
-  return createRepresentation(metadata, representation, {
-    tag: etagForCoding(etag, metadata.coding),
-    modified,
-  });
+  if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
 }
 
 /** Computes the ETag of the version that the representation describes; undefined when the file has changed. */

@@ -1,4 +1,5 @@
-import type { CacheEntry } from './file-cache.ts';
+import type { Mounts } from '../disk/mounts.ts';
+import type { CacheEntry } from './entry.ts';
 
 const { UV_THREADPOOL_SIZE } = process.env;
 // The size of libuv's thread pool, which its environment variable sets at start.
@@ -15,19 +16,31 @@ const MAX_FAST_NAMES = 1024;
 
 interface Folder {
   readonly name: string;
+  /** Whether another file system is mounted there. It may hang at any time. */
+  readonly isMount: boolean;
   readonly waiting: CacheEntry[];
   running: number;
   /** When the first of the running checks started, or the last check finished (`performance.now()`). */
   lastProgress: number;
 }
 
-/** Entries that wait for a check in the thread pool. Alternates between folders (the first segment of the path). */
+/**
+ * Entries that wait for a check in the thread pool. Alternates between folders: a mounted file system, or the first segment of
+ * a path on the file system of the root.
+ */
 export class CheckQueue {
+  readonly #mounts: Mounts;
   readonly #folders = new Map<string, Folder>();
   /** Folders with waiting entries that may start. */
   readonly #ready = new Set<Folder>();
   readonly #fastNames = new Set<string>();
-  #running = 0;
+  /** Entries that were started, with the folder that each counts for: mounts may change meanwhile. */
+  readonly #started = new Map<CacheEntry, Folder>();
+  #runningOnMounts = 0;
+
+  constructor(mounts: Mounts) {
+    this.#mounts = mounts;
+  }
 
   add(entry: CacheEntry): void {
     const folder = this.#folderOf(entry);
@@ -37,16 +50,17 @@ export class CheckQueue {
 
   /** Removes and returns the next entry that may be checked now; its check must end with `finish`. */
   start(): CacheEntry | undefined {
-    if (this.#running >= MAX_RUNNING) return undefined;
+    if (this.#started.size >= MAX_RUNNING) return undefined;
     const now = performance.now();
     for (const folder of this.#ready) {
       this.#ready.delete(folder);
-      if (folder.running >= this.#limitOf(folder, now)) continue;
+      if (!this.#mayStart(folder, now)) continue;
       const entry = folder.waiting.shift();
       if (entry === undefined) continue;
       if (folder.running === 0) folder.lastProgress = now;
-      this.#running++;
+      this.#started.set(entry, folder);
       folder.running++;
+      if (folder.isMount) this.#runningOnMounts++;
       if (folder.waiting.length > 0) this.#ready.add(folder);
       return entry;
     }
@@ -54,19 +68,26 @@ export class CheckQueue {
   }
 
   finish(entry: CacheEntry): void {
-    const folder = this.#folderOf(entry);
+    const folder = this.#started.get(entry);
+    if (folder === undefined) return;
+    this.#started.delete(entry);
     const now = performance.now();
     this.#setFast(folder.name, now - folder.lastProgress < SLOW_MS);
     folder.lastProgress = now;
-    this.#running--;
     folder.running--;
+    if (folder.isMount) {
+      this.#runningOnMounts--;
+      for (const other of this.#folders.values()) if (other.waiting.length > 0) this.#ready.add(other);
+    }
     if (folder.waiting.length > 0) this.#ready.add(folder);
     else if (folder.running === 0) this.#folders.delete(folder.name);
   }
 
-  #limitOf({ name, running, lastProgress }: Folder, now: number): number {
+  /** Other file systems together leave a thread to the one of the root, and a slow folder leaves one to the others. */
+  #mayStart({ name, isMount, running, lastProgress }: Folder, now: number): boolean {
+    if (isMount) return this.#runningOnMounts < MAX_RUNNING_IF_SLOW;
     const hasProgress = running === 0 || now - lastProgress < SLOW_MS;
-    return hasProgress && this.#fastNames.has(name) ? MAX_RUNNING : MAX_RUNNING_IF_SLOW;
+    return running < (hasProgress && this.#fastNames.has(name) ? MAX_RUNNING : MAX_RUNNING_IF_SLOW);
   }
 
   #setFast(name: string, isFast: boolean): void {
@@ -78,13 +99,18 @@ export class CheckQueue {
   }
 
   #folderOf({ urlPath }: CacheEntry): Folder {
-    const end = urlPath.indexOf('/', 1);
-    const name = end < 0 ? '' : urlPath.slice(0, end);
+    const point = this.#mounts.pointOf(urlPath);
+    const name = point === undefined ? firstSegment(urlPath) : `mount ${point}`;
     let folder = this.#folders.get(name);
     if (folder === undefined) {
-      folder = { name, waiting: [], running: 0, lastProgress: 0 };
+      folder = { name, isMount: point !== undefined, waiting: [], running: 0, lastProgress: 0 };
       this.#folders.set(name, folder);
     }
     return folder;
   }
+}
+
+function firstSegment(urlPath: string): string {
+  const end = urlPath.indexOf('/', 1);
+  return end < 0 ? '' : urlPath.slice(0, end);
 }

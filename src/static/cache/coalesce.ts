@@ -1,6 +1,6 @@
 import type { LoadResult } from '../file/loaded-file.ts';
 import { CheckQueue } from './check-queue.ts';
-import type { CacheEntry, Waiter } from './file-cache.ts';
+import type { CacheEntry, Waiter } from './entry.ts';
 import { type CheckContext, isUnchangedSync, revalidate } from './revalidate.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
@@ -18,10 +18,11 @@ export class Coalescer {
   #queued: CacheEntry[] = [];
   #isScheduled = false;
   /** Entries that wait for the thread pool. */
-  readonly #pendingAsync = new CheckQueue();
+  readonly #pendingAsync: CheckQueue;
 
   constructor(context: CheckContext) {
     this.#context = context;
+    this.#pendingAsync = new CheckQueue(context.mounts);
   }
 
   /** Checks the entry of a request, then calls its `onChecked`. */
@@ -59,11 +60,13 @@ export class Coalescer {
 
   /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
   #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
-    const { breaker } = this.#context;
+    const { breaker, mounts } = this.#context;
     const startedAt = performance.now();
+    mounts.refresh(startedAt);
     let hasChecked = false;
     for (const entry of entries) {
-      const isAllowed = entry.isUnchanged !== undefined && breaker.allows(startedAt);
+      const isAllowed =
+        entry.isCheckedSync && entry.mountGeneration === mounts.generation && breaker.allows(startedAt);
       hasChecked ||= isAllowed;
       if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
         entry.state = 'idle';

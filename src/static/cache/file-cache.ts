@@ -1,61 +1,28 @@
-import type { AsyncResource } from 'node:async_hooks';
-import { type LoadedFile, type LoadResult, withoutBodies } from '../file/loaded-file.ts';
-import type { UnchangedCheck } from './is-unchanged-sync.ts';
+import { bodyBytesOf, dropBodies, type LoadedFile } from '../file/loaded-file.ts';
+import type { Representation } from '../file/representation.ts';
+import { CacheEntry } from './entry.ts';
+import type { MemoryBudget } from './memory-budget.ts';
 
-/** A request that waits for the check of a cache entry. */
-export interface Waiter {
-  readonly entry: CacheEntry;
-  /** The request's asynchronous context: requests share a check, but each keeps its own AsyncLocalStorage. */
-  readonly asyncScope: AsyncResource;
-  /** Continues the request after the check, in `asyncScope`. */
-  onChecked(error: unknown, result: LoadResult | undefined): void;
-}
-
-/** The state of one URL path while a file is cached for it or requests wait for it. */
-export interface CacheEntry {
-  readonly urlPath: string;
-  /** Whether a URL can contain the path as it is, without percent-encoding: such requests skip parsing. */
-  readonly isLiteral: boolean;
-  file: LoadedFile | undefined;
-  /** Checks the file on the event loop; undefined if the check has to run in the thread pool. */
-  isUnchanged: UnchangedCheck | undefined;
-  /** The time until which the file is served without a check (`performance.now()`). */
-  freshUntil: number;
-  /** The time until which the symbolic links on the path count as unchanged (`performance.now()`). */
-  pathVerifiedUntil: number;
-  /** Whether the entry was requested since the last eviction scan. */
-  isRecentlyUsed: boolean;
-  /** The number of streams from disk of a body that would fit in the cache. */
-  streamCount: number;
-  /** Whether the body was streamed so often that it is cached even if it is large. */
-  isPopular: boolean;
-  /** Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old space. */
-  waiting: Waiter[] | undefined;
-  /** `checking`: requests that arrive now have to wait for another check. */
-  state: 'idle' | 'queued' | 'checking';
-}
-
-// The number of streams after which a body is loaded into memory, so that one scan of large files evicts nothing.
-const STREAMS_UNTIL_RELOAD = 8;
-
-// Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
-// the option `dotfiles` decides about: the fallback file may be at such a path.
-const LITERAL = /^(?:\/(?!\.)[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
+// Bytes of memory of a file without its bodies, and of one further coding, as measured with paths of 40 characters.
+const FILE_BYTES = 1024;
+const CODING_BYTES = 700;
+// Bytes of memory of a Buffer in addition to its content.
+const BUFFER_BYTES = 400;
+// The number of uses after which a large body is loaded into memory, so that one scan of large files evicts nothing.
+const USES_UNTIL_LARGE_BODY = 8;
 
 /**
- * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. `maxBytes` bounds the bodies:
- * a file whose body is evicted keeps its ETag and headers, and is streamed from disk. `maxEntries` bounds the files.
+ * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. A memory budget, which other caches
+ * may share, bounds the bytes: a file whose body is evicted keeps its ETag and headers, and is read from disk.
  */
 export class FileCache {
-  readonly #maxBytes: number;
-  readonly #maxEntries: number;
+  readonly #budget: MemoryBudget;
   readonly #entries = new Map<string, CacheEntry>();
-  #bytes = 0;
-  #fileCount = 0;
+  /** Representations whose large bodies are being read into memory. */
+  readonly #filling = new Set<Representation>();
 
-  constructor(bounds: { readonly maxBytes: number; readonly maxEntries: number }) {
-    this.#maxBytes = bounds.maxBytes;
-    this.#maxEntries = bounds.maxEntries;
+  constructor(budget: MemoryBudget) {
+    this.#budget = budget;
   }
 
   get(urlPath: string): CacheEntry | undefined {
@@ -65,42 +32,38 @@ export class FileCache {
   getOrCreate(urlPath: string): CacheEntry {
     const existing = this.#entries.get(urlPath);
     if (existing !== undefined) return existing;
-    const entry: CacheEntry = {
-      urlPath,
-      isLiteral: LITERAL.test(urlPath),
-      file: undefined,
-      isUnchanged: undefined,
-      freshUntil: 0,
-      pathVerifiedUntil: 0,
-      isRecentlyUsed: false,
-      streamCount: 0,
-      isPopular: false,
-      waiting: undefined,
-      state: 'idle',
-    };
+    const entry = new CacheEntry(urlPath, this);
     this.#entries.set(urlPath, entry);
     return entry;
+  }
+
+  /** Counts a request. */
+  use(entry: CacheEntry): void {
+    this.#budget.use(entry);
   }
 
   set(entry: CacheEntry, file: LoadedFile): void {
     this.invalidate(entry);
     entry.file = file;
-    entry.streamCount = 0;
-    this.#bytes += file.bodyBytes;
-    this.#fileCount++;
-    if (this.#bytes > this.#maxBytes) this.#evict(() => this.#bytes > this.#maxBytes, this.#evictBodies);
-    if (this.#fileCount > this.#maxEntries)
-      this.#evict(() => this.#fileCount > this.#maxEntries, this.#evictFile);
+    this.#budget.add(entry, FILE_BYTES + CODING_BYTES * file.precompressed.length);
+    const bytes = bodyBytesOf(file);
+    if (bytes === 0) return;
+    if (!file.canStream) this.#budget.addBody(entry, bytes + BUFFER_BYTES);
+    else if (!this.#budget.reserveBody(entry, bytes + BUFFER_BYTES)) dropBodies(file);
   }
 
   /** Removes the file of an entry. */
   invalidate(entry: CacheEntry): void {
     if (entry.file === undefined) return;
-    this.#bytes -= entry.file.bodyBytes;
-    this.#fileCount--;
+    this.#budget.remove(entry);
     entry.file = undefined;
-    entry.isUnchanged = undefined;
+    entry.isCheckedSync = false;
     entry.freshUntil = 0;
+  }
+
+  evict(entry: CacheEntry): void {
+    this.invalidate(entry);
+    this.release(entry);
   }
 
   /** Deletes an entry that has no file and no waiting requests. */
@@ -108,42 +71,31 @@ export class FileCache {
     if (entry.file === undefined && entry.state === 'idle') this.#entries.delete(entry.urlPath);
   }
 
-  /** Counts a stream of a body that would fit in the cache, and has the body loaded when it is requested often. */
-  countStream(entry: CacheEntry): void {
-    if (++entry.streamCount < STREAMS_UNTIL_RELOAD) return;
+  /** Stores a body that was read from disk, if there is memory for it. */
+  keepBody(entry: CacheEntry, representation: Representation, body: Buffer): void {
+    if (representation.body !== undefined || entry.slot < 0) return;
+    if (this.#budget.reserveBody(entry, body.length + BUFFER_BYTES)) representation.body = body;
+  }
+
+  /** Reserves memory for the body of a large file that is requested often; false if it should not be cached now. */
+  reserveLargeBody(entry: CacheEntry, representation: Representation): boolean {
+    if (entry.uses < USES_UNTIL_LARGE_BODY || this.#filling.has(representation)) return false;
+    if (representation.body !== undefined || entry.slot < 0) return false;
+    if (!this.#budget.reserveBody(entry, representation.metadata.size + BUFFER_BYTES)) return false;
+    this.#filling.add(representation);
     entry.isPopular = true;
-    this.invalidate(entry);
+    return true;
   }
 
-  /** Second-chance eviction: an entry that was used since the last scan moves to the end instead of being evicted. */
-  #evict(isOverBound: () => boolean, evict: (entry: CacheEntry, file: LoadedFile) => void): void {
-    // Entries that move to the end are visited again: two visits per entry suffice.
-    let visits = 2 * this.#entries.size;
-    for (const entry of this.#entries.values()) {
-      if (visits-- <= 0 || !isOverBound()) return;
-      if (entry.state !== 'idle' || entry.file === undefined) continue;
-      this.#entries.delete(entry.urlPath);
-      if (entry.isRecentlyUsed) {
-        entry.isRecentlyUsed = false;
-        this.#entries.set(entry.urlPath, entry);
-      } else evict(entry, entry.file);
-    }
+  /** Stores the body for which memory was reserved; undefined if it could not be read. */
+  settleLargeBody(entry: CacheEntry, representation: Representation, body: Buffer | undefined): void {
+    this.#filling.delete(representation);
+    const { file } = entry;
+    // The file was replaced or evicted meanwhile, which has returned the memory.
+    const isCurrent =
+      file?.uncompressed === representation || file?.precompressed.includes(representation) === true;
+    if (file === undefined || !isCurrent || !entry.isPopular) return;
+    if (body !== undefined) representation.body = body;
+    else this.#budget.dropBodies(entry);
   }
-
-  readonly #evictFile = (entry: CacheEntry): void => {
-    this.invalidate(entry);
-  };
-
-  readonly #evictBodies = (entry: CacheEntry, file: LoadedFile): void => {
-    if (!file.canStream) {
-      this.invalidate(entry);
-      return;
-    }
-    this.#entries.set(entry.urlPath, entry);
-    if (file.bodyBytes === 0) return;
-    this.#bytes -= file.bodyBytes;
-    entry.file = withoutBodies(file);
-    entry.isPopular = false;
-    entry.streamCount = 0;
-  };
 }

@@ -1,12 +1,14 @@
 import { stat } from 'node:fs';
-import { isNotFoundError } from '../disk/file-errors.ts';
+import { isNotFoundError, isStaleError } from '../disk/file-errors.ts';
 import { sameVersion } from '../disk/file-version.ts';
+import type { Mounts } from '../disk/mounts.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { Dependency } from '../file/resolve-file.ts';
 import type { LoadOptions } from '../file/snapshot.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
-import type { CacheEntry, FileCache } from './file-cache.ts';
-import { prepareUnchangedCheck } from './is-unchanged-sync.ts';
+import type { CacheEntry } from './entry.ts';
+import type { FileCache } from './file-cache.ts';
+import { areUnchangedSync, canCheckSync } from './is-unchanged-sync.ts';
 
 /** Dependencies of the check of a cache entry. */
 export interface CheckContext {
@@ -17,6 +19,7 @@ export interface CheckContext {
   /** The device whose files may be checked on the event loop; undefined if there is none. */
   readonly localDevice: bigint | undefined;
   readonly breaker: CircuitBreaker;
+  readonly mounts: Mounts;
   /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
   /** Called for each file that is added to the cache. */
@@ -31,9 +34,9 @@ const PATH_VERIFIED_FOR = 60_000;
 
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
-  const { file, isUnchanged } = entry;
-  if (file === undefined || isUnchanged === undefined) return false;
-  if (now >= entry.pathVerifiedUntil || !isUnchanged()) return false;
+  const { file } = entry;
+  if (file === undefined || now >= entry.pathVerifiedUntil || !areUnchangedSync(file.dependencies))
+    return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
@@ -45,7 +48,9 @@ export function revalidate(context: CheckContext, entry: CacheEntry, done: Check
     reload(context, entry, done);
     return;
   }
+  const mountGeneration = context.mounts.generation;
   const keep = (): void => {
+    entry.mountGeneration = mountGeneration;
     entry.freshUntil = freshUntil(file, context.revalidateAfter);
     done(undefined, file);
   };
@@ -78,14 +83,14 @@ function verifyPath(
 function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
   context.cache.invalidate(entry);
   const until = performance.now() + PATH_VERIFIED_FOR;
+  const mountGeneration = context.mounts.generation;
   context.load(entry.urlPath, { isPopular: entry.isPopular }).then(
     (result) => {
       if (result.kind === 'file') {
         context.cache.set(entry, result);
         context.onCached(entry, result);
-        entry.isUnchanged = result.isRacilyClean
-          ? undefined
-          : prepareUnchangedCheck(result.dependencies, context.localDevice);
+        entry.isCheckedSync = !result.isRacilyClean && canCheckSync(result.dependencies, context.localDevice);
+        entry.mountGeneration = mountGeneration;
         entry.pathVerifiedUntil = until;
         entry.freshUntil = freshUntil(result, context.revalidateAfter);
       }
@@ -113,6 +118,7 @@ function areUnchanged(
     stat(path, { bigint: true }, (error, stats) => {
       if (error === null) unchanged &&= version !== undefined && sameVersion(version, stats);
       else if (isNotFoundError(error)) unchanged &&= version === undefined;
+      else if (isStaleError(error)) unchanged = false;
       else failure = error;
       if (--pending === 0) done(failure, unchanged);
     });

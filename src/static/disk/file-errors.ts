@@ -32,3 +32,8 @@ export function isPermissionError(error: unknown): boolean {
 export function isResourceError(error: unknown): boolean {
   return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }
+
+/** Whether the file was replaced or deleted on the server of a network file system. Opening the path again finds the new file. */
+export function isStaleError(error: unknown): boolean {
+  return codeOf(error) === 'ESTALE';
+}

@@ -1,21 +1,29 @@
-import { close, constants, fstat, open } from 'node:fs';
-import { type FileVersion, type OpenFileVersion, sameVersion } from './file-version.ts';
+import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync } from 'node:fs';
+import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from './file-version.ts';
 
 /** An open file of a known version. */
 export interface OpenFile {
   readonly fd: number;
   readonly version: OpenFileVersion;
+  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
+  readonly isLocal: boolean;
   readonly close: () => void;
+}
+
+/** A file that was found inside the root. */
+export interface KnownFile {
+  readonly realPath: string;
+  readonly version: FileVersion;
 }
 
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Opens a file that was found inside the root, and checks that it still has the expected version. The callback receives
- * neither an error nor a file when the version differs.
+ * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives neither an error
+ * nor a file when the version differs.
  */
 export function openVersion(
-  { realPath, version }: { readonly realPath: string; readonly version: FileVersion },
+  { realPath, version }: KnownFile,
   done: (error: unknown, file?: OpenFile) => void,
 ): void {
   open(realPath, FLAGS, (openError, fd) => {
@@ -25,16 +33,49 @@ export function openVersion(
     }
     fstat(fd, { bigint: true }, (error, stats) => {
       if (error === null && sameVersion(version, stats)) {
-        done(undefined, { fd, version: stats, close: () => closeQuietly(fd) });
+        done(undefined, { fd, version: stats, isLocal: false, close: () => closeInPool(fd) });
         return;
       }
-      closeQuietly(fd);
+      closeInPool(fd);
       done(error ?? undefined);
     });
   });
 }
 
-/** Ignores the error: the descriptor is freed even when `close` fails. */
-function closeQuietly(fd: number): void {
+/** Opens a file on the event loop. Returns undefined when the version differs. */
+export function openVersionSync({ realPath, version }: KnownFile): OpenFile | undefined {
+  const fd = openSync(realPath, FLAGS);
+  try {
+    const stats = fstatSync(fd, { bigint: true });
+    if (sameVersion(version, stats))
+      return { fd, version: stats, isLocal: true, close: () => closeOnLoop(fd) };
+  } catch (error) {
+    closeOnLoop(fd);
+    throw error;
+  }
+  closeOnLoop(fd);
+  return undefined;
+}
+
+/** Reads a whole file on the event loop; undefined when it changed meanwhile. */
+export function readVersionSync({ fd, version }: OpenFile): Buffer | undefined {
+  const body = Buffer.allocUnsafeSlow(Number(version.size));
+  let filled = 0;
+  while (filled < body.length) {
+    const bytesRead = readSync(fd, body, filled, body.length - filled, filled);
+    if (bytesRead === 0) return undefined;
+    filled += bytesRead;
+  }
+  return sameContent(version, fstatSync(fd, { bigint: true })) ? body : undefined;
+}
+
+// Errors of `close` are ignored: the descriptor is freed even then.
+function closeInPool(fd: number): void {
   close(fd, () => {});
+}
+
+function closeOnLoop(fd: number): void {
+  try {
+    closeSync(fd);
+  } catch {}
 }

@@ -2,12 +2,14 @@ import { statSync } from 'node:fs';
 import { realpath } from 'node:fs/promises';
 import { sep } from 'node:path';
 import { localDeviceOf } from './local-device.ts';
+import { Mounts } from './mounts.ts';
 
 /** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
 export class RootDirectory {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
   readonly localDevice: bigint | undefined;
+  readonly mounts: Mounts = new Mounts(() => this.#realPath ?? this.path);
   #realPath: string | undefined;
   #inode: bigint | undefined;
 

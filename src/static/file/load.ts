@@ -1,4 +1,4 @@
-import { isNotFoundError, isPermissionError } from '../disk/file-errors.ts';
+import { isNotFoundError, isPermissionError, isStaleError } from '../disk/file-errors.ts';
 import { isRacilyClean, lastModifiedOf } from '../disk/file-version.ts';
 import { notFound, openInsideRoot, resolveInsideRoot } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
@@ -6,11 +6,13 @@ import type { StaticSettings } from '../options.ts';
 import type { LoadedFile, LoadResult } from './loaded-file.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
-import { createRepresentation, etagForCoding, type Metadata, type Representation } from './representation.ts';
+import { etagForCoding, type Metadata, Representation } from './representation.ts';
 import { type FoundFile, resolveFile } from './resolve-file.ts';
 import { type LoadOptions, type Snapshot, takeSnapshot } from './snapshot.ts';
 
 const MAX_ATTEMPTS = 16;
+// Shared by all files without compressed copies.
+const NONE: readonly Representation[] = [];
 
 /** Resolves, opens, reads and hashes the file for a URL path. Repeats this if the file changes meanwhile. */
 export async function loadFile(
@@ -24,8 +26,8 @@ export async function loadFile(
       const result = await loadOnce(root, urlPath, settings, options);
       if (result !== undefined) return result;
     } catch (error) {
-      // The file was deleted between two steps; the next attempt resolves the path again.
-      if (!isNotFoundError(error)) throw error;
+      // The file was deleted or replaced between two steps; the next attempt resolves the path again.
+      if (!isNotFoundError(error) && !isStaleError(error)) throw error;
       if (isPermissionError(error)) return notFound('no permission to read the file');
     }
   }
@@ -87,19 +89,26 @@ async function assemble({ root, found, realPath, snapshot, settings, options }: 
     acceptRanges: settings.acceptRanges,
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
-  // Uses the version that was read, not the version of the first stat: the file may have been replaced in between.
-  const dependencies = [...found.dependencies, { path, version: snapshot.version }, ...copies.dependencies];
+  // Depends on the version that was read, not on that of the first stat: the file may have been replaced in between.
+  const uncompressed = representationOf(
+    { path, realPath },
+    snapshot,
+    { ...common, coding: undefined },
+    settings,
+  );
   const now = Date.now();
   return {
     kind: 'file',
-    dependencies,
-    uncompressed: representationOf({ path, realPath }, snapshot, { ...common, coding: undefined }, settings),
-    precompressed: copies.files.map((copy) =>
-      representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
-    ),
+    dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
+    uncompressed,
+    precompressed:
+      copies.files.length === 0
+        ? NONE
+        : copies.files.map((copy) =>
+            representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
+          ),
     stats: snapshot.stats,
     canStream: true,
-    bodyBytes: snapshots.reduce((sum, { body }) => sum + (body?.length ?? 0), 0),
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
       copies.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, now)),
@@ -114,7 +123,7 @@ function representationOf(
   settings: StaticSettings,
 ): Representation {
   const { coding, type, cacheControl, vary, acceptRanges } = metadata;
-  return createRepresentation(
+  return new Representation(
     { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges },
     { path, realPath, version, body },
     {

@@ -15,22 +15,23 @@ export interface LoadedFile {
   readonly stats: Stats | undefined;
   /** Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file. */
   readonly canStream: boolean;
-  /** Bytes of all bodies in memory. */
-  readonly bodyBytes: number;
   /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
   readonly isRacilyClean: boolean;
   /** The latest ctime of the files, in milliseconds since the epoch. */
   readonly changedAt: number;
 }
 
-/** Returns the file without the bodies in memory; responses then stream it from disk. */
-export function withoutBodies(file: LoadedFile): LoadedFile {
-  return {
-    ...file,
-    uncompressed: { ...file.uncompressed, body: undefined },
-    precompressed: file.precompressed.map((representation) => ({ ...representation, body: undefined })),
-    bodyBytes: 0,
-  };
+/** Bytes of all bodies in memory. */
+export function bodyBytesOf({ uncompressed, precompressed }: LoadedFile): number {
+  let bytes = uncompressed.body?.length ?? 0;
+  for (const { body } of precompressed) bytes += body?.length ?? 0;
+  return bytes;
+}
+
+/** Removes the bodies from memory; responses then read them from disk. */
+export function dropBodies({ uncompressed, precompressed }: LoadedFile): void {
+  uncompressed.body = undefined;
+  for (const representation of precompressed) representation.body = undefined;
 }
 
 /** The result of loading a URL path. `busy`: the file kept changing while it was read. */

@@ -17,39 +17,74 @@ export interface Metadata {
   readonly acceptRanges: boolean;
 }
 
-/** One representation with prebuilt headers. */
-export interface Representation extends Validators {
+/** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
+export class Representation implements Validators {
   readonly metadata: Metadata;
   /** The file on disk. */
   readonly path: string;
   /** The path without symbolic links. */
   readonly realPath: string;
   readonly version: FileVersion;
-  /** The bytes, when they are in memory. */
-  readonly body: Buffer | undefined;
-  readonly headers200: HeaderList;
+  readonly modified: number | undefined;
+  /** The value of `Last-Modified`. */
+  readonly #lastModified: string | undefined;
+  /** The ETag; set later for a file that is hashed in the background. */
+  tag: string | undefined;
+  /** The bytes, while they are in memory. */
+  body: Buffer | undefined;
+
+  constructor(metadata: Metadata, source: RepresentationSource, { tag, modified }: Validators) {
+    this.metadata = metadata;
+    this.path = source.path;
+    // For most files both paths are equal and share one string.
+    this.realPath = source.realPath === source.path ? source.path : source.realPath;
+    this.version = source.version;
+    this.body = source.body;
+    this.tag = tag;
+    this.modified = modified;
+    this.#lastModified = modified === undefined ? undefined : httpDateOf(modified);
+  }
+
+  /** The headers of a 200. */
+  get headers200(): string[] {
+    const { metadata } = this;
+    const headers = bodyHeaders(metadata, metadata.size, metadata.type);
+    this.#addHeaders304(headers);
+    return headers;
+  }
+
   /** The headers of a 200 without the headers that describe the body. */
-  readonly headers304: HeaderList;
+  get headers304(): string[] {
+    const headers: string[] = [];
+    this.#addHeaders304(headers);
+    return headers;
+  }
+
+  #addHeaders304(headers: string[]): void {
+    const { cacheControl, vary, acceptRanges } = this.metadata;
+    if (cacheControl !== undefined) headers.push('Cache-Control', cacheControl);
+    if (this.tag !== undefined) headers.push('ETag', this.tag);
+    if (this.#lastModified !== undefined) headers.push('Last-Modified', this.#lastModified);
+    if (vary !== undefined) headers.push('Vary', vary);
+    if (acceptRanges) headers.push('Accept-Ranges', 'bytes');
+    // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
+    headers.push('X-Content-Type-Options', 'nosniff');
+  }
 }
 
-/** Creates a representation and builds its headers once for all responses. */
-export function createRepresentation(
-  metadata: Metadata,
-  { path, realPath, version, body }: Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>,
-  { tag, modified }: Validators,
-): Representation {
-  const headers304: string[] = [];
-  if (metadata.cacheControl !== undefined) headers304.push('Cache-Control', metadata.cacheControl);
-  if (tag !== undefined) headers304.push('ETag', tag);
-  if (modified !== undefined) headers304.push('Last-Modified', formatHttpDate(modified));
-  if (metadata.vary !== undefined) headers304.push('Vary', metadata.vary);
-  if (metadata.acceptRanges) headers304.push('Accept-Ranges', 'bytes');
-  // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
-  headers304.push('X-Content-Type-Options', 'nosniff');
-  const headers200 = [...bodyHeaders(metadata, metadata.size, metadata.type), ...headers304];
-  // For most files both paths are equal and share one string.
-  const ownRealPath = realPath === path ? path : realPath;
-  return { path, realPath: ownRealPath, version, body, tag, modified, metadata, headers200, headers304 };
+/** The file that a representation describes. */
+export type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
+
+let lastTime: number | undefined;
+let lastDate = '';
+
+/** Formats a date. Files of one deployment often have the same date and then share one string. */
+function httpDateOf(time: number): string {
+  if (time !== lastTime) {
+    lastTime = time;
+    lastDate = formatHttpDate(time);
+  }
+  return lastDate;
 }
 
 /** Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */

@@ -69,5 +69,5 @@ async function readVersion(
 }
 
 function maxBodyBytes({ cache, maxEagerBodyBytes }: StaticSettings, { isPopular }: LoadOptions): number {
-  return Math.min(isPopular ? cache.maxFileBytes : maxEagerBodyBytes, cache.maxBytes);
+  return Math.min(isPopular ? cache.maxFileBytes : maxEagerBodyBytes, cache.maxBytes ?? Infinity);
 }

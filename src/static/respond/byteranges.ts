@@ -29,10 +29,10 @@ export function buildMultipart(ranges: readonly ByteRange[], size: number, type:
 }
 
 /** The whole multipart body, from a file in memory. */
-export function joinMultipart(multipart: MultipartBody, file: Buffer): Buffer {
-  const pieces = multipart.sections.flatMap(({ before, start, end }) => [
+export function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer): Buffer {
+  const pieces = sections.flatMap(({ before, start, end }) => [
     before ?? Buffer.alloc(0),
     file.subarray(start, end + 1),
   ]);
-  return Buffer.concat([...pieces, multipart.tail], multipart.length);
+  return Buffer.concat([...pieces, tail]);
 }

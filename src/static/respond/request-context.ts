@@ -1,7 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
+import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import type { Coalescer } from '../cache/coalesce.ts';
-import type { CacheEntry, FileCache, Waiter } from '../cache/file-cache.ts';
+import type { CacheEntry, Waiter } from '../cache/entry.ts';
+import type { FileCache } from '../cache/file-cache.ts';
 import type { StaticSettings } from '../options.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
 
@@ -10,6 +12,7 @@ export interface ServeContext {
   readonly settings: StaticSettings;
   readonly cache: FileCache;
   readonly coalescer: Coalescer;
+  readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
 }
 

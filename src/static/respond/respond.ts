@@ -1,10 +1,8 @@
-import { isQueued, whenFirst } from '../../http/reply/connection.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { addVary } from '../../http/reply/write-reply.ts';
 import { debug } from '../../logging/debug.ts';
-import type { CacheEntry } from '../cache/file-cache.ts';
-import { isNotFoundError, isResourceError } from '../disk/file-errors.ts';
-import { openVersion } from '../disk/open-version.ts';
+import type { CacheEntry } from '../cache/entry.ts';
+import { isResourceError } from '../disk/file-errors.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { StaticSettings } from '../options.ts';
 import { isNavigation, mayBePage } from '../request/navigation.ts';
@@ -13,8 +11,8 @@ import { lastSegment, redirectToSlash } from './redirect.ts';
 import type { RequestContext, RequestTriple } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';
 import { sendFile } from './send-file.ts';
+import { sendFromDisk } from './send-from-disk.ts';
 import { sendStatus, sendUnavailable } from './send-status.ts';
-import { streamResponse } from './stream-response.ts';
 
 // Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
 const MAX_RETRIES = 40;
@@ -22,7 +20,7 @@ const MAX_RETRIES = 40;
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
 export function serve(request: RequestContext): void {
   const { entry } = request;
-  entry.isRecentlyUsed = true;
+  request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
   if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
   else lookUp(request, entry);
@@ -67,7 +65,9 @@ function respondNotFound(request: RequestContext, reason: string): void {
     return;
   }
   if (page !== fallback) request.status = 404;
-  lookUp(request, cache.getOrCreate(page));
+  const entry = cache.getOrCreate(page);
+  cache.use(entry);
+  lookUp(request, entry);
 }
 
 /** Calls `next`, or responds with 404 when `fallthrough` is false. */
@@ -86,31 +86,7 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
     request.next(toError(error));
     return;
   }
-  if (plan !== undefined) openAndStream(request, plan);
-}
-
-/** Opens exactly the version that the headers describe and streams it. */
-function openAndStream(request: RequestContext, plan: StreamPlan): void {
-  if (isQueued(request.res)) {
-    whenFirst(request.res, () => openAndStream(request, plan));
-    return;
-  }
-  openVersion(plan.representation, (error, file) => {
-    if (isFinished(request.res)) file?.close();
-    else if (file !== undefined) {
-      countStream(request, plan);
-      streamResponse(request, plan, file, () => retry(request));
-    } else if (isResourceError(error)) sendUnavailable(request);
-    else if (error === undefined || isNotFoundError(error)) retry(request);
-    else request.next(error);
-  });
-}
-
-/** Counts a stream, so that an evicted body is loaded again when it is requested often. */
-function countStream({ entry, context }: RequestContext, { representation }: StreamPlan): void {
-  const { maxFileBytes, maxBytes } = context.settings.cache;
-  const { size } = representation.metadata;
-  if (size <= maxFileBytes && size <= maxBytes) context.cache.countStream(entry);
+  if (plan !== undefined) sendFromDisk(request, plan, () => retry(request));
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */

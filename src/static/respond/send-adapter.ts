@@ -4,14 +4,43 @@
 // and dates are switched off because they have been evaluated before.
 import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
-import send from 'send';
+import { toError } from '../../http/reply/http-error.ts';
 import type { OpenFile } from '../disk/open-version.ts';
-import { setResponseHeaders } from './headers.ts';
+import { isFinished, setResponseHeaders } from './headers.ts';
 import type { RequestTriple } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';
 
+type Send = typeof import('send');
+
+// Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from memory.
+let send: Send | undefined;
+
 /** Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body. */
 export function startWithSend(
+  request: RequestTriple,
+  plan: StreamPlan,
+  file: OpenFile,
+  stream: () => void,
+): void {
+  if (send !== undefined) {
+    start(send, request, plan, file, stream);
+    return;
+  }
+  const fail = (error: unknown): void => {
+    file.close();
+    request.next(toError(error));
+  };
+  import('send')
+    .then((module) => {
+      send = module.default;
+      if (isFinished(request.res)) file.close();
+      else start(send, request, plan, file, stream);
+    })
+    .catch(fail);
+}
+
+function start(
+  createStream: Send,
   { req, res, next }: RequestTriple,
   plan: StreamPlan,
   file: OpenFile,
@@ -19,7 +48,7 @@ export function startWithSend(
 ): void {
   const { realPath, metadata } = plan.representation;
   const [range] = plan.sections;
-  const sendStream = send(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
+  const sendStream = createStream(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
     dotfiles: 'allow',
     acceptRanges: false,

@@ -1,7 +1,7 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
 import type { StreamedBody } from '../stream/stream-file.ts';
-import { buildMultipart, joinMultipart } from './byteranges.ts';
+import { buildMultipart, joinSections } from './byteranges.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestTriple } from './request-context.ts';
 import { sendStatus } from './send-status.ts';
@@ -105,11 +105,23 @@ function sendMultipart(
     const { sections, tail } = multipart;
     return { representation, status: 206, headers, sections, tail };
   }
-  sendPartial(request, headers, joinMultipart(multipart, body));
+  sendPartial(request, headers, joinSections(multipart.sections, multipart.tail, body));
   return undefined;
 }
 
 function sendPartial({ res }: RequestTriple, headers: HeaderList, body: Buffer): void {
   writeHeaders(res, 206, headers, presetHeadersOf(res));
+  res.end(body);
+}
+
+/** Sends a planned response from a body that was read meanwhile. */
+export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buffer): void {
+  const { status, headers, sections, tail } = plan;
+  const [section] = sections;
+  let body = file;
+  if (tail !== undefined) body = joinSections(sections, tail, file);
+  else if (section !== undefined && section.end - section.start + 1 < file.length)
+    body = file.subarray(section.start, section.end + 1);
+  writeHeaders(res, status, headers, presetHeadersOf(res));
   res.end(body);
 }

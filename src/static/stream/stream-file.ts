@@ -1,6 +1,7 @@
-import { fstat, read } from 'node:fs';
+import { fstat, fstatSync, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
 import type { BufferPool } from './buffer-pool.ts';
@@ -123,7 +124,7 @@ class FileStream {
     read(this.#file.fd, target, 0, length, this.#position, (error, bytesRead) => {
       this.#isFileInUse = false;
       if (this.#isStopped) return this.#release();
-      if (error !== null) return this.#fail(error);
+      if (error !== null) return this.#fail(isStaleError(error) ? undefined : error);
       // The file ends before the promised length: it was truncated.
       if (bytesRead === 0) return this.#fail(undefined);
       this.#position += bytesRead;
@@ -145,14 +146,22 @@ class FileStream {
   }
 
   #confirmVersion(lastBytes: Buffer): void {
+    if (this.#file.isLocal) {
+      this.#compareVersion(lastBytes, fstatSync(this.#file.fd, { bigint: true }));
+      return;
+    }
     this.#isFileInUse = true;
     fstat(this.#file.fd, { bigint: true }, (error, stats) => {
       this.#isFileInUse = false;
       if (this.#isStopped) this.#release();
       else if (error !== null) this.#fail(error);
-      else if (sameContent(this.#file.version, stats)) this.#finish(lastBytes);
-      else this.#confirmContent(lastBytes, stats);
+      else this.#compareVersion(lastBytes, stats);
     });
+  }
+
+  #compareVersion(lastBytes: Buffer, current: OpenFileVersion): void {
+    if (sameContent(this.#file.version, current)) this.#finish(lastBytes);
+    else this.#confirmContent(lastBytes, current);
   }
 
   /** Completes the response although the version has changed, if the promised bytes are unchanged. */

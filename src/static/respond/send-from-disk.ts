@@ -1,0 +1,77 @@
+import { isQueued, whenFirst } from '../../http/reply/connection.ts';
+import { toError } from '../../http/reply/http-error.ts';
+import { fillBody } from '../cache/fill-body.ts';
+import { isNotFoundError, isResourceError, isStaleError } from '../disk/file-errors.ts';
+import { type OpenFile, openVersion, openVersionSync, readVersionSync } from '../disk/open-version.ts';
+import { isFinished } from './headers.ts';
+import type { RequestContext } from './request-context.ts';
+import { type StreamPlan, sendPlanned } from './send-body.ts';
+import { sendUnavailable } from './send-status.ts';
+import { streamResponse } from './stream-response.ts';
+
+// Bodies up to this size are read on the event loop, if the file may be checked there.
+const MAX_SYNC_BYTES = 64 * 1024;
+
+/**
+ * Sends a body that is not in memory. Opens exactly the version that the headers describe.
+ *
+ * @param retry - called if the file has changed before anything was sent
+ */
+export function sendFromDisk(request: RequestContext, plan: StreamPlan, retry: () => void): void {
+  if (isQueued(request.res)) {
+    whenFirst(request.res, () => sendFromDisk(request, plan, retry));
+    return;
+  }
+  const { entry, context } = request;
+  const now = performance.now();
+  if (entry.isCheckedSync && context.breaker.allows(now)) {
+    sendSync(request, plan, now, retry);
+    return;
+  }
+  openVersion(plan.representation, (error, file) => {
+    if (isFinished(request.res)) file?.close();
+    else if (file !== undefined) stream(request, plan, file, retry);
+    else settleFailure(request, error, retry);
+  });
+}
+
+/** Opens the file on the event loop, and reads it there if it is small: both take microseconds unless a disk has to be read. */
+function sendSync(request: RequestContext, plan: StreamPlan, startedAt: number, retry: () => void): void {
+  const { cache, breaker } = request.context;
+  const { representation } = plan;
+  let file: OpenFile | undefined;
+  let body: Buffer | undefined;
+  try {
+    file = openVersionSync(representation);
+    const isSmall = representation.metadata.size <= MAX_SYNC_BYTES;
+    if (file !== undefined && isSmall) body = readVersionSync(file);
+    breaker.record(startedAt, performance.now());
+    if (file !== undefined && !isSmall) {
+      stream(request, plan, file, retry);
+      return;
+    }
+  } catch (error) {
+    file?.close();
+    settleFailure(request, error, retry);
+    return;
+  }
+  file?.close();
+  if (body === undefined) retry();
+  else {
+    cache.keepBody(request.entry, representation, body);
+    sendPlanned(request, plan, body);
+  }
+}
+
+function stream(request: RequestContext, plan: StreamPlan, file: OpenFile, retry: () => void): void {
+  const { entry, context } = request;
+  fillBody(context.cache, entry, plan.representation, context.settings.cache);
+  streamResponse(request, plan, file, retry);
+}
+
+/** Continues after a failed open; undefined as `error` means that the file has changed. */
+function settleFailure(request: RequestContext, error: unknown, retry: () => void): void {
+  if (isResourceError(error)) sendUnavailable(request);
+  else if (error === undefined || isNotFoundError(error) || isStaleError(error)) retry();
+  else request.next(toError(error));
+}

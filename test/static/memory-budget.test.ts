@@ -1,0 +1,201 @@
+import type { CacheEntry } from '../../src/static/cache/entry.ts';
+import { FileCache } from '../../src/static/cache/file-cache.ts';
+import { budgetFor, defaultMaxBytes, MemoryBudget } from '../../src/static/cache/memory-budget.ts';
+import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
+import { Representation } from '../../src/static/file/representation.ts';
+
+const KIB = 1024;
+const MIB = 1024 * KIB;
+
+function loadedFile(bytes: number, more: Partial<LoadedFile> & { isInMemory?: boolean } = {}): LoadedFile {
+  const { isInMemory = true, ...rest } = more;
+  const uncompressed = new Representation(
+    {
+      coding: undefined,
+      type: 'text/plain',
+      size: bytes,
+      cacheControl: undefined,
+      vary: undefined,
+      acceptRanges: true,
+    },
+    {
+      path: '/',
+      realPath: '/',
+      version: { dev: 1n, ino: 1n, size: BigInt(bytes), mtimeNs: 1n, ctimeNs: 1n },
+      body: isInMemory ? Buffer.alloc(bytes) : undefined,
+    },
+    { tag: '"x"', modified: 0 },
+  );
+  return {
+    kind: 'file',
+    dependencies: [],
+    uncompressed,
+    precompressed: [],
+    stats: undefined,
+    canStream: true,
+    isRacilyClean: false,
+    changedAt: 0,
+    ...rest,
+  };
+}
+
+interface Limits {
+  maxBytes?: number;
+  maxEntries?: number;
+}
+
+function createCache({ maxBytes = MIB, maxEntries = Infinity }: Limits = {}) {
+  const budget = new MemoryBudget({ maxBytes, maxEntries });
+  const cache = new FileCache(budget);
+  /** Adds a file and requests it `uses` times. */
+  const add = (urlPath: string, file: LoadedFile, uses = 1): CacheEntry => {
+    const entry = cache.getOrCreate(urlPath);
+    for (let i = 0; i < uses; i++) cache.use(entry);
+    cache.set(entry, file);
+    return entry;
+  };
+  return { budget, cache, add };
+}
+
+const bodyOf = (entry: CacheEntry): Buffer | undefined => entry.file?.uncompressed.body;
+const names = (count: number, prefix = ''): string[] =>
+  Array.from({ length: count }, (_, i) => `/${prefix}${i}`);
+
+describe('the memory budget', () => {
+  it('a scan of many files evicts no body that is requested more than once', () => {
+    const { add } = createCache();
+    const hot = names(20, 'hot').map((name) => add(name, loadedFile(20 * KIB), 3));
+    for (const name of names(400, 'scan')) add(name, loadedFile(20 * KIB));
+    expect(hot.filter((entry) => bodyOf(entry) !== undefined).length).toBe(20);
+  });
+
+  it('a body replaces others when its file is requested more than twice as often', () => {
+    const { add, cache } = createCache();
+    const old = names(60, 'old').map((name) => add(name, loadedFile(20 * KIB), 2));
+    const entry = add('/new', loadedFile(20 * KIB));
+    expect(bodyOf(entry)).toBeUndefined();
+    const body = Buffer.alloc(20 * KIB);
+    const keep = (): void => cache.keepBody(entry, (entry.file as LoadedFile).uncompressed, body);
+    for (let uses = 1; uses <= 4; uses++) {
+      keep();
+      expect(bodyOf(entry)).toBeUndefined();
+      cache.use(entry);
+    }
+    keep();
+    expect(bodyOf(entry)).toBe(body);
+    expect(old.every(({ file }) => file !== undefined)).toBe(true);
+  });
+
+  it('bodies are evicted before metadata, which keeps the ETag', () => {
+    const { add } = createCache();
+    const first = names(40, 'a').map((name) => add(name, loadedFile(20 * KIB)));
+    for (const name of names(400, 'b')) add(name, loadedFile(0));
+    expect(first.every(({ file }) => file?.uncompressed.tag === '"x"')).toBe(true);
+    expect(first.filter((entry) => bodyOf(entry) !== undefined).length).toBeLessThan(40);
+  });
+
+  it('files that cannot be read from disk are evicted with their bodies', () => {
+    const { add, cache } = createCache();
+    for (const name of names(10)) add(name, loadedFile(100 * KIB, { canStream: false }));
+    const entry = add('/new', loadedFile(600 * KIB, { canStream: false }));
+    expect(bodyOf(entry)).toHaveLength(600 * KIB);
+    const left = names(10).filter((name) => cache.get(name) !== undefined);
+    expect(left.length).toBeGreaterThan(0);
+    expect(left.length).toBeLessThanOrEqual(4);
+  });
+
+  it('a large body is cached after eight requests, once its memory is reserved', () => {
+    const { add, cache } = createCache();
+    const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }));
+    const { uncompressed } = entry.file as LoadedFile;
+    for (let uses = 1; uses < 8; uses++) {
+      expect(cache.reserveLargeBody(entry, uncompressed)).toBe(false);
+      cache.use(entry);
+    }
+    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(true);
+    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(false);
+    cache.settleLargeBody(entry, uncompressed, Buffer.alloc(500 * KIB));
+    expect(bodyOf(entry)).toHaveLength(500 * KIB);
+  });
+
+  it('the reserved memory is returned when a large body could not be read or the file was replaced', () => {
+    const { add, cache } = createCache();
+    const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }), 8);
+    const { uncompressed } = entry.file as LoadedFile;
+    cache.reserveLargeBody(entry, uncompressed);
+    cache.settleLargeBody(entry, uncompressed, undefined);
+    expect(entry.bodyBytes).toBe(0);
+    expect(cache.reserveLargeBody(entry, uncompressed)).toBe(true);
+    cache.set(entry, loadedFile(10));
+    const { bodyBytes } = entry;
+    cache.settleLargeBody(entry, uncompressed, Buffer.alloc(500 * KIB));
+    expect([entry.bodyBytes, bodyOf(entry)?.length]).toEqual([bodyBytes, 10]);
+  });
+
+  it('caches that share a budget evict the files of each other', () => {
+    const { budget, add } = createCache();
+    const other = new FileCache(budget);
+    const first = names(40).map((name) => add(name, loadedFile(20 * KIB), 0));
+    for (const name of names(30)) {
+      const entry = other.getOrCreate(name);
+      other.use(entry);
+      other.set(entry, loadedFile(20 * KIB));
+    }
+    expect(first.filter((entry) => bodyOf(entry) !== undefined).length).toBeLessThan(20);
+  });
+
+  it('middlewares without limits of their own share a budget', () => {
+    const none = { maxBytes: undefined, maxEntries: undefined };
+    expect(budgetFor(none)).toBe(budgetFor(none));
+    expect(budgetFor({ ...none, maxBytes: 1 })).not.toBe(budgetFor({ ...none, maxBytes: 1 }));
+  });
+
+  it('a cache has at most maxEntries files, and no entry without a file', () => {
+    const { add, cache } = createCache({ maxEntries: 3 });
+    for (const name of names(10)) add(name, loadedFile(0));
+    expect(names(10).filter((name) => cache.get(name) !== undefined)).toHaveLength(3);
+  });
+
+  it.each([
+    ['a large machine', undefined, 64 * 1024 * MIB, 256 * MIB],
+    ['a container of 512 MiB', 512 * MIB, 64 * 1024 * MIB, 64 * MIB],
+    ['a container without a limit', 0, 1024 * MIB, 128 * MIB],
+    ['a limit that is larger than the memory', 2 ** 63, 1024 * MIB, 128 * MIB],
+  ])(
+    'the default of maxBytes on %s is an eighth of the memory, at most 256 MiB',
+    (_name, limit, total, expected) => {
+      expect(defaultMaxBytes(limit, total)).toBe(expected);
+    },
+  );
+
+  it.each([1, 2, 3, 4, 5])(
+    'the memory stays within its limits in any order of operations, seed %i',
+    (seed) => {
+      const maxBytes = 40 * MIB;
+      const { cache } = createCache({ maxBytes, maxEntries: 500 });
+      let state = seed;
+      const random = (below: number): number => {
+        state = (state * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((state / 2 ** 31) * below);
+      };
+      const all = names(2000);
+      for (let step = 0; step < 20_000; step++) {
+        const entry = cache.getOrCreate(all[Math.min(random(2000), random(2000))] as string);
+        cache.use(entry);
+        const file = entry.file;
+        const dice = random(10);
+        if (file === undefined || dice === 0) cache.set(entry, loadedFile(random(200 * KIB)));
+        else if (dice === 1) cache.evict(entry);
+        else if (file.uncompressed.body === undefined)
+          cache.keepBody(entry, file.uncompressed, Buffer.alloc(file.uncompressed.metadata.size));
+        if (step % 500 !== 0) continue;
+        const entries = all.flatMap((name) => cache.get(name) ?? []);
+        const bytes = entries.reduce((sum, one) => sum + (bodyOf(one)?.length ?? 0), 0);
+        const counted = entries.reduce((sum, one) => sum + one.bodyBytes + one.metadataBytes, 0);
+        expect(bytes).toBeLessThanOrEqual(counted);
+        expect(counted).toBeLessThanOrEqual(maxBytes);
+        expect(entries.length).toBeLessThanOrEqual(500);
+      }
+    },
+  );
+});
