@@ -3,6 +3,7 @@ import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import { executionArgs } from '../execution/execution-args.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
+import { optionalExport } from '../execution/graphql-version.ts';
 import { type ExecutionInputs, isThenable, type PreparedOperation } from '../execution/types.ts';
 
 /** The source stream that a subscription's root field returned, or the errors that it returned instead. */
@@ -10,8 +11,9 @@ export type SourceResult = AsyncIterable<unknown> | ExecutionResult;
 
 /** graphql 17 checks the arguments in a separate step. */
 type ValidateSubscriptionArgs = (args: ExecutionArgs) => readonly graphql.GraphQLError[] | ExecutionArgs;
-const validateSubscriptionArgs = (graphql as { validateSubscriptionArgs?: ValidateSubscriptionArgs })
-  .validateSubscriptionArgs;
+const validateSubscriptionArgs = optionalExport('validateSubscriptionArgs') as
+  | ValidateSubscriptionArgs
+  | undefined;
 
 /** Opens the source stream. `operation.execute` runs for each event, with the event as root value. */
 export function openSource(

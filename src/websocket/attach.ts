@@ -1,3 +1,4 @@
+import { EventEmitter } from 'node:events';
 import { Server } from 'node:net';
 import { isSchema } from 'graphql';
 import type { Subscriptions } from '../../types/subscriptions.ts';
@@ -18,7 +19,7 @@ const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
 
 /** Serves a schema's operations over the WebSockets of one path of a server. */
 export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
-  if (!(server instanceof Server)) {
+  if (!isServer(server)) {
     const accepted = 'an http.Server, such as app.listen() returns';
     throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
   }
@@ -50,6 +51,12 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
     },
     stats: () => endpoint.stats(),
   };
+}
+
+/** Servers of Bun are not instances of `net.Server`. An Express app has `listen` too, but is a function. */
+function isServer(value: unknown): value is Server {
+  if (value instanceof Server) return true;
+  return value instanceof EventEmitter && 'listen' in value && 'address' in value;
 }
 
 function coreFor(target: unknown): GraphQLCore {

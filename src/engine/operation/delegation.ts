@@ -1,7 +1,7 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import * as graphql from 'graphql';
 import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
-import { V17 } from '../../execution/graphql-version.ts';
+import { optionalExport, V17 } from '../../execution/graphql-version.ts';
 
 const INCREMENTAL_DIRECTIVES = new Set(['defer', 'stream']);
 const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
@@ -46,7 +46,8 @@ let hasWarned = false;
 
 /** The current `execute`: if graphql is a CommonJS module, only its default export reflects later changes. */
 function currentExecute(): unknown {
-  return (graphql as { default?: { execute?: unknown } }).default?.execute ?? graphql.execute;
+  const commonJs = optionalExport('default') as { execute?: unknown } | undefined;
+  return commonJs?.execute ?? graphql.execute;
 }
 
 /**
