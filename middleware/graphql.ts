@@ -6,8 +6,8 @@ import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
-import type { ConnectRequest } from '../types/connect.ts';
-import type { GraphQLHandler, GraphQLOptions, GraphQLRequest, SchemaSource } from '../types/graphql.ts';
+import type { ConnectRequest, ContextSource } from '../types/connect.ts';
+import type { GraphQLHandler, GraphQLOptions, RequestOf, SchemaSource } from '../types/graphql.ts';
 
 export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/graphiql.ts';
@@ -26,15 +26,16 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
  * GraphQL over HTTP for one schema, as a plain middleware.
  *
  * @param schema - a schema, or a function of the request that returns it
- * @param options - every option has a default; functions among the options may declare Express's request type
+ * @param options - every option has a default; functions among the options may declare Express's request type. Over sockets
+ * `context`, `rootValue` and `introspection` get the WebSocket, with `headers`, `url`, `socket`, `state` and what middleware added
  * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong value
  * @example
- * app.use('/graphql', graphqlHTTP(schema, { context: (req: Request) => ({ user: req.get('x-user') }) }));
+ * app.use('/graphql', graphqlHTTP(schema, { context: ({ headers }) => ({ user: headers['x-user'] }) }));
  */
-export function graphqlHTTP<Req extends ConnectRequest = GraphQLRequest>(
-  schema: SchemaSource<Req>,
-  options?: GraphQLOptions<Req>,
-): GraphQLHandler {
+export function graphqlHTTP<
+  Source extends object = ContextSource,
+  Req extends ConnectRequest = RequestOf<Source>,
+>(schema: SchemaSource<Req>, options?: GraphQLOptions<Req, Source>): GraphQLHandler {
   const settings = resolveHttpOptions(options);
   if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings);

@@ -1,4 +1,4 @@
-export type { ConnectRequest, Middleware, NextFunction } from '../types/connect.ts';
+export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/operation.ts';

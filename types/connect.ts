@@ -1,4 +1,5 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 
 /** Passes the request on; with an error, to the error handlers. */
 export type NextFunction = (error?: unknown) => void;
@@ -22,6 +23,17 @@ export interface ConnectRequest extends IncomingMessage {
   state?: Record<string, unknown>;
   /** The route, if the middleware is mounted on an exact one. */
   route?: unknown;
+}
+
+/** The members that an HTTP request and the WebSocket of a subscription share. */
+export interface ContextSource {
+  /** The headers of the request, or of the upgrade request. */
+  readonly headers: IncomingHttpHeaders;
+  /** The request target; over HTTP without the prefix of the mount. */
+  readonly url: string;
+  readonly socket: Socket;
+  /** Per-request state for the application; over a socket that of the upgrade request. */
+  readonly state: Record<string, unknown>;
 }
 
 /**

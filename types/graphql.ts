@@ -9,18 +9,20 @@ import type {
   GraphQLTypeResolver,
   ValidationRule,
 } from 'graphql';
-import type { ConnectRequest, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
 import type {
   ContextDetails,
+  ErrorReporter,
   SubscriptionProtocol,
-  WebSocketLike,
   WebsocketHandler,
 } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
-/** The request that `context`, `rootValue` and the schema function receive; `state` is always set. */
+export type { ErrorDetails, ErrorReporter } from './subscriptions.ts';
+
+/** The request that option functions receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {
   state: Record<string, unknown>;
 }
@@ -73,14 +75,14 @@ export interface GraphQLLimits extends DocumentLimits {
 }
 
 /**
- * Options that HTTP and sockets share. `Req` is the request that hooks declare, such as Express's. Over
- * sockets hooks receive the WebSocket instead.
+ * Options that HTTP and sockets share. Their functions get the request or, over sockets, the WebSocket. `Source`
+ * has the members of both, unless a function declares another type.
  */
-export interface GraphQLCoreOptions<Req = GraphQLRequest> {
+export interface GraphQLCoreOptions<Source = ContextSource> {
   /** The context of resolvers: a value, or an (async) function of the request or, over sockets, of the WebSocket. @default none */
-  context?: Hook<[req: Req, details: ContextDetails], unknown> | Plain;
-  /** The source of root fields, or a function of the request. @default none */
-  rootValue?: Hook<[req: Req], unknown> | Plain;
+  context?: Hook<[source: Source, details: ContextDetails], unknown> | Plain;
+  /** The source of root fields, or a function of the request or WebSocket. @default none */
+  rootValue?: Hook<[source: Source], unknown> | Plain;
   /** Resolver of fields that have none. @default graphql-js's property resolver */
   fieldResolver?: Hook<Parameters<GraphQLFieldResolver<unknown, unknown>>, unknown> | undefined;
   /** Type resolver of abstract types that have none. @default graphql-js's `__typename` resolver */
@@ -100,9 +102,9 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
    */
   onError?: false | ErrorReporter | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
-  onOperation?: Hook<[operation: OperationDetails<Req>], MaybePromise<OperationDecision>> | undefined;
-  /** Whether documents may select `__schema` and `__type`, or a function of the request. @default true */
-  introspection?: boolean | Hook<[req: Req], boolean> | undefined;
+  onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
+  /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
+  introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */
   suggestions?: boolean | undefined;
   /**
@@ -118,24 +120,18 @@ export interface GraphQLCoreOptions<Req = GraphQLRequest> {
   documentCacheBytes?: number | undefined;
 }
 
-/** The place of an unexpected error. */
-export interface ErrorDetails {
-  readonly transport: 'http' | 'websocket';
-  /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */
-  readonly operationName: string | undefined;
-  /** The response path of the field; undefined outside of the execution of fields. */
-  readonly path: readonly (string | number)[] | undefined;
-  /** The request; over WebSocket the upgrade request, while it is retained. */
-  readonly request: IncomingMessage | undefined;
-  /** The WebSocket; undefined over HTTP. */
-  readonly socket: WebSocketLike | undefined;
-}
+/** The type of the first argument of `context`: `Req` if it was declared, otherwise what requests and WebSockets share. */
+export type SourceOf<Req> = GraphQLRequest extends Req ? ContextSource : Req;
 
-/** Reports an unexpected error to the operator. */
-export type ErrorReporter = (error: unknown, details: ErrorDetails) => unknown;
+/** The type of the request of the other functions: `Source` if a function declared a request, otherwise the default. */
+export type RequestOf<Source> = ConnectRequest & (Source extends ConnectRequest ? Source : GraphQLRequest);
 
-/** Options of `graphqlHTTP`. */
-export interface GraphQLOptions<Req = GraphQLRequest> extends GraphQLCoreOptions<Req> {
+/**
+ * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
+ * the functions that sockets call too.
+ */
+export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
+  extends GraphQLCoreOptions<Source> {
   /** GraphiQL on GET requests that prefer HTML: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<Req> | undefined;
   /** The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */

@@ -1,8 +1,8 @@
 import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
-import type { ConnectRequest } from './connect.ts';
+import type { ContextSource } from './connect.ts';
 
 /** An operation as `onOperation` sees it: valid, with valid variables, and not yet executed. */
-export interface OperationDetails<Req = ConnectRequest, Context = unknown> {
+export interface OperationDetails<Source = ContextSource, Context = unknown> {
   readonly schema: GraphQLSchema;
   /** The document, which may contain other operations. */
   readonly document: DocumentNode;
@@ -15,7 +15,7 @@ export interface OperationDetails<Req = ConnectRequest, Context = unknown> {
   /** The variables as resolvers get them: with defaults, and coerced. */
   readonly coercedVariables: Readonly<Record<string, unknown>>;
   /** The request; over sockets the WebSocket, as for `context` functions. */
-  readonly request: Req;
+  readonly request: Source;
   /** The context value of the operation. */
   readonly context: Context;
   readonly transport: 'http' | 'websocket';

@@ -1,6 +1,5 @@
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
 
 /** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
@@ -24,18 +23,11 @@ export interface WebSocketLike {
 }
 
 /**
- * The WebSocket that `context` functions get. It also has the members that middleware has added to the
- * upgrade request, such as `session` and `user`. A function that reads them works over HTTP and over sockets.
+ * The WebSocket that `context` functions get: with `headers`, `url`, `socket` and `state` of the upgrade request,
+ * and the members that middleware has added to it, such as `session` and `user`. A function that reads them works
+ * over HTTP and over sockets.
  */
-export interface ContextWebSocket extends WebSocketLike {
-  /** The headers of the upgrade request. */
-  readonly headers: IncomingHttpHeaders;
-  /** The request target of the upgrade. */
-  readonly url: string;
-  readonly socket: Socket;
-  /** The `state` of the upgrade request, for the application. */
-  readonly state: Record<string, unknown>;
-}
+export interface ContextWebSocket extends WebSocketLike, ContextSource {}
 
 /** The second argument of `context` functions. */
 export interface ContextDetails {
@@ -45,6 +37,22 @@ export interface ContextDetails {
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */
   readonly operation: SharedOperation | undefined;
 }
+
+/** The place of an unexpected error. */
+export interface ErrorDetails {
+  readonly transport: 'http' | 'websocket';
+  /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */
+  readonly operationName: string | undefined;
+  /** The response path of the field; undefined outside of the execution of fields. */
+  readonly path: readonly (string | number)[] | undefined;
+  /** The request; over WebSocket the upgrade request, while it is retained. */
+  readonly request: IncomingMessage | undefined;
+  /** The WebSocket; undefined over HTTP. */
+  readonly socket: WebSocketLike | undefined;
+}
+
+/** Reports an unexpected error to the operator. */
+export type ErrorReporter = (error: unknown, details: ErrorDetails) => unknown;
 
 /** A subprotocol: `graphql-transport-ws` is the current one, `graphql-ws` the legacy one (subscriptions-transport-ws). */
 export type SubscriptionProtocol = 'graphql-transport-ws' | 'graphql-ws';
@@ -110,8 +118,18 @@ export interface SubscriptionOptions {
   path?: string | undefined;
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
   context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
-  /** How often a `context` function is called: for the connection and each operation, or for the connection only. @default 'operation' */
-  contextPer?: 'operation' | 'connection' | undefined;
+  /**
+   * How often a `context` function is called: for the connection and each operation, also for each event of a
+   * subscription, or for the connection only.
+   * @default 'operation'
+   */
+  contextPer?: 'operation' | 'event' | 'connection' | undefined;
+  /**
+   * For a schema: called once for each unexpected error, as the option of `graphqlHTTP`; `false` reports nothing. A
+   * handler has its own `onError`.
+   * @default logs to the console
+   */
+  onError?: false | ErrorReporter | undefined;
   /** Accepted subprotocols; a client that offers none of them is closed with 4406. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */

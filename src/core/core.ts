@@ -134,8 +134,8 @@ function notASchema(scope: OptionScope, value: unknown): TypeError {
   return wrongArgument(scope, 'schema', value, `${accepted}${schemaHint(value)}`);
 }
 
-/** Returns a hint about a common mistake. */
-function schemaHint(value: unknown): string {
+/** Returns a hint about a common mistake with a schema. */
+export function schemaHint(value: unknown): string {
   if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
   if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';
   if (Object.prototype.toString.call(value) === '[object GraphQLSchema]') {

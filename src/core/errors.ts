@@ -53,10 +53,31 @@ export function createErrorFormatter(
   function format(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
     let formatted = isPublicError(error) ? formatPublic(error) : formatUnexpected(error, origin);
     if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
-    return formatError === undefined ? formatted : assertFormatted(formatError(formatted, error));
+    return formatError === undefined ? formatted : callFormatError(formatError, formatted, error);
   }
 
   return (errors, origin) => errors.map((error) => format(error, origin));
+}
+
+/** The errors that the option `formatError` has thrown. */
+const formatFailures = new WeakSet<object>();
+
+/** Whether an error comes from the option `formatError`, which would probably fail for this error too. */
+export const isFormatFailure = (error: unknown): boolean =>
+  typeof error === 'object' && error !== null && formatFailures.has(error);
+
+function callFormatError(
+  formatError: NonNullable<CoreSettings['formatError']>,
+  formatted: GraphQLFormattedError,
+  error: GraphQLError,
+): GraphQLFormattedError {
+  try {
+    return assertFormatted(formatError(formatted, error));
+  } catch (thrown) {
+    const failure = toError(thrown);
+    formatFailures.add(failure);
+    throw failure;
+  }
 }
 
 /** Messages of graphql-js may end with suggestions; not all versions have an option to omit them. */

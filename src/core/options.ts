@@ -62,6 +62,13 @@ export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonl
   "a list of 'graphql-transport-ws' and 'graphql-ws'",
 );
 
+/** The rule of `onError`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
+export const onErrorRule: Rule<OnError> = rule<OnError>(
+  undefined,
+  isEither(isOneOf(false), isFunction),
+  'a function, or false for no reports',
+);
+
 /** Creates the rule of a limit. */
 export const limit = (fallback: number): Rule<number> =>
   rule(fallback, isLimit, 'a whole number from 1, or Infinity for no limit');
@@ -89,11 +96,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
   typeResolver: optionalFunction(),
   validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),
   formatError: optionalFunction(),
-  onError: rule<OnError>(
-    undefined,
-    isEither(isOneOf(false), isFunction),
-    'a function, or false for no reports',
-  ),
+  onError: onErrorRule,
   allowedHosts: rule<readonly string[] | undefined>(
     undefined,
     oneOrMore(isString),

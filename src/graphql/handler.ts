@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
-import { MASKED, MASKED_CODE } from '../core/errors.ts';
+import { isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { isLongDocument } from '../core/prepare.ts';
 import { yieldToEventLoop } from '../core/yield-to-event-loop.ts';
@@ -156,6 +156,8 @@ class Pipeline {
       return;
     }
     try {
+      // `formatError` would fail for its own error too.
+      if (isFormatFailure(error)) throw error;
       this.#sender.sendEarly(exchange, this.#responses.fromUnexpectedError(error, origin));
     } catch (failure) {
       this.#core.reportError(failure, origin);

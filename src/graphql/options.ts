@@ -17,7 +17,7 @@ import {
   isListOf,
   isObject,
   isOneOf,
-  isString,
+  isOrigin,
   oneOf,
   oneOrMore,
   type Rules,
@@ -56,8 +56,6 @@ const limits: Rules<OwnLimits> = {
 };
 
 const isMethod = isOneOf('GET', 'POST', 'HEAD');
-const isOrigin = (value: unknown): boolean =>
-  isString(value) && URL.canParse(value) && new URL(value).origin === value;
 const isSwitch = isEither(isBoolean, isFunction);
 
 const rules: Rules<OwnSettings> = {
@@ -70,7 +68,7 @@ const rules: Rules<OwnSettings> = {
   trustedOrigins: rule<readonly string[]>(
     [],
     isListOf(isOrigin),
-    "a list of origins such as 'https://app.example.com'",
+    "a list of origins such as 'https://app.example.com', without a path or a trailing slash",
   ),
   crossSiteReads: flag(false),
   multipartUploadsEnabled: flag(true),

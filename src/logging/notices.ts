@@ -1,3 +1,5 @@
+// One-time notices about settings that are probably not intended.
+
 let noticeGiven = false;
 let versionNoticeGiven = false;
 
@@ -16,5 +18,12 @@ export function noteUnsupportedVersion(version: string, supported: string): void
   versionNoticeGiven = true;
   console.warn(
     `espalier: graphql ${version} is installed, but the supported versions are ${supported}. Small documents can block a server with an older version: run npm install graphql@latest`,
+  );
+}
+
+/** Logs that sockets do not use the options of a handler that is mounted on the same path. */
+export function noteBareSchema(path: string): void {
+  console.warn(
+    `espalier: attachSubscriptions was given a schema, but a handler of graphqlHTTP is mounted on ${path}. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)`,
   );
 }

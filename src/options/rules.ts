@@ -59,6 +59,15 @@ export const isPositive = (value: unknown): value is number => isCount(value) &&
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
+/** Accepts an origin as browsers send it: without a path, also of a scheme such as `capacitor:`, or the opaque origin "null". */
+export const isOrigin: Accepts = (value) => {
+  if (!isString(value)) return false;
+  if (value === 'null') return true;
+  if (!URL.canParse(value)) return false;
+  const { origin } = new URL(value);
+  return origin === value || (origin === 'null' && /^[a-z][a-z0-9+.-]*:\/\/[^/?#\s]+$/.test(value));
+};
+
 /** Accepts a list whose items all pass. */
 export const isListOf =
   (item: Accepts): ((value: unknown) => value is readonly unknown[]) =>

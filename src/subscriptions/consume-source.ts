@@ -1,4 +1,5 @@
 import type { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import { toGraphQLError } from '../core/errors.ts';
 import { withExtensions } from '../core/operation-hook.ts';
 import {
@@ -22,6 +23,8 @@ export interface EventConsumer {
   readonly inputs: ExecutionInputs;
   /** The JSON text of the `extensions` to add to each result. */
   readonly extensions: string | undefined;
+  /** Returns the context of the next event; undefined if all events have the context of `inputs`. */
+  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
   /** False while no client waits for events; they are then read but not executed. */
   isWanted(): boolean;
   /** Receives the result of one event. */
@@ -59,7 +62,9 @@ export function consumeSource(
     counters.sources++;
     // Released while the source was being opened.
     if (released) return returnIterator(iterator, consumer, counters);
-    const { contextValue, variableValues, origin } = consumer.inputs;
+    const { contextForEvent } = consumer;
+    const { variableValues, origin } = consumer.inputs;
+    let { contextValue } = consumer.inputs;
     for (;;) {
       const { done, value } = await iterator.next();
       if (released) return;
@@ -67,6 +72,10 @@ export function consumeSource(
       if (!consumer.isWanted()) continue;
       for (let drained = consumer.waitForDrain(); drained !== undefined; drained = consumer.waitForDrain()) {
         await drained;
+        if (released) return;
+      }
+      if (contextForEvent !== undefined) {
+        contextValue = await contextForEvent();
         if (released) return;
       }
       const running = prepared.execute({

@@ -1,4 +1,5 @@
 import type { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import { consumeSource, type EventConsumer, type SourceCounters } from './consume-source.ts';
 import type { LiveOperation } from './live-operation.ts';
@@ -21,6 +22,7 @@ export class SharedSubscription implements EventConsumer {
   readonly members: Set<LiveOperation> = new Set();
   /** The time at which the last member left, by the endpoint's timer. */
   emptySince = 0;
+  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
   readonly #abortController = new AbortController();
   readonly #pacing: GroupPacing;
   /** Removes the group from the map of groups. */
@@ -28,7 +30,7 @@ export class SharedSubscription implements EventConsumer {
   #releaseSource: (() => void) | undefined;
   #burst = 0;
 
-  /** The events are executed with the context of `first`. */
+  /** The events are executed with the context of `first`, or each with a new context of one of the members. */
   constructor(first: LiveOperation, pacing: GroupPacing, unregister: () => void) {
     this.inputs = {
       rootValue: first.rootValue,
@@ -38,6 +40,8 @@ export class SharedSubscription implements EventConsumer {
       origin: first.origin,
     };
     this.extensions = first.extensions;
+    // The first member may have left; all members have the same key, so any context serves them all.
+    this.contextForEvent = first.contextForEvent === undefined ? undefined : () => this.#contextOfMember();
     this.#pacing = pacing;
     this.#unregister = unregister;
   }
@@ -84,5 +88,10 @@ export class SharedSubscription implements EventConsumer {
 
   abort(): void {
     this.#abortController.abort();
+  }
+
+  #contextOfMember(): MaybePromise<unknown> {
+    const [member] = this.members;
+    return member?.contextForEvent?.() ?? this.inputs.contextValue;
   }
 }

@@ -70,6 +70,9 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   get inputs(): ExecutionInputs {
     return this;
   }
+  get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+    return undefined;
+  }
   get variableValues(): Record<string, unknown> | undefined {
     return this.params.variables;
   }

@@ -1,14 +1,17 @@
 import { EventEmitter } from 'node:events';
 import { Server } from 'node:net';
-import { isSchema } from 'graphql';
+import { GraphQLSchema } from 'graphql';
 import type { Subscriptions } from '../../types/subscriptions.ts';
-import { coreOf, createCore, type GraphQLCore } from '../core/core.ts';
-import { resolveCoreOptions } from '../core/options.ts';
-import { resolveOptions, wrongArgument } from '../options/resolve-options.ts';
+import { coreOf, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
+import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { noteBareSchema } from '../logging/notices.ts';
+import type { OnError } from '../logging/report-error.ts';
+import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
 import { count, isCount, isFunction } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { attachEndpoint } from '../subscriptions/endpoint.ts';
 import { Endpoint } from './endpoint.ts';
+import { hasHandlerAt } from './mounted-handler.ts';
 import { connectionRules, upgradeRules } from './options.ts';
 import { createUpgradeHandler } from './upgrade/upgrade-handler.ts';
 import { registerPath } from './upgrade/upgrade-router.ts';
@@ -23,8 +26,12 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
     const accepted = 'an http.Server, such as app.listen() returns';
     throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
   }
-  const core = coreFor(target);
-  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, { ...connectionRules, ...upgradeRules });
+  assertTarget(target);
+  const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules);
+  const core = coreFor(target, settings.onError);
+  // Later, so that the mounts of the same module are complete.
+  if (coreOf(target) === undefined) setImmediate(noteUnusedHandler, server, settings.path);
   const endpoint = new Endpoint(core, settings);
   const upgrades = createUpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
@@ -59,14 +66,26 @@ function isServer(value: unknown): value is Server {
   return value instanceof EventEmitter && 'listen' in value && 'address' in value;
 }
 
-function coreFor(target: unknown): GraphQLCore {
+function assertTarget(target: unknown): void {
+  if (coreOf(target) !== undefined || target instanceof GraphQLSchema) return;
+  const accepted = `the handler that graphqlHTTP returned, or a GraphQLSchema${schemaHint(target)}`;
+  throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
+}
+
+function noteUnusedHandler(server: Server, path: string): void {
+  if (hasHandlerAt(server, path)) noteBareSchema(path);
+}
+
+/** Returns the core of a handler, or creates one for a schema. */
+function coreFor(target: unknown, onError: OnError): GraphQLCore {
   const core = coreOf(target);
-  if (core !== undefined) return core;
-  if (!isSchema(target)) {
-    const accepted = 'a GraphQLSchema, or the handler that graphqlHTTP made';
-    throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
+  if (core !== undefined) {
+    if (onError === undefined) return core;
+    const message =
+      'option "onError" has no effect with a handler; pass it to graphqlHTTP(schema, { onError })';
+    throw optionError(SUBSCRIPTION_OPTIONS, message);
   }
-  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, undefined, { rules: {}, limits: {} });
+  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, { onError }, { rules: {}, limits: {} });
   return createCore(SUBSCRIPTION_OPTIONS, target, settings);
 }
 

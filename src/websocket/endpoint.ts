@@ -71,7 +71,12 @@ export class Endpoint extends LiveEndpoint implements UpgradeTarget {
 function contextPolicy({ context, contextPer }: ConnectionSettings, core: GraphQLCore): ContextPolicy {
   const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
   const create = context === undefined ? core.contextFor : createContextFactory(context);
-  return { create, isFunction, perOperation: isFunction && contextPer === 'operation' };
+  return {
+    create,
+    isFunction,
+    perOperation: isFunction && contextPer !== 'connection',
+    perEvent: isFunction && contextPer === 'event',
+  };
 }
 
 const ignore = (): void => undefined;

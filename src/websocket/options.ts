@@ -8,6 +8,7 @@ import {
   isFunction,
   isListOf,
   isOneOf,
+  isOrigin,
   isString,
   oneOf,
   optionalFunction,
@@ -29,7 +30,7 @@ const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&
 /** The options of a connection, however it was opened. */
 export const connectionRules: Rules<ConnectionSettings> = {
   context: unchecked,
-  contextPer: oneOf('operation', 'connection'),
+  contextPer: oneOf('operation', 'event', 'connection'),
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
   onOperation: optionalFunction(),
@@ -54,8 +55,8 @@ export const upgradeRules: Rules<UpgradeSettings> = {
   middleware: rule<readonly Middleware[]>([], isListOf(isFunction), 'a list of middleware functions'),
   allowedOrigins: rule<AllowedOrigins>(
     [],
-    isEither(isOneOf('*'), isListOf(isString), isFunction),
-    "a list of origins, '*', or a function of the origin and the request",
+    isEither(isOneOf('*'), isListOf(isOrigin), isFunction),
+    "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),
   maxPayload: positive(MIB, 'bytes'),
   maxConnections: positive(100_000),

@@ -80,7 +80,7 @@ interface Staff extends GraphQLRequest { state: { staff?: boolean } }
 app.use(staticFiles('public', { setHeaders: (res, path, { size }) => res.setHeader('x', path + size.toFixed()) }));
 app.use(staticFiles('public', { setHeaders: (res: Response, path: string) => res.set('x', path) }));
 app.use(graphqlHTTP((req: Request) => (req.hostname === 'a' ? schema : schema), { pretty: (req) => req.hostname === 'a' }));
-app4.use(graphqlHTTP(async (req: Request4) => schema, { introspection: (req) => req.ip === '127.0.0.1' }));
+app4.use(graphqlHTTP(async (req: Request4) => schema, { pretty: (req) => req.ip === '127.0.0.1' }));
 app.use(graphqlHTTP(schema, { graphiql: async (req: Request) => req.hostname === 'a' && { title: req.path } }));
 app.use(graphqlHTTP(schema, { context: (req) => ({ user: req.state['user'] }), rootValue: (req) => ({ hello: req.url }) }));
 app.use(graphqlHTTP(schema, { context: (req: Staff) => ({ staff: req.state.staff === true }), pretty: (req) => req.state.staff === true }));
@@ -89,6 +89,23 @@ app.use(graphqlHTTP(schema, {
   fieldResolver: (source: { hello: string }, args, context: Context, info) => source.hello + context.user + info.fieldName,
   typeResolver: (value: { kind: string }) => value.kind,
 }));
+// Sockets call context, rootValue and introspection too: unless declared, their argument has what both transports have.
+app.use(graphqlHTTP(schema, { context: async (req, { transport, operation }) => ({
+  user: req.headers.authorization, path: req.url.length, address: req.socket.remoteAddress, tenant: req.state['tenant'], transport, operation,
+}) }));
+app.use(graphqlHTTP(schema, {
+  context: (req: { headers: { authorization?: string }; session?: { user: string } }) => req.session?.user,
+  pretty: (req) => req.method === 'GET' && req.state['pretty'] === true,
+}));
+app.use(graphqlHTTP(schema, { context: (req: Request) => req.ip, pretty: (req) => req.hostname === 'a', graphiql: (req) => req.hostname === 'a' }));
+app.use(graphqlHTTP(schema, { introspection: (req) => req.socket.remoteAddress === '127.0.0.1' }));
+const declared: GraphQLOptions<Request> = { context: (req) => req.ip, pretty: (req) => req.hostname === 'a' };
+const common: GraphQLOptions = { context: ({ state }) => state, graphiql: (req) => req.method === 'GET' };
+app.use(graphqlHTTP(schema, declared), graphqlHTTP(schema, common));
+attachSubscriptions(plain, schema, {
+  context: ({ protocol, headers, state, url, socket }) => [protocol, headers.cookie, state, url.length, socket.remoteAddress],
+  onError: (error, { socket, operationName }) => [error, socket?.protocol, operationName],
+});
 declare const session: RequestHandler;
 attachSubscriptions(plain, graphqlHTTP(schema), {
   middleware: [session, (req, res, next) => (req.url === '/' ? res.end() : next()), (req: Request, res: Response, next: NextFunction) => next()],
@@ -131,6 +148,14 @@ graphqlHTTP(schema, { methods: ['PATCH'] });
 graphqlHTTP(schema, { pretty: (req: Request) => req.hostname });
 // @ts-expect-error a wrong result type
 graphqlHTTP((req: Request) => req.hostname);
+// @ts-expect-error a WebSocket has no method
+graphqlHTTP(schema, { context: (req) => ({ method: req.method }) });
+// @ts-expect-error a request has no protocol of a WebSocket
+graphqlHTTP(schema, { context: (req) => ({ protocol: req.protocol }) });
+// @ts-expect-error a WebSocket has no originalUrl
+graphqlHTTP(schema, { rootValue: (req) => ({ hello: req.originalUrl }) });
+// @ts-expect-error a WebSocket is never complete
+graphqlHTTP(schema, { introspection: (req) => req.complete });
 // @ts-expect-error not a function
 graphqlHTTP(schema, { fieldResolver: 'hello' });
 // @ts-expect-error not a server

@@ -129,6 +129,76 @@ describe('contextPer', () => {
     expect((await contextOf(await open(url)))['count']).toBe(2);
   });
 
+  it.each([undefined, () => 'all'])(
+    'with contextPer: "event" each event of a subscription gets a new context, share: %p',
+    async (share) => {
+      let count = 0;
+      const values: unknown[] = [];
+      const { schema, live } = liveSchema();
+      const handler = graphqlHTTP(schema, {
+        context: () => ({ count: ++count }),
+        fieldResolver(value, _args, context: { count: number }) {
+          values.push(context.count);
+          return value;
+        },
+      });
+      const server = http.createServer().listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const subscriptions = attachSubscriptions(server, handler, {
+        contextPer: 'event',
+        ...(share && { share }),
+      });
+      delete schema.getSubscriptionType()?.getFields()['events']?.resolve;
+      const { port } = server.address() as AddressInfo;
+      const client = await open(`ws://127.0.0.1:${port}/graphql`);
+      client.send(run('1', 'subscription { events(topic: "a") }'));
+      await until(() => live.open === 1);
+      for (const event of ['x', 'y', 'z']) {
+        live.publish('a', event);
+        expect(await client.next()).toMatchObject({ payload: { data: { events: event } } });
+      }
+      // 1: the connection, 2: the operation.
+      expect(values).toEqual([3, 4, 5]);
+      await subscriptions.close();
+      server.close();
+    },
+  );
+
+  it('with contextPer: "event" and share, an event uses the context of a subscriber that is still connected', async () => {
+    const users: unknown[] = [];
+    const { schema, live } = liveSchema();
+    delete schema.getSubscriptionType()?.getFields()['events']?.resolve;
+    const handler = graphqlHTTP(schema, {
+      context: (_source, { connectionParams }) => ({ user: connectionParams?.['user'] }),
+      fieldResolver(value, _args, context: { user: string }) {
+        users.push(context.user);
+        return value;
+      },
+    });
+    const server = http.createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const subscriptions = attachSubscriptions(server, handler, { contextPer: 'event', share: () => 'all' });
+    const { port } = server.address() as AddressInfo;
+    const clients = [];
+    for (const user of ['ann', 'bob']) {
+      const client = await open(`ws://127.0.0.1:${port}/graphql`, MODERN, {}, { user });
+      client.send(run('1', 'subscription { events(topic: "a") }'));
+      clients.push(client);
+      await until(() => subscriptions.stats().operations === clients.length);
+    }
+    const [ann, bob] = clients as [RawClient, RawClient];
+    await until(() => live.open === 1);
+    live.publish('a', 'first');
+    await bob.next();
+    await ann.close();
+    await until(() => subscriptions.stats().connections === 1);
+    live.publish('a', 'second');
+    await bob.next();
+    expect(users).toEqual(['ann', 'bob']);
+    await subscriptions.close();
+    server.close();
+  });
+
   it.each(['operation', 'connection'] as const)(
     'with contextPer: "%s" operations get the parameters of the client and what onConnect added',
     async (contextPer) => {

@@ -274,9 +274,9 @@ describe('the debug log', () => {
     await handshake(port, '/graphql', { host: 'a' });
     await handshake(port, '/other', { host: 'a' });
     expect(lines.map((line) => /\d{3} for .*/.exec(line)?.[0])).toEqual([
-      '403 for an upgrade of /graphql: the origin "http://b" is not in "allowedOrigins"',
+      '403 for an upgrade of /graphql: the origin "http://b" is not that of the host "a" and not in "allowedOrigins"',
       '503 for an upgrade of /graphql: the limit "maxConnections" is reached',
-      '404 for an upgrade of /other: no subscriptions are attached to this path',
+      '404 for an upgrade of /other: no subscriptions are attached to this path; attached: /graphql',
     ]);
   });
 

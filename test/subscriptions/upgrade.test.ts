@@ -1,10 +1,11 @@
 import { once } from 'node:events';
-import http from 'node:http';
+import http, { STATUS_CODES } from 'node:http';
 import { createRequire } from 'node:module';
-import net from 'node:net';
+import net, { type AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import WebSocket, { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
@@ -255,6 +256,101 @@ describe('the origin', () => {
       expect(response.status).toBe(status);
     },
   );
+});
+
+eachExpress((express) => {
+  describe('the origin check behind a proxy that replaces Host', () => {
+    const forwarded = { host: 'upstream:3000', origin: 'https://app.example', 'x-forwarded-proto': 'https' };
+
+    it.each([
+      ['without "trust proxy"', false, 'app.example', 403],
+      ['with "trust proxy"', true, 'app.example', 101],
+      ['with "trust proxy" and several hosts', true, 'app.example, upstream', 101],
+      ['with "trust proxy" and another host', true, 'other.example', 403],
+      ['with a "trust proxy" that trusts another address', '10.0.0.1', 'app.example', 403],
+    ])('%s an upgrade of X-Forwarded-Host gets the expected status', async (_, trust, host, status) => {
+      const app = express().set('trust proxy', trust);
+      for (const server of [http.createServer(app), createServer(app)]) {
+        await once(server.listen(0, '127.0.0.1'), 'listening');
+        const { port } = server.address() as AddressInfo;
+        const subscriptions = attachSubscriptions(server, graphqlHTTP(schema));
+        const headers = { ...forwarded, 'x-forwarded-host': host };
+        expect((await handshake(port, '/graphql', headers)).status).toBe(status);
+        // The scheme counts too.
+        const plain = { ...headers, 'x-forwarded-proto': 'http' };
+        expect((await handshake(port, '/graphql', plain)).status).toBe(403);
+        await subscriptions.close();
+        server.close();
+      }
+    });
+  });
+});
+
+describe('the response to a refused upgrade', () => {
+  it.each([
+    [
+      '/graphql',
+      {},
+      403,
+      'the origin "http://b.example" is not that of the host "a.example:81" and not in "allowedOrigins"',
+    ],
+    [
+      '/graphql',
+      { allowedOrigins: () => false },
+      403,
+      '"allowedOrigins" refused the origin "http://b.example"',
+    ],
+    ['/other', {}, 404, 'no subscriptions are attached to this path; attached: /graphql'],
+  ])(
+    'an upgrade of %s with %j gets %i, with the reason outside production',
+    async (path, options, status, reason) => {
+      const headers = { host: 'a.example:81', origin: 'http://b.example' };
+      for (const environment of ['development', 'production']) {
+        const { server, port } = await listen();
+        process.env['NODE_ENV'] = environment;
+        const subscriptions = attachSubscriptions(server, schema, options);
+        const response = await handshake(port, path, headers);
+        process.env['NODE_ENV'] = 'test';
+        const text = STATUS_CODES[status];
+        expect([response.status, response.body]).toEqual([
+          status,
+          environment === 'production' ? `${text}\n` : `${text}: ${reason}\n`,
+        ]);
+        await subscriptions.close();
+        server.close();
+      }
+    },
+  );
+});
+
+describe('allowedOrigins', () => {
+  it.each([
+    'https://a.example/',
+    'https://a.example/app',
+    'a.example',
+    'https://A.example',
+    'https://a.example:443',
+    '',
+  ])('attachSubscriptions refuses %j in allowedOrigins, which no browser sends', async (origin) => {
+    const { server } = await listen();
+    expect(() => attachSubscriptions(server, schema, { allowedOrigins: [origin] })).toThrow(
+      /option "allowedOrigins" is \[.*\]; accepted: a list of origins such as 'https:\/\/app.example.com' without a path or a trailing slash/,
+    );
+    server.close();
+  });
+
+  it('attachSubscriptions accepts origins of apps and extensions', async () => {
+    const allowedOrigins = [
+      'capacitor://localhost',
+      'chrome-extension://abcdef',
+      'https://a.example:8443',
+      'null',
+    ];
+    const { port } = await serve({ allowedOrigins });
+    for (const origin of allowedOrigins) {
+      expect((await handshake(port, '/graphql', { host: 'b', origin })).status).toBe(101);
+    }
+  });
 });
 
 describe('allowedHosts of the graphqlHTTP handler', () => {

@@ -1,9 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 
-/** The member of an Express request that gives access to the setting `trust proxy`. */
-interface ExpressRequest extends IncomingMessage {
-  readonly app?: { get?(setting: string): unknown };
+/** The method of an Express app that returns a setting. */
+export interface Settings {
+  get?(setting: string): unknown;
 }
+
+const appOf = (req: IncomingMessage & { readonly app?: Settings }): Settings | undefined => req.app;
 
 /** The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as `:authority`. */
 export function hostOf({ headers }: IncomingMessage): string | undefined {
@@ -12,34 +14,41 @@ export function hostOf({ headers }: IncomingMessage): string | undefined {
 
 /**
  * The host that the client sees: `X-Forwarded-Host` if the setting `trust proxy` of Express trusts the proxy, else `Host`.
- * Any client can send the header, so it is ignored without the setting.
+ * Any client can send the header, so it is ignored without the setting. Upgrade requests have no `app`: pass that of the server.
  */
-export function publicHostOf(req: IncomingMessage): string | undefined {
-  return forwarded(req, 'x-forwarded-host') ?? hostOf(req);
+export function publicHostOf(
+  req: IncomingMessage,
+  app: Settings | undefined = appOf(req),
+): string | undefined {
+  return forwarded(req, 'x-forwarded-host', app) ?? hostOf(req);
 }
 
 /** Whether an `Origin` is the origin that a request was sent to. */
-export function isOwnOrigin(req: IncomingMessage, origin: string): boolean {
+export function isOwnOrigin(
+  req: IncomingMessage,
+  origin: string,
+  app: Settings | undefined = appOf(req),
+): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);
-  if (protocol !== (publicSchemeOf(req) ?? protocol)) return false;
-  const publicHost = publicHostOf(req);
+  if (protocol !== (publicSchemeOf(req, app) ?? protocol)) return false;
+  const publicHost = publicHostOf(req, app);
   if (publicHost === undefined || !URL.canParse(`${protocol}//${publicHost}`)) return false;
   return new URL(`${protocol}//${publicHost}`).host === host;
 }
 
 /** Returns undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
-function publicSchemeOf(req: IncomingMessage): string | undefined {
-  const scheme = forwarded(req, 'x-forwarded-proto');
+function publicSchemeOf(req: IncomingMessage, app: Settings | undefined): string | undefined {
+  const scheme = forwarded(req, 'x-forwarded-proto', app);
   if (scheme !== undefined) return `${scheme.toLowerCase()}:`;
   return 'encrypted' in req.socket ? 'https:' : undefined;
 }
 
 /** The first value of a forwarding header, if the proxy is trusted. */
-function forwarded(req: ExpressRequest, header: string): string | undefined {
+function forwarded(req: IncomingMessage, header: string, app: Settings | undefined): string | undefined {
   const value = req.headers[header];
   if (typeof value !== 'string' || value === '') return undefined;
-  const trust = req.app?.get?.('trust proxy fn');
+  const trust = app?.get?.('trust proxy fn');
   if (typeof trust !== 'function' || !trust(req.socket.remoteAddress, 0)) return undefined;
   return value.split(',', 1)[0]?.trim();
 }

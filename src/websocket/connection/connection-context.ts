@@ -13,6 +13,8 @@ export interface ContextPolicy {
   readonly isFunction: boolean;
   /** Whether each operation gets its own context. */
   readonly perOperation: boolean;
+  /** Whether each event of a subscription gets its own context. */
+  readonly perEvent: boolean;
 }
 
 const NO_MEMBERS: Members = {};

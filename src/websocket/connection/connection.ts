@@ -104,6 +104,10 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     return acceptance;
   }
 
+  get hasContextPerEvent(): boolean {
+    return this.#services.context.perEvent;
+  }
+
   contextFor(operation: SharedOperation): MaybePromise<unknown> {
     return this.#context.forOperation(operation);
   }

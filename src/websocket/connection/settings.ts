@@ -15,7 +15,7 @@ export interface ConnectionSettings
     DeadlineSettings,
     Omit<SessionLimits, 'maxVariables'> {
   readonly context: unknown;
-  readonly contextPer: 'operation' | 'connection';
+  readonly contextPer: 'operation' | 'event' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onOperation: OnOperation | undefined;
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;

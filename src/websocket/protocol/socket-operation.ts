@@ -1,4 +1,5 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { MaybePromise } from '../../../types/connect.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
 import { closeCodeOf } from '../../subscriptions/format-errors.ts';
 import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
@@ -9,6 +10,8 @@ import type { SendQueue } from '../write/send-queue.ts';
 /** The members of a connection that its operations use. */
 export interface OperationConnection extends OperationClient {
   readonly queue: SendQueue;
+  /** Whether each event of a subscription gets its own context from `contextFor`. */
+  readonly hasContextPerEvent: boolean;
   sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void;
   sendPrivateResult(operation: SocketOperation, outcome: ExecutionOutcome): void;
   readonly origin: ErrorOrigin;
@@ -55,6 +58,9 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   get origin(): ErrorOrigin {
     const { operationName } = this.params;
     return { ...this.client.origin, operationName, aborted: !this.isLive };
+  }
+  override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+    return this.client.hasContextPerEvent ? () => this.client.contextFor(this.params) : undefined;
   }
   get rootValue(): unknown {
     return this.client.rootValue;

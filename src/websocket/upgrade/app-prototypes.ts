@@ -1,17 +1,17 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Server } from 'node:net';
 import { parse } from 'node:querystring';
+import type { Settings } from '../../http/routing/host.ts';
 
-/** The prototypes of requests and responses of an Express app. */
-interface AppPrototypes {
+/** An Express app, with the prototypes of its requests and responses. */
+interface ExpressApp extends Settings {
   readonly request: object;
   readonly response: object;
 }
 
 /** Gives request and response the prototypes of the server's Express app, and the members that its middleware expects. */
 export function applyAppPrototypes(server: Server, req: IncomingMessage, res: ServerResponse): void {
-  const listeners: unknown[] = server.listeners('request');
-  const app = listeners.find(isApp);
+  const app = expressAppOf(server);
   if (app !== undefined) {
     Object.setPrototypeOf(req, app.request);
     Object.setPrototypeOf(res, app.response);
@@ -27,7 +27,13 @@ function queryOf({ url = '' }: IncomingMessage): string {
   return mark === -1 ? '' : url.slice(mark + 1);
 }
 
-function isApp(listener: unknown): listener is AppPrototypes {
-  const { request, response } = listener as Partial<AppPrototypes>;
+/** The Express app that receives the requests of a server, if any. */
+export function expressAppOf(server: Server): ExpressApp | undefined {
+  const listeners: unknown[] = server.listeners('request');
+  return listeners.find(isApp);
+}
+
+function isApp(listener: unknown): listener is ExpressApp {
+  const { request, response } = listener as Partial<ExpressApp>;
   return typeof request === 'object' && typeof response === 'object';
 }

@@ -3,18 +3,22 @@ import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { Headers } from '../../http/reply/http-error.ts';
 
-/** Responds to an upgrade request with a status and closes the socket. */
-export function rejectUpgrade(socket: Duplex, status: number, headers: Headers = {}): void {
+/** Responds to an upgrade request with a status and closes the socket. `reason` is added to the body. */
+export function rejectUpgrade(
+  socket: Duplex,
+  status: number,
+  { headers = {}, reason }: { readonly headers?: Headers; readonly reason?: string } = {},
+): void {
   if (socket.destroyed || !socket.writable) {
     socket.destroy();
     return;
   }
-  const text = `${STATUS_CODES[status] ?? 'Error'}\n`;
+  const text = `${STATUS_CODES[status] ?? 'Error'}${reason === undefined ? '' : `: ${reason}`}\n`;
   const lines = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}`,
     'Connection: close',
     'Content-Type: text/plain; charset=utf-8',
-    `Content-Length: ${text.length}`,
+    `Content-Length: ${Buffer.byteLength(text)}`,
     ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
   ];
   destroyWhenWritten(socket);

@@ -5,7 +5,8 @@ import type { Middleware } from '../../../types/connect.ts';
 import type { SubscriptionProtocol, WebSocketLike } from '../../../types/subscriptions.ts';
 import { debug } from '../../logging/debug.ts';
 import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
-import { type AllowedOrigins, isOriginAllowed } from './origin.ts';
+import { expressAppOf } from './app-prototypes.ts';
+import { type AllowedOrigins, isOriginAllowed, originRefusal } from './origin.ts';
 import { rejectUpgrade } from './reject-upgrade.ts';
 import { type MiddlewareResult, runMiddleware } from './run-middleware.ts';
 import type { UpgradeListener } from './upgrade-router.ts';
@@ -52,6 +53,7 @@ export function createUpgradeHandler(
 ): UpgradeHandler {
   const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
   const websocketServer = createWebSocketServer(settings, subscriptionProtocols);
+  const reject = createReject();
   let pending = 0;
   let isClosed = false;
 
@@ -66,8 +68,7 @@ export function createUpgradeHandler(
     }
     const status = statusOfOrigin(req);
     if (status === 403) {
-      const origin = JSON.stringify(req.headers.origin);
-      reject(req, socket, status, `the origin ${origin} is not in "allowedOrigins"`);
+      reject(req, socket, status, originRefusal(req, settings.allowedOrigins, expressAppOf(server)));
     } else if (status === 500) reject(req, socket, status, '"allowedOrigins" failed');
     else if (settings.middleware.length === 0) accept(req, socket, head);
     else acceptAfterMiddleware(req, socket, head);
@@ -76,7 +77,7 @@ export function createUpgradeHandler(
   /** Checks the origin. The option may be a function of the application, which may throw. */
   function statusOfOrigin(req: IncomingMessage): 101 | 403 | 500 {
     try {
-      return isOriginAllowed(req, settings.allowedOrigins) ? 101 : 403;
+      return isOriginAllowed(req, settings.allowedOrigins, expressAppOf(server)) ? 101 : 403;
     } catch (error) {
       target.reportError(error, req);
       return 500;
@@ -121,7 +122,14 @@ export function createUpgradeHandler(
   };
 }
 
-function reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
-  debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
-  rejectUpgrade(socket, status, status === 503 ? { 'Retry-After': '5' } : {});
+type Reject = (req: IncomingMessage, socket: Duplex, status: number, reason: string) => void;
+
+/** Creates the function that refuses an upgrade. Outside production the response contains the reason; the debug log always does. */
+function createReject(): Reject {
+  const isProduction = process.env['NODE_ENV'] === 'production';
+  return (req, socket, status, reason) => {
+    debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
+    const headers = status === 503 ? { 'Retry-After': '5' } : {};
+    rejectUpgrade(socket, status, isProduction ? { headers } : { headers, reason });
+  };
 }

@@ -114,8 +114,10 @@ class UpgradeRouter {
       // Runs after all other listeners, one of which may respond to every path.
       process.nextTick(() => this.#accept(listener, upgrade, req, head));
     } else if (isAlone) {
-      debug.subscriptions('404 for an upgrade of %s: no subscriptions are attached to this path', req.url);
-      if (!hasPendingResponse(req, socket)) rejectUpgrade(socket, 404);
+      const reason = `no subscriptions are attached to this path; attached: ${[...this.#routes.keys()].join(', ')}`;
+      debug.subscriptions('404 for an upgrade of %s: %s', req.url, reason);
+      if (hasPendingResponse(req, socket)) return;
+      rejectUpgrade(socket, 404, process.env['NODE_ENV'] === 'production' ? {} : { reason });
     } else {
       this.#unclaimed.add({ ...upgrade, deadline: this.#timer.now() + this.#timeout });
       this.#timer.start();
