@@ -1,7 +1,7 @@
 import { loadFile, stillResolves } from '../src/static/file/load.ts';
 import { createStaticHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
-import { resolveRoot } from '../src/static/root.ts';
+import { assertPages, resolveRoot } from '../src/static/root.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 
@@ -21,6 +21,7 @@ export type * from '../types/static.ts';
 export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
   const root = resolveRoot(dir);
   const settings = resolveStaticOptions(options);
+  assertPages(root, settings);
   const handler = createStaticHandler(settings, {
     load: (urlPath, loadOptions) => loadFile(root, urlPath, settings, loadOptions),
     stillResolves: (file) => stillResolves(root, file, settings),

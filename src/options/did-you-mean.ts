@@ -1,8 +1,17 @@
 /** Returns the known name that is closest to a misspelled name, if one is similar enough. */
 export function didYouMean(name: string, known: readonly string[]): string | undefined {
   const letters = (text: string): string => text.toLowerCase().replace(/[^a-z]/g, '');
-  return known.find((candidate) => letters(candidate) === letters(name)) ?? closest(name, known);
+  const has = (candidate: string, part: string): boolean =>
+    part.length >= MIN_PART && letters(candidate).includes(part);
+  return (
+    known.find((candidate) => letters(candidate) === letters(name)) ??
+    closest(name, known) ??
+    known.find((candidate) => has(name, letters(candidate)) || has(candidate, letters(name)))
+  );
 }
+
+/** The shortest name that counts as a part of another one: `depth` in `maxDepth`, but not `url` in `curly`. */
+const MIN_PART = 5;
 
 function closest(name: string, known: readonly string[]): string | undefined {
   const ranked = known.map((candidate) => [distance(name, candidate), candidate] as const);

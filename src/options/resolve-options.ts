@@ -84,7 +84,8 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
   return Object.assign(error, { code: 'ERR_OPTION' });
 }
 
-function unknownOption(
+/** Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names. */
+export function unknownOption(
   scope: OptionScope,
   name: string,
   known: readonly string[],

@@ -12,7 +12,7 @@ import type {
 import { isExpressApp } from './express-app.ts';
 import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
 import { type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
-import { hasTlsOption } from './tls-options.ts';
+import { hasTlsOption } from './node-options.ts';
 
 export type AnyOptions = HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options;
 export type AnyServer = http.Server | https.Server | http2.Http2Server | http2.Http2SecureServer;

@@ -1,9 +1,10 @@
-import { wrongArgument, wrongOption } from '../options/resolve-options.ts';
+import { unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
 import { isBoolean, isFunction, isObject } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { inherits } from './descriptors.ts';
 import { NODE_CLASSES } from './http1-classes.ts';
 import { NODE_HTTP2_CLASSES } from './http2-classes.ts';
+import { NODE_OPTIONS } from './node-options.ts';
 
 /** Options that take a class, and the class of Node that it must extend. */
 const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
@@ -14,12 +15,24 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
   ...NODE_HTTP2_CLASSES,
 };
 
-/** Rejects values that Node would accept here and fail on at the first request. Node checks all other options. */
+/** Options of `listen`, and how to set them. */
+const LISTEN: Readonly<Record<string, string>> = {
+  port: 'pass it to listen: createServer(app).listen(port)',
+  host: 'pass it to listen: createServer(app).listen(port, host)',
+  hostname: 'pass it to listen: createServer(app).listen(port, hostname)',
+  path: 'pass it to listen: createServer(app).listen(path)',
+};
+
+/**
+ * Rejects unknown options, which Node would ignore, and values on which Node would fail at the first request. Node checks all
+ * other values.
+ */
 export function checkArguments(app: unknown, options: unknown): void {
   if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, 'a function (req, res)');
   if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
+    if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, LISTEN);
     if ((name === 'http2' || name === 'allowHTTP1') && !isBoolean(value))
       throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;

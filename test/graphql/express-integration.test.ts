@@ -270,7 +270,10 @@ eachExpress((express) => {
         .send('{')
         .expect(400);
       expect(malformed.body.errors[0].extensions).toEqual({ code: 'BAD_JSON', id: 2 });
-      expect(seen).toEqual(['password is hunter2', 'The request body is not valid JSON']);
+      expect(seen).toEqual([
+        'password is hunter2',
+        'The request body is not valid JSON; send an object with a "query"',
+      ]);
     });
 
     it('graphqlHTTP never sends a stack, for any NODE_ENV', async () => {

@@ -122,9 +122,15 @@ describe('the dir argument', () => {
       [`${root}/a.txt`, 'is not a directory'],
     ] as const) {
       expect(() => staticFiles(path)).toThrow(
-        expect.objectContaining({ code: 'ERR_STATIC_ROOT', message: `staticFiles: ${path} ${reason}` }),
+        expect.objectContaining({
+          code: 'ERR_STATIC_ROOT',
+          message: `staticFiles: ${path} ${reason}. Create the directory before the call`,
+        }),
       );
     }
+    expect(() => staticFiles('none')).toThrow(
+      `Create the directory before the call; relative paths start at the working directory, ${process.cwd()}`,
+    );
     expect(() => staticFiles(42 as never)).toThrow(TypeError);
   });
 

@@ -4,6 +4,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, utimesSync, writeFileSync }
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:http2';
 import type { AddressInfo } from 'node:net';
+import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import express, { type ErrorRequestHandler } from 'express';
@@ -137,10 +138,25 @@ describe('html, index, extensions and fallback', () => {
       },
     );
 
-    it('staticFiles sends 404 when the fallback file does not exist', async () => {
-      const missing = await listen(bare(staticFiles(root, { fallback: '/none.html' })));
+    it('staticFiles sends 404 when the fallback file was deleted', async () => {
+      const folder = makeFolder({ 'app.html': 'app' });
+      const missing = await listen(bare(staticFiles(folder, { fallback: '/app.html' })));
+      rmSync(join(folder, 'app.html'));
       expect((await get(missing, '/x', NAVIGATE)).status).toBe(404);
     });
+
+    it.each(['fallback', 'notFound'])(
+      'staticFiles refuses a %s that is missing or a directory when it is created',
+      (option) => {
+        const folder = makeFolder({ 'pages/a.html': 'a' });
+        for (const page of ['none.html', 'pages', './pages/b.html']) {
+          expect(() => staticFiles(folder, { [option]: page })).toThrow(
+            new RegExp(`option "${option}" is ".*", which is not a file in .*; create it before the call`),
+          );
+        }
+        expect(() => staticFiles(folder, { [option]: './pages/a.html' })).not.toThrow();
+      },
+    );
   });
 });
 

@@ -1,4 +1,5 @@
 import { rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
@@ -142,9 +143,11 @@ describe('notFound', () => {
     expect(await get(port, '/none.png', NAVIGATE)).toMatchObject({ status: 404, text: page });
   });
 
-  it('staticFiles responds with a plain 404 when the fallback page and the notFound page are missing', async () => {
+  it('staticFiles responds with a plain 404 when the fallback page and the notFound page were deleted', async () => {
     const options = { notFound: '404.html', fallback: 'index.html' };
-    const port = await listen(bare(staticFiles(makeFolder({ 'a.txt': 'a' }), options)));
+    const folder = makeFolder({ 'a.txt': 'a', '404.html': 'none', 'index.html': 'home' });
+    const port = await listen(bare(staticFiles(folder, options)));
+    for (const name of ['404.html', 'index.html']) rmSync(join(folder, name));
     expect(await get(port, '/route', NAVIGATE)).toMatchObject({ status: 404, text: 'passed on' });
   });
 });

@@ -199,7 +199,7 @@ const cases: Case[] = [
     'a file one byte too large',
     [...valid.slice(0, 2), file('0', Buffer.alloc(100_001))],
     413,
-    /"0" is larger than 100000 bytes/,
+    /The file "0.txt" \(part "0"\) is larger than 100000 bytes/,
   ],
   [
     'too many file parts',

@@ -30,7 +30,8 @@ export function createRequestCheck(
 
   return ({ req, accepted }) => {
     if (!allowed.has(req.method)) {
-      throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}`, {
+      const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
+      throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
         headers: { allow },
         code: 'METHOD_NOT_ALLOWED',
       });
@@ -115,7 +116,10 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new HttpError(400, 'The request body is not valid JSON', { code: 'BAD_JSON' });
+    const problem = text === '' ? 'is empty' : 'is not valid JSON';
+    throw new HttpError(400, `The request body ${problem}; send an object with a "query"`, {
+      code: 'BAD_JSON',
+    });
   }
 }
 

@@ -135,6 +135,8 @@ const timedOut = (): HttpError =>
 const malformed = (): HttpError =>
   new HttpError(400, 'The request body cannot be decompressed', { code: 'BAD_ENCODING' });
 const consumed = (): HttpError =>
-  new HttpError(400, 'The request body has already been consumed, and earlier middleware left no req.body', {
-    code: 'BODY_CONSUMED',
-  });
+  new HttpError(
+    400,
+    'Earlier middleware has consumed the request body and left no req.body; mount graphqlHTTP before that middleware',
+    { code: 'BODY_CONSUMED' },
+  );

@@ -70,12 +70,13 @@ export class StoredFiles {
 }
 
 /** Resolves when the whole content of a part is in the spool. */
-function fillSpool(spool: Spool, { name, stream }: FilePart, maxFileSize: number): Promise<void> {
+function fillSpool(spool: Spool, part: FilePart, maxFileSize: number): Promise<void> {
+  const { stream } = part;
   return new Promise((resolve, reject) => {
     spool.onDrain = () => void stream.resume();
     stream.on('data', (chunk: Buffer) => {
       if (spool.error !== undefined) reject(storageError(spool.error));
-      else if (spool.size + chunk.length > maxFileSize) reject(fileTooLarge(name, maxFileSize));
+      else if (spool.size + chunk.length > maxFileSize) reject(fileTooLarge(part, maxFileSize));
       else if (!spool.write(chunk)) stream.pause();
     });
     stream.on('end', () => {
@@ -91,15 +92,17 @@ function infoOf({ name, filename, mimetype, encoding }: FilePart): UploadedFileI
   return { filename: cleanFilename(filename), mimetype, encoding, fieldName: name };
 }
 
-const notAccepted = ({ fieldName }: UploadedFileInfo): HttpError =>
-  new HttpError(415, `The file ${formatValue(fieldName)} has a type that is not accepted`, {
-    code: 'FILE_NOT_ACCEPTED',
-  });
+const notAccepted = (info: UploadedFileInfo): HttpError =>
+  new HttpError(415, `${describe(info)} has a type that is not accepted`, { code: 'FILE_NOT_ACCEPTED' });
 
-const fileTooLarge = (name: string, maxFileSize: number): HttpError =>
-  new HttpError(413, `The file ${formatValue(name)} is larger than ${maxFileSize} bytes`, {
+const fileTooLarge = (part: FilePart, maxFileSize: number): HttpError =>
+  new HttpError(413, `${describe(infoOf(part))} is larger than ${maxFileSize} bytes`, {
     code: 'FILE_TOO_LARGE',
   });
+
+/** Users know the filename, developers the name of the part. */
+const describe = ({ filename, fieldName }: UploadedFileInfo): string =>
+  `The file ${formatValue(filename)} (part ${formatValue(fieldName)})`;
 
 const NO_SPACE: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
 
