@@ -15,8 +15,17 @@ export function missingPrograms() {
         ]),
     ...need('redis-server', 'redis-server'),
     ...need('nginx', 'nginx-light'),
+    // Only the tests of docs/deployment.md need these; CI runs them all.
+    ...(process.env.CI === 'true' ? proxies() : []),
   ];
 }
+
+/** The programs whose tests are left out on this machine, except in CI. */
+export function leftOutPrograms() {
+  return process.env.CI === 'true' ? [] : proxies().map((text) => `${text} Its tests are left out.`);
+}
+
+const proxies = () => [...need('caddy', 'caddy'), ...need('haproxy', 'haproxy')];
 
 function need(program, debianPackage) {
   if (PATH.some((folder) => isExecutable(join(folder, program)))) return [];

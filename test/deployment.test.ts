@@ -1,19 +1,20 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import express from 'express';
 import { GraphQLInt, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { attachSubscriptions, graphqlHTTP, Upload, type UploadedFile } from '../middleware/index.ts';
+import { root, type Snippet, snippets } from './snippets.ts';
 
-const page = readFileSync(resolve(__dirname, '../docs/deployment.md'), 'utf8');
-const folder = mkdtempSync(join(tmpdir(), 'espalier-nginx-'));
+const PAGE = 'docs/deployment.md';
+const folder = mkdtempSync(join(tmpdir(), 'espalier-proxies-'));
 
 const schema = new GraphQLSchema({
   query: new GraphQLObjectType({
@@ -33,12 +34,81 @@ const schema = new GraphQLSchema({
   }),
 });
 
-let app: ReturnType<ReturnType<typeof express>['listen']>;
-let subscriptions: ReturnType<typeof attachSubscriptions>;
-let nginx: ChildProcess;
-/** The origin in the address bar of a browser: a name and a port other than 80. */
-let site: string;
-let port: number;
+/** The n-th block of the page in a language, with the ports of this test. */
+function blockOf(language: string, { listen, upstream }: Ports, index = 0): string {
+  const blocks = snippets(language).filter(({ page }) => page === PAGE);
+  return (blocks[index] as Snippet).code
+    .replace('listen 80;', `listen 127.0.0.1:${listen};`)
+    .replace('bind :80', `bind 127.0.0.1:${listen}`)
+    .replace('example.com {', `http://wall.test:${listen} {\n  bind 127.0.0.1`)
+    .replaceAll(':3000', `:${upstream}`);
+}
+
+interface Ports {
+  readonly listen: number;
+  readonly upstream: number;
+}
+
+/** A reverse proxy, its configuration from the page, and the setting `trust proxy` of the app. */
+interface Proxy {
+  readonly name: string;
+  readonly program: string;
+  readonly debianPackage: string;
+  readonly trust: boolean | string;
+  configuration(ports: Ports): string;
+  args(file: string): string[];
+}
+
+function nginx(http: string): string {
+  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+    (name) => `${name}_temp_path ${join(folder, name)};`,
+  );
+  return `daemon off; pid ${join(folder, 'pid')}; error_log stderr; events {}
+    http { access_log off; ${paths.join(' ')}\n${http} }`;
+}
+const nginxProgram = {
+  program: 'nginx',
+  debianPackage: 'nginx-light',
+  args: (file: string) => ['-p', folder, '-c', file],
+};
+
+const proxies: Proxy[] = [
+  {
+    name: 'nginx',
+    ...nginxProgram,
+    trust: false,
+    configuration: (ports) => nginx(blockOf('nginx', ports)),
+  },
+  {
+    name: 'nginx with another Host',
+    ...nginxProgram,
+    trust: 'loopback',
+    configuration(ports) {
+      const replaced = blockOf('nginx', ports, 1).trim();
+      return nginx(blockOf('nginx', ports).replaceAll('proxy_set_header Host $http_host;', replaced));
+    },
+  },
+  {
+    name: 'Caddy',
+    program: 'caddy',
+    debianPackage: 'caddy',
+    trust: false,
+    configuration: (ports) => `{\n  admin off\n}\n${blockOf('caddyfile', ports)}`,
+    args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
+  },
+  {
+    name: 'HAProxy',
+    program: 'haproxy',
+    debianPackage: 'haproxy',
+    trust: false,
+    configuration: (ports) => blockOf('haproxy', ports),
+    args: (file) => ['-db', '-f', file],
+  },
+];
+
+const PATH = `${process.env['PATH']}:/usr/sbin`;
+const isInstalled = (program: string): boolean =>
+  PATH.split(':').some((directory) => existsSync(join(directory, program)));
 
 async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
@@ -47,46 +117,6 @@ async function freePort(): Promise<number> {
   await new Promise((done) => server.close(done));
   return port;
 }
-
-/** The nginx block of the page, with the ports of this test. */
-function configuration(listen: number, upstream: number): string {
-  const block = /^```nginx\n([\s\S]*?)^```/m.exec(page)?.[1] as string;
-  const http = block.replace('listen 80;', `listen 127.0.0.1:${listen};`).replaceAll(':3000', `:${upstream}`);
-  const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
-    (name) => `${name}_temp_path ${join(folder, name)};`,
-  );
-  return `daemon off; pid ${join(folder, 'pid')}; error_log stderr; events {}
-    http { access_log off; ${paths.join(' ')}\n${http} }`;
-}
-
-beforeAll(async () => {
-  const graphql = graphqlHTTP(schema);
-  app = express().use('/graphql', graphql).listen(0, '127.0.0.1');
-  await once(app, 'listening');
-  subscriptions = attachSubscriptions(app, graphql);
-  port = await freePort();
-  site = `http://wall.test:${port}`;
-  mkdirSync(join(folder, 'logs'));
-  writeFileSync(join(folder, 'nginx.conf'), configuration(port, (app.address() as AddressInfo).port));
-  nginx = spawn('nginx', ['-p', folder, '-c', join(folder, 'nginx.conf')], {
-    env: { ...process.env, PATH: `${process.env.PATH}:/usr/sbin` },
-  });
-  let output = '';
-  nginx.stderr?.on('data', (chunk) => (output += chunk));
-  nginx.once('error', () => (output += 'nginx was not found; this test needs it (Debian: nginx-light)'));
-  while (!(await accepts(port))) {
-    if (nginx.pid === undefined || nginx.exitCode !== null) throw new Error(`nginx did not start: ${output}`);
-  }
-});
-
-afterAll(async () => {
-  const closed = once(nginx, 'close');
-  nginx.kill('SIGQUIT');
-  await closed;
-  await subscriptions.close({ drain: 0 });
-  await new Promise((done) => app.close(done));
-  rmSync(folder, { recursive: true, force: true });
-});
 
 async function accepts(port: number): Promise<boolean> {
   const socket = connect(port, '127.0.0.1');
@@ -100,27 +130,77 @@ async function accepts(port: number): Promise<boolean> {
   }
 }
 
-/** Sends a request as a page of the site, or of another one, would. */
-async function send(
-  method: string,
-  path: string,
-  headers: Record<string, string>,
-  body?: Buffer,
-): Promise<{ status: number; body: string }> {
-  const sent = request({
-    port,
-    host: '127.0.0.1',
-    method,
-    path,
-    headers: { host: `wall.test:${port}`, cookie: 'session=1', accept: 'application/json', ...headers },
-  });
-  sent.end(body);
-  const [response] = await once(sent, 'response');
-  return { status: response.statusCode, body: await text(response) };
-}
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-describe('the nginx configuration of docs/deployment.md', () => {
-  it('nginx lets a page of the site open a WebSocket on a port other than 80', async () => {
+// CI installs all proxies; npm test says which ones are missing.
+const available = proxies.filter(({ program }) => process.env['CI'] === 'true' || isInstalled(program));
+
+describe.each(available)('the configuration for $name in docs/deployment.md', (proxy) => {
+  let app: ReturnType<ReturnType<typeof express>['listen']>;
+  let subscriptions: ReturnType<typeof attachSubscriptions>;
+  let child: ChildProcess;
+  /** The origin in the address bar of a browser: a name and a port other than 80. */
+  let site: string;
+  let port: number;
+
+  beforeAll(async () => {
+    const graphql = graphqlHTTP(schema);
+    app = express().set('trust proxy', proxy.trust).use('/graphql', graphql).listen(0, '127.0.0.1');
+    await once(app, 'listening');
+    subscriptions = attachSubscriptions(app, graphql);
+    port = await freePort();
+    site = `http://wall.test:${port}`;
+    const file = join(folder, `${proxy.program}.conf`);
+    const upstream = (app.address() as AddressInfo).port;
+    mkdirSync(join(folder, 'logs'), { recursive: true });
+    writeFileSync(file, proxy.configuration({ listen: port, upstream }));
+    child = spawn(proxy.program, proxy.args(file), {
+      env: { ...process.env, PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
+    });
+    let output = '';
+    child.stdout?.on('data', (chunk) => (output += chunk));
+    child.stderr?.on('data', (chunk) => (output += chunk));
+    const { program, debianPackage } = proxy;
+    child.once(
+      'error',
+      () => (output += `${program} was not found; this test needs it (Debian: ${debianPackage})`),
+    );
+    while (!(await accepts(port))) {
+      if (child.pid === undefined || child.exitCode !== null) {
+        throw new Error(`${program} did not start: ${output}`);
+      }
+    }
+  });
+
+  afterAll(async () => {
+    const closed = once(child, 'close');
+    child.kill('SIGTERM');
+    await closed;
+    await subscriptions.close({ drain: 0 });
+    app.closeAllConnections();
+    await new Promise((done) => app.close(done));
+  });
+
+  /** Sends a request as a page of the site, or of another one, would. */
+  const send = async (
+    method: string,
+    path: string,
+    headers: Record<string, string>,
+    body?: Buffer,
+  ): Promise<{ status: number; body: string }> => {
+    const sent = request({
+      port,
+      host: '127.0.0.1',
+      method,
+      path,
+      headers: { host: `wall.test:${port}`, cookie: 'session=1', accept: 'application/json', ...headers },
+    });
+    sent.end(body);
+    const [response] = await once(sent, 'response');
+    return { status: response.statusCode, body: await text(response) };
+  };
+
+  it('a page of the site can open a WebSocket on a port other than 80', async () => {
     class Browser extends WebSocket {
       constructor(url: string, protocols?: string | string[]) {
         super(url, protocols, { origin: site, headers: { host: `wall.test:${port}` } });
@@ -137,7 +217,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect(results).toEqual([{ data: { hello: 'world' } }]);
   });
 
-  it('attachSubscriptions behind nginx refuses a WebSocket that a page of another site opens', async () => {
+  it('attachSubscriptions refuses a WebSocket that a page of another site opens', async () => {
     const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws', {
       origin: `http://other.test:${port}`,
       headers: { host: `wall.test:${port}` },
@@ -146,7 +226,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect(String(error)).toContain('403');
   });
 
-  it('graphqlHTTP behind nginx runs a mutation over GET for the site and refuses it for another site', async () => {
+  it('graphqlHTTP runs a mutation over GET for the site and refuses it for another site', async () => {
     const path = '/graphql?query=mutation{greet}';
     expect(await send('GET', path, { origin: site })).toEqual({
       status: 200,
@@ -155,7 +235,7 @@ describe('the nginx configuration of docs/deployment.md', () => {
     expect((await send('GET', path, { origin: 'http://other.test' })).status).toBe(403);
   });
 
-  it('nginx passes on an upload that is larger than the default limit of nginx', async () => {
+  it('an upload of 3 MB arrives', async () => {
     const size = 3 * 1024 * 1024;
     const form = new FormData();
     const query = 'mutation ($file: Upload!) { measure(file: $file) }';
@@ -168,4 +248,11 @@ describe('the nginx configuration of docs/deployment.md', () => {
     const response = await send('POST', '/graphql', { origin: site, 'content-type': type }, body);
     expect(response).toEqual({ status: 200, body: `{"data":{"measure":${size}}}` });
   });
+});
+
+it('docs/deployment.md has no configuration that these tests do not run', () => {
+  const languages = [...readFileSync(join(root, PAGE), 'utf8').matchAll(/^```(\w+)$/gm)].map(
+    ([, language]) => language,
+  );
+  expect(languages).toEqual(['nginx', 'nginx', 'caddyfile', 'haproxy', 'ts', 'ts']);
 });

@@ -23,6 +23,17 @@ it('npm test names the missing programs and how to install them, before it runs 
   );
 });
 
+it.each([
+  [
+    '',
+    'The tests need caddy, which is not in PATH. Install it (Debian: apt-get install caddy). Its tests are left out.',
+  ],
+  ['true', 'The tests need caddy, which is not in PATH. Install it (Debian: apt-get install caddy).'],
+])('npm test with CI=%j says what it does without a proxy', (CI, message) => {
+  const { errors } = runTests(['--config={'], { PATH: '/absent', CI });
+  expect(errors).toContain(message);
+});
+
 it('npm test ends with a line per pass and the number of passed and failed tests', () => {
   const { status, output } = runTests(['test/workflows.test.ts']);
   expect(status).toBe(0);
