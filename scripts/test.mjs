@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { graphql17, installNeighbours } from './neighbours.mjs';
 import { binaryOf } from './node-lines.mjs';
-import { missingPrograms } from './programs.mjs';
+import { leftOutPrograms, missingPrograms } from './programs.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const args = process.argv.slice(2).filter((arg) => arg !== '--all');
@@ -27,6 +27,7 @@ const ONCE = [
   'words',
   'workflows',
   'scripts',
+  'commands',
   'deployment',
 ];
 // These tests depend on the version of Node only.
@@ -38,6 +39,7 @@ if (missing.length > 0) {
   // A run of some of the tests may need none of them.
   if (args.length === 0) process.exit(1);
 }
+for (const text of leftOutPrograms()) console.error(text);
 
 mkdirSync(join(root, 'artifacts'), { recursive: true });
 const reports = mkdtempSync(join(root, 'artifacts', 'jest-'));

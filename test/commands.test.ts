@@ -1,0 +1,130 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { freePort, startRedis } from './redis.ts';
+import { pages, root } from './snippets.ts';
+
+// The commands of the documentation run as they are written, and nothing in it is left without a test.
+
+jest.setTimeout(120_000);
+
+const read = (name: string): string => readFileSync(join(root, name), 'utf8');
+const guides = [
+  ...pages,
+  'CONTRIBUTING.md',
+  'SECURITY.md',
+  'examples/README.md',
+  'examples/file-share/README.md',
+  'examples/photo-wall/README.md',
+];
+
+/** The test that runs the code blocks of each language. */
+const RUN_BY: Record<string, string> = {
+  ts: 'test/snippets.test.ts',
+  'ts before': 'test/neighbours/migrating.test.ts',
+  'ts after': 'test/neighbours/migrating.test.ts',
+  js: 'test/browser-snippets.test.ts',
+  nginx: 'test/deployment.test.ts',
+  caddyfile: 'test/deployment.test.ts',
+  haproxy: 'test/deployment.test.ts',
+  graphql: 'test/examples/file-share.test.ts',
+  sh: 'test/commands.test.ts',
+};
+
+/** Lines of shell blocks that another test runs: npm install with the packed tarball, curl with a real server. */
+const RUN_ELSEWHERE: Record<string, string> = {
+  'npm install espalier express graphql': 'test/package.test.ts',
+  'npm install': 'test/install.test.ts',
+  'curl http://localhost:3000/graphql \\': 'test/browser-snippets.test.ts',
+};
+
+/** The lines of the shell blocks, without continuation lines. */
+const commands = guides.flatMap((page) =>
+  [...read(page).matchAll(/^```sh\n([\s\S]*?)^```/gm)].flatMap(([, code]) =>
+    (code as string)
+      .split('\n')
+      .filter((line) => line !== '' && !line.startsWith(' '))
+      .map((line) => [page, line] as const),
+  ),
+);
+
+describe('the code blocks of the documentation', () => {
+  it.each(guides)('every code block of %s has a language that a test runs', (page) => {
+    const fences = [...read(page).matchAll(/^ *```(.*)$/gm)].map(([, info]) => info as string);
+    const languages = fences.filter((_, index) => index % 2 === 0);
+    expect(languages.filter((language) => !Object.hasOwn(RUN_BY, language))).toEqual([]);
+  });
+
+  it('the tests that run the code blocks exist', () => {
+    for (const test of [...Object.values(RUN_BY), ...Object.values(RUN_ELSEWHERE)]) {
+      expect([test, existsSync(join(root, test))]).toEqual([test, true]);
+    }
+  });
+
+  it('every npm script, file and example that a command names exists', () => {
+    const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+    const text = guides.map(read).join('\n');
+    const npm = [...text.matchAll(/`npm (?:run )?(start|test[\w:]*|check|build)\b/g)].map(([, name]) => name);
+    expect(npm.length).toBeGreaterThan(5);
+    expect(npm.filter((name) => !Object.hasOwn(scripts, name as string))).toEqual([]);
+    const files = [...text.matchAll(/`(?:node|npx tsx|bash) ([\w./-]+\.\w+|\.ci\/run)/g)].map(
+      ([, file]) => file,
+    );
+    expect(files.length).toBeGreaterThan(10);
+    expect(files.filter((file) => !existsSync(join(root, file as string)))).toEqual([]);
+  });
+
+  it('examples/README.md has the command of every example', () => {
+    const text = read('examples/README.md');
+    for (const file of readdirSync(join(root, 'examples')).filter((name) => name.endsWith('.ts'))) {
+      expect(text).toContain(`npx tsx examples/${file}\``);
+    }
+  });
+});
+
+describe('the commands of the documentation', () => {
+  const data = mkdtempSync(join(tmpdir(), 'espalier-commands-'));
+  const groups = new Set<ChildProcess>();
+  afterAll(() => {
+    for (const { pid } of groups) process.kill(-(pid as number), 'SIGKILL');
+    rmSync(data, { recursive: true, force: true });
+  });
+
+  /** Runs a command in its own process group, as a terminal does. */
+  function runInShell(command: string, env: Record<string, string>): ChildProcess {
+    const child = spawn('sh', ['-c', command], {
+      cwd: root,
+      detached: true,
+      env: { ...process.env, DATA_DIR: data, NODE_ENV: '', ...env },
+    });
+    groups.add(child);
+    child.once('exit', () => groups.delete(child));
+    return child;
+  }
+
+  const servers = commands.filter(([, line]) => !Object.hasOwn(RUN_ELSEWHERE, line));
+
+  it.each(servers)('the command in %s serves a page and ends with Ctrl+C: %s', async (_page, line) => {
+    const redis = line.includes('redis://') ? await startRedis() : undefined;
+    const port = String(await freePort());
+    const command = line.replace('redis://127.0.0.1', redis?.url ?? '').replace(/^PORT=\d+/, `PORT=${port}`);
+    const child = runInShell(command, { PORT: port });
+    let output = '';
+    for (const stream of [child.stdout, child.stderr]) stream?.on('data', (chunk) => (output += chunk));
+    const exit = once(child, 'close');
+    while (!output.includes(`http://localhost:${port}`)) {
+      if (child.exitCode !== null) throw new Error(`${command} ended: ${output}`);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    const response = await fetch(`http://localhost:${port}/`);
+    expect([response.status, await response.text()]).toEqual([
+      200,
+      expect.stringContaining('<!doctype html>'),
+    ]);
+    process.kill(-(child.pid as number), 'SIGINT');
+    await exit;
+    await redis?.kill();
+  });
+});

@@ -1,0 +1,13 @@
+import express from 'express';
+
+const app = express();
+app.use(
+  '/static',
+  express.static('public', {
+    extensions: ['html'],
+    maxAge: '1d',
+    setHeaders: (res, path) => res.setHeader('x-name', path.split('/').at(-1) ?? ''),
+  }),
+);
+app.use((_req, res) => void res.status(404).send('nothing here'));
+app.listen(3000);
