@@ -1,16 +1,23 @@
 // Runs every topic, one after the other. With --write the results become docs/benchmarks.md and its plots.
 // With --only-write the last results are written without a run. Other arguments are passed to the topics.
-import { spawnSync } from 'node:child_process';
+// --headline measures only the figures of README.md, on the Node that runs this script or on --node=24 (from npm) or
+// --node=/path/to/node, and prints their table. With --write the tables become a section of docs/benchmarks.md.
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { binaryOf } from '../scripts/node-lines.mjs';
+import { headlineRuns, headlineTable } from './lib/headline.mjs';
 import { plot } from './lib/plots.mjs';
 import { tables } from './lib/report.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 const writes = process.argv.some((word) => word.endsWith('write'));
 const measures = !process.argv.includes('--only-write');
-const given = process.argv.slice(2).filter((word) => !word.endsWith('write'));
+const isHeadline = process.argv.includes('--headline');
+const nodeWord = process.argv.find((word) => word.startsWith('--node='))?.slice('--node='.length);
+const given = process.argv
+  .slice(2)
+  .filter((word) => !word.endsWith('write') && word !== '--headline' && !word.startsWith('--node='));
 // Takes half an hour for all topics, unless an argument sets the length.
 const words = given.some((word) => /^--(quick|scale|rounds)/.test(word)) ? given : [...given, '--scale=0.3'];
 const topics = readdirSync(here('.'))
@@ -29,10 +36,17 @@ const AGAIN = [
     words: ['--only=^raw ws$|espalier, private'],
   },
 ];
-const runs = topics.flatMap((topic) => [
+const fullRuns = topics.flatMap((topic) => [
   { topic, name: topic, words: [] },
   ...AGAIN.filter((run) => run.topic === topic),
 ]);
+// The results of other versions of Node are kept next to each other.
+const major = versionOf(nodeWord).split('.')[0];
+const runs = isHeadline
+  ? headlineRuns().map((run) => ({ ...run, name: `headline-${major}-${run.topic}`, node: nodeWord }))
+  : fullRuns;
+
+const HEADLINE_TITLE = 'Headline figures';
 
 const PREFACE = `# Benchmarks
 
@@ -49,7 +63,16 @@ Run \`npm install && npm run bench\` in \`bench/\` to repeat it.
 
 const failed = measures ? runs.filter((run) => !measure(run)).map(({ name }) => name) : [];
 if (failed.length > 0) throw new Error(`failed: ${failed.join(', ')}`);
+if (isHeadline) console.log(`Node ${major}\n\n${headlineOf(major).table}`);
 if (writes) write();
+
+/** The version of the Node that runs the servers, without its "v". */
+function versionOf(node) {
+  if (node === undefined) return process.versions.node;
+  return /^\d+$/.test(node)
+    ? node
+    : execFileSync(node, ['--version'], { encoding: 'utf8' }).trim().replace('v', '');
+}
 
 /** The folder also contains soak tests and fuzzers. */
 function isTopic(name) {
@@ -59,7 +82,7 @@ function isTopic(name) {
 function measure(run) {
   const script = here(`${run.topic}.mjs`);
   const env = { ...process.env, BENCH_RESULT: run.name };
-  if (run.node !== undefined) env.BENCH_NODE = binaryOf(run.node);
+  if (run.node !== undefined) env.BENCH_NODE = /^\d+$/.test(run.node) ? binaryOf(run.node) : run.node;
   if (run.graphql !== undefined) env.BENCH_GRAPHQL = run.graphql;
   const { status } = spawnSync(process.execPath, [script, ...run.words, ...words], { stdio: 'inherit', env });
   return status === 0;
@@ -69,7 +92,7 @@ function write() {
   mkdirSync(here('../docs/images'), { recursive: true });
   const contents = [];
   const parts = [];
-  for (const { name, title } of runs) {
+  for (const { name, title } of fullRuns) {
     const file = here(`results/${name}.json`);
     if (!existsSync(file)) continue;
     const result = JSON.parse(readFileSync(file, 'utf8'));
@@ -80,7 +103,34 @@ function write() {
     contents.push(`- [${result.title}](#${anchorOf(result.title)})`);
     parts.push([heading, image, ...rest].join('\n\n'));
   }
+  const lines = headlineLines();
+  if (lines.length > 0) {
+    contents.unshift(`- [${HEADLINE_TITLE}](#${anchorOf(HEADLINE_TITLE)})`);
+    parts.unshift([`## ${HEADLINE_TITLE}`, ...lines].join('\n\n'));
+  }
   writeFileSync(here('../docs/benchmarks.md'), [PREFACE, `${contents.join('\n')}\n`, ...parts].join('\n'));
+}
+
+/** The versions of Node with results of --headline. */
+function headlineLines() {
+  const names = existsSync(here('results')) ? readdirSync(here('results')) : [];
+  const majors = new Set(names.flatMap((name) => /^headline-(\d+)-/.exec(name)?.[1] ?? []));
+  return [...majors].sort().map((line) => {
+    const { conditions, table } = headlineOf(line);
+    return `### Headline figures, Node ${line}\n\n${conditions}\n\n${table}`;
+  });
+}
+
+/** The table of the headline figures of one version of Node, and when and on what they were measured. */
+function headlineOf(line) {
+  const results = {};
+  for (const { topic } of headlineRuns()) {
+    const file = here(`results/headline-${line}-${topic}.json`);
+    if (existsSync(file)) results[topic] = JSON.parse(readFileSync(file, 'utf8'));
+  }
+  const [{ date, node, machine } = {}] = Object.values(results);
+  const conditions = `${date}. Node ${node}; ${machine?.cpu}, ${machine?.system}.`;
+  return { conditions, table: headlineTable(results) };
 }
 
 /** The anchor that GitHub generates for a heading. */
