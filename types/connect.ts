@@ -36,6 +36,26 @@ export interface ContextSource {
   readonly state: Record<string, unknown>;
 }
 
+/** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
+export interface WebSocketLike {
+  /** The negotiated subprotocol, `''` for none. */
+  readonly protocol: string;
+  /** The negotiated extensions, `''` for none. */
+  readonly extensions: string;
+  readonly readyState: number;
+  readonly bufferedAmount: number;
+  /**
+   * The upgrade request with the members that middleware added. It is set until the connection is accepted.
+   * With a `context` function that is called for each operation, it is set until the connection is closed.
+   */
+  request?: IncomingMessage | undefined;
+  send(data: string | Uint8Array, options: { binary: boolean }, sent?: () => void): void;
+  ping(): void;
+  close(code?: number, reason?: string): void;
+  terminate(): void;
+  on(event: string, listener: (...args: never[]) => void): unknown;
+}
+
 /**
  * A function of the user that may declare narrower parameters, such as Express's `Request` for
  * `IncomingMessage`. TypeScript allows this for methods.

@@ -10,17 +10,13 @@ import type {
   ValidationRule,
 } from 'graphql';
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
-import type {
-  ContextDetails,
-  ErrorReporter,
-  SubscriptionProtocol,
-  WebsocketHandler,
-} from './subscriptions.ts';
+import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
-export type { ErrorDetails, ErrorReporter } from './subscriptions.ts';
+export type { ErrorDetails, ErrorReporter } from './errors.ts';
 
 /** The request that option functions receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {

@@ -1,26 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { ContextSource, Hook, MaybePromise, NextFunction, WebSocketLike } from './connect.ts';
+import type { ErrorReporter } from './errors.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
 
-/** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
-export interface WebSocketLike {
-  /** The negotiated subprotocol, `''` for none. */
-  readonly protocol: string;
-  /** The negotiated extensions, `''` for none. */
-  readonly extensions: string;
-  readonly readyState: number;
-  readonly bufferedAmount: number;
-  /**
-   * The upgrade request with the members that middleware added. It is set until the connection is accepted.
-   * With a `context` function that is called for each operation, it is set until the connection is closed.
-   */
-  request?: IncomingMessage | undefined;
-  send(data: string | Uint8Array, options: { binary: boolean }, sent?: () => void): void;
-  ping(): void;
-  close(code?: number, reason?: string): void;
-  terminate(): void;
-  on(event: string, listener: (...args: never[]) => void): unknown;
-}
+export type { WebSocketLike } from './connect.ts';
+export type { ErrorDetails, ErrorReporter } from './errors.ts';
 
 /**
  * The WebSocket that `context` functions get: with `headers`, `url`, `socket` and `state` of the upgrade request,
@@ -37,22 +21,6 @@ export interface ContextDetails {
   /** The operation; undefined for the context of a connection, which `onConnect` gets. */
   readonly operation: SharedOperation | undefined;
 }
-
-/** The place of an unexpected error. */
-export interface ErrorDetails {
-  readonly transport: 'http' | 'websocket';
-  /** The name of the operation; undefined for an anonymous one, and before a document is parsed. */
-  readonly operationName: string | undefined;
-  /** The response path of the field; undefined outside of the execution of fields. */
-  readonly path: readonly (string | number)[] | undefined;
-  /** The request; over WebSocket the upgrade request, while it is retained. */
-  readonly request: IncomingMessage | undefined;
-  /** The WebSocket; undefined over HTTP. */
-  readonly socket: WebSocketLike | undefined;
-}
-
-/** Reports an unexpected error to the operator. */
-export type ErrorReporter = (error: unknown, details: ErrorDetails) => unknown;
 
 /** A subprotocol: `graphql-transport-ws` is the current one, `graphql-ws` the legacy one (subscriptions-transport-ws). */
 export type SubscriptionProtocol = 'graphql-transport-ws' | 'graphql-ws';

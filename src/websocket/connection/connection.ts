@@ -78,12 +78,14 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   get source(): WebSocketLike {
     return this.websocket;
   }
+  get hasContextPerEvent(): boolean {
+    return this.#services.context.perEvent;
+  }
   get origin(): ErrorOrigin {
     const request = this.#request;
     return { transport: 'websocket', operationName: undefined, request, socket: this.websocket };
   }
 
-  /** Returns the connection object that hooks receive. */
   describe(): SubscriptionConnection {
     const { params, value } = this.#context;
     const { session, websocket } = this;
@@ -102,10 +104,6 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     if (!context.perOperation) this.#releaseRequest();
     if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
     return acceptance;
-  }
-
-  get hasContextPerEvent(): boolean {
-    return this.#services.context.perEvent;
   }
 
   contextFor(operation: SharedOperation): MaybePromise<unknown> {
@@ -128,7 +126,6 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     this.write({ type: 'ka' });
   }
 
-  /** Sends a protocol message. */
   write(message: ServerMessage): void {
     this.#push(undefined, Buffer.from(JSON.stringify(message)), 'soon');
   }
@@ -164,7 +161,6 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     this.#close(1013, 'Too slow a reader');
   }
 
-  /** Called when the socket has closed. */
   onClosed(): void {
     this.isClosing = true;
     this.queue.discard();
