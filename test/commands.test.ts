@@ -31,6 +31,7 @@ const RUN_BY: Record<string, string> = {
   haproxy: 'test/deployment.test.ts',
   graphql: 'test/examples/file-share.test.ts',
   sh: 'test/commands.test.ts',
+  text: 'test/graphiql/page.test.ts',
 };
 
 /** Lines of shell blocks that another test runs: npm install with the packed tarball, curl with a real server. */

@@ -5,12 +5,20 @@ import helmet from 'helmet';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { eachExpress } from '../express.ts';
+import { snippets } from '../snippets.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 const BROWSER = 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,*/*;q=0.8';
 const STRICT =
   "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-?'; style-src-attr 'unsafe-inline'; worker-src 'self'; " +
   "connect-src 'self'; font-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+it('docs/graphiql.md contains the Content-Security-Policy of the page', () => {
+  const policies = snippets('text').filter(({ page }) => page === 'docs/graphiql.md');
+  expect(policies.map(({ code }) => code.replace(/\s+/g, ' ').replace('nonce-…', 'nonce-?').trim())).toEqual([
+    STRICT,
+  ]);
+});
 
 const isPage = (text: string): boolean => text.includes('<title>GraphiQL</title>');
 /** The Content-Security-Policy of a page, without its nonce. */

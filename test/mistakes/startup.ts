@@ -521,7 +521,12 @@ export const PUBSUB: Mistake[] = [
     'option "redis" is "http://localhost"',
     'a redis:// or rediss:// URL',
   ],
-  ['redisUrl', pubsub({ redisUrl: 'redis://localhost' }), 'unknown option "redisUrl"', 'accepted: redis'],
+  [
+    'redisUrl',
+    pubsub({ redisUrl: 'redis://localhost' }),
+    'unknown option "redisUrl"',
+    'did you mean "redis"?',
+  ],
   ['a buffer of 0', pubsub({ bufferSize: 0 }), 'option "bufferSize" is 0', 'a whole number from 1'],
   [
     'the options of another client',
