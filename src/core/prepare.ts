@@ -15,14 +15,15 @@ import { createLoadQueue } from './documents/load-queue.ts';
 import { createValidator, type Parsed, type Validated } from './documents/validate.ts';
 import { refusalError } from './errors.ts';
 import type { CoreSettings } from './options.ts';
-import { yieldToEventLoop } from './yield-to-event-loop.ts';
+import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
 
 /**
  * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and compilation are each
  * done once per document. Errors of the client are returned, not thrown.
  *
- * The result is a promise only for a long document that is not in the cache; the work on it then yields to the event loop
- * between its steps. `source` is the request or socket, for an `introspection` option that is a function.
+ * The result is a promise only for a document that is not in the cache and is long, or arrives together with many others; the
+ * work on it then yields to the event loop between its steps. `source` is the request or socket, for an `introspection` option
+ * that is a function.
  */
 export type Prepare = (
   schema: GraphQLSchema,
@@ -115,7 +116,9 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     const { query } = params;
     let entry = valid.get(schema, query) ?? refused.get(schema, query);
     if (entry === undefined) {
-      if (isLongDocument(query)) return prepareInTurns(schema, params, source);
+      if (isLongDocument(query) || !fitsIntoIteration(query.length)) {
+        return prepareInTurns(schema, params, source);
+      }
       entry = validateAndStore(schema, query, validator.parse(query));
     }
     return operationOf(schema, entry, params, source);

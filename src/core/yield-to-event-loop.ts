@@ -14,3 +14,25 @@ function resolveNext(): void {
   waiting.shift()?.();
   if (waiting.length > 0) setImmediate(resolveNext);
 }
+
+/** Characters of new documents that are prepared synchronously in one iteration of the event loop: a few milliseconds. */
+const MAX_CHARACTERS = 10_000;
+/** Preparing an empty document takes about as long as this many characters. */
+const OVERHEAD = 200;
+
+let characters = 0;
+
+/**
+ * Whether a new document of this length may be prepared synchronously. One iteration reads the requests of many connections,
+ * so many short documents together could block the event loop like a long one.
+ */
+export function fitsIntoIteration(length: number): boolean {
+  if (characters > 0 && characters + length > MAX_CHARACTERS) return false;
+  if (characters === 0) setImmediate(startIteration);
+  characters += length + OVERHEAD;
+  return true;
+}
+
+function startIteration(): void {
+  characters = 0;
+}

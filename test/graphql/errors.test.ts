@@ -7,6 +7,7 @@ import {
   GraphQLError,
   GraphQLFloat,
   GraphQLID,
+  GraphQLInputObjectType,
   GraphQLInt,
   GraphQLInterfaceType,
   GraphQLList,
@@ -24,6 +25,10 @@ const SECRET = 'sk-live-123';
 const ROW = { id: 7, apiKey: SECRET };
 
 const Color = new GraphQLEnumType({ name: 'Color', values: { RED: {} } });
+const Likeness = new GraphQLInputObjectType({
+  name: 'Likeness',
+  fields: { secretName: { type: GraphQLInt } },
+});
 const Node = new GraphQLInterfaceType({
   name: 'Node',
   fields: { id: { type: GraphQLID } },
@@ -73,11 +78,18 @@ const schema = new GraphQLSchema({
       text: throwing(() => SECRET),
       refused: throwing(() => new GraphQLError('not yours', { extensions: { code: 'FORBIDDEN' } })),
       teapot: throwing(() =>
-        Object.assign(new Error(SECRET), { extensions: { secret: SECRET, http: { status: 418 } } }),
+        Object.assign(new Error(SECRET), {
+          extensions: { secret: SECRET, http: { status: 418, headers: { 'x-secret': SECRET } } },
+        }),
       ),
       struct: throwing(() => Object.assign(new Error(SECRET), { path: ['email'] })),
       number: throwing(() => Object.assign(new GraphQLError('x'), { message: 42 })),
       sum: { type: GraphQLInt, args: { a: { type: new GraphQLNonNull(GraphQLInt) } }, resolve: () => 1 },
+      paint: {
+        type: GraphQLInt,
+        args: { color: { type: Color }, like: { type: Likeness } },
+        resolve: () => 1,
+      },
     },
   }),
 });
@@ -103,6 +115,7 @@ async function serve(options: GraphQLOptions = {}) {
     const response = await fetch(server.url, { method: 'POST', headers, body: JSON.stringify(body) });
     return {
       status: response.status,
+      headers: response.headers,
       ...((await response.json()) as { errors: GraphQLError[]; data?: object }),
     };
   };
@@ -132,8 +145,9 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     process.env['NODE_ENV'] = 'production';
     const { post, reports } = await serve({ engine });
     const selection = ['thing', 'node', 'nameless'].includes(name) ? `${name} { id }` : name;
-    const { status, errors, data } = await post({ query: `query Q { ${selection} hello }` });
+    const { status, headers, errors, data } = await post({ query: `query Q { ${selection} hello }` });
     expect(status).toBe(200);
+    expect(headers.get('x-secret')).toBeNull();
     expect(data).toMatchObject({ hello: 'world' });
     expect(errors).toHaveLength(1);
     expect(errors[0]).toMatchObject({
@@ -180,6 +194,51 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
   it('graphqlHTTP sends a message that is not a string as text', async () => {
     const { post } = await serve({ engine });
     expect((await post({ query: '{ number }' })).errors[0]?.message).toBe('42');
+  });
+
+  it.each([
+    ['a field', { query: '{ helo }' }],
+    ['an argument', { query: '{ paint(colour: RED) }' }],
+    ['a type', { query: 'query ($c: Colour) { paint(color: $c) }' }],
+    ['a fragment type', { query: '{ ... on Querry { hello } }' }],
+    ['a value of an enum', { query: '{ paint(color: RAD) }' }],
+    ['a value of an enum in quotes', { query: '{ paint(color: "RED") }' }],
+    ['a field of an input', { query: '{ paint(like: { secretNam: 1 }) }' }],
+    [
+      'a value of an enum in a variable',
+      { query: 'query ($c: Color) { paint(color: $c) }', variables: { c: 'RAD' } },
+    ],
+    [
+      'a field of an input in a variable',
+      { query: 'query ($l: Likeness) { paint(like: $l) }', variables: { l: { secretNam: 1 } } },
+    ],
+  ])('graphqlHTTP with suggestions: false does not suggest the name of %s', async (_what, body) => {
+    const suggested = JSON.stringify((await (await serve({ engine, suggestions: true })).post(body)).errors);
+    const hidden = JSON.stringify((await (await serve({ engine, suggestions: false })).post(body)).errors);
+    expect(suggested).toMatch(/ Did you mean /);
+    expect(hidden).toBe(suggested.replaceAll(/ Did you mean [^?]*\?/g, ''));
+  });
+
+  it.each([
+    '{ __schema { queryType { name } } }',
+    '{ __type(name: "Query") { name } }',
+    '{ renamed: __type(name: "Query") { name } }',
+    '{ ... { ... on Query { __schema { types { name } } } } }',
+    '{ ...F } fragment F on Query { __type(name: "Query") { name } }',
+    '{ hello __schema @skip(if: true) { types { name } } }',
+  ])('graphqlHTTP with introspection: false refuses %s', async (query) => {
+    const { post } = await serve({ engine, introspection: false });
+    const { status, errors, data } = await post({ query });
+    expect([status, data, errors[0]?.extensions['code']]).toEqual([400, undefined, 'INTROSPECTION_OFF']);
+    expect((await post({ query: '{ __typename }' })).data).toEqual({ __typename: 'Query' });
+  });
+
+  it('graphqlHTTP treats an oversized Accept header as absent', async () => {
+    const { url } = await serve({ engine });
+    for (const accept of [`${'text/x-unknown, '.repeat(500)}*/*`, 'text/x-unknown, '.repeat(500)]) {
+      const response = await fetch(`${url}?query={hello}`, { headers: { accept } });
+      expect([response.status, await response.json()]).toEqual([200, { data: { hello: 'world' } }]);
+    }
   });
 
   it.each([

@@ -3,6 +3,7 @@ import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createDocumentCache } from '../../src/core/documents/document-cache.ts';
+import { run } from './server.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
@@ -159,4 +160,74 @@ it('graphqlHTTP prepares long new documents in separate iterations of the event 
     unsubscribe('espalier:graphql:parse', parse);
     unsubscribe('espalier:graphql:validate', validate);
   }
+});
+
+describe('many new documents at the same time', () => {
+  /** The number of documents that were parsed or validated in each iteration of the event loop that prepared any. */
+  async function preparedPerIteration(send: () => Promise<unknown>): Promise<number[]> {
+    const counts: number[] = [];
+    let current = 0;
+    let running = true;
+    const count = (): void => void current++;
+    const iterate = (): void => {
+      if (current > 0) counts.push(current);
+      current = 0;
+      if (running) setImmediate(iterate);
+    };
+    subscribe('espalier:graphql:parse', count);
+    subscribe('espalier:graphql:validate', count);
+    setImmediate(iterate);
+    try {
+      await send();
+    } finally {
+      running = false;
+      unsubscribe('espalier:graphql:parse', count);
+      unsubscribe('espalier:graphql:validate', count);
+    }
+    return counts;
+  }
+
+  it.each(['compiled', 'graphql-js'] as const)(
+    'graphqlHTTP prepares 300 long documents one after the other, under %s',
+    async (engine) => {
+      const { url, close } = await run(graphqlHTTP(schema, { engine, rootValue: { hello: 'world' } }));
+      const send = async (index: number): Promise<unknown> => {
+        const fields = numbers(90).map((alias) => `a${alias}x${index}: hello # ${'x'.repeat(40)}\n`);
+        const response = await fetch(url, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json' },
+          body: JSON.stringify({ query: `query q${index} { ${fields.join(' ')} }` }),
+        });
+        return response.json();
+      };
+      let results: unknown[] = [];
+      const counts = await preparedPerIteration(async () => {
+        results = await Promise.all(numbers(300).map(send));
+      });
+      await close();
+      expect(results.every((result) => Object.keys((result as { data: object }).data).length === 90)).toBe(
+        true,
+      );
+      expect(new Set(counts)).toEqual(new Set([1]));
+    },
+  );
+
+  it('graphqlHTTP prepares only some of many short documents in one iteration of the event loop', async () => {
+    const handler = graphqlHTTP(schema, {
+      batching: true,
+      limits: { batch: 500, rootFields: Infinity },
+      rootValue: { hello: 'world' },
+    });
+    const queries = numbers(500).map((index) => ({ query: `{ hello } # ${index} ${'x'.repeat(700)}` }));
+    let texts: string[] = [];
+    const counts = await preparedPerIteration(async () => {
+      const { body } = await request(handler).post('/graphql').send(queries).expect(200);
+      texts = body.map((result: unknown) => JSON.stringify(result));
+    });
+    expect(new Set(texts)).toEqual(new Set(['{"data":{"hello":"world"}}']));
+    expect(texts).toHaveLength(500);
+    // Parsing and validation count separately.
+    expect(Math.max(...counts)).toBeLessThanOrEqual(24);
+    expect(counts.length).toBeGreaterThan(500);
+  });
 });
