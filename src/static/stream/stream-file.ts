@@ -1,5 +1,6 @@
 import { fstat, fstatSync, read } from 'node:fs';
 import { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
@@ -62,9 +63,10 @@ class FileStream {
     this.#options = options;
     this.#buffer = options.buffers.acquire();
     this.#position = body.sections[0]?.start ?? 0;
-    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written.
+    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written, and so
+    // may a connection that is not a socket of Node.
     const { write, end } = ServerResponse.prototype;
-    this.#canReuseBuffer = res.write === write && res.end === end;
+    this.#canReuseBuffer = res.write === write && res.end === end && res.socket instanceof Socket;
   }
 
   start(): void {
