@@ -20,6 +20,7 @@ export async function serve(folder) {
     introspection: true,
     getMutations: false,
     onError: (error) => faults.length < 50 && faults.push(String(error?.stack ?? error)),
+    documentCacheBytes: 4 << 20,
     limits: { bodyTimeout: 5000 },
     uploads: { tempDir: join(folder, 'uploads'), maxFileSize: 4 << 20, maxRequestSize: 16 << 20 },
   });
