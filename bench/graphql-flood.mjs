@@ -65,7 +65,7 @@ async function flood() {
   const child = fork(fileURLToPath(import.meta.url), {
     env: {
       ...process.env,
-      NODE_ENV: '',
+      NODE_ENV: given('env', 'production'),
       BENCH_ROLE: 'server',
       BENCH_OPTIONS: JSON.stringify(given('engine') === undefined ? {} : { engine: given('engine') }),
     },

@@ -4,7 +4,7 @@
  * and `--document` measures only that file.
  *
  *   node bench/graphql-search.mjs [--seconds=N] [--seed=N] [--most=milliseconds] [--engine=graphql-js] [--transport=websocket]
- *   [--save=file] [--document=file]
+ *   [--env=development] [--save=file] [--document=file]
  *
  * For graphql 17: `node --import ./test/engine/graphql17.mjs bench/graphql-search.mjs` (Node 22 or newer). Exits with 1 if the
  * shortest time of a document in several processes is over the limit.
@@ -47,7 +47,12 @@ async function serve() {
 async function start() {
   const options = given('engine') === undefined ? {} : { engine: given('engine') };
   const child = fork(fileURLToPath(import.meta.url), {
-    env: { ...process.env, NODE_ENV: '', BENCH_ROLE: 'server', BENCH_OPTIONS: JSON.stringify(options) },
+    env: {
+      ...process.env,
+      NODE_ENV: given('env', 'production'),
+      BENCH_ROLE: 'server',
+      BENCH_OPTIONS: JSON.stringify(options),
+    },
   });
   const message = () => new Promise((resolve) => child.once('message', resolve));
   const send = await (given('transport') === 'websocket' ? overWebSocket : overHttp)(await message());
