@@ -187,6 +187,12 @@ function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
 
 async function connect(redis: string | RedisClient, options: object): Promise<Redis> {
   if (typeof redis !== 'string') return redis.duplicate(options) as Redis;
-  const { Redis: Client } = await import('ioredis');
+  let Client: typeof Redis;
+  // The `try` lets bundlers build an application that has no ioredis because it uses no Redis.
+  try {
+    ({ Redis: Client } = await import('ioredis'));
+  } catch (cause) {
+    throw new Error('createPubSub: the option "redis" needs the package "ioredis"; install it', { cause });
+  }
   return new Client(redis, options);
 }

@@ -1,0 +1,99 @@
+import { spawnSync } from 'node:child_process';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { dirname, join } from 'node:path';
+import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
+import { EXPECTED, exercise } from './exercise.ts';
+
+const BUNDLERS = ['esbuild', 'esbuild, ES module', 'rollup', 'rolldown', 'webpack', 'ncc'];
+const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+
+const folder = scratchFolder();
+let tarball: Tarball;
+beforeAll(() => {
+  tarball = pack(folder);
+});
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** Creates a project with one version of graphql, and returns the path of its server. */
+function makeProject(name: string, graphql: string): string {
+  const project = join(folder, name);
+  if (existsSync(project)) return join(project, 'server.mjs');
+  unpack(tarball, project);
+  const sources = {
+    ...Object.fromEntries([...Object.keys(dependencies), 'express'].map((each) => [each, each])),
+    graphql,
+  };
+  for (const [target, source] of Object.entries(sources)) {
+    const parents = [root, __dirname].map((parent) => join(parent, 'node_modules', source));
+    const path = join(project, 'node_modules', target);
+    mkdirSync(dirname(path), { recursive: true });
+    const found = parents.find(existsSync) as string;
+    symlinkSync(found, path);
+  }
+  cpSync(join(__dirname, 'built-server.mjs'), join(project, 'server.mjs'));
+  return join(project, 'server.mjs');
+}
+
+/** Bundles the server into a folder without node_modules, and returns the messages of the bundler. */
+function bundle(bundler: string, entry: string, target: string): string {
+  const args = [join(__dirname, 'bundle.mjs'), bundler, entry, target];
+  const { stderr, status } = spawnSync(process.execPath, args, { encoding: 'utf8' });
+  return status === 0 ? stderr : `exit code ${status}: ${stderr}`;
+}
+
+/** Returns the command that starts a bundled server. */
+function commandOf(target: string): [command: string, args: string[]] {
+  if (existsSync(join(target, 'server'))) return [join(target, 'server'), []];
+  const script = ['server.mjs', 'server.cjs'].find((name) => existsSync(join(target, name)));
+  return [process.execPath, [String(script)]];
+}
+
+describe.each([
+  ['16', 'graphql'],
+  ['17', 'graphql17'],
+])('with graphql %s', (major, graphql) => {
+  it.each(BUNDLERS)(
+    `a server with graphql ${major} and every part of espalier works when it is built with %s`,
+    async (bundler) => {
+      const target = join(folder, `built-${major}-${bundler}`);
+      expect(bundle(bundler, makeProject(`project-${major}`, graphql), target)).toBe('');
+      expect(await exercise(...commandOf(target), target)).toEqual(EXPECTED);
+    },
+    120_000,
+  );
+
+  it(`a server with graphql ${major} and every part of espalier works as a single executable`, async () => {
+    const target = join(folder, `executable-${major}`);
+    expect(bundle('single executable', makeProject(`project-${major}`, graphql), target)).toBe('');
+    // Node warns that such an application can require its own modules only.
+    const expected = { ...EXPECTED, stderr: expect.not.stringContaining('espalier') };
+    expect(await exercise(...commandOf(target), target)).toEqual(expected);
+  }, 120_000);
+});
+
+it.each([
+  ['import', "import { graphqlHTTP } from 'espalier'; graphqlHTTP();"],
+  ['require', "require('espalier').graphqlHTTP();"],
+])(
+  'the tracer of Next.js and Vercel finds all modules of a server that loads espalier with %s',
+  (how, source) => {
+    const project = dirname(makeProject('project-16', 'graphql'));
+    const entry = join(project, how === 'import' ? 'traced.mjs' : 'traced.cjs');
+    writeFileSync(entry, source);
+    const found = bundle('@vercel/nft', entry, project).trim().split('\n');
+    const built = readdirSync(join(root, 'dist/graphiql')).filter((name) => name.endsWith('.cjs'));
+    const modules = ['index.mjs', 'lib/graphql.mjs', ...built.map((name) => `graphiql/${name}`)];
+    expect(found).toEqual(
+      expect.arrayContaining(modules.map((name) => `node_modules/espalier/dist/${name}`)),
+    );
+  },
+);
