@@ -40,12 +40,12 @@ export interface StaticFilesOptions {
   /**
    * Whether directories are pages: `dir/` sends `dir/index.html`, and `dir` redirects to `dir/`.
    * When false, a directory is a 404 and a slash after a file name is ignored.
-   * @default false
+   * @default true if `index` is given, otherwise false
    */
   html?: boolean | undefined;
   /**
-   * Name of the index file for `dir/`, or several names in order. Used when `html` is true. `false`: as
-   * `html: false`.
+   * Name of the index file for `dir/`, or several names in order. `false`: `dir` redirects to `dir/`, and
+   * `dir/` is a 404, for example for a directory listing that is mounted later. Ignored if `html` is false.
    * @default 'index.html'
    */
   index?: string | readonly string[] | false | undefined;
@@ -69,8 +69,7 @@ export interface StaticFilesOptions {
   cleanUrls?: boolean | undefined;
   /**
    * Path of a file below the root that is sent with status 404 for page navigations that match no file, such
-   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next()` or get a plain 404, see
-   * `fallthrough`.
+   * as `'404.html'`. It has `Cache-Control: no-cache`. Other requests call `next`, see `fallthrough`.
    * @default none
    */
   notFound?: string | undefined;
@@ -81,14 +80,16 @@ export interface StaticFilesOptions {
    */
   fallback?: string | undefined;
   /**
-   * Whether a request that matches no file calls `next()`. When false, the response is 404, and 405 with
-   * `Allow` for methods other than GET and HEAD (RFC 9110 §15.5.6).
+   * Whether a request that matches no file calls `next()`. When false, it calls `next(error)` with an error
+   * whose `status` is 404, 403 for refused dotfiles and paths above the root, or 400 for malformed paths.
+   * Methods other than GET and HEAD then get a 405 with `Allow` (RFC 9110 §15.5.6).
    * @default true
    */
   fallthrough?: boolean | undefined;
   /**
-   * How to treat a path with a segment that begins with a dot. `'ignore'`: it matches no file. `'deny'` sends
-   * 403, `'allow'` serves the file. `.well-known` as the first segment is always served (RFC 8615).
+   * How to treat a path with a segment that begins with a dot. `'ignore'`: it matches no file. `'deny'`: the
+   * same, and with `fallthrough: false` the error has status 403. `'allow'` serves the file. `.well-known` as
+   * the first segment is always served (RFC 8615).
    * @default 'ignore'
    */
   dotfiles?: 'ignore' | 'deny' | 'allow' | undefined;
@@ -127,10 +128,10 @@ export interface StaticFilesOptions {
   cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
   /**
    * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most
-   * a year.
+   * a year. Negative values and null count as 0.
    * @default 0
    */
-  maxAge?: number | string | undefined;
+  maxAge?: number | string | null | undefined;
   /**
    * The files that never change under their name. `true`: all files, for `maxAge`, or for a year without
    * `maxAge`. A RegExp or a function of the file's path below the root (`/app.3f2a91.js`, and

@@ -19,20 +19,28 @@ const UNITS: Readonly<Record<string, number>> = {
   w: 604_800_000,
   y: YEAR,
 };
-const DURATION = /^(\d+(?:\.\d+)?) ?(ms|s|m|h|d|w|y)$/i;
+// The strings that the package `ms` accepts.
+const DURATION = /^(-?\d*\.?\d+) *(ms|s|m|h|d|w|y)$/i;
 
-/** Converts a `maxAge` option to milliseconds, at most a year; undefined for an invalid value. */
+/**
+ * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value. Null is 0, as in
+ * serve-static.
+ */
 export function parseMaxAge(value: unknown): number | undefined {
-  if (typeof value === 'number') return value >= 0 ? Math.min(value, YEAR) : undefined;
-  if (typeof value !== 'string') return undefined;
-  const match = DURATION.exec(abbreviateUnit(value.trim()));
-  const unit = UNITS[match?.[2]?.toLowerCase() ?? ''];
-  return unit === undefined ? undefined : Math.min(Number(match?.[1]) * unit, YEAR);
+  if (value === null) return 0;
+  const age =
+    typeof value === 'number' ? value : typeof value === 'string' ? parseDuration(value) : Number.NaN;
+  return Number.isNaN(age) ? undefined : Math.min(Math.max(age, 0), YEAR);
+}
+
+function parseDuration(text: string): number {
+  const match = DURATION.exec(abbreviateUnit(text.trim()));
+  return Number(match?.[1]) * (UNITS[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN);
 }
 
 /** Turns `2 days` and `30 min` into `2 d` and `30 m`; a number without a unit is in milliseconds. */
 function abbreviateUnit(text: string): string {
-  if (/^\d+(\.\d+)?$/.test(text)) return `${text}ms`;
+  if (/^-?\d*\.?\d+$/.test(text)) return `${text}ms`;
   return text
     .replace(/milliseconds?$|msecs?$/i, 'ms')
     .replace(/seconds?$|secs?$/i, 's')

@@ -11,9 +11,10 @@ import type { CheckContext } from './cache/revalidate.ts';
 import type { LoadResult } from './file/loaded-file.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
+import { passThrough } from './respond/pass-through.ts';
 import { mountSegmentWithoutSlash, redirectToSlash } from './respond/redirect.ts';
 import type { RequestContext, RequestTriple, ServeContext } from './respond/request-context.ts';
-import { passThrough, respond, serve } from './respond/respond.ts';
+import { respond, serve } from './respond/respond.ts';
 import { sendStatus } from './respond/send-status.ts';
 import { BufferPool } from './stream/buffer-pool.ts';
 
@@ -103,9 +104,8 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
   if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {
-    return void (settings.dotfiles === 'deny'
-      ? sendStatus(request, 403)
-      : passThrough(request, 'a dotfile', settings));
+    const status = settings.dotfiles === 'deny' ? 403 : 404;
+    return void passThrough(request, { reason: 'a dotfile', status }, settings);
   }
   if (settings.html) {
     const mount = path === '/' && settings.redirect ? mountSegmentWithoutSlash(request.req) : undefined;

@@ -1,7 +1,9 @@
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, symlinkSync } from 'node:fs';
+import type { RequestListener } from 'node:http';
 import { createServer as createUnixServer, type Server } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
+import type { Middleware } from '../../types/connect.ts';
 import { eachExpress } from '../express.ts';
 import { get, listen, makeFolder, raw, rawGet } from './fixture.ts';
 
@@ -232,6 +234,15 @@ eachExpress((express) => {
   });
 });
 
+/** Responds with the status of the error that staticFiles passes to next. */
+function withErrorStatus(app: Middleware): RequestListener {
+  return (req, res) =>
+    app(req, res, (error) => {
+      res.statusCode = error === undefined ? 299 : Object(error).status;
+      res.end();
+    });
+}
+
 describe('dotfiles', () => {
   it.each([
     ['ignore', 404],
@@ -241,7 +252,7 @@ describe('dotfiles', () => {
     'staticFiles treats dotfiles according to dotfiles: %s, status %i',
     async (dotfiles, status) => {
       const app = staticFiles(root, { dotfiles, fallthrough: false });
-      const port = await listen((req, res) => app(req, res, () => {}));
+      const port = await listen(withErrorStatus(app));
       for (const target of ['/.env', '/%2eenv', '/.git/config']) {
         expect(await rawGet(port, target)).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `));
       }
@@ -251,9 +262,9 @@ describe('dotfiles', () => {
 });
 
 describe('fallthrough: false', () => {
-  it('staticFiles sends 404 for missing files and 405 for other methods, and echoes nothing of the request', async () => {
+  it('staticFiles passes a 404 for missing files and sends 405 for other methods, without parts of the request', async () => {
     const app = staticFiles(root, { fallthrough: false });
-    const port = await listen((req, res) => app(req, res, () => {}));
+    const port = await listen(withErrorStatus(app));
     const notFound = await rawGet(port, '/<img src=x>'.replaceAll(' ', '%20'));
     expect(notFound).toMatch(/^HTTP\/1\.1 404 /);
     expect(notFound).not.toContain('<img');
@@ -266,7 +277,7 @@ describe('fallthrough: false', () => {
 describe('symlinks: follow', () => {
   it('staticFiles serves files outside the root but no FIFO when symlinks is follow', async () => {
     const app = staticFiles(root, { symlinks: 'follow', fallthrough: false });
-    const port = await listen((req, res) => app(req, res, () => {}));
+    const port = await listen(withErrorStatus(app));
     expect((await get(port, '/link.txt')).text).toBe(SECRET);
     expect((await get(port, '/up/x.txt')).text).toBe(SECRET);
     expect((await get(port, '/fifo')).status).toBe(404);

@@ -72,11 +72,14 @@ describe('extensions next to directories', () => {
     expect((await get(port, '/guide')).text).toBe('page');
   });
 
-  it('staticFiles with index: false treats directories as with html: false', async () => {
-    const root = makeFolder({ 'index.html': 'home', 'a.txt': 'a' });
-    const port = await listen(bare(staticFiles(root, { html: true, index: false })));
-    expect((await get(port, '/')).status).toBe(404);
-    expect((await get(port, '/a.txt/')).text).toBe('a');
+  it('staticFiles with index: false redirects to the directory and sends no index file', async () => {
+    const root = makeFolder({ 'dir/index.html': 'index', 'a.txt': 'a' });
+    const port = await listen(bare(staticFiles(root, { index: false })));
+    expect((await get(port, '/dir')).headers.location).toBe('./dir/');
+    expect((await get(port, '/dir/')).text).toBe('passed on');
+    expect((await get(port, '/a.txt/')).status).toBe(404);
+    const withoutPages = await listen(bare(staticFiles(root, { html: false, index: false })));
+    expect((await get(withoutPages, '/dir')).text).toBe('passed on');
   });
 });
 

@@ -9,7 +9,7 @@ const serve = staticFiles(process.argv[2] as string, {
 });
 const server = createServer((req, res) =>
   serve(req, res, (error) => {
-    res.statusCode = 500;
+    res.statusCode = Object(error).status ?? 500;
     res.end(String(error));
   }),
 );

@@ -2,7 +2,7 @@ import { sameContent, sameVersion } from '../disk/file-version.ts';
 import { readBytes } from '../disk/hash.ts';
 import { openRealPath } from '../disk/open-inside-root.ts';
 import type { Representation } from '../file/representation.ts';
-import type { CacheSettings } from '../options.ts';
+import type { CacheSettings } from '../option-rules.ts';
 import type { CacheEntry } from './entry.ts';
 import type { FileCache } from './file-cache.ts';
 

@@ -1,6 +1,6 @@
 import { totalmem } from 'node:os';
 import { dropBodies } from '../file/loaded-file.ts';
-import type { CacheSettings } from '../options.ts';
+import type { CacheSettings } from '../option-rules.ts';
 import type { CacheEntry } from './entry.ts';
 
 const MIB = 1 << 20;

@@ -18,10 +18,12 @@ export interface NotFound {
   readonly kind: 'not-found';
   /** The reason for the debug log; never sent to the client. */
   readonly reason: string;
+  /** The error of the file system. */
+  readonly error?: Error | undefined;
 }
 
-export function notFound(reason: string): NotFound {
-  return { kind: 'not-found', reason };
+export function notFound(reason: string, error?: Error): NotFound {
+  return { kind: 'not-found', reason, error };
 }
 
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */

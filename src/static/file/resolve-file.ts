@@ -1,5 +1,6 @@
 import type { BigIntStats } from 'node:fs';
 import { stat } from 'node:fs/promises';
+import { toError } from '../../http/reply/http-error.ts';
 import { isNotFoundError } from '../disk/file-errors.ts';
 import { type FileVersion, fileVersionOf } from '../disk/file-version.ts';
 import { type NotFound, notFound } from '../disk/open-inside-root.ts';
@@ -36,9 +37,12 @@ export async function resolveFile(
   const dependencies: Dependency[] = [];
   let isDirectory = false;
   let reason = 'no such file';
+  let lastError: Error | undefined;
   for (const filePath of candidatesFor(urlPath, settings)) {
     const path = root.join(filePath);
-    const stats = await statOrUndefined(path);
+    const stats = await statOrUndefined(path, (error) => {
+      lastError = error;
+    });
     // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is opened.
     if (stats?.isFile()) return { kind: 'file', path, filePath, stats, dependencies };
     dependencies.push(dependencyOf(path, stats));
@@ -50,7 +54,7 @@ export async function resolveFile(
     // With a folder of the same name, the page is used for the folder's path unless the folder has an index file.
     if (!settings.cleanUrls && (await hasIndex(root, urlPath, settings, dependencies))) break;
   }
-  return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason);
+  return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason, lastError);
 }
 
 /** Whether a folder has an index file. Skips the check if no extension can lead to another file. */
@@ -82,11 +86,15 @@ function candidatesFor(urlPath: string, settings: StaticSettings): readonly stri
 }
 
 /** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
-export async function statOrUndefined(path: string): Promise<BigIntStats | undefined> {
+export async function statOrUndefined(
+  path: string,
+  onNotFound?: (error: Error) => void,
+): Promise<BigIntStats | undefined> {
   try {
     return await stat(path, { bigint: true });
   } catch (error) {
-    if (isNotFoundError(error)) return undefined;
-    throw error;
+    if (!isNotFoundError(error)) throw error;
+    onNotFound?.(toError(error));
+    return undefined;
   }
 }

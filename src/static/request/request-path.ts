@@ -1,11 +1,17 @@
 import { isReservedOnWindows } from './windows-names.ts';
 
-/** The decoded path below the mount, or the reason why the request target is refused. */
-export type RequestPath = { readonly path: string } | { readonly refusal: string };
+/** The reason why a request target is refused, with the status that `send` has for it. */
+export interface Refusal {
+  readonly reason: string;
+  readonly status: 400 | 403 | 404;
+}
+
+/** The decoded path below the mount, or why the request target is refused. */
+export type RequestPath = { readonly path: string } | { readonly refusal: Refusal };
 
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.
-const ENCODED_SEPARATOR = /%(?:2f|5c|00)/i;
+const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
 const UNPRINTABLE = /[^\x21-\x7e]/;
 
 /**
@@ -20,14 +26,30 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   const relative = absolute === null ? url : url.slice(absolute[0].length);
   const query = relative.indexOf('?');
   const encoded = query < 0 ? relative : relative.slice(0, query);
-  if (encoded[0] !== '/') return { refusal: 'the target does not begin with a slash' };
+  if (encoded[0] !== '/') return refuse('the target does not begin with a slash');
   if (encoded.includes('#') || UNPRINTABLE.test(encoded))
-    return { refusal: 'a character that is not allowed in a URL path' };
-  if (ENCODED_SEPARATOR.test(encoded)) return { refusal: 'an encoded separator' };
+    return refuse('a character that is not allowed in a URL path');
   const path = encoded.includes('%') ? decode(encoded) : encoded;
-  if (path === undefined) return { refusal: 'malformed percent-encoding' };
-  if (hasControlOrBackslash(path)) return { refusal: 'a control character or a backslash' };
+  if (path === undefined) return refuse('malformed percent-encoding', 400);
+  if (path.includes('\0')) return refuse('a null character', 400);
+  if (ENCODED_SEPARATOR.test(encoded)) return refuse('an encoded separator', statusOf(path));
+  if (hasControlOrBackslash(path)) return refuse('a control character or a backslash', statusOf(path));
   return checkSegments(path, options);
+}
+
+function refuse(reason: string, status: Refusal['status'] = 404): RequestPath {
+  return { refusal: { reason, status } };
+}
+
+/** Returns 403 for a path that leads above the root, otherwise 404. */
+function statusOf(path: string): 403 | 404 {
+  let depth = 0;
+  for (const segment of path.split(/[/\\]/)) {
+    if (segment === '..') depth--;
+    else if (segment !== '' && segment !== '.') depth++;
+    if (depth < 0) return 403;
+  }
+  return 404;
 }
 
 /** Backslashes are separators on Windows. */
@@ -52,10 +74,10 @@ function checkSegments(path: string, options: { rejectWindowsNames: boolean }): 
   // The first segment precedes the leading slash; the last one is empty for `dir/`.
   for (let i = 1; i < segments.length; i++) {
     const segment = segments[i] as string;
-    if (segment === '' && i < segments.length - 1) return { refusal: 'an empty segment' };
-    if (segment === '.' || segment === '..') return { refusal: 'a dot segment' };
+    if (segment === '' && i < segments.length - 1) return refuse('an empty segment', statusOf(path));
+    if (segment === '.' || segment === '..') return refuse('a dot segment', statusOf(path));
     if (options.rejectWindowsNames && isReservedOnWindows(segment)) {
-      return { refusal: 'a name that Windows maps to another file' };
+      return refuse('a name that Windows maps to another file');
     }
   }
   return { path };

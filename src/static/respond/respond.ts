@@ -1,18 +1,17 @@
 import { toError } from '../../http/reply/http-error.ts';
 import { addVary } from '../../http/reply/write-reply.ts';
-import { debug } from '../../logging/debug.ts';
 import type { CacheEntry } from '../cache/entry.ts';
 import { isResourceError } from '../disk/file-errors.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
-import type { StaticSettings } from '../options.ts';
 import { isNavigation, mayBePage } from '../request/navigation.ts';
 import { isFinished } from './headers.ts';
+import { type NotServed, passThrough } from './pass-through.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
-import type { RequestContext, RequestTriple } from './request-context.ts';
+import type { RequestContext } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';
 import { sendFile } from './send-file.ts';
 import { sendFromDisk } from './send-from-disk.ts';
-import { sendStatus, sendUnavailable } from './send-status.ts';
+import { sendUnavailable } from './send-status.ts';
 
 // Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
 const MAX_RETRIES = 40;
@@ -38,9 +37,9 @@ export function respond(request: RequestContext, error: unknown, result: LoadRes
   if (result === undefined) respondToError(request, error);
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
-  else if (result.kind === 'not-found') respondNotFound(request, result.reason);
+  else if (result.kind === 'not-found') respondNotFound(request, result);
   else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
-  else respondNotFound(request, 'a directory');
+  else respondNotFound(request, { reason: 'a directory' });
 }
 
 function respondToError(request: RequestContext, error: unknown): void {
@@ -49,32 +48,25 @@ function respondToError(request: RequestContext, error: unknown): void {
 }
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
-function respondNotFound(request: RequestContext, reason: string): void {
+function respondNotFound(request: RequestContext, cause: NotServed): void {
   const { settings, cache } = request.context;
   const { fallback, notFound } = settings;
   const { urlPath } = request.entry;
   const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
   if (page === undefined || page === urlPath || request.status === 404) {
-    passThrough(request, reason, settings);
+    passThrough(request, cause, settings);
     return;
   }
   // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store either.
   addVary(request.res, 'Accept, Sec-Fetch-Mode');
   if (!isNavigation(request.req)) {
-    passThrough(request, reason, settings);
+    passThrough(request, cause, settings);
     return;
   }
   if (page !== fallback) request.status = 404;
   const entry = cache.getOrCreate(page);
   cache.use(entry);
   lookUp(request, entry);
-}
-
-/** Calls `next`, or responds with 404 when `fallthrough` is false. */
-export function passThrough(request: RequestTriple, reason: string, settings: StaticSettings): void {
-  debug.static('%s %j: %s', request.req.method, request.req.url, reason);
-  if (settings.fallthrough) request.next();
-  else sendStatus(request, 404);
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
