@@ -1,3 +1,5 @@
+import { createVariantFactory } from '../src/static/compression/compressed-variants.ts';
+import { Compressor } from '../src/static/compression/compressor.ts';
 import { loadFile, stillResolves } from '../src/static/file/load.ts';
 import { createStaticHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
@@ -22,8 +24,9 @@ export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOp
   const root = resolveRoot(dir);
   const settings = resolveStaticOptions(options);
   assertPages(root, settings);
+  const variants = settings.compress && createVariantFactory(new Compressor(settings.compress));
   const handler = createStaticHandler(settings, {
-    load: (urlPath, loadOptions) => loadFile(root, urlPath, settings, loadOptions),
+    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, variants }),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
     mounts: root.mounts,

@@ -13,7 +13,7 @@ const GROUPS = [
   },
 ];
 
-/** Writes each entry of middleware/ as an ES and as a CommonJS module, not minified. */
+/** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as an ES module, not minified. */
 export async function bundle(root, entries, folder) {
   const input = Object.fromEntries(entries.map((name) => [name, join(root, 'middleware', `${name}.ts`)]));
   for (const [format, extension] of [
@@ -22,7 +22,7 @@ export async function bundle(root, entries, folder) {
   ]) {
     const build = await rolldown({
       cwd: root,
-      input,
+      input: format === 'esm' ? { ...input, cli: join(root, 'src/cli/main.ts') } : input,
       platform: 'node',
       tsconfig: false,
       external: (id) => !/^[./]|^[A-Z]:/i.test(id),
@@ -32,6 +32,7 @@ export async function bundle(root, entries, folder) {
       dir: folder,
       format,
       strict: true,
+      banner: ({ name }) => (name === 'cli' ? '#!/usr/bin/env node' : ''),
       entryFileNames: `[name].${extension}`,
       chunkFileNames: `[name].${extension}`,
       codeSplitting: { groups: GROUPS },

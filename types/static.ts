@@ -1,9 +1,9 @@
 import type { Stats } from 'node:fs';
 import type { ServerResponse } from 'node:http';
+import type { CompressOptions, Precompressed } from './compression.ts';
 import type { Hook } from './connect.ts';
 
-/** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
-export type Precompressed = 'br' | 'zstd' | 'gzip';
+export type { CompressOptions, Precompressed } from './compression.ts';
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
@@ -148,6 +148,20 @@ export interface StaticFilesOptions {
    * @default false
    */
   precompressed?: boolean | readonly Precompressed[] | undefined;
+  /**
+   * Whether to compress files that have no compressed copy. Each content is compressed once per coding in the
+   * background, when a client first accepts it. Until then, clients get the file itself. Ranges are always
+   * ranges of the file itself.
+   * @default false
+   */
+  compress?: boolean | CompressOptions | undefined;
+  /**
+   * Whether responses with an HTML page have a `Link` header with the stylesheets, module scripts and fonts of
+   * its head (RFC 8288), which CDNs turn into early hints. `true` means `'link'`. `'103'` also sends them as a
+   * 103 response before the page over HTTP/2 (RFC 8297).
+   * @default false
+   */
+  earlyHints?: boolean | 'link' | '103' | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default 64 MiB of bodies, 8 MiB per file, 32768 files, always revalidated

@@ -1,5 +1,5 @@
 import { types } from 'node:util';
-import type { Precompressed, StaticFilesOptions } from '../../types/static.ts';
+import type { CompressOptions, Precompressed, StaticFilesOptions } from '../../types/static.ts';
 import {
   count,
   flag,
@@ -33,7 +33,7 @@ type WithoutDefault = 'html' | 'index' | 'fallback' | 'notFound' | 'maxAge' | 'c
 export type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
   Required<Pick<StaticFilesOptions, WithoutDefault>>;
 
-export const MIB = 1 << 20;
+export const MIB: number = 1 << 20;
 export const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 
 const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
@@ -80,6 +80,8 @@ export const RULES: Rules<ResolvedOptions> = {
     isEither(isBoolean, isCodingList),
     "a boolean, or a list of 'br', 'zstd', 'gzip'",
   ),
+  compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
+  earlyHints: oneOf(false, true, 'link', '103'),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };

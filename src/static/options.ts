@@ -3,6 +3,7 @@ import { resolveOptions } from '../options/resolve-options.ts';
 import { isBoolean } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { type CacheControl, cacheControlFor } from './cache-control.ts';
+import { type CompressSettings, resolveCompressOptions } from './compress-options.ts';
 import { CACHE_RULES, type CacheSettings, CODINGS, MIB, RULES } from './option-rules.ts';
 import { REPLACEMENTS, rejectCoercedValues } from './other-servers.ts';
 
@@ -28,6 +29,8 @@ export interface StaticSettings {
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
+  readonly earlyHints: false | 'link' | '103';
+  readonly compress: CompressSettings | undefined;
   readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
@@ -63,6 +66,8 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
+    earlyHints: options.earlyHints === true ? 'link' : options.earlyHints,
+    compress: resolveCompressOptions(options.compress),
     cache: resolveCacheOptions(options.cache),
     setHeaders,
     rejectWindowsNames: process.platform === 'win32',

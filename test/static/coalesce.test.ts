@@ -33,6 +33,7 @@ function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
     dependencies: [],
     uncompressed,
     precompressed: [],
+    variants: undefined,
     stats: undefined,
     canStream: true,
     isRacilyClean: false,

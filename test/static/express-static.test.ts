@@ -220,7 +220,7 @@ const DIFFERENT: [reason: string, request: Case, ours: Outcome][] = [
     { status: 200 },
   ],
   [
-    'a link to itself is no server error',
+    'a link to itself gives a 404',
     { url: '/loop', options: { fallthrough: false } },
     {
       status: 298,

@@ -31,6 +31,7 @@ function loadedFile(bytes: number, more: Partial<LoadedFile> & { isInMemory?: bo
     dependencies: [],
     uncompressed,
     precompressed: [],
+    variants: undefined,
     stats: undefined,
     canStream: true,
     isRacilyClean: false,

@@ -62,6 +62,12 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
   return isSame ? undefined : 'its content differs from its source';
 }
 
+/** Whether compressed bytes are a copy of `source`; false if this version of Node cannot decompress the coding. */
+export async function isCopyOf(copy: Buffer, source: Buffer, coding: Precompressed): Promise<boolean> {
+  const decoder = DECODERS[coding];
+  return decoder !== undefined && (await decodesTo(copy, source, decoder));
+}
+
 /** Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops decompression bombs. */
 async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
   try {

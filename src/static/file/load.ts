@@ -1,9 +1,17 @@
 import { isNotFoundError, isPermissionError, isStaleError } from '../disk/file-errors.ts';
 import { isRacilyClean, lastModifiedOf } from '../disk/file-version.ts';
-import { notFound, openInsideRoot, resolveInsideRoot } from '../disk/open-inside-root.ts';
+import { readAndHash, readBytes } from '../disk/hash.ts';
+import {
+  notFound,
+  openInsideRoot,
+  openRealPath,
+  type ReadableFile,
+  resolveInsideRoot,
+} from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
+import { HEAD_BYTES, linkHeaderOf } from '../hints/link-header.ts';
 import type { StaticSettings } from '../options.ts';
-import type { LoadedFile, LoadResult } from './loaded-file.ts';
+import type { FileContent, LoadedFile, LoadResult, VariantFactory } from './loaded-file.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
@@ -62,9 +70,7 @@ async function loadOnce(
   try {
     const snapshot = await takeSnapshot(file, settings, options);
     if (snapshot === 'not-a-file') return notFound('not a regular file');
-    return (
-      snapshot && (await assemble({ root, found, realPath: file.realPath, snapshot, settings, options }))
-    );
+    return snapshot && (await assemble({ root, found, file, snapshot, settings, options }));
   } finally {
     file.close();
   }
@@ -73,20 +79,24 @@ async function loadOnce(
 interface Parts {
   readonly root: RootDirectory;
   readonly found: FoundFile;
-  readonly realPath: string;
+  readonly file: ReadableFile;
   readonly snapshot: Snapshot;
   readonly settings: StaticSettings;
   readonly options: LoadOptions;
 }
 
-async function assemble({ root, found, realPath, snapshot, settings, options }: Parts): Promise<LoadedFile> {
+async function assemble({ root, found, file, snapshot, settings, options }: Parts): Promise<LoadedFile> {
   const { path, filePath } = found;
+  const { realPath } = file;
+  const type = mediaTypeOf(path);
   const copies = await findPrecompressed(root, path, snapshot, settings, options);
+  const factory = copies.files.length === 0 ? factoryFor(type, snapshot, options) : undefined;
   const common = {
-    type: mediaTypeOf(path),
+    type,
     cacheControl: settings.cacheControl(filePath),
-    vary: copies.files.length > 0 ? 'Accept-Encoding' : undefined,
+    vary: copies.files.length > 0 || factory !== undefined ? 'Accept-Encoding' : undefined,
     acceptRanges: settings.acceptRanges,
+    link: settings.earlyHints === false ? undefined : await findLinks(type, file, snapshot),
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in between.
@@ -101,6 +111,7 @@ async function assemble({ root, found, realPath, snapshot, settings, options }: 
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
     uncompressed,
+    variants: factory?.create(contentOf(realPath, snapshot), uncompressed),
     precompressed:
       copies.files.length === 0
         ? NONE
@@ -116,15 +127,54 @@ async function assemble({ root, found, realPath, snapshot, settings, options }: 
   };
 }
 
+/** Returns the `Link` header of a page. */
+async function findLinks(
+  type: string,
+  { fd }: ReadableFile,
+  { body, version }: Snapshot,
+): Promise<string | undefined> {
+  if (!/^(?:text\/html|application\/xhtml\+xml)/.test(type)) return undefined;
+  const head = body ?? (await readBytes(fd, Math.min(Number(version.size), HEAD_BYTES)));
+  return head && linkHeaderOf(head);
+}
+
+/** Returns the factory of codings, if it accepts the file and the content is known. */
+function factoryFor(
+  type: string,
+  { version, contentEtag }: Snapshot,
+  { variants }: LoadOptions,
+): VariantFactory | undefined {
+  if (variants === undefined || contentEtag === undefined) return undefined;
+  return variants.accepts(type, Number(version.size)) ? variants : undefined;
+}
+
+function contentOf(realPath: string, { version, contentEtag }: Snapshot): FileContent {
+  const size = Number(version.size);
+  const etag = contentEtag ?? '';
+  return { etag, size, read: () => readContent(realPath, size, etag) };
+}
+
+/** Reads a file again; undefined if its content has changed. */
+async function readContent(realPath: string, size: number, etag: string): Promise<Buffer | undefined> {
+  const file = await openRealPath(realPath);
+  if (file === undefined) return undefined;
+  try {
+    const content = await readAndHash(file.fd, size);
+    return content?.etag === etag ? content.body : undefined;
+  } finally {
+    file.close();
+  }
+}
+
 function representationOf(
   { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
   { version, body, etag }: Snapshot,
   metadata: Omit<Metadata, 'size'>,
   settings: StaticSettings,
 ): Representation {
-  const { coding, type, cacheControl, vary, acceptRanges } = metadata;
+  const { coding, type, cacheControl, vary, acceptRanges, link } = metadata;
   return new Representation(
-    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges },
+    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, link },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),

@@ -1,7 +1,37 @@
 import type { Stats } from 'node:fs';
+import type { IncomingMessage } from 'node:http';
 import type { NotFound } from '../disk/open-inside-root.ts';
 import type { Representation } from './representation.ts';
 import type { Dependency } from './resolve-file.ts';
+
+/** The content of a file that may be compressed. */
+export interface FileContent {
+  /** The strong ETag of the bytes. */
+  readonly etag: string;
+  readonly size: number;
+  /** Reads the bytes; undefined when the file has other content now. */
+  readonly read: () => Promise<Buffer | undefined>;
+}
+
+/** The properties of a request's context that decide which representation it gets. */
+export interface SelectionRules {
+  /** Whether other code has set an ETag, so that conditions do not apply to ours. */
+  readonly hasOtherEtag: boolean;
+  readonly acceptsRanges: boolean;
+}
+
+/** The codings of a file that are created while it is served. */
+export interface Variants {
+  /** Selects a representation for a request: undefined for the file itself, 'none' if the client accepts no representation. */
+  select(request: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none';
+}
+
+/** Creates the codings of loaded files. */
+export interface VariantFactory {
+  accepts(type: string, size: number): boolean;
+  /** @param identity - the representation of the file itself */
+  create(content: FileContent, identity: Representation): Variants;
+}
 
 /** A file with its headers and bodies, as the cache stores it. */
 export interface LoadedFile {
@@ -11,6 +41,8 @@ export interface LoadedFile {
   readonly uncompressed: Representation;
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
+  /** Codings that are created while the file is served; undefined without the option `compress`. */
+  readonly variants: Variants | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
   /** Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file. */

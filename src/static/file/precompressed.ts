@@ -7,7 +7,12 @@ import { type CopyToCompare, compareCopy } from './compare-copy.ts';
 import { type Dependency, dependencyOf, statOrUndefined } from './resolve-file.ts';
 import { type LoadOptions, type Snapshot, takeSnapshot } from './snapshot.ts';
 
-const EXTENSIONS: Readonly<Record<Precompressed, string>> = { br: '.br', zstd: '.zst', gzip: '.gz' };
+/** Extensions of compressed copies. */
+export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
+  br: '.br',
+  zstd: '.zst',
+  gzip: '.gz',
+};
 
 /** A compressed copy of a file in the same directory. */
 export interface PrecompressedFile {
@@ -28,7 +33,7 @@ export async function findPrecompressed(
   const files: PrecompressedFile[] = [];
   const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
-    const copyPath = path + EXTENSIONS[coding];
+    const copyPath = path + COPY_EXTENSIONS[coding];
     const stats = await statOrUndefined(copyPath);
     if (stats?.isFile() !== true) {
       dependencies.push(dependencyOf(copyPath, stats));

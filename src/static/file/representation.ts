@@ -15,6 +15,8 @@ export interface Metadata {
   /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
+  /** The value of `Link` for the resources of a page. */
+  readonly link?: string | undefined;
 }
 
 /** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
@@ -50,6 +52,7 @@ export class Representation implements Validators {
     const { metadata } = this;
     const headers = bodyHeaders(metadata, metadata.size, metadata.type);
     this.#addHeaders304(headers);
+    if (metadata.link !== undefined) headers.push('Link', metadata.link);
     return headers;
   }
 

@@ -4,6 +4,7 @@ import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from '../
 import { etagOfBytes, etagOfFile, etagOfVersion, readAndHash, readBytes } from '../disk/hash.ts';
 import type { ReadableFile } from '../disk/open-inside-root.ts';
 import type { StaticSettings } from '../options.ts';
+import type { VariantFactory } from './loaded-file.ts';
 
 const fstatAsync = promisify(fstat);
 
@@ -11,6 +12,8 @@ const fstatAsync = promisify(fstat);
 export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
+  /** Creates codings of the file. */
+  readonly variants?: VariantFactory | undefined;
 }
 
 /** One version of a file, read while it did not change. */
@@ -18,7 +21,7 @@ export interface Snapshot {
   readonly version: FileVersion;
   readonly body: Buffer | undefined;
   readonly etag: string | undefined;
-  /** The ETag from the bytes, to compare them with a compressed copy; undefined if they were not hashed. */
+  /** The ETag from the bytes, to identify the content for compression; undefined if they were not hashed. */
   readonly contentEtag: string | undefined;
   readonly stats: Stats | undefined;
   readonly isRacilyClean: boolean;
@@ -50,10 +53,14 @@ async function readVersion(
   const isCached = size <= maxBodyBytes(settings, options);
   if (settings.etag !== 'content') {
     const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
-    if (!isCached) return { ...common, body: undefined, etag, contentEtag: undefined };
+    if (!isCached) {
+      const isHashed = options.variants !== undefined && !racilyClean && size <= settings.maxEagerHashBytes;
+      const contentEtag = isHashed ? await etagOfFile(fd, size) : undefined;
+      return { ...common, body: undefined, etag, contentEtag };
+    }
     const body = await readBytes(fd, size);
-    const isCompared = body !== undefined && settings.precompressed.length > 0;
-    return body && { ...common, body, etag, contentEtag: isCompared ? etagOfBytes(body) : undefined };
+    const isHashed = settings.precompressed.length > 0 || options.variants !== undefined;
+    return body && { ...common, body, etag, contentEtag: isHashed ? etagOfBytes(body) : undefined };
   }
   if (isCached) {
     const content = await readAndHash(fd, size);

@@ -2,8 +2,9 @@ import { parseHttpDate } from '../../http/conditions/date.ts';
 import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/conditions/preconditions.ts';
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
-import type { LoadedFile } from '../file/loaded-file.ts';
+import type { LoadedFile, Variants } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
+import { isNavigation } from '../request/navigation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestContext } from './request-context.ts';
 import { type StreamPlan, sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
@@ -19,19 +20,38 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
   const { setHeaders } = request.context.settings;
   if (setHeaders !== undefined && file.stats !== undefined)
     setHeaders(res, file.uncompressed.path, file.stats);
-  const representation = negotiateCoding(file, req.headers['accept-encoding']);
-  if (representation !== undefined) return sendRepresentation(request, representation);
+  const preset = presetHeadersOf(res);
+  const representation =
+    file.variants === undefined
+      ? negotiateCoding(file, req.headers['accept-encoding'])
+      : selectVariant(request, file, file.variants, preset);
+  if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
 }
 
-function sendRepresentation(request: RequestContext, representation: Representation): StreamPlan | undefined {
+function selectVariant(
+  { req, status }: RequestContext,
+  { uncompressed }: LoadedFile,
+  variants: Variants,
+  preset: PresetHeaders,
+): Representation | undefined {
+  const hasOtherEtag = status === 404 || preset?.includes('etag') === true;
+  const selected = variants.select(req, { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges });
+  return selected === undefined ? uncompressed : selected === 'none' ? undefined : selected;
+}
+
+function sendRepresentation(
+  request: RequestContext,
+  representation: Representation,
+  preset: PresetHeaders,
+): StreamPlan | undefined {
   const { req, res } = request;
-  const preset = presetHeadersOf(res);
   if (request.status === 404) return sendNotFoundPage(request, representation, preset);
   const validators = effectiveValidators(request, representation, preset);
   const result = checkPreconditions(req.headers, validators);
   if (result === 'proceed') {
+    if (request.context.settings.earlyHints === '103') sendEarlyHints(request, representation.metadata);
     const ranges = requestedRanges(request, representation, validators);
     return ranges === undefined
       ? sendWhole(request, representation, preset)
@@ -98,4 +118,14 @@ function requestedRanges(
  */
 function isCompressible({ coding, type }: Metadata): boolean {
   return coding === undefined && /^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type);
+}
+
+/**
+ * Sends a 103 with the resources of a page before its response (RFC 8297). Only over HTTP/2, because some clients of HTTP/1.1
+ * take a 103 for the response, and only to page navigations: browsers ignore it otherwise.
+ */
+function sendEarlyHints({ req, res }: RequestContext, { link }: Metadata): void {
+  if (link === undefined || req.httpVersionMajor < 2 || req.method !== 'GET' || !isNavigation(req)) return;
+  // Splits at commas between links: a URL may contain a comma.
+  if (typeof res.writeEarlyHints === 'function') res.writeEarlyHints({ link: link.split(/, (?=<)/) });
 }

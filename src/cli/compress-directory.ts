@@ -1,0 +1,128 @@
+import { randomBytes } from 'node:crypto';
+import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import type { Precompressed } from '../../types/static.ts';
+import { encodeBest } from '../static/compression/encoders.ts';
+import { isCompressibleType } from '../static/compression/media-types.ts';
+import { isCopyOf } from '../static/file/compare-copy.ts';
+import { mediaTypeOf } from '../static/file/media-type.ts';
+import { COPY_EXTENSIONS } from '../static/file/precompressed.ts';
+
+/** Arguments of `compressDirectory`. */
+export interface CompressDirectoryOptions {
+  readonly codings: readonly Precompressed[];
+  readonly minBytes: number;
+  /** The number of files that are compressed simultaneously. */
+  readonly jobs: number;
+  /** Whether to write nothing and to count the copies that would be written. */
+  readonly check: boolean;
+}
+
+/** Results for one coding. */
+export interface CodingCounts {
+  written: number;
+  kept: number;
+  /** Files that would not become smaller. */
+  useless: number;
+  sourceBytes: number;
+  copyBytes: number;
+}
+
+/** The results of a directory. */
+export interface CompressReport {
+  readonly codings: ReadonlyMap<Precompressed, CodingCounts>;
+  readonly errors: readonly string[];
+}
+
+const IS_COPY = /\.(?:br|zst|gz)$/;
+
+/** Writes compressed copies of all compressible files below a directory. A file that fails does not stop the others. */
+export async function compressDirectory(
+  directory: string,
+  options: CompressDirectoryOptions,
+): Promise<CompressReport> {
+  const none = (): CodingCounts => ({ written: 0, kept: 0, useless: 0, sourceBytes: 0, copyBytes: 0 });
+  const codings = new Map(options.codings.map((coding) => [coding, none()]));
+  const errors: string[] = [];
+  const files = filesBelow(directory, errors);
+  const work = async (): Promise<void> => {
+    for await (const path of files) {
+      for (const [coding, counts] of codings) {
+        await compressFile(path, coding, counts, options).catch((error: unknown) => {
+          errors.push(`${path}: ${error instanceof Error ? error.message : String(error)}`);
+        });
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: options.jobs }, work));
+  return { codings, errors };
+}
+
+/**
+ * Yields the regular files below a directory that may have copies. Links are not followed: they could leave the directory,
+ * and `staticFiles` finds the copies next to their target. Dotfiles are skipped except `.well-known`.
+ */
+async function* filesBelow(directory: string, errors: string[]): AsyncGenerator<string> {
+  const waiting = [directory];
+  for (let folder = waiting.pop(); folder !== undefined; folder = waiting.pop()) {
+    let entries: Awaited<ReturnType<typeof list>>;
+    try {
+      entries = await list(folder);
+    } catch (error) {
+      errors.push(error instanceof Error ? error.message : String(error));
+      continue;
+    }
+    for (const entry of entries) {
+      const path = join(folder, entry.name);
+      if (entry.name.startsWith('.') && entry.name !== '.well-known') continue;
+      if (entry.isDirectory()) waiting.push(path);
+      else if (entry.isFile() && !IS_COPY.test(entry.name) && isCompressibleType(mediaTypeOf(path)))
+        yield path;
+    }
+  }
+}
+
+function list(folder: string) {
+  return readdir(folder, { withFileTypes: true });
+}
+
+async function compressFile(
+  path: string,
+  coding: Precompressed,
+  counts: CodingCounts,
+  { minBytes, check }: CompressDirectoryOptions,
+): Promise<void> {
+  const { size, mode, atime, mtime } = await stat(path);
+  const copyPath = path + COPY_EXTENSIONS[coding];
+  const source = await readFile(path);
+  const copy = await readFile(copyPath).catch(() => undefined);
+  if (copy !== undefined && (await isCopyOf(copy, source, coding))) {
+    counts.kept++;
+    count(counts, size, copy.length);
+    return;
+  }
+  const encoded = size < minBytes ? source : await encodeBest(source, coding);
+  if (encoded.length >= size) {
+    counts.useless++;
+    // A copy of an earlier version.
+    if (copy !== undefined && !check) await rm(copyPath, { force: true });
+    return;
+  }
+  counts.written++;
+  count(counts, size, encoded.length);
+  if (check) return;
+  const temporary = join(dirname(path), `.${basename(copyPath)}.${randomBytes(6).toString('hex')}.tmp`);
+  try {
+    await writeFile(temporary, encoded, { mode: mode & 0o777, flag: 'wx' });
+    // Repeated builds of the same files give the same archives.
+    await utimes(temporary, atime, mtime);
+    await rename(temporary, copyPath);
+  } finally {
+    await rm(temporary, { force: true });
+  }
+}
+
+function count(counts: CodingCounts, sourceBytes: number, copyBytes: number): void {
+  counts.sourceBytes += sourceBytes;
+  counts.copyBytes += copyBytes;
+}

@@ -1,0 +1,44 @@
+import { resolve } from 'node:path';
+import * as zlib from 'node:zlib';
+import type { CompressOptions, Precompressed } from '../../types/static.ts';
+import { resolveOptions } from '../options/resolve-options.ts';
+import { count, isListOf, isOneOf, isString, type Rules, rule } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { CODINGS, MIB } from './option-rules.ts';
+
+/** The `compress` option after checks, with defaults filled in. */
+export interface CompressSettings {
+  readonly codings: readonly Precompressed[];
+  readonly minBytes: number;
+  readonly maxFileBytes: number;
+  readonly maxBytes: number;
+  /** More than 0, at most 1. */
+  readonly cpuShare: number;
+  readonly directory: string | undefined;
+  readonly maxDirectoryBytes: number;
+}
+
+const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
+
+const RULES: Rules<CompressSettings> = {
+  codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
+  minBytes: count(1024, 'bytes'),
+  maxFileBytes: count(8 * MIB, 'bytes'),
+  maxBytes: count(32 * MIB, 'bytes'),
+  cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
+  directory: rule(undefined, (value) => isString(value) && value !== '', 'a path'),
+  maxDirectoryBytes: count(256 * MIB, 'bytes'),
+};
+
+/** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
+export function resolveCompressOptions(given: boolean | CompressOptions): CompressSettings | undefined {
+  if (given === false) return undefined;
+  const options = resolveOptions(
+    { ...STATIC_OPTIONS, within: 'compress' },
+    given === true ? {} : given,
+    RULES,
+  );
+  const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
+  const { directory } = options;
+  return { ...options, codings, directory: directory === undefined ? undefined : resolve(directory) };
+}

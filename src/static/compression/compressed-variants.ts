@@ -1,0 +1,106 @@
+import type { IncomingMessage } from 'node:http';
+import type { Precompressed } from '../../../types/static.ts';
+import { listMatchesWeakly } from '../../http/conditions/entity-tags.ts';
+import { type EncodingWeights, parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
+import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
+import type { FileContent, SelectionRules, VariantFactory, Variants } from '../file/loaded-file.ts';
+import { Representation } from '../file/representation.ts';
+import { type Compressor, keyFor } from './compressor.ts';
+import { isCompressibleType } from './media-types.ts';
+
+/** One coding of a file. */
+interface Variant {
+  readonly coding: Precompressed;
+  /** Identifies the bytes in the compressor. */
+  readonly key: string;
+  readonly tag: string | undefined;
+}
+
+const weightsOf = cacheByHeader(parseAcceptEncoding);
+
+/** The codings of one loaded file, which are compressed when a client first prefers them. */
+export class CompressedVariants implements Variants {
+  readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
+  readonly #identity: Representation;
+  #variants: readonly Variant[] | undefined;
+
+  /** @param identity - the representation of the file itself */
+  constructor(compressor: Compressor, content: FileContent, identity: Representation) {
+    this.#work = { compressor, content };
+    this.#identity = identity;
+  }
+
+  /** A coding is selected when its bytes are ready, or when the client has them already and gets a 304. */
+  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none' {
+    const header = headers['accept-encoding'];
+    if (typeof header !== 'string') return undefined;
+    const weightOf = weightsOf(header);
+    const identityWeight = weightOf('identity');
+    // A range of a compressed body would be of little use, because only its whole is cached.
+    if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
+      return undefined;
+    const known = headers['if-none-match'];
+    if (known !== undefined && !rules.hasOtherEtag) {
+      const current = this.#findKnown(known, weightOf);
+      if (current !== undefined) return current;
+      const { tag } = this.#identity;
+      if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return undefined;
+    }
+    return this.#best(weightOf, identityWeight);
+  }
+
+  /** Finds a coding whose current bytes the client has, as its `If-None-Match` shows. */
+  #findKnown(known: string, weightOf: EncodingWeights): Representation | undefined {
+    for (const variant of this.#list()) {
+      const { coding, tag } = variant;
+      const isKnown = tag !== undefined && weightOf(coding) > 0 && listMatchesWeakly(known, tag);
+      if (isKnown) return this.#represent(variant, undefined);
+    }
+    return undefined;
+  }
+
+  /** Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file itself. */
+  #best(weightOf: EncodingWeights, identityWeight: number): Representation | undefined | 'none' {
+    const preferred = this.#list()
+      .filter(({ coding }) => weightOf(coding) > 0 && weightOf(coding) >= identityWeight)
+      .sort((a, b) => weightOf(b.coding) - weightOf(a.coding));
+    for (const [index, variant] of preferred.entries()) {
+      const { coding, key } = variant;
+      const { compressor, content } = this.#work;
+      const body = index === 0 ? compressor.get(key, coding, content) : compressor.getReady(key);
+      if (body !== undefined && body !== 'useless') return this.#represent(variant, body);
+    }
+    return identityWeight > 0 ? undefined : 'none';
+  }
+
+  #list(): readonly Variant[] {
+    this.#variants ??= this.#work.compressor.settings.codings.map((coding) => this.#createVariant(coding));
+    return this.#variants;
+  }
+
+  #createVariant(coding: Precompressed): Variant {
+    const key = keyFor(coding, this.#work.content);
+    const suffix = key.slice(key.lastIndexOf('-'));
+    const tag = this.#identity.tag?.replace(/"$/, `${suffix}"`);
+    return { coding, key, tag };
+  }
+
+  /** Only the compressor keeps bodies, so a representation lives as long as its response. */
+  #represent({ coding, tag }: Variant, body: Buffer | undefined): Representation {
+    const { metadata, path, realPath, version, modified } = this.#identity;
+    return new Representation(
+      { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
+      { path, realPath, version, body },
+      { tag, modified },
+    );
+  }
+}
+
+/** Returns the factory that the loader calls for each file without precompressed copies. */
+export function createVariantFactory(compressor: Compressor): VariantFactory {
+  const { minBytes, maxFileBytes } = compressor.settings;
+  return {
+    accepts: (type, size) => size >= minBytes && size <= maxFileBytes && isCompressibleType(type),
+    create: (content, identity) => new CompressedVariants(compressor, content, identity),
+  };
+}

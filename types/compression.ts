@@ -1,0 +1,43 @@
+/** A content coding for which a compressed copy may exist: `.br`, `.zst` or `.gz`. */
+export type Precompressed = 'br' | 'zstd' | 'gzip';
+
+/** Compression of files while they are served. */
+export interface CompressOptions {
+  /**
+   * The codings, in the order of preference among codings that the client weights equally. zstd needs Node
+   * 22.15.
+   * @default ['br', 'zstd', 'gzip']
+   */
+  codings?: readonly Precompressed[] | undefined;
+  /**
+   * Smallest file to compress, in bytes.
+   * @default 1024
+   */
+  minBytes?: number | undefined;
+  /**
+   * Largest file to compress, in bytes.
+   * @default 8388608 (8 MiB)
+   */
+  maxFileBytes?: number | undefined;
+  /**
+   * Bytes of compressed bodies in memory.
+   * @default 33554432 (32 MiB)
+   */
+  maxBytes?: number | undefined;
+  /**
+   * Share of one CPU core that compression uses on average: over 0, at most 1.
+   * @default 0.5
+   */
+  cpuShare?: number | undefined;
+  /**
+   * A directory for compressed bodies, so that they are created once for all processes and restarts. It is
+   * created if it does not exist. It must not be writable for other users.
+   * @default none
+   */
+  directory?: string | undefined;
+  /**
+   * Bytes of files in `directory`. The oldest are deleted.
+   * @default 268435456 (256 MiB)
+   */
+  maxDirectoryBytes?: number | undefined;
+}
