@@ -27,14 +27,15 @@ export class SubscriptionGroups {
     return this.#size;
   }
 
-  /** Adds an operation to the group of equal operations, or to a new group. */
-  join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): void {
+  /** Adds an operation to the group of equal operations, or to a new group. Returns false if it cannot be compared. */
+  join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): boolean {
+    const name = groupNameOf(operation, key);
+    if (name === undefined) return false;
     let groups = this.#bySchema.get(prepared.schema);
     if (groups === undefined) {
       groups = new Map();
       this.#bySchema.set(prepared.schema, groups);
     }
-    const name = groupNameOf(operation, key);
     const group = groups.get(name) ?? this.#open(prepared, operation, name, groups);
     group.members.add(operation);
     operation.releaseSource = () => {
@@ -43,6 +44,7 @@ export class SubscriptionGroups {
       group.emptySince = this.#timer.now();
       this.#timer.start();
     };
+    return true;
   }
 
   /** Releases the sources without subscribers for `IDLE_SOURCE_TTL`. Returns true while more may follow. */

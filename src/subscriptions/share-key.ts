@@ -27,16 +27,24 @@ export function shareKeyOf(
   throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a finite number, undefined or null');
 }
 
-/** Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients cannot forge it. */
+/**
+ * Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients cannot forge it.
+ * Returns undefined for variables with numbers such as 1e400, which become Infinity and have the same JSON as null.
+ */
 export function groupNameOf(
   { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },
   key: ShareKey,
-): string {
+): string | undefined {
   const { operationName, variables, query } = params;
-  return JSON.stringify([key, operationName, variables, query, extensions], sortMembers);
+  let isExact = true;
+  const name = JSON.stringify([key, operationName, variables, query, extensions], (_, value: unknown) => {
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
+    return sortMembers(value);
+  });
+  return isExact ? name : undefined;
 }
 
-function sortMembers(_: string, value: unknown): unknown {
+function sortMembers(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
 }

@@ -181,10 +181,7 @@ function subscribe(
 ): void {
   operation.droppable = settings.drop === 'oldest';
   const key = shareKeyOf(settings.share, operation.contextValue, operation.params);
-  if (key !== undefined) {
-    groups.join(operation, prepared, key);
-    return;
-  }
+  if (key !== undefined && groups.join(operation, prepared, key)) return;
   operation.appliesBackpressure = !operation.droppable;
   operation.releaseSource = consumeSource(prepared, operation, counters);
 }

@@ -321,8 +321,13 @@ describe('expiresAt', () => {
     expect(live.calls).toEqual({});
   });
 
-  it('expiresAt that is not a valid time refuses the connection', async () => {
-    const { url } = await serve({ onConnect: () => ({ expiresAt: new Date('tomorrow') }) });
+  it.each([
+    ['an invalid Date', new Date('tomorrow')],
+    ['null', null],
+    ['a string of digits', '4102444800'],
+    ['true', true],
+  ])('expiresAt that is %s refuses the connection', async (_, expiresAt) => {
+    const { url } = await serve({ onConnect: () => ({ expiresAt: expiresAt as Date }) });
     const client = await connect(url);
     client.send({ type: 'connection_init' });
     expect(await client.closed).toEqual({ code: 4500, reason: 'Internal server error' });

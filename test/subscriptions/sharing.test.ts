@@ -66,6 +66,24 @@ describe('shared subscriptions', () => {
     expect(served.live.opened).toBe(sources);
   });
 
+  it('a variable beyond the range of numbers is not taken for null', async () => {
+    const served = await serve(quiet);
+    const client = await ready(served.url);
+    const query = 'subscription($topic: String!, $tag: Boolean) { events(topic: $topic, tag: $tag) }';
+    const subscribe = (id: string, tag: string): void =>
+      client.send(
+        `{"id":"${id}","type":"subscribe","payload":{"query":"${query}","variables":{"topic":"a","tag":${tag}}}}`,
+      );
+    subscribe('1', 'null');
+    await until(() => served.live.open === 1);
+    subscribe('2', '1e400');
+    expect(await client.next()).toMatchObject({
+      id: '2',
+      type: 'error',
+      payload: [{ message: expect.stringContaining('"$tag" got invalid value') }],
+    });
+  });
+
   it('shared subscriptions may have their variables in another order', async () => {
     const served = await serve(quiet);
     const query = 'subscription($topic: String!, $x: Boolean!) { events(topic: $topic, tag: $x) }';

@@ -26,7 +26,7 @@ export function decisionOf(returned: ConnectResult): ConnectDecision {
 const MAX_SECONDS = 1e11;
 
 function toMilliseconds(time: Date | number): number {
-  const value = Number(time);
+  const value = typeof time === 'number' || time instanceof Date ? Number(time) : Number.NaN;
   if (Number.isNaN(value)) {
     const accepted = 'a Date or a number as expiresAt';
     throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'onConnect', { expiresAt: time }, accepted);
