@@ -12,7 +12,7 @@ import type {
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
-import type { OperationDecision, OperationDetails } from './operation.ts';
+import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
@@ -31,8 +31,8 @@ export type SchemaSource<Req = GraphQLRequest> =
   | GraphQLSchema
   | Hook<[req: Req], MaybePromise<GraphQLSchema>>;
 
-/** Replaces graphql-js's `execute`. */
-export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult>;
+/** Replaces graphql-js's `execute`. Only sockets deliver several results. */
+export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult | StreamedResults>;
 
 /** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
 export interface DocumentLimits {

@@ -32,3 +32,8 @@ export type OperationDecision =
       readonly errors?: readonly GraphQLError[] | undefined;
       readonly extensions?: Readonly<Record<string, unknown>> | undefined;
     };
+
+/** Several results of one operation: an async iterable, or the form that graphql 17 returns for incremental delivery. */
+export type StreamedResults =
+  | AsyncIterable<object>
+  | { readonly initialResult: object; readonly subsequentResults: AsyncIterator<object, unknown> };

@@ -2,6 +2,7 @@ import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { executeNonIncremental } from './non-incremental.ts';
+import { outcomeFromStream } from './result-stream.ts';
 import {
   type Engine,
   type EngineSettings,
@@ -15,8 +16,8 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
   return (operation, settings) => (inputs) => {
     const result = execute(executionArgsWith(settings, operation, inputs));
     return isThenable(result)
-      ? result.then((settled) => outcomeFromResult(settled, settings, inputs))
-      : outcomeFromResult(result, settings, inputs);
+      ? result.then((settled) => outcomeFromResult(settled as ExecutionResult, settings, inputs))
+      : outcomeFromResult(result as ExecutionResult, settings, inputs);
   };
 }
 
@@ -29,11 +30,15 @@ const NO_ERRORS: readonly GraphQLError[] = [];
 export function outcomeFromResult(
   result: ExecutionResult,
   settings: EngineSettings,
-  { origin }: ExecutionInputs,
+  inputs: ExecutionInputs,
 ): ExecutionOutcome {
   if (result.errors === undefined || result.errors.length === 0) {
-    // An async iterator would be stringified as `{}`, which clients would accept as a response.
-    if (result.data === undefined) throw new TypeError('The engine returned neither data nor errors');
+    if (result.data === undefined) {
+      const streamed = outcomeFromStream(result, settings, inputs);
+      if (streamed !== undefined) return streamed;
+      // It would be stringified as `{}`, which clients would accept as a response.
+      throw new TypeError('The engine returned neither data nor errors');
+    }
     const { extensions } = result;
     return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS, extensions };
   }
@@ -42,7 +47,7 @@ export function outcomeFromResult(
   const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
   if (refused) for (const error of errors) setErrorCode(error, 'BAD_USER_INPUT');
   const { errors: _, data, ...others } = result;
-  const body = JSON.stringify({ errors: settings.formatErrors(errors, origin), data, ...others });
+  const body = JSON.stringify({ errors: settings.formatErrors(errors, inputs.origin), data, ...others });
   return { kind: refused ? 'refused' : 'partial', body, errors, extensions: result.extensions };
 }
 

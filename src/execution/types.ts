@@ -55,6 +55,8 @@ export interface ExecutionInputs {
   signal?: AbortSignal | undefined;
   /** The origin of the operation, for reports of unexpected errors. */
   readonly origin?: ErrorOrigin;
+  /** Whether the transport delivers several results of one operation. */
+  readonly acceptsStreams?: boolean;
 }
 
 /** The origin of an operation, for reports of unexpected errors. */
@@ -75,6 +77,14 @@ export interface ExecutionOutcome {
   readonly errors: readonly GraphQLError[];
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+  /** The results to send instead of `body`, if the option `engine` returned several. */
+  readonly stream?: ResultStream;
+}
+
+/** Several results of one operation, such as those of incremental delivery. */
+export interface ResultStream {
+  readonly results: AsyncIterable<unknown>;
+  toOutcome(result: unknown): ExecutionOutcome;
 }
 
 /**

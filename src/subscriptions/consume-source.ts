@@ -7,8 +7,9 @@ import {
   type ExecutionOutcome,
   isThenable,
   type PreparedOperation,
+  type ResultStream,
 } from '../execution/types.ts';
-import { isStream, openSource, type SourceResult } from './source-stream.ts';
+import { isStream, type OpenSource, openSource, type SourceResult } from './source-stream.ts';
 
 /** The numbers of source streams, for `stats()`. */
 export interface SourceCounters {
@@ -40,20 +41,21 @@ export interface EventConsumer {
 }
 
 /**
- * Opens the source stream of a subscription and executes its events one after the other.
+ * Opens the source stream of a subscription, or of another operation by `open`, and executes its events one after the other.
  * The function that it returns releases the source.
  */
 export function consumeSource(
   prepared: PreparedOperation,
   consumer: EventConsumer,
   counters: SourceCounters,
+  open: OpenSource = openSource,
 ): () => void {
   let iterator: AsyncIterator<unknown> | undefined;
   let released = false;
 
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
-    const opened: SourceResult = await openSource(prepared, consumer.inputs);
+    const opened: SourceResult = await open(prepared, consumer.inputs);
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);
       return;
@@ -112,6 +114,17 @@ export function consumeSource(
     released = true;
     if (iterator !== undefined) returnIterator(iterator, consumer, counters);
   };
+}
+
+/** Consumes several results of one operation, like the events of a subscription. */
+export function consumeResults(
+  { results, toOutcome }: ResultStream,
+  prepared: PreparedOperation,
+  consumer: EventConsumer,
+  counters: SourceCounters,
+): () => void {
+  const execute: PreparedOperation['execute'] = ({ rootValue }) => toOutcome(rootValue);
+  return consumeSource({ ...prepared, execute }, consumer, counters, () => results);
 }
 
 /** Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in it. */

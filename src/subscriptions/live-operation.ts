@@ -73,6 +73,9 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
     return undefined;
   }
+  get acceptsStreams(): boolean {
+    return true;
+  }
   get variableValues(): Record<string, unknown> | undefined {
     return this.params.variables;
   }
@@ -88,6 +91,12 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   waitForDrain(): Promise<void> | undefined {
     return this.appliesBackpressure ? this.waitForClient() : undefined;
+  }
+
+  /** Sets the function that releases the source. Calls it immediately if the client has left. */
+  setSource(release: () => void): void {
+    if (this.isLive) this.releaseSource = release;
+    else release();
   }
 
   abort(): void {

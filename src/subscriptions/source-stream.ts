@@ -16,10 +16,13 @@ const validateSubscriptionArgs = optionalExport('validateSubscriptionArgs') as
   | undefined;
 
 /** Opens the source stream. `operation.execute` runs for each event, with the event as root value. */
-export function openSource(
+export type OpenSource = (
   operation: PreparedOperation,
   inputs: ExecutionInputs,
-): MaybePromise<SourceResult> {
+) => MaybePromise<SourceResult>;
+
+/** Opens the source stream of a subscription. */
+export const openSource: OpenSource = (operation, inputs) => {
   const { maxErrors } = operation;
   const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
   if (validateSubscriptionArgs === undefined) {
@@ -32,7 +35,7 @@ export function openSource(
   return Array.isArray(checked)
     ? withCodes({ errors: checked }, maxErrors)
     : graphql.createSourceEventStream(checked as ExecutionArgs);
-}
+};
 
 /** Adds the code to errors of variables, as engines do. Errors of resolvers have a path. */
 function withCodes(result: SourceResult, maxErrors: number): SourceResult {

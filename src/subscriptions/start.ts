@@ -10,7 +10,7 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { consumeSource, type SourceCounters } from './consume-source.ts';
+import { consumeResults, consumeSource, type SourceCounters } from './consume-source.ts';
 import type { SubscriptionGroups } from './groups.ts';
 import type { ClientOperation, LiveOperation } from './live-operation.ts';
 import { type ShareFunction, shareKeyOf } from './share-key.ts';
@@ -21,7 +21,6 @@ export interface OperationServices {
   readonly groups: SubscriptionGroups;
   readonly counters: SourceCounters;
   readonly settings: OperationSettings;
-  /** The option `onOperation`. */
   readonly onOperation: OperationHook | undefined;
 }
 
@@ -156,11 +155,20 @@ function executeAdmitted(
 
 function execute(operation: LiveOperation, services: OperationServices, prepared: PreparedOperation): void {
   if (prepared.operation.operation === 'subscription') subscribe(operation, services, prepared);
-  else executeOnce(operation, prepared);
+  else executeOnce(operation, services, prepared);
 }
 
-function executeOnce(operation: LiveOperation, prepared: PreparedOperation): void {
+function executeOnce(
+  operation: LiveOperation,
+  { counters }: OperationServices,
+  prepared: PreparedOperation,
+): void {
   const respond = (outcome: ExecutionOutcome): void => {
+    if (outcome.stream !== undefined) {
+      operation.appliesBackpressure = true;
+      operation.setSource(consumeResults(outcome.stream, prepared, operation, counters));
+      return;
+    }
     if (outcome.kind === 'refused') {
       operation.fail(outcome.errors);
       return;
