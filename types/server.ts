@@ -34,6 +34,12 @@ interface OverHttp1 {
 interface OverHttp2 {
   /** Creates an HTTP/2 server (RFC 9113): secure with TLS options, otherwise cleartext with prior knowledge (§3.3). */
   http2: true;
+  /**
+   * Accepts WebSockets over HTTP/2 (RFC 8441), which then share a connection with requests. They reach the server's `upgrade`
+   * listeners, such as `attachSubscriptions`.
+   * @default false
+   */
+  webSockets?: boolean | undefined;
 }
 
 /** Every option of `http.createServer`. */

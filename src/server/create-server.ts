@@ -12,6 +12,7 @@ import type {
 import { isExpressApp } from './express-app.ts';
 import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
 import { type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
+import { acceptWebSockets } from './http2-websockets.ts';
 import { hasTlsOption } from './node-options.ts';
 
 export type AnyOptions = HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options;
@@ -20,10 +21,23 @@ export type AnyServer = http.Server | https.Server | http2.Http2Server | http2.H
 /** Creates the Node server that the options select, with classes that match the app. */
 export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyServer {
   const secure = hasTlsOption(options);
-  if (options.http2) return secure ? secureHttp2Server(app, options) : http2Server(app, options);
+  if (options.http2) {
+    const given = options.webSockets ? withConnectProtocol(options) : options;
+    const server = secure ? secureHttp2Server(app, given) : http2Server(app, given);
+    if (options.webSockets) acceptWebSockets(server);
+    return server;
+  }
   const withClasses = { ...options, ...http1ClassesFor(app, options) };
   return secure ? https.createServer(withClasses, app) : http.createServer(withClasses, app);
 }
+
+/** Announces the extended CONNECT of RFC 8441 to clients. */
+const withConnectProtocol = <Options extends Http2Options | SecureHttp2Options>(
+  options: Options,
+): Options => ({
+  ...options,
+  settings: { ...options.settings, enableConnectProtocol: true },
+});
 
 function http2Server(app: Http2App, options: Http2Options): http2.Http2Server {
   return http2.createServer({ ...options, ...http2ClassesFor(app, options) }, app);

@@ -95,7 +95,8 @@ const HTTP2_OPTIONS: readonly string[] = [
   'strictFieldWhitespaceValidation',
   'strictSingleValueFields',
   'unknownProtocolTimeout',
+  'webSockets',
 ];
 
-/** All options of the Node servers (Node 20 to 26). */
+/** All options of the Node servers (Node 20 to 26), and our own. */
 export const NODE_OPTIONS: readonly string[] = [...HTTP_OPTIONS, ...HTTP2_OPTIONS, ...TLS_OPTIONS];

@@ -15,6 +15,8 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
   ...NODE_HTTP2_CLASSES,
 };
 
+const FLAGS = ['http2', 'allowHTTP1', 'webSockets'];
+
 /** Options of `listen`, and how to set them. */
 const LISTEN: Readonly<Record<string, string>> = {
   port: 'pass it to listen: createServer(app).listen(port)',
@@ -33,12 +35,17 @@ export function checkArguments(app: unknown, options: unknown): void {
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
     if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, LISTEN);
-    if ((name === 'http2' || name === 'allowHTTP1') && !isBoolean(value))
+    if (FLAGS.includes(name) && !isBoolean(value))
       throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
     if (node !== undefined && !extendsClass(value, node)) {
       throw wrongOption(SERVER_OPTIONS, name, value, `a class that extends Node's ${node.name}`);
     }
+  }
+  const { webSockets, http2 } = options;
+  if (webSockets === true && http2 !== true) {
+    const accepted = 'true only with http2: true; WebSockets over HTTP/1.1 need no option';
+    throw wrongOption(SERVER_OPTIONS, 'webSockets', webSockets, accepted);
   }
 }
 

@@ -66,6 +66,12 @@ describe('createServer', () => {
       /option "http2" is "yes"; accepted: a boolean/,
     ],
     [
+      'webSockets without http2',
+      plain,
+      { webSockets: true },
+      /option "webSockets" is true; accepted: true only with http2: true/,
+    ],
+    [
       'an allowHTTP1 that is not a boolean',
       plain,
       { allowHTTP1: 'no' },

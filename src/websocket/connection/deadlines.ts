@@ -1,4 +1,3 @@
-import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import type { WebSocketLike } from '../../../types/subscriptions.ts';
 import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
@@ -107,7 +106,7 @@ export class Deadlines {
   /** Data received or drained since the last ping also proves that the client is alive: large messages delay its pong. */
   #ping(now: number): void {
     const { websocket, queue } = this.#connection;
-    const activity = this.#socket instanceof Socket ? this.#socket.bytesRead + queue.drains : -1;
+    const activity = hasByteCount(this.#socket) ? this.#socket.bytesRead + queue.drains : -1;
     if (activity !== -1 && activity === this.#activity) {
       websocket.terminate();
       return;
@@ -130,3 +129,7 @@ export class Deadlines {
     if (now - this.#slowSince >= SLOW_READER_TIMEOUT * chunks) this.#connection.closeSlowClient();
   }
 }
+
+/** Whether the socket counts the bytes that it has received, as those of `node:net` do. */
+const hasByteCount = (socket: Duplex | undefined): socket is Duplex & { readonly bytesRead: number } =>
+  socket !== undefined && 'bytesRead' in socket;

@@ -1,0 +1,276 @@
+import { once } from 'node:events';
+import type http from 'node:http';
+import * as http2 from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import type { Browser } from 'playwright-core';
+import { WebSocketServer } from 'ws';
+import { createServer } from '../../middleware/server.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { launch } from '../chromium.ts';
+import { tls, trusted } from '../exchange.ts';
+import { MODERN } from '../subscriptions/client.ts';
+import { liveSchema } from '../subscriptions/schema.ts';
+import { NOTHING, until } from '../subscriptions/serve.ts';
+import { frame, TEXT, wire } from '../subscriptions/wire.ts';
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+/** Starts a server over TLS with subscriptions, and a session of HTTP/2. */
+async function serve(options: SubscriptionOptions = {}) {
+  const { schema, live } = liveSchema();
+  const app = express();
+  app.get('/', (_req, res) => void res.send('<!doctype html><title>page</title>'));
+  const server = createServer(app, { ...tls, http2: true, webSockets: true }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const subscriptions = attachSubscriptions(server, schema, options);
+  stops.push(() => new Promise((resolve) => server.close(resolve)));
+  stops.push(() => subscriptions.close());
+  const session = http2.connect(`https://localhost:${port}`, trusted);
+  stops.push(async () => session.destroy());
+  await once(session, 'remoteSettings');
+  return { server, port, live, subscriptions, session };
+}
+
+/** The extended CONNECT of a browser. */
+const connect = (session: http2.ClientHttp2Session, headers: http2.OutgoingHttpHeaders = {}) =>
+  session.request(
+    {
+      ':method': 'CONNECT',
+      ':protocol': 'websocket',
+      ':scheme': 'https',
+      ':path': '/graphql',
+      ':authority': 'localhost',
+      'sec-websocket-version': '13',
+      'sec-websocket-protocol': MODERN,
+      ...headers,
+    },
+    { endStream: false },
+  );
+
+/** A WebSocket over one stream: sends messages and collects the payloads of text frames below 126 bytes. */
+function client(stream: http2.ClientHttp2Stream) {
+  let bytes = Buffer.alloc(0);
+  const received: unknown[] = [];
+  const closes: number[] = [];
+  stream.on('error', () => undefined);
+  stream.on('data', (chunk: Buffer) => {
+    bytes = Buffer.concat([bytes, chunk]);
+    while (bytes.length >= 2 && bytes.length >= 2 + (bytes[1] as number)) {
+      const payload = bytes.subarray(2, 2 + (bytes[1] as number));
+      if (bytes[0] === 0x81) received.push(JSON.parse(payload.toString()));
+      if (bytes[0] === 0x88) closes.push(payload.readUInt16BE());
+      bytes = bytes.subarray(2 + payload.length);
+    }
+  });
+  return {
+    received,
+    closes,
+    send: (message: object) => stream.write(frame(TEXT, JSON.stringify(message))),
+  };
+}
+
+const headersOf = async (stream: http2.ClientHttp2Stream): Promise<http2.IncomingHttpHeaders> =>
+  (await once(stream, 'response'))[0];
+
+describe('WebSockets over HTTP/2', () => {
+  it('createServer announces them only with the option webSockets', async () => {
+    const { session } = await serve();
+    expect(session.remoteSettings.enableConnectProtocol).toBe(true);
+    const plain = createServer(express(), { ...tls, http2: true }).listen(0, '127.0.0.1');
+    await once(plain, 'listening');
+    const { port } = plain.address() as AddressInfo;
+    const other = http2.connect(`https://localhost:${port}`, trusted);
+    await once(other, 'remoteSettings');
+    expect(other.remoteSettings.enableConnectProtocol).not.toBe(true);
+    other.destroy();
+    plain.close();
+  });
+
+  it('attachSubscriptions serves many WebSockets of one connection next to its requests', async () => {
+    const { session, live, subscriptions } = await serve();
+    const streams = Array.from({ length: 20 }, () => connect(session));
+    const clients = await Promise.all(
+      streams.map(async (stream) => {
+        const headers = await headersOf(stream);
+        expect(headers[':status']).toBe(200);
+        expect(headers['sec-websocket-protocol']).toBe(MODERN);
+        expect(headers).not.toHaveProperty('sec-websocket-accept');
+        return client(stream);
+      }),
+    );
+    for (const { send } of clients) send({ type: 'connection_init' });
+    await until(() => clients.every(({ received }) => received.length === 1));
+    for (const { send } of clients) {
+      send({ id: '1', type: 'subscribe', payload: { query: 'subscription { events(topic: "a") }' } });
+    }
+    await until(() => live.open === 20);
+    live.publish('a', 'hello');
+    await until(() => clients.every(({ received }) => received.length === 2));
+    expect(clients.map(({ received }) => received[1])).toEqual(
+      clients.map(() => ({ id: '1', type: 'next', payload: { data: { events: 'hello' } } })),
+    );
+    const page = session.request({ ':path': '/' });
+    expect((await headersOf(page))[':status']).toBe(200);
+    page.close();
+    streams[0]?.close(http2.constants.NGHTTP2_CANCEL);
+    await until(() => subscriptions.stats().connections === 19);
+    await subscriptions.close();
+    expect(clients.slice(1).every(({ closes }) => closes[0] === 1001)).toBe(true);
+    expect(subscriptions.stats()).toEqual(NOTHING);
+  });
+
+  it.each<[string, SubscriptionOptions, http2.OutgoingHttpHeaders, number]>([
+    ['an unknown path', {}, { ':path': '/other' }, 404],
+    ['a page of another origin', {}, { origin: 'https://evil.test' }, 403],
+    ['a full server', { maxConnections: 1 }, {}, 503],
+    ['a middleware that fails', { middleware: [(_req, _res, next) => next({ status: 401 })] }, {}, 401],
+    [
+      'a middleware that responds',
+      {
+        middleware: [
+          (_req, res) => void res.writeHead(429, { 'Set-Cookie': ['a=1', 'b=2'] }).end('slow down'),
+        ],
+      },
+      {},
+      429,
+    ],
+  ])('a WebSocket over HTTP/2 gets the status of the refusal for %s', async (_, options, headers, status) => {
+    const { session, subscriptions } = await serve(options);
+    const first = status === 503 ? connect(session) : undefined;
+    if (first !== undefined) await headersOf(first);
+    const stream = connect(session, headers);
+    const response = await headersOf(stream);
+    expect(response[':status']).toBe(status);
+    expect(response).not.toHaveProperty('connection');
+    let body = '';
+    stream.setEncoding('utf8').on('data', (chunk) => {
+      body += chunk;
+    });
+    await once(stream, 'end');
+    if (status === 429) {
+      expect(response['set-cookie']).toEqual(['a=1', 'b=2']);
+      expect(body).toBe('slow down');
+    }
+    expect(subscriptions.stats().connections).toBe(first === undefined ? 0 : 1);
+  });
+
+  it('a page of our own origin may connect over HTTP/2', async () => {
+    const { session, port } = await serve();
+    const stream = connect(session, {
+      ':authority': `localhost:${port}`,
+      origin: `https://localhost:${port}`,
+    });
+    expect((await headersOf(stream))[':status']).toBe(200);
+    stream.close();
+  });
+
+  it('createServer refuses other protocols and plain CONNECT with 501', async () => {
+    const { session } = await serve();
+    const other = connect(session, { ':protocol': 'connect-udp' });
+    expect((await headersOf(other))[':status']).toBe(501);
+    const plain = session.request({ ':method': 'CONNECT', ':authority': 'example.com:443' });
+    expect((await headersOf(plain))[':status']).toBe(501);
+  });
+
+  it('attachSubscriptions terminates a client over HTTP/2 that sends nothing', async () => {
+    const { session, subscriptions } = await serve({ keepAlive: 60 });
+    const stream = connect(session);
+    const { send } = client(stream);
+    await headersOf(stream);
+    send({ type: 'connection_init' });
+    await once(stream, 'close');
+    await until(() => subscriptions.stats().connections === 0);
+  });
+
+  it('a CONNECT over HTTP/1.1 is closed without a response, and the server continues', async () => {
+    const { port, session } = await serve();
+    const client = await wire(port, true, 'CONNECT a.test:1 HTTP/1.1\r\nHost: a.test\r\n\r\n');
+    expect(String(await client.over())).toBe('');
+    const stream = connect(session);
+    expect((await headersOf(stream))[':status']).toBe(200);
+    stream.close();
+  });
+
+  it('a listener that ends the socket without a response closes the stream, without a status', async () => {
+    const { server, session } = await serve();
+    server.on('upgrade', (req: http.IncomingMessage, socket) => {
+      if (req.url === '/ended') socket.end();
+    });
+    const stream = connect(session, { ':path': '/ended' });
+    let responded = false;
+    stream.on('response', () => {
+      responded = true;
+    });
+    stream.on('error', () => undefined);
+    await once(stream, 'close');
+    expect(responded).toBe(false);
+  });
+
+  it('the listener of ws accepts WebSockets over HTTP/2 too', async () => {
+    const { server, session } = await serve();
+    const sockets = new WebSocketServer({ noServer: true });
+    server.on('upgrade', (req: http.IncomingMessage, socket, head) => {
+      if (req.url !== '/echo') return;
+      sockets.handleUpgrade(req, socket, head, (ws) =>
+        ws.on('message', (data) => ws.send(JSON.stringify({ echo: String(data) }))),
+      );
+    });
+    const stream = connect(session, { ':path': '/echo' });
+    expect((await headersOf(stream))[':status']).toBe(200);
+    const { received, send } = client(stream);
+    send({ a: 1 });
+    await until(() => received.length === 1);
+    expect(received).toEqual([{ echo: '{"a":1}' }]);
+    stream.close();
+  });
+});
+
+describe('Chromium', () => {
+  let browser: Browser;
+  beforeAll(async () => {
+    browser = await launch('localhost');
+  });
+  afterAll(() => browser.close());
+
+  it('Chromium opens a WebSocket over the HTTP/2 connection of its page', async () => {
+    const { server, port } = await serve();
+    const versions: string[] = [];
+    server.on('upgrade', ({ httpVersion }: http.IncomingMessage) => void versions.push(httpVersion));
+    const context = await browser.newContext({ ignoreHTTPSErrors: true });
+    const page = await context.newPage();
+    await page.goto(`https://localhost:${port}/`);
+    const messages = await page.evaluate(
+      ([url, protocol]) =>
+        new Promise<string[]>((resolve, reject) => {
+          const seen: string[] = [];
+          const socket = new WebSocket(url as string, protocol);
+          socket.onopen = () => socket.send('{"type":"connection_init"}');
+          socket.onerror = () => reject(new Error('the WebSocket has failed'));
+          socket.onmessage = ({ data }) => {
+            seen.push(data);
+            if (seen.length === 1) {
+              socket.send(
+                '{"id":"1","type":"subscribe","payload":{"query":"subscription { count(to: 2) }"}}',
+              );
+            }
+            if (data.includes('complete')) resolve(seen);
+          };
+        }),
+      [`wss://localhost:${port}/graphql`, MODERN],
+    );
+    expect(messages).toEqual([
+      '{"type":"connection_ack"}',
+      '{"id":"1","type":"next","payload":{"data":{"count":1}}}',
+      '{"id":"1","type":"next","payload":{"data":{"count":2}}}',
+      '{"id":"1","type":"complete"}',
+    ]);
+    expect(versions).toEqual(['2.0']);
+    await context.close();
+  });
+});
