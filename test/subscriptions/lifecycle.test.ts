@@ -203,7 +203,7 @@ describe('options', () => {
       'argument "server" is a function; accepted: an http.Server, such as app.listen() returns',
     );
     expect(() => attachSubscriptions(server, {} as never)).toThrow(
-      'argument "target" is {}; accepted: a GraphQLSchema, or the handler that graphqlHTTP made',
+      'argument "target" is {}; accepted: the handler that graphqlHTTP returned, or a GraphQLSchema',
     );
     server.close();
   });
