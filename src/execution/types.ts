@@ -54,7 +54,7 @@ export interface ExecutionInputs {
   /** Aborts when the client disconnects. */
   signal?: AbortSignal | undefined;
   /** The origin of the operation, for reports of unexpected errors. */
-  readonly origin?: ErrorOrigin;
+  readonly origin?: ErrorOrigin | undefined;
   /** Whether the transport delivers several results of one operation. */
   readonly acceptsStreams?: boolean;
 }

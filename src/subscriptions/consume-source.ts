@@ -80,12 +80,7 @@ export function consumeSource(
         contextValue = await contextForEvent();
         if (released) return;
       }
-      const running = prepared.execute({
-        rootValue: value,
-        contextValue,
-        variableValues,
-        ...(origin && { origin }),
-      });
+      const running = prepared.execute({ rootValue: value, contextValue, variableValues, origin });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       consumer.onResult(withExtensions(outcome, consumer.extensions));
