@@ -1,18 +1,25 @@
 /**
- * Ten minutes (or `--seconds=N`) of mixed traffic against one server: hot files, 304s, ranges, large files, 404s, malformed
- * requests, aborted and slow clients, while files are replaced and rewritten. Every complete response is checked byte by byte: it must
+ * Ten minutes (or `--seconds=N`) of mixed traffic of 200 clients against one server: hot files, 304s, ranges, large files, 404s,
+ * malformed requests, aborted and slow clients. Meanwhile files are replaced, rewritten, extended, truncated, renamed and
+ * deleted, their permissions change, and a linked directory is switched. Every complete response is checked byte by byte: it must
  * be one version with the ETag of that version. At the end the server must have no open descriptor, no socket and no more heap than
  * at the start.
  */
 import { fork } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
+  appendFileSync,
+  chmodSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   readlinkSync,
   renameSync,
   rmSync,
+  symlinkSync,
+  truncateSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer, request } from 'node:http';
@@ -105,6 +112,13 @@ function makeFiles(root) {
   make('small', 2000, 300);
   make('middle', 120_000, 30);
   make('large', 3_000_000, 6);
+  // Releases that a link is switched between; their files never change.
+  for (const release of ['one', 'two']) {
+    mkdirSync(join(root, release));
+    for (let i = 0; i < 20; i++) writeFileSync(join(root, release, `linked${i}.txt`), version(30_000));
+  }
+  symlinkSync('one', join(root, 'current'));
+  for (let i = 0; i < 20; i++) names.push({ name: `current/linked${i}.txt`, size: 30_000, isLinked: true });
   return names;
 }
 
@@ -115,7 +129,7 @@ function version(size) {
 
 async function traffic(run) {
   const workers = [];
-  for (let i = 0; i < 12; i++) workers.push(repeat(run, reader));
+  for (let i = 0; i < 190; i++) workers.push(repeat(run, reader));
   workers.push(repeat(run, junk), repeat(run, aborter), repeat(run, slowReader), repeat(run, editor));
   await Promise.all(workers);
 }
@@ -139,6 +153,8 @@ async function reader(run) {
   const answer = await ask(run.port, `/${name}`, headers);
   if (answer === undefined) return count(run, 'cut');
   count(run, `status${answer.status}`);
+  if (answer.status === 404 && name.startsWith('current/'))
+    wrong(run, name, 'a 404 while its link was switched');
   if (answer.status === 200) check(run, name, answer);
   if (answer.status === 206 && !headers.range.includes(',') && !uniform(answer.body))
     wrong(run, name, 'a mixed range');
@@ -197,14 +213,36 @@ async function slowReader(run) {
   count(run, 'slow');
 }
 
-async function editor(run) {
-  const { name, size } = pick(run.names);
-  const path = join(run.root, name);
-  if (Math.random() < 0.7) {
+/** Ways to change a file. A file that grows keeps its letter, so that its bytes stay uniform. */
+const CHANGES = {
+  replace(path, size) {
     writeFileSync(`${path}.new`, version(size));
     renameSync(`${path}.new`, path);
-  } else writeFileSync(path, version(size));
-  count(run, 'edits');
+  },
+  rewrite: (path, size) => writeFileSync(path, version(size)),
+  grow: (path) => appendFileSync(path, readFileSync(path).subarray(0, 500)),
+  truncate: (path, size) => truncateSync(path, Math.floor(size / 2)),
+  chmod: (path) => chmodSync(path, Math.random() < 0.5 ? 0o600 : 0o644),
+  rename(path) {
+    renameSync(path, `${path}.moved`);
+    renameSync(`${path}.moved`, path);
+  },
+  delete(path, size) {
+    rmSync(path);
+    writeFileSync(path, version(size));
+  },
+};
+
+async function editor(run) {
+  const { name, size, isLinked } = pick(run.names);
+  const path = join(run.root, name);
+  const changes = Object.keys(CHANGES);
+  const change = isLinked ? 'switch' : changes[Math.floor(Math.random() * changes.length)];
+  if (isLinked) {
+    symlinkSync(readlinkSync(join(run.root, 'current')) === 'one' ? 'two' : 'one', join(run.root, 'next'));
+    renameSync(join(run.root, 'next'), join(run.root, 'current'));
+  } else CHANGES[change](path, size);
+  count(run, `edit: ${change}`);
   await new Promise((done) => setTimeout(done, 5));
 }
 

@@ -223,13 +223,13 @@ const atRandom = (names) => ({
   expect: { status: 200 },
 });
 
-/** CPU time by the number of hot files. The warm-up requests each file at least twice. */
+/** CPU time by the number of hot files. The warm-up requests each file at least once. */
 function curve(name, names) {
   return {
     name,
     ...atRandom(names),
     count: 20_000,
-    warmup: Math.max(20_000, 2 * names.length),
+    warmup: Math.max(20_000, names.length),
     contestants: ['Express: espalier', 'Express: express.static', 'Express: sirv', 'createServer: espalier'],
     ratios: ['Express: express.static', 'Express: sirv'],
   };

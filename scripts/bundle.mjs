@@ -44,7 +44,11 @@ export async function bundle(root, entries, folder) {
 // Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.
 const REQUIRED = {
   '#graphiql': 'require("#graphiql")',
+  debug: '{ default: require("debug") }',
+  etag: '{ default: require("etag") }',
+  multer: '{ default: require("multer") }',
   send: '{ default: require("send") }',
+  ws: 'require("ws")',
 };
 
 /** Turns these dynamic imports into calls of `require`. */

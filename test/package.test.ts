@@ -96,6 +96,46 @@ describe('the tarball', () => {
   });
 });
 
+describe('the modules that are loaded before their first use', () => {
+  const dist = join(folder, 'node_modules/espalier/dist');
+
+  /** The files and packages that an ES module loads, without dynamic imports and modules of Node. */
+  function importedBy(file: string, seen: Set<string> = new Set<string>()): Set<string> {
+    if (seen.has(file)) return seen;
+    seen.add(file);
+    for (const [, specifier = ''] of readFileSync(join(dist, file), 'utf8').matchAll(
+      /^(?:import|export)\b[^'"]*?\bfrom\s*['"]([^'"]+)['"]/gm,
+    )) {
+      if (specifier.startsWith('.')) importedBy(join(dirname(file), specifier), seen);
+      else if (!specifier.startsWith('node:')) seen.add(specifier);
+    }
+    return seen;
+  }
+
+  it.each([
+    ['static', ['lib/http.mjs', 'lib/static.mjs', 'static.mjs']],
+    ['server', ['lib/http.mjs', 'lib/server.mjs', 'server.mjs']],
+  ])('espalier/%s loads three files and no package when it is imported', (entry, files) => {
+    expect([...importedBy(`${entry}.mjs`)].sort()).toEqual(files);
+  });
+
+  it('espalier loads neither send, multer, ws, debug nor etag when it is imported', () => {
+    const packages = [...importedBy('index.mjs')].filter((name) => !name.endsWith('.mjs'));
+    expect(packages.sort()).toEqual(['graphql', 'graphql-ws']);
+  });
+
+  it('the CommonJS build of espalier/static loads four files', () => {
+    const script = `require('${dist}/static.cjs'); console.log(JSON.stringify(Object.keys(require.cache)))`;
+    const loaded = run(script, 'commonjs') as string[];
+    expect(loaded.map((path) => path.split('/dist/').pop()).sort()).toEqual([
+      'lib/http.cjs',
+      'lib/static.cjs',
+      'rolldown-runtime.cjs',
+      'static.cjs',
+    ]);
+  });
+});
+
 describe('an installation without graphql', () => {
   const serve = `
     const app = express().use('/files', staticFiles('.'));

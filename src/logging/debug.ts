@@ -1,9 +1,29 @@
-import createDebug from 'debug';
+/** Writes a line to the debug output of one area; `%s`, `%j` and `%O` are replaced by the values. */
+export type Logger = (format: string, ...values: readonly unknown[]) => void;
 
 /** Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`). */
-export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', createDebug.Debugger> = {
-  static: createDebug('espalier:static'),
-  graphql: createDebug('espalier:graphql'),
-  uploads: createDebug('espalier:uploads'),
-  subscriptions: createDebug('espalier:subscriptions'),
+export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', Logger> = {
+  static: createLogger('espalier:static'),
+  graphql: createLogger('espalier:graphql'),
+  uploads: createLogger('espalier:uploads'),
+  subscriptions: createLogger('espalier:subscriptions'),
 };
+
+/** Creates a logger that loads the package `debug` when it is first enabled. `debug.enable` sets the variable too. */
+function createLogger(area: string): Logger {
+  let write: Logger | undefined;
+  return (format, ...values) => {
+    if (process.env['DEBUG'] === undefined) return;
+    if (write !== undefined) {
+      write(format, ...values);
+      return;
+    }
+    import('debug')
+      .then(({ default: createDebug }) => {
+        write ??= createDebug(area);
+        write(format, ...values);
+      })
+      // Without the package there is no debug output.
+      .catch(() => {});
+  };
+}

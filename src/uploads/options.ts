@@ -5,7 +5,7 @@ import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
 import { count, flag, isFunction, isString, rule, type WithDefaults } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import type { CreateParser } from './form/form.ts';
-import { createMulterParser } from './form/multer.ts';
+import { loadMulterParser } from './form/multer.ts';
 import type { SpoolSettings } from './storage/spool.ts';
 
 /** The checked `uploads` option, and the state that all requests of one handler share. */
@@ -13,7 +13,8 @@ export interface UploadSettings extends WithDefaults<UploadOptions> {
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
   readonly budget: SpoolSettings['budget'];
-  readonly createParser: CreateParser;
+  /** Loads the parser at the first request. */
+  readonly loadParser: () => Promise<CreateParser>;
 }
 
 const MIB = 1024 * 1024;
@@ -36,11 +37,15 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     settings.maxRequestSize = Math.max(100 * MIB, settings.maxFileSize + 2 * MIB);
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
+  let parser: Promise<CreateParser> | undefined;
   return {
     ...settings,
     maxValues,
     budget: { left: settings.memoryTotal },
-    createParser: createMulterParser(settings),
+    loadParser() {
+      parser ??= loadMulterParser(settings);
+      return parser;
+    },
   };
 }
 

@@ -40,7 +40,8 @@ export async function receiveUploads<Params>(
     files.release();
   });
   try {
-    openForm(form, req, res, settings);
+    const createParser = await settings.loadParser();
+    openForm(form, req, res, { maxRequestSize: settings.maxRequestSize, createParser });
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
     const stored = takeRest(form, plan, files).then(() => {

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { read } from 'node:fs';
+import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
-import etag from 'etag';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import type { FileVersion } from './file-version.ts';
 
@@ -30,7 +30,7 @@ export async function readAndHash(
 ): Promise<{ body: Buffer; etag: string } | undefined> {
   if (size <= SLICE) {
     const body = await readBytes(fd, size);
-    return body && { body, etag: etagOfBytes(body) };
+    return body && { body, etag: await etagOfBytes(body) };
   }
   const body = Buffer.allocUnsafeSlow(size);
   const hash = createHash('sha1');
@@ -44,9 +44,25 @@ export async function readAndHash(
   return { body, etag: etagFromDigest(size, hash) };
 }
 
+// Loaded at the first use: an ES module that imports a CommonJS package statically loads Node's parser of such packages.
+let loadedEtag: Promise<typeof import('etag')> | undefined;
+
 /** Returns the strong ETag of bytes in memory. */
-export function etagOfBytes(body: Buffer): string {
+export async function etagOfBytes(body: Buffer): Promise<string> {
+  if (body.length > SLICE) return etagOfSlices(body);
+  loadedEtag ??= import('etag').then((module) => module.default);
+  const etag = await loadedEtag;
   return etag(body);
+}
+
+/** Hashes a large body slice by slice, and yields to the event loop between the slices. */
+async function etagOfSlices(body: Buffer): Promise<string> {
+  const hash = createHash('sha1');
+  for (let start = 0; start < body.length; start += SLICE) {
+    hash.update(body.subarray(start, start + SLICE));
+    await setImmediate();
+  }
+  return etagFromDigest(body.length, hash);
 }
 
 /**

@@ -2,12 +2,29 @@ import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync
 import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from './file-version.ts';
 
 /** An open file of a known version. */
-export interface OpenFile {
+export class OpenFile {
   readonly fd: number;
   readonly version: OpenFileVersion;
+  readonly #close: (fd: number) => void;
+  #isClosed = false;
+
+  constructor(fd: number, version: OpenFileVersion, close: (fd: number) => void) {
+    this.fd = fd;
+    this.version = version;
+    this.#close = close;
+  }
+
   /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
-  readonly isLocal: boolean;
-  readonly close: () => void;
+  get isLocal(): boolean {
+    return this.#close === closeOnLoop;
+  }
+
+  /** Closes the file once: the number of the descriptor may belong to another file afterwards. */
+  close(): void {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#close(this.fd);
+  }
 }
 
 /** A file that was found inside the root. */
@@ -33,7 +50,7 @@ export function openVersion(
     }
     fstat(fd, { bigint: true }, (error, stats) => {
       if (error === null && sameVersion(version, stats)) {
-        done(undefined, { fd, version: stats, isLocal: false, close: () => closeInPool(fd) });
+        done(undefined, new OpenFile(fd, stats, closeInPool));
         return;
       }
       closeInPool(fd);
@@ -47,8 +64,7 @@ export function openVersionSync({ realPath, version }: KnownFile): OpenFile | un
   const fd = openSync(realPath, FLAGS);
   try {
     const stats = fstatSync(fd, { bigint: true });
-    if (sameVersion(version, stats))
-      return { fd, version: stats, isLocal: true, close: () => closeOnLoop(fd) };
+    if (sameVersion(version, stats)) return new OpenFile(fd, stats, closeOnLoop);
   } catch (error) {
     closeOnLoop(fd);
     throw error;

@@ -60,7 +60,7 @@ async function readVersion(
     }
     const body = await readBytes(fd, size);
     const isHashed = settings.precompressed.length > 0 || options.variants !== undefined;
-    return body && { ...common, body, etag, contentEtag: isHashed ? etagOfBytes(body) : undefined };
+    return body && { ...common, body, etag, contentEtag: isHashed ? await etagOfBytes(body) : undefined };
   }
   if (isCached) {
     const content = await readAndHash(fd, size);

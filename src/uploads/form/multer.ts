@@ -8,7 +8,6 @@
 
 import { EventEmitter } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
-import multer from 'multer';
 import { type FormLimits, formError } from './errors.ts';
 import type { CreateParser, FilePart, Form, FormParser } from './form.ts';
 
@@ -28,8 +27,9 @@ const BUFFER_BYTES = 256 * 1024;
 
 type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
 
-/** Configures multer, once per handler. */
-export function createMulterParser(limits: FormLimits): CreateParser {
+/** Loads and configures multer, once per handler. */
+export async function loadMulterParser(limits: FormLimits): Promise<CreateParser> {
+  const { default: multer } = await import('multer');
   const options = {
     storage: {
       _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Server } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../../types/connect.ts';
 import type { SubscriptionProtocol, WebSocketLike } from '../../../types/subscriptions.ts';
 import { debug } from '../../logging/debug.ts';
@@ -10,7 +11,7 @@ import { type AllowedOrigins, isOriginAllowed, originRefusal } from './origin.ts
 import { rejectUpgrade } from './reject-upgrade.ts';
 import { type MiddlewareResult, runMiddleware } from './run-middleware.ts';
 import type { UpgradeListener } from './upgrade-router.ts';
-import { createWebSocketServer, type WebSocketServerSettings } from './websocket-server.ts';
+import { WebSocketServerLoader, type WebSocketServerSettings } from './websocket-server.ts';
 
 /** The options of the upgrade. */
 export interface UpgradeSettings extends WebSocketServerSettings {
@@ -52,13 +53,13 @@ export function createUpgradeHandler(
   settings: UpgradeSettings,
 ): UpgradeHandler {
   const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
-  const websocketServer = createWebSocketServer(settings, subscriptionProtocols);
+  const loader = new WebSocketServerLoader(settings, subscriptionProtocols);
   const reject = createReject();
   let pending = 0;
   let isClosed = false;
 
   function handle(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (isClosed || target.connectionCount + pending >= settings.maxConnections) {
+    if (isClosed || target.connectionCount + pending + loader.waiting >= settings.maxConnections) {
       reject(req, socket, 503, isClosed ? CLOSING : 'the limit "maxConnections" is reached');
       return;
     }
@@ -106,12 +107,16 @@ export function createUpgradeHandler(
   }
 
   function accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    try {
-      websocketServer.handleUpgrade(req, socket, head, (websocket) => target.open(websocket, req, socket));
-    } catch (error) {
-      // Another listener has upgraded the same socket.
-      debug.subscriptions('upgrade of %s failed: %O', req.url, error);
-    }
+    const shakeHands = (server: WebSocketServer): void => {
+      try {
+        if (isClosed) reject(req, socket, 503, CLOSING);
+        else server.handleUpgrade(req, socket, head, (websocket) => target.open(websocket, req, socket));
+      } catch (error) {
+        // Another listener has upgraded the same socket.
+        debug.subscriptions('upgrade of %s failed: %O', req.url, error);
+      }
+    };
+    loader.use(socket, shakeHands, (error) => target.reportError(error, req));
   }
 
   return {

@@ -1,0 +1,29 @@
+import { contentType, types } from 'mime-types';
+import { mediaTypeOf } from '../../src/static/file/media-type.ts';
+
+describe('the Content-Type of a file', () => {
+  it('staticFiles sends the type that mime-types has, for each known extension', () => {
+    const extensions = Object.keys(types);
+    expect(extensions.length).toBeGreaterThan(1000);
+    for (const extension of extensions) {
+      for (const name of [`a.${extension}`, `a.b.${extension.toUpperCase()}`]) {
+        expect([name, mediaTypeOf(name)]).toEqual([name, contentType(extension)]);
+      }
+    }
+  });
+
+  it.each([
+    'a',
+    '.css',
+    'a.',
+    'a.unknown',
+    'a.charset=utf-8',
+    'a.css less',
+    'a.|text/css',
+    'a.css:',
+    'a.__proto__',
+    'a.ℂss',
+  ])('staticFiles sends %j as binary data', (name) => {
+    expect(mediaTypeOf(name)).toBe('application/octet-stream');
+  });
+});
