@@ -2,6 +2,7 @@
 // the stream, sets Content-Length and Content-Range, and starts the response. The rest is replaced: `send` would stat the
 // path again, later than our check, and would stream from a second descriptor. Its preconditions, ranges, ETag
 // and dates are switched off because they have been evaluated before.
+import type { Stats } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { toError } from '../../http/reply/http-error.ts';
@@ -11,6 +12,9 @@ import type { RequestTriple } from './request-context.ts';
 import type { StreamPlan } from './send-body.ts';
 
 type Send = typeof import('send');
+
+// What `send` reads of a request: without headers it finds neither conditions nor a range.
+const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 
 // Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from memory.
 let send: Send | undefined;
@@ -41,14 +45,14 @@ export function startWithSend(
 
 function start(
   createStream: Send,
-  { req, res, next }: RequestTriple,
+  { res, next }: RequestTriple,
   plan: StreamPlan,
   file: OpenFile,
   stream: () => void,
 ): void {
   const { realPath, metadata } = plan.representation;
   const [range] = plan.sections;
-  const sendStream = createStream(withoutConditions(req), `/${encodeURIComponent(basename(realPath))}`, {
+  const sendStream = createStream(REQUEST, `/${encodeURIComponent(basename(realPath))}`, {
     root: dirname(realPath),
     dotfiles: 'allow',
     acceptRanges: false,
@@ -59,7 +63,7 @@ function start(
   });
   sendStream.sendFile = (path) => {
     setResponseHeaders(res, plan.status, plan.headers);
-    sendStream.send(path, Object.create(file.version, { size: { value: metadata.size } }));
+    sendStream.send(path, { size: metadata.size } as Stats);
   };
   sendStream.stream = stream;
   sendStream.on('error', (error) => {
@@ -67,9 +71,4 @@ function start(
     next(error);
   });
   sendStream.pipe(res);
-}
-
-/** Returns the request without headers, so that `send` finds no conditions and no range. */
-function withoutConditions(req: IncomingMessage): IncomingMessage {
-  return Object.create(req, { headers: { value: {} } });
 }
