@@ -191,4 +191,20 @@ describe('BufferPool', () => {
     for (const buffer of acquired) buffers.release(buffer);
     expect(acquired).toContain(buffers.acquire());
   });
+
+  it('BufferPool reuses all buffers while a transfer runs, and keeps a quarter of its capacity afterwards', () => {
+    const MIB = 1 << 20;
+    const buffers = new BufferPool(32 * MIB);
+    const acquire = (count: number): Buffer[] => Array.from({ length: count }, () => buffers.acquire());
+    const bytesOf = (list: readonly Buffer[]): number => list.reduce((sum, { length }) => sum + length, 0);
+    const running = buffers.acquire();
+    const first = acquire(30);
+    for (const buffer of first) buffers.release(buffer);
+    const second = acquire(30);
+    expect(second.every((buffer) => first.includes(buffer))).toBe(true);
+    for (const buffer of [...second, running]) buffers.release(buffer);
+    const third = acquire(30);
+    const reused = third.filter((buffer) => buffer === running || first.includes(buffer));
+    expect(bytesOf(reused)).toBe(8 * MIB);
+  });
 });

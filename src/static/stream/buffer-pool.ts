@@ -1,11 +1,14 @@
 const KIB = 1024;
 // Large buffers need fewer calls of the thread pool and are used while few transfers run. Then medium buffers are used until
 // the capacity is reached, and small buffers beyond it.
-const LARGE = 1024 * KIB;
+const LARGE = 512 * KIB;
 const MEDIUM = 256 * KIB;
 const SMALL = 64 * KIB;
 
-/** Read buffers for transfers. At most `capacity` bytes are in use, and a quarter of it is kept for reuse when idle. */
+/**
+ * Read buffers for transfers. At most `capacity` bytes are in use or kept for reuse, and a quarter of it when no transfer runs:
+ * a new buffer costs more than reading into it, because the kernel has to clear its pages first.
+ */
 export class BufferPool {
   readonly #capacity: number;
   readonly #large: Buffer[] = [];
@@ -31,9 +34,17 @@ export class BufferPool {
   release(buffer: Buffer): void {
     if (buffer.length === SMALL) return;
     this.#bytesInUse -= buffer.length;
-    if (this.#bytesIdle + buffer.length > this.#capacity / 4) return;
+    if (this.#bytesInUse + this.#bytesIdle + buffer.length > this.#capacity) return;
     this.#bytesIdle += buffer.length;
     (buffer.length === LARGE ? this.#large : this.#medium).push(buffer);
+    if (this.#bytesInUse === 0) this.#trim();
+  }
+
+  #trim(): void {
+    while (this.#bytesIdle > this.#capacity / 4) {
+      const buffer = this.#medium.pop() ?? this.#large.pop();
+      this.#bytesIdle -= buffer?.length ?? this.#bytesIdle;
+    }
   }
 
   #nextSize(): number {
