@@ -13,32 +13,38 @@ const GROUPS = [
   },
 ];
 
-/** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as an ES module, not minified. */
+/** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
 export async function bundle(root, entries, folder) {
   const input = Object.fromEntries(entries.map((name) => [name, join(root, 'middleware', `${name}.ts`)]));
   for (const [format, extension] of [
     ['esm', 'mjs'],
     ['cjs', 'cjs'],
   ]) {
-    const build = await rolldown({
-      cwd: root,
-      input: format === 'esm' ? { ...input, cli: join(root, 'src/cli/main.ts') } : input,
-      platform: 'node',
-      tsconfig: false,
-      external: (id) => !/^[./]|^[A-Z]:/i.test(id),
-      plugins: format === 'cjs' ? [requireLazily()] : [],
-    });
-    await build.write({
-      dir: folder,
-      format,
-      strict: true,
-      banner: ({ name }) => (name === 'cli' ? '#!/usr/bin/env node' : ''),
-      entryFileNames: `[name].${extension}`,
-      chunkFileNames: `[name].${extension}`,
-      codeSplitting: { groups: GROUPS },
-    });
-    await build.close();
+    const plugins = format === 'cjs' ? [requireLazily()] : [];
+    await write(
+      { cwd: root, input, plugins },
+      {
+        dir: folder,
+        format,
+        strict: true,
+        entryFileNames: `[name].${extension}`,
+        chunkFileNames: `[name].${extension}`,
+        codeSplitting: { groups: GROUPS },
+      },
+    );
   }
+  // As another entry of the same build it would double the entries, each with a file that only exports the other one.
+  await write(
+    { cwd: root, input: join(root, 'src/cli/main.ts') },
+    { file: join(folder, 'cli.mjs'), format: 'esm', banner: '#!/usr/bin/env node' },
+  );
+}
+
+async function write(options, output) {
+  const external = (id) => !/^[./]|^[A-Z]:/i.test(id);
+  const build = await rolldown({ platform: 'node', tsconfig: false, external, ...options });
+  await build.write(output);
+  await build.close();
 }
 
 // Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.
