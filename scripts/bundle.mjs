@@ -30,6 +30,8 @@ export async function bundle(root, entries, folder) {
         entryFileNames: `[name].${extension}`,
         chunkFileNames: `[name].${extension}`,
         codeSplitting: { groups: GROUPS },
+        // The ES modules, which current versions of Node load in both cases, are the ones to read.
+        ...(format === 'cjs' ? { comments: false } : {}),
       },
     );
   }

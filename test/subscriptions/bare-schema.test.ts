@@ -1,6 +1,8 @@
 import http from 'node:http';
 import connectApp from 'connect';
 import { buildSchema } from 'graphql';
+// Loaded before the tests: they wait for warnings for a few milliseconds only.
+import 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
