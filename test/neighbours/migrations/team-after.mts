@@ -25,7 +25,11 @@ app.use(
   graphqlHTTP(schema, {
     rootValue,
     context: (req) => ({ user: req.headers['x-user'] }),
-    formatError: ({ message, path }, { extensions }) => ({ message, path, code: extensions.code ?? 'NONE' }),
+    formatError: ({ message, path }, { extensions }) => ({
+      message,
+      ...(path && { path }),
+      code: extensions.code ?? 'NONE',
+    }),
     pretty: true,
     graphiql: true,
   }),

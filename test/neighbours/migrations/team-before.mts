@@ -28,7 +28,7 @@ app.use(
     context: { user: req.headers['x-user'] },
     customFormatErrorFn: ({ message, path, extensions }) => ({
       message,
-      path,
+      ...(path && { path }),
       code: extensions.code ?? 'NONE',
     }),
     pretty: true,
