@@ -1,7 +1,7 @@
 // Runs the tests and prints a line per pass and a total. Arguments go to Jest: npm test -- static.
 // npm test: on this Node, with graphql 16 and the compiled engine.
-// npm run test:all (--all): also with graphql-js as the engine, with graphql 17, on other versions of Node, and with the
-// other versions of TypeScript. These come from npm the first time.
+// npm run test:all (--all): also with graphql-js as the engine, with graphql 17, on other versions of Node, with the other
+// versions of TypeScript (these come from npm the first time), with Express 4 in the browser, and with more random cases.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -92,7 +92,7 @@ function run({ node, graphql, engine, skip }, index) {
     cwd: root,
     stdio: ['ignore', 'ignore', 'inherit'], // the report is in the file; progress goes to stderr
     timeout: 15 * 60_000, // a suite that hangs has failed
-    env: { ...process.env, GRAPHQL_MAJOR: String(graphql) },
+    env: { ...process.env, GRAPHQL_MAJOR: String(graphql), TEST_ALL: String(all) },
   });
   return { name, status, ...countsOf(report) };
 }

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { TEST_ALL } from './test-all.ts';
 
 const script = resolve(__dirname, '../scripts/check-layout.mjs');
 const folders: string[] = [];
@@ -37,15 +38,18 @@ describe('the layout of the sources', () => {
     });
   });
 
-  it('tsc accepts the declarations of the sources with isolatedDeclarations', () => {
-    const root = resolve(__dirname, '..');
-    const tsc = join(root, 'node_modules/typescript/bin/tsc');
-    const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit'], {
-      cwd: root,
-      encoding: 'utf8',
+  // The build of npm test emits the declarations with the same settings.
+  if (TEST_ALL) {
+    it('tsc accepts the declarations of the sources with isolatedDeclarations', () => {
+      const root = resolve(__dirname, '..');
+      const tsc = join(root, 'node_modules/typescript/bin/tsc');
+      const { status, stdout } = spawnSync(process.execPath, [tsc, '--noEmit'], {
+        cwd: root,
+        encoding: 'utf8',
+      });
+      expect([stdout, status]).toEqual(['', 0]);
     });
-    expect([stdout, status]).toEqual(['', 0]);
-  });
+  }
 
   it('check-layout accepts imports that go down and packages of Node and npm', () => {
     const tree = {

@@ -10,7 +10,7 @@ import { graphqlHTTP } from '../middleware/graphql.ts';
 import { attachSubscriptions } from '../middleware/subscriptions.ts';
 import type { GraphiQLOptions } from '../types/graphiql.ts';
 import { type Ide, launch, visit } from './chromium.ts';
-import { eachExpress } from './express.ts';
+import { eachExpressInTestAll } from './express.ts';
 import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
 
@@ -42,7 +42,7 @@ const open = async (path = '/graphql', options = {}): Promise<Ide> => {
 const posts = (): number => served.requests.filter((line) => line.startsWith('POST')).length;
 const link = (query: string, more = ''): string => `query=${encodeURIComponent(query)}${more}`;
 
-eachExpress((express) => {
+eachExpressInTestAll((express) => {
   const { schema, tap } = createSchema();
   let sockets = 0;
 

@@ -1,10 +1,22 @@
 import express5 from 'express';
 import express4 from 'express4';
+import { TEST_ALL } from './test-all.ts';
+
+type Suite = (express: typeof express5, major: 4 | 5) => void;
+
+const majors = [
+  [4, express4 as unknown as typeof express5],
+  [5, express5],
+] as const;
 
 /** Runs a suite under Express 4 and Express 5. The suite receives the module. */
-export function eachExpress(suite: (express: typeof express5, major: 4 | 5) => void): void {
-  describe.each([
-    [4, express4 as unknown as typeof express5],
-    [5, express5],
-  ] as const)('under Express %i', (major, express) => suite(express, major));
+export function eachExpress(suite: Suite): void {
+  describe.each(majors)('under Express %i', (major, express) => suite(express, major));
+}
+
+/** Like `eachExpress`, for slow suites: npm test runs them under Express 5 only. */
+export function eachExpressInTestAll(suite: Suite): void {
+  describe.each(majors.slice(TEST_ALL ? 0 : 1))('under Express %i', (major, express) =>
+    suite(express, major),
+  );
 }
