@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
+import session from 'express-session';
 import { GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
@@ -76,6 +77,52 @@ describe('one context function for HTTP and sockets', () => {
         const client = await open(`ws://127.0.0.1:${port}/graphql`, protocol, { authorization: 'token' });
         expect(await contextOf(client, type)).toMatchObject(expected);
         await client.close();
+      }
+      await subscriptions.close();
+      server.close();
+      server.closeAllConnections();
+    });
+  });
+
+  eachExpress((express) => {
+    it('a function that reads req.session of express-session works over HTTP and both subprotocols', async () => {
+      const { schema } = liveSchema();
+      const sessions = session({ secret: 'test', resave: false, saveUninitialized: false });
+      const handler = graphqlHTTP(schema, {
+        context: (req: { session?: { user?: string } }) => ({ user: req.session?.user ?? 'not signed in' }),
+        rootValue: {},
+      });
+      const app = express().use(sessions);
+      app.get('/login', (req, res) => {
+        Object.assign(req.session, { user: 'ann' });
+        res.end();
+      });
+      app.use('/graphql', handler);
+      const server = app.listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const subscriptions = attachSubscriptions(server, handler, { middleware: [sessions] });
+      const login = await fetch(`http://127.0.0.1:${port}/login`);
+      const cookie = login.headers.get('set-cookie')?.split(';')[0] as string;
+      for (const [headers, user] of [
+        [{ cookie }, 'ann'],
+        [{}, 'not signed in'],
+      ] as const) {
+        const response = await fetch(`http://127.0.0.1:${port}/graphql`, {
+          method: 'POST',
+          headers: { 'content-type': 'application/json', ...headers },
+          body: JSON.stringify({ query: QUERY }),
+        });
+        const { data } = (await response.json()) as { data: { context: string } };
+        expect(JSON.parse(data.context)).toEqual({ user });
+        for (const [protocol, type] of [
+          [MODERN, 'subscribe'],
+          [LEGACY, 'start'],
+        ] as const) {
+          const client = await open(`ws://127.0.0.1:${port}/graphql`, protocol, headers);
+          expect(await contextOf(client, type)).toMatchObject({ user });
+          await client.close();
+        }
       }
       await subscriptions.close();
       server.close();
