@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 
@@ -15,12 +16,13 @@ const GROUPS = [
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
 export async function bundle(root, entries, folder) {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const input = Object.fromEntries(entries.map((name) => [name, join(root, 'middleware', `${name}.ts`)]));
   for (const [format, extension] of [
     ['esm', 'mjs'],
     ['cjs', 'cjs'],
   ]) {
-    const plugins = format === 'cjs' ? [requireLazily()] : [];
+    const plugins = [linkToVersion(version), ...(format === 'cjs' ? [requireLazily()] : [])];
     await write(
       { cwd: root, input, plugins },
       {
@@ -47,6 +49,17 @@ async function write(options, output) {
   const build = await rolldown({ platform: 'node', tsconfig: false, external, ...options });
   await build.write(output);
   await build.close();
+}
+
+/** Lets the messages of a release link to its own documentation. */
+function linkToVersion(version) {
+  return {
+    name: 'link-to-version',
+    renderChunk(code) {
+      const replaced = code.replaceAll('/blob/main/docs', `/blob/v${version}/docs`);
+      return replaced === code ? null : replaced;
+    },
+  };
 }
 
 // Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.

@@ -44,6 +44,7 @@ describe('the tarball', () => {
       expected.map((path) => `dist/${path}`).sort(),
     );
     expect(paths.filter((path) => !path.startsWith('dist/')).sort()).toEqual([
+      'CHANGELOG.md',
       'LICENSE',
       'README.md',
       'package.json',
@@ -165,6 +166,17 @@ describe('an installation without graphql', () => {
       'ERR_MODULE_NOT_FOUND',
       expect.stringContaining("package 'graphql'"),
     ]);
+  });
+
+  it('the messages of the package link to the documentation of its version', () => {
+    const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+    for (const [type, load] of [
+      ['commonjs', "const { staticFiles } = require('espalier/static');"],
+      ['module', "import { staticFiles } from 'espalier/static';"],
+    ] as const) {
+      const script = `${load} try { staticFiles('.', { htlm: true }) } catch (error) { console.log(JSON.stringify(error.message)) }`;
+      expect(run(script, type)).toContain(`/blob/v${version}/docs/static-files.md`);
+    }
   });
 
   it('espalier/server works without graphql', () => {
