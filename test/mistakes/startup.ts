@@ -98,7 +98,12 @@ export const STATIC: Mistake[] = [
     'option "maxAge" is "1 fortnight"',
     /milliseconds, or a string such as '1d'/,
   ],
-  ['a negative age', files({ maxAge: -1 }), 'option "maxAge" is -1', 'accepted: milliseconds'],
+  [
+    'a word for an age',
+    files({ maxAge: 'soon' }),
+    'option "maxAge" is "soon"',
+    'milliseconds, or a string such as',
+  ],
   [
     'dotfiles: "show"',
     files({ dotfiles: 'show' }),
