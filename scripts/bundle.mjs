@@ -39,7 +39,7 @@ export async function bundle(root, entries, folder) {
   }
   // As another entry of the same build it would double the entries, each with a file that only exports the other one.
   await write(
-    { cwd: root, input: join(root, 'src/cli/main.ts') },
+    { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [linkToVersion(version)] },
     { file: join(folder, 'cli.mjs'), format: 'esm', banner: '#!/usr/bin/env node' },
   );
 }
