@@ -10,7 +10,7 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|engine|execution|graphiql|graphql|subscriptions|uploads|websocket)[\\/]/,
+    test: /[\\/]src[\\/](core|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]/,
   },
 ];
 

@@ -11,6 +11,7 @@ const RANKS = {
   'src/graphql': 9,
   'src/websocket': 9,
   'src/graphiql': 8,
+  'src/streams': 8,
   'src/subscriptions': 7,
   'src/uploads': 6,
   'src/core': 5,

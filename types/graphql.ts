@@ -160,8 +160,35 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   multipartUploadsEnabled?: boolean | undefined;
   /** Limits of uploads, and how they are received. */
   uploads?: UploadOptions | undefined;
+  /**
+   * Subscriptions over HTTP, for requests that accept `text/event-stream` or Apollo's multipart protocol;
+   * `false`: 400. They have the limits, sharing and statistics of `attachSubscriptions`. They do not call its
+   * `onConnect`: with that option they are off unless `eventStreams` is set.
+   * @default on
+   */
+  eventStreams?: false | EventStreamOptions<Req> | undefined;
   /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
+}
+
+/** Options of subscriptions over HTTP. */
+export interface EventStreamOptions<Req = GraphQLRequest> {
+  /**
+   * Whether a client may use one event stream for several operations (GraphQL over server-sent events, single
+   * connection mode). PUT and DELETE are then accepted for reservations.
+   * @default true
+   */
+  single?: boolean | undefined;
+  /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
+  ping?: number | undefined;
+  /** Reservations of one client address that wait for their stream; one more gets 429. They expire after 10 s. @default 100 */
+  maxReservations?: number | undefined;
+  /**
+   * Returns the user of a request. Requests of another user cannot use a reservation. Without it the random
+   * token alone gives access.
+   * @default none
+   */
+  user?: Hook<[req: Req], unknown> | undefined;
 }
 
 /** A method that `graphqlHTTP` supports. */

@@ -1,6 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { Negotiated } from '../http/negotiation/accept.ts';
+import type { Reservation } from '../streams/reservations.ts';
+import type { StreamOperation } from '../streams/stream-operation.ts';
 import type { Timings } from './timings.ts';
 
 export const JSON_TYPE = 'application/json';
@@ -22,7 +24,14 @@ export interface Exchange {
   operationName: string | undefined;
   /** The cost of the batch; undefined for a single operation. */
   batchCost: BatchCost | undefined;
+  /** The reserved event stream that gets the results; undefined if this response contains them. */
+  reservation: Reservation | undefined;
+  /** The operation of the reserved event stream. */
+  operation: StreamOperation | undefined;
 }
+
+/** The result of a request whose response has begun, because it is a stream. */
+export const STREAMED: unique symbol = Symbol('streamed');
 
 /** The cost of the operations of one batch so far. Together they have the limits of one operation. */
 export interface BatchCost {

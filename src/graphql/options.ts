@@ -25,6 +25,7 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { type EventStreamSettings, resolveEventStreams } from '../streams/options.ts';
 import { REPLACED_OPTIONS } from './replaced-options.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
@@ -43,11 +44,18 @@ interface OwnSettings {
   readonly inflate: boolean;
   readonly pretty: boolean | ((req: unknown) => boolean);
   readonly serverTiming: boolean;
+  readonly eventStreams: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  OwnSettings & { readonly limits: DocumentLimitSettings & OwnLimits };
+  Omit<OwnSettings, 'eventStreams'> & {
+    readonly limits: DocumentLimitSettings & OwnLimits;
+    /** Undefined if event streams are off. */
+    readonly eventStreams: EventStreamSettings | undefined;
+    /** Whether the option `eventStreams` was set. */
+    readonly isEventStreamsSet: boolean;
+  };
 
 const limits: Rules<OwnLimits> = {
   bodyBytes: limit(1024 * 1024),
@@ -84,6 +92,11 @@ const rules: Rules<OwnSettings> = {
   inflate: flag(false),
   pretty: rule<OwnSettings['pretty']>(false, isSwitch, 'a boolean, or a function of the request'),
   serverTiming: flag(false),
+  eventStreams: rule<unknown>(
+    undefined,
+    isEither(isOneOf(false), isObject),
+    'an object of options, or false',
+  ),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -100,5 +113,10 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
-  return settings;
+  const { eventStreams } = settings;
+  return {
+    ...settings,
+    eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
+    isEventStreamsSet: eventStreams !== undefined,
+  };
 }

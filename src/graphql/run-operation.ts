@@ -15,24 +15,26 @@ import {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { isAborted } from '../http/reply/connection.ts';
-import { HttpError } from '../http/reply/http-error.ts';
 import type { Csrf } from './csrf.ts';
-import type { Exchange } from './exchange.ts';
+import { type Exchange, STREAMED } from './exchange.ts';
 import { RequestInputs } from './request-inputs.ts';
+import type { Streaming } from './streaming/streaming.ts';
 
 /** The result of one operation. */
-export type Result = ExecutionOutcome | RequestError;
+export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
 
 /** Runs the operations of one handler; synchronously if schema, context and resolvers are synchronous. */
 export class OperationRunner {
   readonly #core: GraphQLCore;
   readonly #csrf: Csrf;
+  readonly #streaming: Streaming;
   readonly #limits: DocumentLimitSettings;
   readonly #onOperation: OperationHook | undefined;
 
-  constructor(core: GraphQLCore, csrf: Csrf, limits: DocumentLimitSettings) {
+  constructor(core: GraphQLCore, csrf: Csrf, streaming: Streaming, limits: DocumentLimitSettings) {
     this.#core = core;
     this.#csrf = csrf;
+    this.#streaming = streaming;
     this.#limits = limits;
     this.#onOperation = core.operationHookFor();
   }
@@ -65,10 +67,7 @@ export class OperationRunner {
     if ('errors' in prepared) return prepared;
     exchange.operationName = prepared.operation.name?.value;
     const type = prepared.operation.operation;
-    if (type === 'subscription') {
-      const message = 'Subscriptions are not supported over HTTP; use a WebSocket (attachSubscriptions)';
-      throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
-    }
+    if (type === 'subscription') this.#streaming.assertSubscription(exchange);
     if (type === 'mutation' && exchange.req.method !== 'POST') {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }
@@ -87,6 +86,10 @@ export class OperationRunner {
   ): MaybePromise<Result> {
     exchange.timings?.end('context');
     assertConnected(exchange);
+    if (exchange.operation !== undefined || prepared.operation.operation === 'subscription') {
+      this.#streaming.run(exchange, prepared, { params, context });
+      return STREAMED;
+    }
     const rootValue = this.#core.rootValueFor(exchange.req);
     const inputs = new RequestInputs(
       exchange,

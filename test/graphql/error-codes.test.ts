@@ -7,7 +7,7 @@ const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** The codes of multer, which clients never see, and other constants of the same form. */
 const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV)$/;
-const FOLDERS = ['core', 'graphql', 'http', 'uploads', 'websocket', 'subscriptions', 'execution'];
+const FOLDERS = ['core', 'graphql', 'http', 'uploads', 'websocket', 'subscriptions', 'streams', 'execution'];
 
 function codesOfSources(): string[] {
   const codes = new Set<string>();

@@ -10,6 +10,7 @@ import { receiveUploads } from '../../uploads/receive.ts';
 import type { Csrf } from '../csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
+import type { Streaming } from '../streaming/streaming.ts';
 import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
 
 /** The kind of a request body. */
@@ -23,13 +24,14 @@ type BodyKind = 'json' | 'multipart';
 export function createRequestCheck(
   { methods, allowedHosts }: Pick<HttpSettings, 'methods' | 'allowedHosts'>,
   csrf: Csrf,
+  streaming: Streaming,
 ): (exchange: Exchange) => void {
   const allowed = new Set<string | undefined>(methods);
   const allow = methods.join(', ');
   const isHostAllowed = createHostCheck(allowedHosts);
 
   return ({ req, accepted }) => {
-    if (!allowed.has(req.method)) {
+    if (!allowed.has(req.method) && !streaming.isReservationMethod(req.method)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
       throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
         headers: { allow },
@@ -40,7 +42,7 @@ export function createRequestCheck(
       const message = 'The host of the request is not allowed (option "allowedHosts")';
       throw new HttpError(421, message, { code: 'WRONG_HOST' });
     }
-    if (accepted.type === undefined) {
+    if (accepted.type === undefined && !streaming.accepts(req)) {
       const message = `No supported response type is acceptable; supported: ${GRAPHQL_TYPE}, ${JSON_TYPE}`;
       throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
     }

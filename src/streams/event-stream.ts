@@ -1,0 +1,200 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import type { StreamConnection } from '../../types/subscriptions.ts';
+import type { ErrorOrigin } from '../execution/types.ts';
+import { HttpError } from '../http/reply/http-error.ts';
+import { StreamWriter } from '../http/stream/stream-writer.ts';
+import type { LiveConnection, LiveEndpoint } from '../subscriptions/endpoint.ts';
+import { formatErrorsSafely } from '../subscriptions/format-errors.ts';
+import type { FlushMode } from '../subscriptions/live-operation.ts';
+import type { OperationServices } from '../subscriptions/start.ts';
+import { StreamDeadlines } from './stream-deadlines.ts';
+import type { StreamFormat } from './stream-formats.ts';
+import { type OperationRequest, type OperationStream, StreamOperation } from './stream-operation.ts';
+import { type JoinMessages, StreamQueue } from './stream-queue.ts';
+
+/** One streaming response with its operations, or the reservation of one. */
+export class EventStream implements LiveConnection, OperationStream {
+  readonly format: StreamFormat;
+  context: unknown;
+  isClosing = false;
+  /** The time of the next keep-alive message, by the timer of the event streams. */
+  pingAt = Number.POSITIVE_INFINITY;
+  readonly endpoint: LiveEndpoint;
+  readonly services: OperationServices;
+  readonly #queue: StreamQueue;
+  readonly #operations = new Map<string | undefined, StreamOperation>();
+  #request: IncomingMessage;
+  #writer: StreamWriter | undefined;
+  #operationBytes = 0;
+  readonly #deadlines = new StreamDeadlines();
+  readonly #onClosed: (stream: EventStream) => void;
+
+  constructor(
+    { endpoint, join, onClosed }: StreamServices,
+    { request, format }: { request: IncomingMessage; format: StreamFormat },
+  ) {
+    this.endpoint = endpoint;
+    const { core, groups, counters, settings } = endpoint;
+    this.services = { core, groups, counters, settings, onOperation: core.operationHookFor() };
+    this.#queue = new StreamQueue(endpoint.scheduler, join);
+    this.#request = request;
+    this.#onClosed = onClosed;
+    this.format = format;
+    endpoint.add(this);
+  }
+
+  get operationCount(): number {
+    return this.#operations.size;
+  }
+  get isOpen(): boolean {
+    return this.#writer !== undefined;
+  }
+
+  describe(): StreamConnection {
+    const { context, format } = this;
+    const request = this.#request;
+    return { connectionParams: {}, context, protocol: format.protocol, websocket: undefined, request };
+  }
+
+  /** Begins the response. */
+  open(request: IncomingMessage, res: ServerResponse): void {
+    this.#request = request;
+    const writer = new StreamWriter(res, this.format.framing);
+    this.#writer = writer;
+    writer.onClosed(() => this.#close());
+    writer.open(200);
+    this.#queue.open(writer);
+  }
+
+  /**
+   * Adds an operation.
+   *
+   * @throws HttpError 409, 413, 429.
+   */
+  addOperation(operation: OperationRequest): StreamOperation {
+    const { maxOperations, maxOperationBytes } = this.endpoint.settings;
+    if (this.#operations.has(operation.id)) {
+      const message = `The operation id ${JSON.stringify(operation.id)} is in use`;
+      throw new HttpError(409, message, { code: 'OPERATION_ID_IN_USE' });
+    }
+    if (this.#operations.size >= maxOperations) {
+      throw new HttpError(429, 'Too many operations at a time', { code: 'OPERATION_REFUSED' });
+    }
+    const added = new StreamOperation(this, operation, this.format.resultEnvelope(operation.id));
+    if (this.#operationBytes + added.bytes > maxOperationBytes) {
+      const message = 'The documents and variables of the operations in progress are too large together';
+      throw new HttpError(413, message, { code: 'OPERATION_REFUSED' });
+    }
+    this.#operationBytes += added.bytes;
+    this.#operations.set(operation.id, added);
+    return added;
+  }
+
+  cancelOperation(id: string): void {
+    this.#operations.get(id)?.cancel();
+  }
+
+  push(operation: StreamOperation, body: Buffer, mode: FlushMode): void {
+    if (this.isClosing) return;
+    const queue = this.#queue;
+    const { maxBufferedBytes } = this.endpoint.settings;
+    if (queue.pendingBytes > maxBufferedBytes) {
+      queue.flush();
+      if (operation.droppable) queue.dropOldest(maxBufferedBytes);
+      else if (!operation.appliesBackpressure && queue.pendingBytes > maxBufferedBytes) {
+        this.#closeSlowClient();
+        return;
+      }
+    }
+    queue.push(operation, body, mode);
+  }
+
+  waitForDrain(): Promise<void> | undefined {
+    return this.#queue.waitForDrain();
+  }
+
+  rootValueFor(request: IncomingMessage): unknown {
+    return this.endpoint.core.rootValueFor(request);
+  }
+
+  formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[] {
+    return formatErrorsSafely(this.endpoint.core, errors, origin);
+  }
+
+  endOperation(operation: StreamOperation, errors: readonly GraphQLFormattedError[] | undefined): void {
+    const { id, hasResults } = operation;
+    if (errors !== undefined) {
+      const envelope = this.format.errorEnvelope(id, hasResults);
+      this.#queue.push(envelope, Buffer.from(JSON.stringify(errors)), 'soon');
+    }
+    // Frees the id before the client receives the message that ends the operation.
+    operation.release();
+    if (id === undefined) this.#end();
+    else this.#queue.push(NO_ENVELOPE, Buffer.from(this.format.completion(id)), 'soon');
+  }
+
+  forgetOperation(operation: StreamOperation): void {
+    if (this.#operations.get(operation.id) !== operation) return;
+    this.#operations.delete(operation.id);
+    this.#operationBytes -= operation.bytes;
+  }
+
+  /** Ends the response without its ending, so that the client connects again. */
+  closeSocket(): void {
+    if (this.isClosing) return;
+    this.#cancelOperations();
+    this.#queue.flushAll();
+    if (this.#writer === undefined) this.#close();
+    else this.#writer.endIncomplete();
+  }
+
+  keepAlive(): void {
+    if (!this.isClosing) this.#writer?.keepAlive();
+  }
+
+  checkDeadlines(now: number): void {
+    const { isClosing } = this;
+    const isLate = this.#deadlines.isLate(now, { queue: this.#queue, isClosing, isOpen: this.isOpen });
+    if (!isLate) return;
+    if (isClosing) this.#writer?.destroy();
+    else this.#closeSlowClient();
+  }
+
+  /** Ends the response after its last message. */
+  #end(): void {
+    this.isClosing = true;
+    this.#queue.flushAll();
+    this.#writer?.end();
+  }
+
+  /** Disconnects a client whose queue is full. Its messages are lost. */
+  #closeSlowClient(): void {
+    this.#cancelOperations();
+    this.#queue.discard();
+    if (this.#writer === undefined) this.#close();
+    else this.#writer.destroy();
+  }
+
+  #cancelOperations(): void {
+    this.isClosing = true;
+    for (const operation of [...this.#operations.values()]) operation.cancel();
+  }
+
+  /** Called when the response has ended, or the reservation is not used any more. */
+  #close(): void {
+    this.#cancelOperations();
+    this.#queue.discard();
+    this.endpoint.remove(this);
+    this.#onClosed(this);
+  }
+}
+
+/** The services that the event streams of one handler share. */
+export interface StreamServices {
+  readonly endpoint: LiveEndpoint;
+  readonly join: JoinMessages;
+  onClosed(stream: EventStream): void;
+}
+
+const NO_ENVELOPE = { before: '', after: '', droppable: false };

@@ -1,0 +1,96 @@
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage } from 'node:http';
+import { HttpError } from '../http/reply/http-error.ts';
+import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
+import type { EventStream } from './event-stream.ts';
+import type { EventStreamSettings } from './options.ts';
+
+/** Milliseconds until a reservation without a stream expires. */
+const TTL = 10_000;
+/** Reservations of all addresses that wait for their stream. */
+const MAX_WAITING = 10_000;
+
+/** A stream that a client has reserved, or uses, for several operations. */
+export interface Reservation {
+  readonly token: string;
+  readonly stream: EventStream;
+  readonly user: unknown;
+  readonly address: string;
+  readonly expiresAt: number;
+}
+
+/** The reservations of one handler, by token. */
+export class Reservations {
+  readonly #settings: EventStreamSettings;
+  readonly #byToken = new Map<string, Reservation>();
+  /** Reservations that wait for their stream, per client address. */
+  readonly #waiting = new Map<string, Set<Reservation>>();
+  readonly #timer: IntervalTimer = createIntervalTimer(1000, (now) => this.#expire(now));
+  #waitingCount = 0;
+
+  constructor(settings: EventStreamSettings) {
+    this.#settings = settings;
+  }
+
+  /** @throws HttpError 429 if the client, or all clients, have too many reservations that wait for their stream. */
+  assertCapacity(req: IncomingMessage): void {
+    const ofAddress = this.#waiting.get(addressOf(req))?.size ?? 0;
+    if (ofAddress < this.#settings.maxReservations && this.#waitingCount < MAX_WAITING) return;
+    const message = 'Too many reservations of event streams wait for their stream';
+    throw new HttpError(429, message, { headers: { 'retry-after': '10' }, code: 'TOO_MANY_RESERVATIONS' });
+  }
+
+  /** Creates a reservation with a random token. */
+  add(req: IncomingMessage, stream: EventStream): Reservation {
+    const reservation: Reservation = {
+      token: randomUUID(),
+      stream,
+      user: this.#settings.user?.(req),
+      address: addressOf(req),
+      expiresAt: this.#timer.now() + TTL,
+    };
+    const { token, address } = reservation;
+    this.#byToken.set(token, reservation);
+    const waiting = this.#waiting.get(address);
+    if (waiting === undefined) this.#waiting.set(address, new Set([reservation]));
+    else waiting.add(reservation);
+    this.#waitingCount++;
+    this.#timer.start();
+    return reservation;
+  }
+
+  /** @throws HttpError 404 for an unknown or expired token, or the token of another user. */
+  find(req: IncomingMessage, token: string): Reservation {
+    const reservation = this.#byToken.get(token);
+    if (reservation !== undefined && Object.is(reservation.user, this.#settings.user?.(req)))
+      return reservation;
+    const message = 'The reservation of the event stream is unknown or has expired; send a new PUT';
+    throw new HttpError(404, message, { code: 'STREAM_NOT_FOUND' });
+  }
+
+  /** Called when the stream of a reservation has begun. */
+  onOpened(reservation: Reservation): void {
+    const waiting = this.#waiting.get(reservation.address);
+    if (waiting?.delete(reservation) !== true) return;
+    this.#waitingCount--;
+    if (waiting.size === 0) this.#waiting.delete(reservation.address);
+  }
+
+  /** Called when the stream of a reservation has ended. */
+  delete(reservation: Reservation): void {
+    this.onOpened(reservation);
+    this.#byToken.delete(reservation.token);
+  }
+
+  #expire(now: number): boolean {
+    for (const reservations of [...this.#waiting.values()]) {
+      for (const { expiresAt, stream } of reservations) if (now >= expiresAt) stream.closeSocket();
+    }
+    return this.#waitingCount > 0;
+  }
+}
+
+/** Returns the client's address: Express's `req.ip`, which respects `trust proxy`, or the address of the socket. */
+function addressOf(req: IncomingMessage & { readonly ip?: string | undefined }): string {
+  return req.ip ?? req.socket.remoteAddress ?? '';
+}

@@ -1,0 +1,63 @@
+import type { StreamProtocol } from '../../types/subscriptions.ts';
+import { EVENT_STREAM, type Framing, multipartMixed } from '../http/stream/framing.ts';
+import type { Envelope } from './stream-queue.ts';
+
+/** The messages of one protocol of event streams. */
+export interface StreamFormat {
+  readonly protocol: StreamProtocol;
+  readonly framing: Framing;
+  /** Returns the text around each result of an operation; `id` is undefined if the stream has one operation only. */
+  resultEnvelope(id: string | undefined): Envelope;
+  /** Returns the text around the list of errors that ends an operation, before or after its first result. */
+  errorEnvelope(id: string | undefined, hasResults: boolean): Envelope;
+  /** Returns the message that one of several operations has ended. */
+  completion(id: string): string;
+}
+
+const MULTIPART = { boundary: 'graphql', parameters: 'subscriptionSpec="1.0"', heartbeat: '{}' };
+const RESULT_PART = multipartMixed({ ...MULTIPART, wrapper: ['{"payload":', '}'] });
+const REFUSED_PART = multipartMixed({ ...MULTIPART, wrapper: ['{"payload":{"errors":', '}}'] });
+const FAILED_PART = multipartMixed({ ...MULTIPART, wrapper: ['{"payload":null,"errors":', '}'] });
+
+/** Returns one character per UTF-8 byte. */
+const toLatin1 = (text: string): string => Buffer.from(text).toString('latin1');
+
+const envelope = (before: string, after: string): Envelope => ({
+  before: toLatin1(before),
+  after: toLatin1(after),
+  droppable: false,
+});
+
+const partEnvelope = ({ beforePayload, afterPayload }: Framing): Envelope =>
+  envelope(beforePayload, afterPayload);
+
+/** An event with the id of its operation, and text around its payload. */
+function eventEnvelope(id: string | undefined, [before, after]: readonly [string, string]): Envelope {
+  const { beforePayload, afterPayload } = EVENT_STREAM;
+  const [start, end] = id === undefined ? ['', ''] : [`{"id":${JSON.stringify(id)},"payload":`, '}'];
+  return envelope(beforePayload + start + before, after + end + afterPayload);
+}
+
+const RESULT_EVENT = eventEnvelope(undefined, ['', '']);
+
+/** GraphQL over server-sent events: distinct connections mode without ids, single connection mode with ids. */
+export const SERVER_SENT_EVENTS: StreamFormat = {
+  protocol: 'graphql-sse',
+  framing: EVENT_STREAM,
+  resultEnvelope: (id) => (id === undefined ? RESULT_EVENT : eventEnvelope(id, ['', ''])),
+  errorEnvelope: (id) => eventEnvelope(id, ['{"errors":', '}']),
+  completion: (id) => `event: complete\ndata: {"id":${JSON.stringify(id)}}\n\n`,
+};
+
+const RESULT_ENVELOPE = partEnvelope(RESULT_PART);
+const REFUSED_ENVELOPE = partEnvelope(REFUSED_PART);
+const FAILED_ENVELOPE = partEnvelope(FAILED_PART);
+
+/** Apollo's multipart subscription protocol. Errors next to `payload` are fatal errors of the subscription. */
+export const MULTIPART_SUBSCRIPTION: StreamFormat = {
+  protocol: 'multipart',
+  framing: RESULT_PART,
+  resultEnvelope: () => RESULT_ENVELOPE,
+  errorEnvelope: (_, hasResults) => (hasResults ? FAILED_ENVELOPE : REFUSED_ENVELOPE),
+  completion: () => '',
+};
