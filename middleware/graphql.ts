@@ -12,7 +12,9 @@ import type { GraphQLHandler, GraphQLOptions, RequestOf, SchemaSource } from '..
 export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
+export type * from '../types/limits.ts';
 export type * from '../types/operation.ts';
+export type * from '../types/streaming.ts';
 export type * from '../types/uploads.ts';
 
 /** The HTTP methods that the option `methods` accepts. */

@@ -12,7 +12,9 @@ import type {
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
+import type { GraphQLLimits } from './limits.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
+import type { EventStreamOptions } from './streaming.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
@@ -33,42 +35,6 @@ export type SchemaSource<Req = GraphQLRequest> =
 
 /** Replaces graphql-js's `execute`. Only sockets deliver several results. */
 export type ExecuteFunction = (args: ExecutionArgs) => MaybePromise<ExecutionResult | StreamedResults>;
-
-/** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
-export interface DocumentLimits {
-  /** Lexical tokens. @default 5000 */
-  tokens?: number | undefined;
-  /** Characters of a document; its lines are limited to a twentieth of this number. @default 100000 */
-  characters?: number | undefined;
-  /** Levels of nested fields, fragments counted where they are spread; introspection has its own limit. @default 50 */
-  depth?: number | undefined;
-  /** Fields of one operation, fragments counted at each spread. @default 10000 */
-  fields?: number | undefined;
-  /** Fields at the root of one operation. @default 100 */
-  rootFields?: number | undefined;
-  /** Aliases in one operation, fragments counted at each spread. @default 1000 */
-  aliases?: number | undefined;
-  /** Directives in one operation, fragments counted at each spread. @default 200 */
-  directives?: number | undefined;
-  /** Fragments of one document. @default 500 */
-  fragments?: number | undefined;
-  /** Pairs of fields with the same name in the same place, fragments included: validation compares each pair. @default 20000 */
-  merges?: number | undefined;
-  /** Errors after which validation and coercion stop; all errors of resolvers are reported. @default 10 */
-  errors?: number | undefined;
-  /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
-  variables?: number | undefined;
-}
-
-/** The limits of a request over HTTP. */
-export interface GraphQLLimits extends DocumentLimits {
-  /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
-  bodyBytes?: number | undefined;
-  /** Milliseconds until a body is complete; then 408. @default 30000 */
-  bodyTimeout?: number | undefined;
-  /** Operations in one batch; more is 413. @default 10 */
-  batch?: number | undefined;
-}
 
 /**
  * Options that HTTP and sockets share. Their functions get the request or, over sockets, the WebSocket. `Source`
@@ -169,26 +135,6 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   eventStreams?: false | EventStreamOptions<Req> | undefined;
   /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
-}
-
-/** Options of subscriptions over HTTP. */
-export interface EventStreamOptions<Req = GraphQLRequest> {
-  /**
-   * Whether a client may use one event stream for several operations (GraphQL over server-sent events, single
-   * connection mode). PUT and DELETE are then accepted for reservations.
-   * @default true
-   */
-  single?: boolean | undefined;
-  /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
-  ping?: number | undefined;
-  /** Reservations of one client address that wait for their stream; one more gets 429. They expire after 10 s. @default 100 */
-  maxReservations?: number | undefined;
-  /**
-   * Returns the user of a request. Requests of another user cannot use a reservation. Without it the random
-   * token alone gives access.
-   * @default none
-   */
-  user?: Hook<[req: Req], unknown> | undefined;
 }
 
 /** A method that `graphqlHTTP` supports. */

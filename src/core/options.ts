@@ -1,6 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
+import type { ExecuteFunction } from '../../types/graphql.ts';
+import type { DocumentLimits } from '../../types/limits.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { OnError } from '../logging/report-error.ts';

@@ -1,5 +1,6 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
+import type { MethodName } from '../../types/graphql.ts';
+import type { DocumentLimits, GraphQLLimits } from '../../types/limits.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   type CoreSettings,
