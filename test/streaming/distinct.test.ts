@@ -1,4 +1,3 @@
-import { EventSource } from 'eventsource';
 import { createClient } from 'graphql-sse';
 import { createClient as createSocketClient } from 'graphql-ws';
 import WebSocket from 'ws';
@@ -198,16 +197,6 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await open(url, { params, headers: EVENTS });
     await until(() => live.open === 1);
     expect((await open(url, { params, headers: EVENTS })).status).toBe(503);
-  });
-
-  it('EventSource receives the events and the completion', async () => {
-    const { url } = await serve();
-    const events = new EventSource(withParams(url, COUNT));
-    const seen: string[] = [];
-    events.addEventListener('next', ({ data }) => seen.push(data));
-    await new Promise<void>((resolve) => events.addEventListener('complete', () => resolve()));
-    events.close();
-    expect(seen).toEqual(['{"data":{"count":1}}', '{"data":{"count":2}}']);
   });
 
   it('the client of graphql-sse receives results, errors and completions in distinct connections mode', async () => {
