@@ -103,7 +103,7 @@ describe('streaming responses in a browser', () => {
           });
           events.addEventListener('open', () => {
             const body = JSON.stringify({ query, extensions: { operationId: 'a' } });
-            fetch(target, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
+            void fetch(target, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
           });
         }),
       { target: `${url}?token=${token}`, query: COUNT },

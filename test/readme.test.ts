@@ -12,6 +12,8 @@ const read = (name: string): string => readFileSync(join(root, name), 'utf8');
 const PAGES: Record<string, string> = {
   static: 'static-files',
   graphql: 'graphql',
+  limits: 'graphql',
+  streaming: 'streaming',
   uploads: 'uploads',
   subscriptions: 'subscriptions',
   graphiql: 'graphiql',
@@ -45,7 +47,9 @@ const subscriptionRules = Object.entries({ ...connectionRules, ...upgradeRules }
 /** The defaults in the code, by module in types/. */
 const DEFAULTS: Record<string, object> = {
   static: { ...resolveStaticOptions(undefined), ...resolveStaticOptions(undefined).cache },
-  graphql: { ...resolveHttpOptions(undefined), ...resolveHttpOptions(undefined).limits },
+  graphql: resolveHttpOptions(undefined),
+  limits: resolveHttpOptions(undefined).limits,
+  streaming: { ...resolveHttpOptions(undefined).eventStreams },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };

@@ -14,7 +14,7 @@ import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { GraphQLLimits } from './limits.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
-import type { EventStreamOptions } from './streaming.ts';
+import type { EventStreamOptions, IncrementalOptions } from './streaming.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
@@ -74,6 +74,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * less CPU time), by graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
+  /** Incremental delivery of `@defer` and `@stream` (graphql 17). @default on if the schema declares the directives */
+  incremental?: boolean | IncrementalOptions | undefined;
   /**
    * Bytes of memory for prepared documents: their text, their nodes, and their compiled form. One document
    * may take about a tenth of it; a larger one is prepared for each request, or is executed by graphql-js.

@@ -19,3 +19,13 @@ export interface EventStreamOptions<Req = ConnectRequest> {
    */
   user?: Hook<[req: Req], unknown> | undefined;
 }
+
+/** Options of incremental delivery. */
+export interface IncrementalOptions {
+  /**
+   * The format of payloads for clients that name none: of the specification's drafts since 2024 (`pending` and
+   * `id`), or of 2022 (`path`).
+   * @default 'v0.2', and '20220824' for documents with `@stream`
+   */
+  format?: 'v0.2' | '20220824' | undefined;
+}

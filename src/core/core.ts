@@ -9,6 +9,7 @@ import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
+import { assertIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
@@ -81,6 +82,7 @@ export function createContextFactory(context: unknown): ContextFactory {
  */
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
+  assertIncremental(scope, schema, settings);
   const isProduction = process.env['NODE_ENV'] === 'production';
   const reporter = createErrorReporter(settings.onError);
   // Suggestions reveal names of the schema and help only in development.

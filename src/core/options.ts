@@ -4,6 +4,7 @@ import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { DocumentLimits } from '../../types/limits.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import type { IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
@@ -48,6 +49,7 @@ export interface CoreSettings {
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
+  readonly incremental: boolean | { readonly format?: IncrementalFormat | undefined } | undefined;
   readonly documentCacheBytes: number;
   readonly limits: DocumentLimitSettings;
 }
@@ -55,6 +57,10 @@ export interface CoreSettings {
 const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
+
+const isFormat = isOneOf(undefined, 'v0.2', '20220824');
+const isFormatOnly = (value: Readonly<Record<string, unknown>>): boolean =>
+  Object.keys(value).every((name) => name === 'format') && isFormat(value['format']);
 
 /** The rule of `subscriptionProtocols`, an option of `graphqlHTTP` and of `attachSubscriptions`. */
 export const protocolsRule: Rule<readonly SubscriptionProtocol[]> = rule<readonly SubscriptionProtocol[]>(
@@ -114,6 +120,11 @@ const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
     DEFAULT_ENGINE,
     isEither(isOneOf('compiled', 'graphql-js'), isFunction),
     "'compiled', 'graphql-js', or a function that takes execute's arguments",
+  ),
+  incremental: rule<CoreSettings['incremental']>(
+    undefined,
+    isEither(isBoolean, (value) => isObject(value) && isFormatOnly(value)),
+    "a boolean, or { format: 'v0.2' } or { format: '20220824' }",
   ),
   documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
 };

@@ -14,6 +14,7 @@ import { createDocumentCache, retainedBytes } from './documents/document-cache.t
 import { createLoadQueue } from './documents/load-queue.ts';
 import { createValidator, type Parsed, type Validated } from './documents/validate.ts';
 import { refusalError } from './errors.ts';
+import { createIncremental } from './incremental.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
 
@@ -50,6 +51,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   const valid = createDocumentCache<CachedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
   const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
   const allowsIntrospection = introspectionCheck(options.introspection);
+  const addIncremental = createIncremental(options, settings);
   const queue = createLoadQueue<CachedDocument | RequestError>();
 
   function validateAndStore(
@@ -83,7 +85,8 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       if ('errors' in selected) return selected;
       const account = { charge: (bytes: number) => valid.charge(schema, query, bytes) };
       const { maxErrors } = settings;
-      prepared = { ...selected, maxErrors, execute: engine(selected, settings, account) };
+      const execute = engine(selected, settings, account);
+      prepared = { ...selected, maxErrors, ...addIncremental(selected, execute) };
       entry.operations.set(operationName, prepared);
     }
     return prepared;

@@ -33,7 +33,12 @@ export interface PreparedOperation extends ValidatedOperation {
   /** The coercion of variables stops after this many errors. */
   readonly maxErrors: number;
   readonly execute: ExecuteOperation;
+  /** The format of incremental responses to clients that name none; undefined if the operation has no deferred parts. */
+  readonly incremental?: IncrementalFormat | undefined;
 }
+
+/** A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022. */
+export type IncrementalFormat = 'v0.2' | '20220824';
 
 /** The reason why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown operation name. */
 export interface RequestError {
@@ -57,6 +62,8 @@ export interface ExecutionInputs {
   readonly origin?: ErrorOrigin | undefined;
   /** Whether the transport delivers several results of one operation. */
   readonly acceptsStreams?: boolean;
+  /** The format of the payloads if the client accepts several; otherwise deferred parts are part of the result. */
+  readonly incremental?: IncrementalFormat | undefined;
 }
 
 /** The origin of an operation, for reports of unexpected errors. */
@@ -75,6 +82,8 @@ export interface ExecutionOutcome {
   readonly release?: (() => void) | undefined;
   /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];
+  /** The payloads of deferred parts as JSON text, after `body`. The reader must read all of them or call `return`. */
+  readonly rest?: IncrementalPayloads | undefined;
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** The results to send instead of `body`, if the option `engine` returned several. */
@@ -85,6 +94,13 @@ export interface ExecutionOutcome {
 export interface ResultStream {
   readonly results: AsyncIterable<unknown>;
   toOutcome(result: unknown): ExecutionOutcome;
+}
+
+/** The payloads of an incremental response after the first one. */
+export interface IncrementalPayloads {
+  next(): Promise<IteratorResult<string, undefined>>;
+  /** Stops the execution. */
+  return(): Promise<IteratorResult<string, undefined>>;
 }
 
 /**

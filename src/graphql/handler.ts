@@ -151,6 +151,10 @@ class Pipeline {
 
   #send(exchange: Exchange, result: Result): void {
     if (result === STREAMED) return;
+    if ('rest' in result && result.rest !== undefined) {
+      this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
+      return;
+    }
     const { accepted, reservation } = exchange;
     if (accepted.type === undefined) this.#sendInStream(exchange, result);
     else {

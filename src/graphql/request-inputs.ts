@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ErrorOrigin, ExecutionInputs } from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionInputs, IncrementalFormat } from '../execution/types.ts';
 import { isAborted } from '../http/reply/connection.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -12,6 +12,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   readonly rootValue: unknown;
   readonly contextValue: unknown;
   readonly variableValues: Record<string, unknown> | undefined;
+  /** Set before the execution if the client accepts an incremental response. */
+  incremental: IncrementalFormat | undefined;
   readonly #res: ServerResponse;
   #controller: AbortController | undefined;
 

@@ -98,6 +98,9 @@ export class OperationRunner {
       context,
       rootValue,
     );
+    if (prepared.incremental !== undefined) {
+      inputs.incremental = this.#streaming.incrementalFormatFor(exchange, prepared.incremental);
+    }
     if (this.#onOperation === undefined) return execute(exchange, prepared, inputs);
     const admission = this.#onOperation(prepared, inputs, exchange.req);
     return isThenable(admission)

@@ -1,7 +1,15 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
-import type { ErrorOrigin, ExecutionInputs, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
+import { toGraphQLError } from '../core/errors.ts';
+import type {
+  ErrorOrigin,
+  ExecutionInputs,
+  ExecutionOutcome,
+  GraphQLParams,
+  IncrementalFormat,
+  IncrementalPayloads,
+} from '../execution/types.ts';
 import type { EventConsumer } from './consume-source.ts';
 
 /** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
@@ -37,6 +45,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   contextValue: unknown;
   /** The JSON text of the `extensions` to add to each result. */
   extensions: string | undefined;
+  /** The format of the payloads of an operation with deferred parts. */
+  incremental: IncrementalFormat | undefined;
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
   /** Whether the operation's events may be dropped when the client is slow. */
@@ -101,6 +111,25 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   abort(): void {
     this.#abortController?.abort();
+  }
+
+  /** Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects. */
+  async sendRest(rest: IncrementalPayloads): Promise<void> {
+    this.appliesBackpressure = true;
+    this.releaseSource = () => void rest.return().catch(() => undefined);
+    try {
+      for (;;) {
+        await this.waitForDrain();
+        const { done, value } = await rest.next();
+        if (!this.isLive) return;
+        if (done === true) break;
+        this.send(value, 'soon');
+      }
+      this.releaseSource = undefined;
+      this.complete();
+    } catch (error) {
+      this.fail([toGraphQLError(error)]);
+    }
   }
 
   /** Stops the operation without a message, because the client cancelled it or disconnected. */

@@ -174,8 +174,10 @@ function executeOnce(
       return;
     }
     operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
-    operation.complete();
+    if (outcome.rest === undefined) operation.complete();
+    else void operation.sendRest(outcome.rest);
   };
+  operation.incremental = prepared.incremental;
   const outcome = prepared.execute(operation);
   if (isThenable(outcome)) {
     outcome.then(respond).catch((error) => operation.fail([toGraphQLError(error)]));

@@ -223,11 +223,23 @@ eachExpress((express) => {
     it.each(['put', 'patch', 'delete', 'options'] as const)(
       'graphqlHTTP sends 405 with Allow for %s',
       async (method) => {
-        const { body } = await request(app)
+        // PUT is the request of an event stream by default.
+        const { body } = await request(serve({ eventStreams: { single: false } }))
           [method]('/graphql')
           .expect(405)
           .expect('allow', 'GET, POST, HEAD');
         expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
+      },
+    );
+
+    it.each(['put', 'patch', 'delete'] as const)(
+      'graphqlHTTP sends 405 with Allow for %s of an operation by default',
+      async (method) => {
+        await request(app)
+          [method]('/graphql')
+          .send({ query: '{ hello }' })
+          .expect(405)
+          .expect('allow', 'GET, POST, HEAD');
       },
     );
 

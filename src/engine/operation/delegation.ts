@@ -14,7 +14,6 @@ export function needsGraphqlJs(
 ): boolean {
   if (schema.getRootType(operation.operation) === undefined) return true;
   if (operation.directives?.some(({ name }) => name.value === NO_PROPAGATION_DIRECTIVE) === true) return true;
-  if (V17 && [...INCREMENTAL_DIRECTIVES].some((name) => schema.getDirective(name) != null)) return true;
   let found = false;
   visit(document, {
     Directive: ({ name }) => {

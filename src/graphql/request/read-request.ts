@@ -31,7 +31,7 @@ export function createRequestCheck(
   const isHostAllowed = createHostCheck(allowedHosts);
 
   return ({ req, accepted }) => {
-    if (!allowed.has(req.method) && !streaming.isReservationMethod(req.method)) {
+    if (!allowed.has(req.method) && !streaming.isReservation(req)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
       throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
         headers: { allow },

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isGraphQLError } from '../../core/errors.ts';
@@ -34,6 +35,12 @@ export class SingleConnection {
     this.#reservations = new Reservations(streams.settings);
   }
 
+  /** Whether a PUT or DELETE is about a reservation. */
+  isReservation(req: IncomingMessage): boolean {
+    if (req.method === 'PUT') return req.headers['content-type'] === undefined;
+    return req.method === 'DELETE' && tokenOf(req) !== undefined;
+  }
+
   /**
    * Handles a request that reserves or opens a stream, or stops an operation. Returns undefined for any other request; if that
    * one starts an operation of a stream, the exchange has its reservation.
@@ -43,11 +50,8 @@ export class SingleConnection {
   handle(exchange: Exchange): MaybePromise<typeof STREAMED | RequestError> | undefined {
     const { req } = exchange;
     if (req.method === 'PUT') return this.#reserve(exchange);
-    const token = tokenOf(exchange);
-    if (token === undefined) {
-      if (req.method !== 'DELETE') return undefined;
-      throw new HttpError(404, 'The request has no token of an event stream', { code: 'STREAM_NOT_FOUND' });
-    }
+    const token = tokenOf(req);
+    if (token === undefined) return undefined;
     const reservation = this.#reservations.find(req, token);
     if (req.method === 'DELETE') return this.#stop(exchange, reservation);
     if (req.method === 'GET' && acceptsEvents(exchange)) return this.#listen(exchange, reservation);
@@ -102,7 +106,7 @@ export class SingleConnection {
   }
 
   #stop(exchange: Exchange, { stream }: Reservation): typeof STREAMED {
-    const id = searchOf(exchange).get('operationId');
+    const id = searchOf(exchange.req).get('operationId');
     if (id === null || id === '') {
       throw new HttpError(400, 'The parameter "operationId" is missing', { code: 'BAD_REQUEST' });
     }
@@ -146,18 +150,16 @@ function refuse(error: unknown): RequestError {
   throw error;
 }
 
-const searchOf = ({ req }: Exchange): URLSearchParams => {
-  const { url = '' } = req;
+const searchOf = ({ url = '' }: IncomingMessage): URLSearchParams => {
   const start = url.indexOf('?');
   return new URLSearchParams(start === -1 ? '' : url.slice(start));
 };
 
 /** Returns the token in the header, or in the URL for EventSource, which cannot send headers. */
-function tokenOf(exchange: Exchange): string | undefined {
-  const { req } = exchange;
+function tokenOf(req: IncomingMessage): string | undefined {
   const header = req.headers[TOKEN_HEADER];
   if (typeof header === 'string') return header;
-  return req.url?.includes('token=') === true ? (searchOf(exchange).get('token') ?? undefined) : undefined;
+  return req.url?.includes('token=') === true ? (searchOf(req).get('token') ?? undefined) : undefined;
 }
 
 const acceptsEvents = ({ req }: Exchange): boolean =>

@@ -1,8 +1,15 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLCore } from '../../core/core.ts';
-import type { GraphQLParams, PreparedOperation } from '../../execution/types.ts';
+import { SUPPORTS_INCREMENTAL } from '../../execution/incremental.ts';
+import type {
+  GraphQLParams,
+  IncrementalFormat,
+  IncrementalPayloads,
+  PreparedOperation,
+} from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
-import { EVENT_STREAM, type Framing } from '../../http/stream/framing.ts';
+import type { Framing } from '../../http/stream/framing.ts';
+import { streamPayloads } from '../../http/stream/stream-payloads.ts';
 import { StreamWriter } from '../../http/stream/stream-writer.ts';
 import { EventStreams } from '../../streams/event-streams.ts';
 import type { Reservation } from '../../streams/reservations.ts';
@@ -11,18 +18,27 @@ import {
   SERVER_SENT_EVENTS,
   type StreamFormat,
 } from '../../streams/stream-formats.ts';
-import { type StreamType, streamTypesOf } from '../../streams/stream-types.ts';
+import { streamTypesOf } from '../../streams/stream-types.ts';
 import type { Exchange } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
+import { allPayloads, incrementalResponse } from './incremental.ts';
 import { type ReservedOperation, SingleConnection } from './single-connection.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {
   /** Undefined if the option switches single connection mode off. */
   readonly single: SingleConnection | undefined;
+  readonly #core: GraphQLCore;
   readonly #streams: EventStreams | undefined;
+  readonly #acceptsIncremental: boolean;
+  /** Milliseconds between messages that keep an incremental response open. */
+  readonly #ping: number;
 
-  constructor(core: GraphQLCore, { eventStreams, isEventStreamsSet, methods }: HttpSettings) {
+  constructor(core: GraphQLCore, settings: HttpSettings) {
+    const { eventStreams, isEventStreamsSet, methods, incremental } = settings;
+    this.#core = core;
+    this.#acceptsIncremental = SUPPORTS_INCREMENTAL && incremental !== false;
+    this.#ping = eventStreams?.ping ?? DEFAULT_PING;
     if (eventStreams === undefined) return;
     this.#streams = new EventStreams(core, eventStreams, { isExplicit: isEventStreamsSet });
     if (eventStreams.single && methods.includes('GET')) {
@@ -31,12 +47,13 @@ export class Streaming {
   }
 
   /** Whether a request without an acceptable JSON type gets a streaming response, or is about a reservation. */
-  accepts({ method, headers }: IncomingMessage): boolean {
-    return this.isReservationMethod(method) || this.#framingFor(headers.accept) !== undefined;
+  accepts(req: IncomingMessage): boolean {
+    return this.isReservation(req) || this.#framingFor(req.headers.accept) !== undefined;
   }
 
-  isReservationMethod(method: string | undefined): boolean {
-    return this.single !== undefined && (method === 'PUT' || method === 'DELETE');
+  /** Whether a PUT or DELETE is about a reservation. */
+  isReservation(req: IncomingMessage): boolean {
+    return this.single?.isReservation(req) === true;
   }
 
   /** Starts an operation whose results are sent in a reserved stream; `run` executes it. */
@@ -61,6 +78,31 @@ export class Streaming {
     streams.run(operation, prepared, context);
   }
 
+  /** Returns the format of the payloads if the request accepts several; undefined if it gets one piece. */
+  incrementalFormatFor(
+    { req, batchCost }: Exchange,
+    defaultFormat: IncrementalFormat,
+  ): IncrementalFormat | undefined {
+    if (batchCost !== undefined || req.method === 'HEAD') return undefined;
+    return incrementalResponse(req.headers.accept, defaultFormat)?.format;
+  }
+
+  /** Sends the payloads of an incremental response. */
+  sendIncremental({ req, res, operationName }: Exchange, first: string, rest: IncrementalPayloads): void {
+    const response = incrementalResponse(req.headers.accept, 'v0.2');
+    if (response === undefined || res.headersSent) return;
+    void streamPayloads(res, {
+      framing: response.framing,
+      status: 200,
+      payloads: allPayloads(first, rest),
+      keepAlive: this.#ping,
+      onError: (error) => {
+        this.#core.reportError(error, { transport: 'http', operationName, request: req, socket: undefined });
+        return '{"hasNext":false}';
+      },
+    });
+  }
+
   /** Sends a single result to a client that accepts streams only. */
   sendWhole({ req, res }: Exchange, payload: string): void {
     const framing = this.#framingFor(req.headers.accept);
@@ -71,25 +113,32 @@ export class Streaming {
     writer.end();
   }
 
+  /** Returns the framing of a single result for a client that accepts streams only. */
   #framingFor(accept: string | undefined): Framing | undefined {
-    const isEvents = ({ format }: StreamType): boolean => format === 'event-stream';
-    const found = this.#streams !== undefined && streamTypesOf(accept ?? '').some(isEvents);
-    return found ? EVENT_STREAM : undefined;
+    const subscription = this.#streams === undefined ? undefined : formatOf(accept);
+    if (subscription !== undefined) return subscription.framing;
+    return this.#acceptsIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
   }
 
   #formatOf({ req, batchCost }: Exchange): StreamFormat {
-    const types =
-      this.#streams === undefined || req.method === 'HEAD' ? [] : streamTypesOf(req.headers.accept ?? '');
-    for (const type of batchCost === undefined ? types : []) {
-      if (type.format === 'event-stream') return SERVER_SENT_EVENTS;
-      if (type.format === 'multipart' && type.parameters.get('subscriptionspec') === '1.0') {
-        return MULTIPART_SUBSCRIPTION;
-      }
-    }
+    const isOff = this.#streams === undefined || req.method === 'HEAD' || batchCost !== undefined;
+    const format = isOff ? undefined : formatOf(req.headers.accept);
+    if (format !== undefined) return format;
     throw new HttpError(400, this.#streams === undefined ? OVER_SOCKETS : OVER_STREAMS, {
       code: 'SUBSCRIPTION_OVER_HTTP',
     });
   }
+}
+
+const DEFAULT_PING = 12_000;
+
+/** Returns the protocol of a subscription that an `Accept` header names; undefined if it names none. */
+function formatOf(accept: string | undefined): StreamFormat | undefined {
+  for (const { format, parameters } of streamTypesOf(accept ?? '')) {
+    if (format === 'event-stream') return SERVER_SENT_EVENTS;
+    if (parameters.get('subscriptionspec') === '1.0') return MULTIPART_SUBSCRIPTION;
+  }
+  return undefined;
 }
 
 interface RunInputs {

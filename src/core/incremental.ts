@@ -1,0 +1,79 @@
+import { GraphQLSchema } from 'graphql';
+import {
+  declaresIncremental,
+  executeIncrementally,
+  incrementalDirectives,
+  SUPPORTS_INCREMENTAL,
+} from '../execution/incremental.ts';
+import type {
+  EngineSettings,
+  ExecuteOperation,
+  IncrementalFormat,
+  PreparedOperation,
+  ValidatedOperation,
+} from '../execution/types.ts';
+import { type OptionScope, optionError } from '../options/resolve-options.ts';
+import type { CoreSettings } from './options.ts';
+
+type Settings = Pick<CoreSettings, 'incremental' | 'engine'>;
+
+/**
+ * Checks the option `incremental`.
+ *
+ * @throws TypeError (code `ERR_OPTION`) if it is on and cannot work.
+ */
+export function assertIncremental(
+  scope: OptionScope,
+  schema: unknown,
+  { incremental, engine }: Settings,
+): void {
+  if (incremental === undefined || incremental === false) return;
+  const fail = (reason: string): TypeError => optionError(scope, `option "incremental" is on, but ${reason}`);
+  if (!SUPPORTS_INCREMENTAL) throw fail('graphql 16 has no incremental execution; install graphql 17');
+  if (typeof engine === 'function') {
+    throw fail('the function of the option "engine" returns one result; remove one of the two options');
+  }
+  if (schema instanceof GraphQLSchema && !declaresIncremental(schema)) {
+    throw fail(
+      'the schema does not declare @defer and @stream; add GraphQLDeferDirective and GraphQLStreamDirective of graphql',
+    );
+  }
+}
+
+/** Adds incremental execution to the operations that may use it. */
+export type AddIncremental = (
+  operation: ValidatedOperation,
+  execute: ExecuteOperation,
+) => Pick<PreparedOperation, 'execute' | 'incremental'>;
+
+/** Creates the function that adds incremental execution to operations. */
+export function createIncremental(
+  { incremental, engine }: Settings,
+  settings: EngineSettings,
+): AddIncremental {
+  if (!SUPPORTS_INCREMENTAL || incremental === false || typeof engine === 'function') {
+    return (_, execute) => ({ execute, incremental: undefined });
+  }
+  const given = typeof incremental === 'object' ? incremental.format : undefined;
+  return (operation, execute) => {
+    const { schema, document } = operation;
+    const directives = declaresIncremental(schema) ? incrementalDirectives(document) : NONE;
+    if (directives.size === 0 || operation.operation.operation === 'subscription') {
+      return { execute, incremental: undefined };
+    }
+    const executors: Record<IncrementalFormat, ExecuteOperation> = {
+      'v0.2': executeIncrementally(operation, settings, 'v0.2'),
+      20220824: executeIncrementally(operation, settings, '20220824'),
+    };
+    return {
+      execute: (inputs) => {
+        const { incremental: format } = inputs;
+        return format === undefined ? execute(inputs) : executors[format](inputs);
+      },
+      // Clients that name no format merge items of @stream in the format of 2022 only (urql 6, meros 1).
+      incremental: given ?? (directives.has('stream') ? '20220824' : 'v0.2'),
+    };
+  };
+}
+
+const NONE: ReadonlySet<string> = new Set();

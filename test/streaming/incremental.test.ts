@@ -1,0 +1,252 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { until } from '../until.ts';
+import { DIRECTIVES, incrementalSchema, V17 } from './incremental-schema.ts';
+import { open, withParams } from './serve.ts';
+
+const servers: http.Server[] = [];
+const reported: unknown[] = [];
+
+async function serve(options: GraphQLOptions = {}) {
+  process.env['NODE_ENV'] = 'production';
+  const { schema, calls } = incrementalSchema();
+  const handler = graphqlHTTP(schema, {
+    graphiql: false,
+    onError: (error) => reported.push(error),
+    ...options,
+  });
+  const server = http.createServer((req, res) => handler(req, res));
+  servers.push(server);
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, calls };
+}
+
+afterEach(() => {
+  reported.length = 0;
+  for (const server of servers.splice(0)) {
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+const MULTIPART = 'multipart/mixed;incrementalSpec=v0.2, application/json';
+const LEGACY = 'multipart/mixed;deferSpec=20220824, application/json';
+const DEFERRED = '{ hello ... @defer(label: "d") { slow } }';
+const part = (payload: object): string =>
+  `\r\nContent-Type: application/json; charset=utf-8\r\n\r\n${JSON.stringify(payload)}\r\n---`;
+
+/** Reads the whole response; the payloads of multipart, event-stream and JSON-lines bodies. */
+async function payloads(url: string, query: string, accept: string): Promise<unknown[]> {
+  const reading = await open(url, { params: { query }, headers: { accept } });
+  await until(() => reading.ended);
+  return [...reading.body.matchAll(/^(?:data: )?(\{.*\})\r?$/gm)].map(([, json]) =>
+    JSON.parse(json as string),
+  );
+}
+
+if (V17) describeIncremental();
+else {
+  describe('incremental delivery on graphql 16', () => {
+    it('graphqlHTTP throws for incremental: true', () => {
+      const { schema } = incrementalSchema();
+      expect(() => graphqlHTTP(schema, { incremental: true })).toThrow(
+        /"incremental".*graphql 16.*graphql 17/,
+      );
+    });
+
+    it('graphqlHTTP sends one piece for a schema that declares the directives', async () => {
+      const { url, calls } = await serve();
+      calls.release();
+      const reading = await open(url, { params: { query: DEFERRED }, headers: { accept: MULTIPART } });
+      await until(() => reading.ended);
+      expect(reading.body).toBe('{"data":{"hello":"world","slow":"slow"}}');
+    });
+  });
+}
+
+function describeIncremental(): void {
+  describe('incremental delivery', () => {
+    it('graphqlHTTP sends the initial payload before any deferred resolver starts', async () => {
+      const { url, calls } = await serve();
+      const reading = await open(url, { params: { query: DEFERRED }, headers: { accept: MULTIPART } });
+      const initial = part({
+        data: { hello: 'world' },
+        pending: [{ id: '0', path: [], label: 'd' }],
+        hasNext: true,
+      });
+      await until(() => reading.body === `---${initial}`);
+      expect(reading.res.headers['content-type']).toBe('multipart/mixed; boundary="-"; incrementalSpec=v0.2');
+      calls.release();
+      await until(() => reading.ended);
+      const last = part({
+        hasNext: false,
+        incremental: [{ id: '0', data: { slow: 'slow' } }],
+        completed: [{ id: '0' }],
+      });
+      expect(reading.body).toBe(`---${initial}${last}--\r\n`);
+    });
+
+    it('the kernel has the initial payload when the first deferred resolver is called', async () => {
+      const { url, calls } = await serve({ context: (req) => ({ socket: req.socket }) });
+      const sent: unknown[] = [];
+      calls.onSlow = (context) => {
+        const { socket } = context as { socket: Socket };
+        sent.push([socket.writableLength, socket.bytesWritten > 300]);
+      };
+      calls.release();
+      await payloads(url, DEFERRED, MULTIPART);
+      expect(sent).toEqual([[0, true]]);
+    });
+
+    it.each([
+      ['multipart/mixed;deferSpec=20220824', 'multipart/mixed; boundary="-"; deferSpec=20220824', 'path'],
+      [
+        'multipart/mixed; incrementalSpec="v0.1"',
+        'multipart/mixed; boundary="-"; incrementalSpec=v0.1',
+        'path',
+      ],
+      ['multipart/mixed', 'multipart/mixed; boundary="-"', 'id'],
+      ['text/event-stream', 'text/event-stream; charset=utf-8', 'id'],
+      ['application/jsonl', 'application/jsonl; charset=utf-8', 'id'],
+      ['application/json, text/event-stream', 'text/event-stream; charset=utf-8', 'id'],
+      ['multipart/mixed;q=0.5, application/jsonl', 'application/jsonl; charset=utf-8', 'id'],
+    ])('graphqlHTTP sends the payloads to Accept: %s', async (accept, contentType, key) => {
+      const { url, calls } = await serve();
+      calls.release();
+      const reading = await open(url, { params: { query: DEFERRED }, headers: { accept } });
+      await until(() => reading.ended);
+      expect(reading.res.headers['content-type']).toBe(contentType);
+      expect(reading.body).toContain(key === 'id' ? '"id":"0"' : '"path":[],"label":"d"');
+      expect(reading.body).toContain('"slow":"slow"');
+    });
+
+    it('graphqlHTTP streams lists in the format of 2022 to clients that name no format', async () => {
+      const { url } = await serve();
+      const query = '{ list @stream(initialCount: 1) }';
+      expect(await payloads(url, query, 'multipart/mixed')).toEqual([
+        { data: { list: [1] }, hasNext: true },
+        { incremental: [{ items: [2, 3], path: ['list', 1] }], hasNext: false },
+      ]);
+      const configured = await serve({ incremental: { format: 'v0.2' } });
+      expect(await payloads(configured.url, query, 'multipart/mixed')).toEqual([
+        { data: { list: [1] }, pending: [{ id: '0', path: ['list'] }], hasNext: true },
+        { incremental: [{ id: '0', items: [2, 3] }], completed: [{ id: '0' }], hasNext: false },
+      ]);
+    });
+
+    it.each([
+      ['*/*'],
+      ['application/json'],
+      ['multipart/mixed;incrementalSpec=v9, application/json'],
+      ['multipart/mixed;boundary=graphql;subscriptionSpec=1.0, application/json'],
+      ['multipart/mixed;q=0, application/json'],
+    ])('graphqlHTTP sends one piece to Accept: %s', async (accept) => {
+      const { url, calls } = await serve();
+      calls.release();
+      const reading = await open(url, { params: { query: DEFERRED }, headers: { accept } });
+      await until(() => reading.ended);
+      expect(reading.body).toBe('{"data":{"hello":"world","slow":"slow"}}');
+    });
+
+    it('graphqlHTTP sends an ordinary response if all directives are disabled', async () => {
+      const { url } = await serve();
+      const query = '{ hello ... @defer(if: false) { node { name } } }';
+      const reading = await open(url, { params: { query }, headers: { accept: MULTIPART } });
+      await until(() => reading.ended);
+      expect(reading.res.headers['content-type']).toBe('application/json; charset=utf-8');
+      expect(reading.body).toBe('{"data":{"hello":"world","node":{"name":"n"}}}');
+    });
+
+    it('graphqlHTTP sends one piece with incremental: false, in a batch and over HEAD', async () => {
+      const off = await serve({ incremental: false });
+      off.calls.release();
+      const whole = await open(off.url, { params: { query: DEFERRED }, headers: { accept: MULTIPART } });
+      await until(() => whole.ended);
+      expect(whole.body).toBe('{"data":{"hello":"world","slow":"slow"}}');
+      const { url, calls } = await serve({ batching: true });
+      calls.release();
+      const batch = await open(url, { params: [{ query: DEFERRED }], headers: { accept: MULTIPART } });
+      await until(() => batch.ended);
+      expect(batch.body).toBe('[{"data":{"hello":"world","slow":"slow"}}]');
+      calls.release();
+      const head = await open(withParams(url, { query: DEFERRED }), {
+        method: 'HEAD',
+        headers: { accept: MULTIPART },
+      });
+      expect(head.res.headers['content-length']).toBe(
+        String('{"data":{"hello":"world","slow":"slow"}}'.length),
+      );
+    });
+
+    it.each([
+      ['v0.2', MULTIPART],
+      ['20220824', LEGACY],
+    ])(
+      'graphqlHTTP masks and reports unexpected errors of deferred parts in the format %s',
+      async (_, accept) => {
+        const { url } = await serve();
+        const query = '{ hello ... @defer { failing expected } }';
+        const [, deferred] = await payloads(url, query, accept);
+        const text = JSON.stringify(deferred);
+        expect(text).toContain('"message":"Internal server error"');
+        expect(text).toContain('"message":"on purpose"');
+        expect(text).not.toContain('secret');
+        expect(reported).toEqual([new Error('secret detail')]);
+      },
+    );
+
+    it('graphqlHTTP formats the errors that complete a part', async () => {
+      const { url } = await serve({ formatError: (formatted) => ({ ...formatted, message: 'formatted' }) });
+      const query = '{ node { name ... @defer { must } } }';
+      const [, last] = await payloads(url, query, MULTIPART);
+      expect(last).toMatchObject({ completed: [{ id: '0', errors: [{ message: 'formatted' }] }] });
+    });
+
+    it('limits count the fields of deferred parts', async () => {
+      const { url } = await serve({ limits: { rootFields: 2 } });
+      const query = '{ hello ... @defer { node { name } list } }';
+      const reading = await open(url, { params: { query }, headers: { accept: MULTIPART } });
+      await until(() => reading.ended);
+      expect(reading.body).toContain('LIMIT_ROOT_FIELDS');
+    });
+
+    it('a client that disconnects aborts the deferred resolvers and returns the streamed generators', async () => {
+      const { url, calls } = await serve();
+      const query = '{ items @stream ... @defer { slow } }';
+      const reading = await open(url, { params: { query }, headers: { accept: MULTIPART } });
+      await until(() => calls.names.includes('slow') && calls.open === 1);
+      reading.req.destroy();
+      await until(() => calls.signal?.aborted === true);
+      calls.release();
+      calls.release();
+      await until(() => calls.open === 0);
+      expect(reported).toEqual([]);
+    });
+
+    it('graphqlHTTP runs a deferred mutation once', async () => {
+      const { url, calls } = await serve();
+      const seen = await payloads(url, 'mutation { set { name ... @defer { node { name } } } }', MULTIPART);
+      expect(seen).toHaveLength(2);
+      expect(calls.names).toEqual(['set', 'node']);
+    });
+
+    it('onOperation adds its extensions to the initial payload', async () => {
+      const { url, calls } = await serve({ onOperation: () => ({ extensions: { cost: 1 } }) });
+      calls.release();
+      const [first] = await payloads(url, DEFERRED, MULTIPART);
+      expect(first).toMatchObject({ data: { hello: 'world' }, extensions: { cost: 1 }, hasNext: true });
+    });
+
+    it('graphqlHTTP throws for incremental: true without the directives, or with an engine function', () => {
+      const schema = buildSchema('type Query { a: Int }');
+      expect(() => graphqlHTTP(schema, { incremental: true })).toThrow('GraphQLDeferDirective');
+      const declared = buildSchema(`${DIRECTIVES} type Query { a: Int }`);
+      const engine = () => ({ data: {} });
+      expect(() => graphqlHTTP(declared, { incremental: true, engine })).toThrow('"engine"');
+    });
+  });
+}
