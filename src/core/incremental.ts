@@ -6,9 +6,11 @@ import {
   SUPPORTS_INCREMENTAL,
 } from '../execution/incremental.ts';
 import type {
+  Engine,
   EngineSettings,
   ExecuteOperation,
   IncrementalFormat,
+  MemoryAccount,
   PreparedOperation,
   ValidatedOperation,
 } from '../execution/types.ts';
@@ -40,17 +42,27 @@ export function assertIncremental(
   }
 }
 
-/** Adds incremental execution to the operations that may use it. */
-export type AddIncremental = (
+type AddIncremental = (
   operation: ValidatedOperation,
   execute: ExecuteOperation,
 ) => Pick<PreparedOperation, 'execute' | 'incremental'>;
 
-/** Creates the function that adds incremental execution to operations. */
-export function createIncremental(
-  { incremental, engine }: Settings,
+/** Creates the function that prepares validated operations with an engine. */
+export function createOperationFactory(
+  engine: Engine,
   settings: EngineSettings,
-): AddIncremental {
+  options: Settings,
+): (operation: ValidatedOperation, account: MemoryAccount) => PreparedOperation {
+  const addIncremental = createIncremental(options, settings);
+  const { maxErrors } = settings;
+  return (operation, account) => {
+    const execute = engine(operation, settings, account);
+    return { ...operation, maxErrors, ...addIncremental(operation, execute) };
+  };
+}
+
+/** Creates the function that adds incremental execution to operations. */
+function createIncremental({ incremental, engine }: Settings, settings: EngineSettings): AddIncremental {
   if (!SUPPORTS_INCREMENTAL || incremental === false || typeof engine === 'function') {
     return (_, execute) => ({ execute, incremental: undefined });
   }

@@ -14,7 +14,7 @@ import { createDocumentCache, retainedBytes } from './documents/document-cache.t
 import { createLoadQueue } from './documents/load-queue.ts';
 import { createValidator, type Parsed, type Validated } from './documents/validate.ts';
 import { refusalError } from './errors.ts';
-import { createIncremental } from './incremental.ts';
+import { createOperationFactory } from './incremental.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
 
@@ -51,7 +51,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   const valid = createDocumentCache<CachedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
   const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
   const allowsIntrospection = introspectionCheck(options.introspection);
-  const addIncremental = createIncremental(options, settings);
+  const createOperation = createOperationFactory(engine, settings, options);
   const queue = createLoadQueue<CachedDocument | RequestError>();
 
   function validateAndStore(
@@ -83,10 +83,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     if (prepared === undefined) {
       const selected = selectOperation(schema, query, entry, operationName);
       if ('errors' in selected) return selected;
-      const account = { charge: (bytes: number) => valid.charge(schema, query, bytes) };
-      const { maxErrors } = settings;
-      const execute = engine(selected, settings, account);
-      prepared = { ...selected, maxErrors, ...addIncremental(selected, execute) };
+      prepared = createOperation(selected, { charge: (bytes) => valid.charge(schema, query, bytes) });
       entry.operations.set(operationName, prepared);
     }
     return prepared;
