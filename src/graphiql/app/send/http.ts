@@ -5,7 +5,7 @@ import { endpoint } from '../settings.ts';
 import { errorResult } from './error-result.ts';
 
 const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
-const INCREMENTAL = `multipart/mixed, multipart/mixed;deferSpec=20220824, ${SINGLE}`;
+const INCREMENTAL = `multipart/mixed;incrementalSpec=v0.2, multipart/mixed;deferSpec=20220824, multipart/mixed;q=0.9, ${SINGLE}`;
 
 /** Sends an operation with POST. A response with several parts (`@defer`, `@stream`) becomes an iterator of the parts. */
 export async function sendOverHttp(
