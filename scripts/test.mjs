@@ -66,9 +66,14 @@ function passes() {
   ];
 }
 
-/** GraphiQL in the browser runs once more with the first Node that has graphql 17. */
+/** GraphiQL and the clients of incremental delivery run once more with the first Node that has graphql 17. */
 function skippedBy({ node, graphql }) {
-  return node === 22 && graphql === 17 ? ['browser-(?!graphiql)', ...ONCE.slice(1)] : ONCE;
+  return node === 22 && graphql === 17
+    ? ONCE.map(
+        (name) =>
+          ({ browser: 'browser-(?!graphiql)', 'neighbours/': 'neighbours/(?!incremental)' })[name] ?? name,
+      )
+    : ONCE;
 }
 
 function run({ node, graphql, engine, skip }, index) {
