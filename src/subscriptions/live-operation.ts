@@ -116,7 +116,7 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   /** Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects. */
   async sendRest(rest: IncrementalPayloads): Promise<void> {
     this.appliesBackpressure = true;
-    this.releaseSource = () => void rest.return().catch(() => undefined);
+    this.setSource(() => void rest.return().catch(() => undefined));
     try {
       for (;;) {
         await this.waitForDrain();
