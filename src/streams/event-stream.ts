@@ -19,7 +19,7 @@ export class EventStream implements LiveConnection, OperationStream {
   context: unknown;
   isClosing = false;
   /** The time of the next keep-alive message, by the timer of the event streams. */
-  pingAt = Number.POSITIVE_INFINITY;
+  pingAt: number = Number.POSITIVE_INFINITY;
   readonly endpoint: LiveEndpoint;
   readonly services: OperationServices;
   readonly #queue: StreamQueue;
