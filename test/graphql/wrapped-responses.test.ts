@@ -103,6 +103,8 @@ const rewriteLater: Wrapper = (_req, res, next) => {
 const compress = compression();
 const timed = responseTime();
 
+jest.setTimeout(90_000);
+
 describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine) => {
   const log: string[] = [];
   const wrappers: [string, (RequestHandler | Wrapper)[]][] = [

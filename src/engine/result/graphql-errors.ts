@@ -14,8 +14,18 @@ export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
   }
 }
 
+function toGraphQLError(error: FieldError): GraphQLError {
+  try {
+    return convert(error);
+  } catch (cause) {
+    // A getter of the reason has thrown. The other fields and errors of the response remain.
+    const originalError = new Error('A resolver threw an error whose properties cannot be read', { cause });
+    return locatedError(originalError, error.field?.nodes, keysOf(error.path));
+  }
+}
+
 /** Creates the GraphQLError that graphql-js would create. */
-function toGraphQLError({ reason, field, path }: FieldError): GraphQLError {
+function convert({ reason, field, path }: FieldError): GraphQLError {
   if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
   if (isPlainError(reason) && typeof reason.message === 'string')
     return fromPlainError(reason, field, keysOf(path));
