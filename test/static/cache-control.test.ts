@@ -1,4 +1,5 @@
-import { utimesSync } from 'node:fs';
+import { readFileSync, utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
@@ -10,6 +11,7 @@ const root = makeFolder({
   'docs/index.html': 'docs',
   'about.html': 'about',
   'app.3f2a91.js': 'js',
+  'assets/app-3f2a91.js': 'js',
   'app.3f2a91.js.br': brotliCompressSync('js'),
   'film.mp4': Buffer.alloc(9 << 20),
 });
@@ -87,6 +89,26 @@ describe('the cacheControl option', () => {
     expect(response.status).toBe(500);
     expect(response.text).toMatch(/option "cacheControl" returned .*; accepted: /);
     expect(response.headers).not.toHaveProperty('x-injected');
+  });
+});
+
+describe('the presets of docs/static-files.md', () => {
+  const docs = readFileSync(join(__dirname, '../../docs/static-files.md'), 'utf8');
+  const section = docs.slice(docs.indexOf('## Cache-Control'), docs.indexOf('## Freshness'));
+  const presets = new Map(
+    [...section.matchAll(/^\| ([^|`]+) \| `(\{.*?\})`/gm)].map(([, name, code]) => [name, code as string]),
+  );
+
+  it.each([
+    ['hashed assets and pages of one build', '/assets/app-3f2a91.js', IMMUTABLE],
+    ['hashed assets and pages of one build', '/docs/index.html', 'public, max-age=0'],
+    ['pages behind a CDN', '/about.html', 'public, max-age=0, s-maxage=60, stale-while-revalidate=600'],
+    ['pages behind a CDN', '/assets/app-3f2a91.js', 'public, max-age=0'],
+    ['downloads behind a login', '/film.mp4', 'private, no-cache'],
+    ['documents that clients must not store', '/film.mp4', 'no-store'],
+  ])('staticFiles with the preset for %s sends for %s: %s', async (name, path, expected) => {
+    const options = new Function(`return ${presets.get(name)}`)();
+    expect(await cacheControlOf(options, path)).toBe(expected);
   });
 });
 

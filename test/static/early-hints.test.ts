@@ -144,9 +144,9 @@ describe('linkHeaderOf', () => {
   });
 
   it.each(['<link a="', '<a ', '<!--', "<x y='<", '<script', '<link rel=stylesheet href="/a', '<title>'])(
-    'readHead reads a page of 4 MiB of %j, for which quadratic time would be hours',
+    'readHead reads a page of 1 MiB of %j, for which quadratic time would be minutes',
     (piece) => {
-      expect(readHead(piece.repeat((4 << 20) / piece.length)).length).toBeGreaterThanOrEqual(0);
+      expect(readHead(piece.repeat((1 << 20) / piece.length)).length).toBeGreaterThanOrEqual(0);
     },
   );
 });
