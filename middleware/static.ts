@@ -1,36 +1,37 @@
 import { createVariantFactory } from '../src/static/compression/compressed-variants.ts';
 import { Compressor } from '../src/static/compression/compressor.ts';
-import { loadFile, stillResolves } from '../src/static/file/load.ts';
-import { createStaticHandler } from '../src/static/handler.ts';
+import { createDirectoryHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
-import { assertPages, resolveRoot } from '../src/static/root.ts';
+import { resolveRoot } from '../src/static/root.ts';
+import { createSourceHandler, isSource } from '../src/static/source-handler.ts';
 import type { Middleware } from '../types/connect.ts';
+import type { StaticSource } from '../types/sources.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 
+export type * from '../types/sources.ts';
 export type * from '../types/static.ts';
 
 /**
  * Serves the files of a directory with strong ETags computed from their content. Hot files and 304 responses come from memory, and
  * by default no response is older than its request.
  *
- * @param dir - a path or a `file:` URL. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
+ * @param dir - a path or a `file:` URL of a directory, or a source of files such as `zipFiles` of `espalier/sources`. The
+ * directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
  * @param options - a boolean is short for `{ html }`
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example
  * app.use('/static', staticFiles('public'));
  * app.use(staticFiles('site', true));
  */
-export function staticFiles(dir: string | URL, options?: boolean | StaticFilesOptions): Middleware {
-  const root = resolveRoot(dir);
+export function staticFiles(
+  dir: string | URL | StaticSource,
+  options?: boolean | StaticFilesOptions,
+): Middleware {
   const settings = resolveStaticOptions(options);
-  assertPages(root, settings);
   const variants = settings.compress && createVariantFactory(new Compressor(settings.compress));
-  const handler = createStaticHandler(settings, {
-    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, variants }),
-    stillResolves: (file) => stillResolves(root, file, settings),
-    localDevice: root.localDevice,
-    mounts: root.mounts,
-  });
+  const handler = isSource(dir)
+    ? createSourceHandler(dir, settings, variants)
+    : createDirectoryHandler(resolveRoot(dir), settings, variants);
   return function staticFilesMiddleware(req, res, next) {
     handler(req, res, next);
   };

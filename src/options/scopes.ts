@@ -3,6 +3,9 @@ import type { OptionScope } from './resolve-options.ts';
 // The scope of each group of options, for error messages and the link to its page in docs/.
 
 export const STATIC_OPTIONS: OptionScope = { name: 'staticFiles', page: 'static-files' };
+export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
+export const ZIP_FILES: OptionScope = { name: 'zipFiles', page: 'static-files' };
+export const SEA_FILES: OptionScope = { name: 'seaFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };

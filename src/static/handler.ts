@@ -8,14 +8,18 @@ import type { CacheEntry } from './cache/entry.ts';
 import { FileCache } from './cache/file-cache.ts';
 import { budgetFor } from './cache/memory-budget.ts';
 import type { CheckContext } from './cache/revalidate.ts';
-import type { LoadResult } from './file/loaded-file.ts';
+import type { RootDirectory } from './disk/root-directory.ts';
+import { loadFile, stillResolves } from './file/load.ts';
+import type { LoadResult, VariantFactory } from './file/loaded-file.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
 import { passThrough } from './respond/pass-through.ts';
 import { mountSegmentWithoutSlash, redirectToSlash } from './respond/redirect.ts';
 import type { RequestContext, RequestTriple, ServeContext } from './respond/request-context.ts';
 import { respond, serve } from './respond/respond.ts';
+import { sendFromDisk } from './respond/send-from-disk.ts';
 import { sendStatus } from './respond/send-status.ts';
+import { assertPages } from './root.ts';
 import { BufferPool } from './stream/buffer-pool.ts';
 
 /** Responds to one request, or calls `next`. */
@@ -24,7 +28,7 @@ export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: Nex
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
 
-/** The source of the files. */
+/** The functions that load the files of a directory. */
 export interface FileSource {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
@@ -32,12 +36,27 @@ export interface FileSource {
   readonly mounts: CheckContext['mounts'];
 }
 
-/** Creates the handler of one `staticFiles` middleware. */
+/** Creates the handler of a `staticFiles` middleware for the files of a directory. */
+export function createDirectoryHandler(
+  root: RootDirectory,
+  settings: StaticSettings,
+  variants: VariantFactory | undefined,
+): StaticHandler {
+  assertPages(root, settings);
+  return createStaticHandler(settings, {
+    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, variants }),
+    stillResolves: (file) => stillResolves(root, file, settings),
+    localDevice: root.localDevice,
+    mounts: root.mounts,
+  });
+}
+
+/** Creates a handler that loads files with the functions of a directory. */
 export function createStaticHandler(settings: StaticSettings, source: FileSource): StaticHandler {
   const { load, stillResolves, localDevice, mounts } = source;
   const cache = new FileCache(budgetFor(settings.cache));
   const breaker = createCircuitBreaker(diskBytesOfThread);
-  const coalescer = new Coalescer({
+  const checker = new Coalescer({
     cache,
     load,
     stillResolves,
@@ -48,8 +67,12 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
     onCached: createBackgroundEtags(settings),
   });
   const buffers = new BufferPool(READ_BUFFER_BYTES);
-  const context: ServeContext = { settings, cache, coalescer, breaker, buffers };
+  return createHandler({ settings, cache, checker, breaker, buffers, sendBody: sendFromDisk });
+}
 
+/** Creates a handler that serves the cache of a context. */
+export function createHandler(context: ServeContext): StaticHandler {
+  const { settings, cache } = context;
   return (req, res, next) => {
     if (req.method !== 'GET' && req.method !== 'HEAD') return refuseMethod({ req, res, next }, settings);
     const url = req.url ?? '';

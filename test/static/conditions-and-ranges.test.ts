@@ -1,6 +1,7 @@
 import { utimesSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder, raw, type TestResponse } from './fixture.ts';
+import { SOURCES } from './source-makers.ts';
 
 const TEN = '0123456789';
 const folder = makeFolder({
@@ -14,10 +15,14 @@ const DATE = 'Mon, 03 Feb 2020 04:05:06 GMT';
 const LATER = 'Mon, 03 Feb 2020 04:05:07 GMT';
 const EARLIER = 'Mon, 03 Feb 2020 04:05:05 GMT';
 
-describe.each([
+const HOW = [
   ['from memory', undefined],
   ['streamed', { cache: false }],
-] as const)('a file %s', (_how, options) => {
+] as const;
+
+describe.each(
+  SOURCES.flatMap(([source, make]) => HOW.map(([how, options]) => [source, how, make, options] as const)),
+)('a file of %s, %s', (_source, _how, make, options) => {
   let port: number;
   let tag: string;
   const request = (
@@ -30,7 +35,7 @@ describe.each([
   };
 
   beforeAll(async () => {
-    port = await listen(bare(staticFiles(folder, options)));
+    port = await listen(bare(staticFiles(make(folder), options)));
     // A streamed file has no ETag while another write could leave its timestamps unchanged.
     do tag = (await get(port, '/a.txt')).headers.etag as string;
     while (tag === undefined);

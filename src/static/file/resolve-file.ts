@@ -79,7 +79,8 @@ export function dependencyOf(path: string, stats: FileVersion | undefined): Depe
   return { path, version: stats && fileVersionOf(stats) };
 }
 
-function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
+/** Returns the paths to try for a URL path, in order. */
+export function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
   if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
   if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
   return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];

@@ -1,17 +1,33 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
 import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
-import type { Coalescer } from '../cache/coalesce.ts';
 import type { CacheEntry, Waiter } from '../cache/entry.ts';
 import type { FileCache } from '../cache/file-cache.ts';
+import type { HeaderList, Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
+import type { StreamedBody } from '../stream/stream-file.ts';
+
+/** A response whose body has to be read from the file. */
+export interface StreamPlan extends StreamedBody {
+  readonly representation: Representation;
+  readonly status: number;
+  readonly headers: HeaderList;
+}
+
+/** Checks cache entries. */
+export interface Checker {
+  /** Checks the entry of a request, then calls its `onChecked`. */
+  check(request: Waiter): void;
+}
 
 /** The state that all requests of one middleware share. */
 export interface ServeContext {
   readonly settings: StaticSettings;
   readonly cache: FileCache;
-  readonly coalescer: Coalescer;
+  readonly checker: Checker;
+  /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
+  readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
   readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
 }

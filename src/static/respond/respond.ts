@@ -7,10 +7,8 @@ import { isNavigation, mayBePage } from '../request/navigation.ts';
 import { isFinished } from './headers.ts';
 import { type NotServed, passThrough } from './pass-through.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
-import type { RequestContext } from './request-context.ts';
-import type { StreamPlan } from './send-body.ts';
+import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendFile } from './send-file.ts';
-import { sendFromDisk } from './send-from-disk.ts';
 import { sendUnavailable } from './send-status.ts';
 
 // Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
@@ -28,7 +26,7 @@ export function serve(request: RequestContext): void {
 /** Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls `respond`. */
 function lookUp(request: RequestContext, entry: CacheEntry): void {
   request.entry = entry;
-  request.context.coalescer.check(request);
+  request.context.checker.check(request);
 }
 
 /** Responds with the result of a check. */
@@ -78,7 +76,7 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
     request.next(toError(error));
     return;
   }
-  if (plan !== undefined) sendFromDisk(request, plan, () => retry(request));
+  if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */

@@ -8,8 +8,7 @@ import { basename, dirname } from 'node:path';
 import { toError } from '../../http/reply/http-error.ts';
 import type { OpenFile } from '../disk/open-version.ts';
 import { isFinished, setResponseHeaders } from './headers.ts';
-import type { RequestTriple } from './request-context.ts';
-import type { StreamPlan } from './send-body.ts';
+import type { RequestTriple, StreamPlan } from './request-context.ts';
 
 type Send = typeof import('send');
 

@@ -1,17 +1,9 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
-import type { StreamedBody } from '../stream/stream-file.ts';
 import { buildMultipart, joinSections } from './byteranges.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
-import type { RequestTriple } from './request-context.ts';
+import type { RequestTriple, StreamPlan } from './request-context.ts';
 import { sendStatus } from './send-status.ts';
-
-/** A response whose body has to be read from the file. */
-export interface StreamPlan extends StreamedBody {
-  readonly representation: Representation;
-  readonly status: number;
-  readonly headers: HeaderList;
-}
 
 /** Sends a 200 from memory; otherwise returns the plan of a stream. */
 export function sendWhole(

@@ -6,8 +6,8 @@ import type { LoadedFile, Variants } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { isNavigation } from '../request/navigation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
-import type { RequestContext } from './request-context.ts';
-import { type StreamPlan, sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
+import type { RequestContext, StreamPlan } from './request-context.ts';
+import { sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
 import { sendStatus } from './send-status.ts';
 
 /**

@@ -4,8 +4,8 @@ import { fillBody } from '../cache/fill-body.ts';
 import { isNotFoundError, isResourceError, isStaleError } from '../disk/file-errors.ts';
 import { type OpenFile, openVersion, openVersionSync, readVersionSync } from '../disk/open-version.ts';
 import { isFinished } from './headers.ts';
-import type { RequestContext } from './request-context.ts';
-import { type StreamPlan, sendPlanned } from './send-body.ts';
+import type { RequestContext, StreamPlan } from './request-context.ts';
+import { sendPlanned } from './send-body.ts';
 import { sendUnavailable } from './send-status.ts';
 import { streamResponse } from './stream-response.ts';
 

@@ -2,9 +2,8 @@ import type { OpenFile } from '../disk/open-version.ts';
 import { ContentVerifier } from '../stream/content-verifier.ts';
 import { streamFile } from '../stream/stream-file.ts';
 import { restoreHead, setResponseHeaders } from './headers.ts';
-import type { RequestContext } from './request-context.ts';
+import type { RequestContext, StreamPlan } from './request-context.ts';
 import { startWithSend } from './send-adapter.ts';
-import type { StreamPlan } from './send-body.ts';
 
 /**
  * Sends the headers and streams the body from an open file, which it closes in every case.

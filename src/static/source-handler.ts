@@ -1,0 +1,42 @@
+import type { StaticSource } from '../../types/sources.ts';
+import { wrongArgument } from '../options/resolve-options.ts';
+import { isFunction, isObject } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
+import { createCircuitBreaker } from './cache/circuit-breaker.ts';
+import { FileCache } from './cache/file-cache.ts';
+import { budgetFor } from './cache/memory-budget.ts';
+import type { VariantFactory } from './file/loaded-file.ts';
+import { createHandler, type StaticHandler } from './handler.ts';
+import type { StaticSettings } from './options.ts';
+import { sendFromSource } from './sources/send-from-source.ts';
+import { SourceChecker } from './sources/source-checker.ts';
+import { BufferPool } from './stream/buffer-pool.ts';
+
+/** Creates the handler of a `staticFiles` middleware for the files of a source. */
+export function createSourceHandler(
+  source: StaticSource,
+  settings: StaticSettings,
+  variants: VariantFactory | undefined,
+): StaticHandler {
+  const cache = new FileCache(budgetFor(settings.cache));
+  return createHandler({
+    settings,
+    cache,
+    checker: new SourceChecker({ source, settings, variants }, cache),
+    sendBody: (request, plan, retry) => sendFromSource(source, request, plan, retry),
+    // A source reads no files of a directory: these have no work.
+    breaker: createCircuitBreaker(() => 0),
+    buffers: new BufferPool(0),
+  });
+}
+
+/** Whether the first argument of `staticFiles` is a source. Throws if a function is missing. */
+export function isSource(argument: unknown): argument is StaticSource {
+  if (!isObject(argument) || argument instanceof URL) return false;
+  for (const name of ['stat', 'open', 'list']) {
+    if (isFunction(argument[name])) continue;
+    const accepted = `a path, a file: URL, or a source with the functions stat, open and list; ${name} is missing`;
+    throw wrongArgument(STATIC_OPTIONS, 'dir', argument, accepted);
+  }
+  return true;
+}

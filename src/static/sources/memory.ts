@@ -1,0 +1,56 @@
+import type { MemoryFiles, SourceStat } from '../../../types/sources.ts';
+import { wrongArgument } from '../../options/resolve-options.ts';
+import { isString } from '../../options/rules.ts';
+import { MEMORY_FILES } from '../../options/scopes.ts';
+import { DirectoryPaths, toSourcePath } from './tree.ts';
+
+interface Stored {
+  readonly bytes: Buffer;
+  readonly stat: SourceStat;
+}
+
+/** Creates a source of files in memory. */
+export function createMemoryFiles(files: Readonly<Record<string, string | Uint8Array>>): MemoryFiles {
+  const stored = new Map<string, Stored>();
+  const directories = new DirectoryPaths();
+  let versions = 0;
+
+  const source: MemoryFiles = {
+    set(path, content, options) {
+      const key = pathOf(path);
+      if (!isString(content) && !(content instanceof Uint8Array)) {
+        throw wrongArgument(MEMORY_FILES, path, content, 'a string or a Uint8Array');
+      }
+      const bytes = isString(content)
+        ? Buffer.from(content)
+        : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+      if (!stored.has(key)) directories.add(key);
+      stored.set(key, {
+        bytes,
+        stat: { size: bytes.length, version: String(++versions), mtime: options?.mtime ?? new Date() },
+      });
+    },
+    delete(path) {
+      const key = pathOf(path);
+      const isDeleted = stored.delete(key);
+      if (isDeleted) directories.remove(key);
+      return isDeleted;
+    },
+    stat: (path) => stored.get(path)?.stat ?? (directories.has(path) ? 'directory' : undefined),
+    open(path, { start, end }) {
+      const file = stored.get(path);
+      if (file === undefined) throw Object.assign(new Error(`no file ${path} in memory`), { code: 'ENOENT' });
+      return file.bytes.subarray(start, end + 1);
+    },
+    list: () => stored.keys(),
+  };
+  for (const [path, content] of Object.entries(files)) source.set(path, content);
+  return source;
+}
+
+function pathOf(name: unknown): string {
+  const path = isString(name) ? toSourcePath(name) : undefined;
+  if (path === undefined)
+    throw wrongArgument(MEMORY_FILES, 'path', name, "a path such as '/docs/index.html'");
+  return path;
+}

@@ -1,0 +1,47 @@
+import { createHash } from 'node:crypto';
+import type { SourceBytes, StaticSource } from '../../../types/sources.ts';
+import { etagFromDigest, etagOfBytes } from '../disk/hash.ts';
+
+/** Returns the bytes of a file; undefined if their number is not the expected one. */
+export async function readAll(source: StaticSource, path: string, size: number): Promise<Buffer | undefined> {
+  if (size === 0) return Buffer.alloc(0);
+  const bytes = await source.open(path, { start: 0, end: size - 1 });
+  if (bytes instanceof Uint8Array) {
+    return bytes.length === size ? Buffer.from(bytes.buffer, bytes.byteOffset, size) : undefined;
+  }
+  const body = Buffer.allocUnsafeSlow(size);
+  let filled = 0;
+  for await (const chunk of bytes) {
+    if (filled + chunk.length > size) return undefined;
+    body.set(chunk, filled);
+    filled += chunk.length;
+  }
+  return filled === size ? body : undefined;
+}
+
+export async function hashAll(source: StaticSource, path: string, size: number): Promise<string | undefined> {
+  const hash = createHash('sha1');
+  let length = 0;
+  for await (const chunk of chunksOf(await source.open(path, { start: 0, end: size - 1 }))) {
+    hash.update(chunk);
+    length += chunk.length;
+  }
+  return length === size ? etagFromDigest(size, hash) : undefined;
+}
+
+/** Iterates over bytes, whether they are in one piece or a stream. */
+export async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
+  if (bytes instanceof Uint8Array) yield bytes;
+  else yield* bytes;
+}
+
+/** Reads a file again; undefined if it has another content now. */
+export async function readVerified(
+  source: StaticSource,
+  path: string,
+  size: number,
+  etag: string | undefined,
+): Promise<Buffer | undefined> {
+  const body = await readAll(source, path, size);
+  return body !== undefined && (await etagOfBytes(body)) === etag ? body : undefined;
+}

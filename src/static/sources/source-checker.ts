@@ -1,0 +1,107 @@
+import type { CacheEntry, Waiter } from '../cache/entry.ts';
+import type { FileCache } from '../cache/file-cache.ts';
+import { isNotFoundError } from '../disk/file-errors.ts';
+import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
+import { loadSourceFile, type SourceLoader } from './load-source-file.ts';
+import { type SourceDependency, versionOf } from './resolve-source-file.ts';
+
+// Sufficient for a file that is replaced while it is read.
+const MAX_ATTEMPTS = 16;
+
+/**
+ * Checks cache entries with the `stat` of a source. A source whose `stat` is synchronous is checked immediately. Requests
+ * for a file that is not cached share one load, and check its result again: it may be older than they are.
+ */
+export class SourceChecker {
+  readonly #loader: SourceLoader;
+  readonly #cache: FileCache;
+  readonly #dependencies = new WeakMap<LoadedFile, readonly SourceDependency[]>();
+  readonly #loads = new Map<CacheEntry, Promise<LoadResult>>();
+
+  constructor(loader: SourceLoader, cache: FileCache) {
+    this.#loader = loader;
+    this.#cache = cache;
+  }
+
+  /** Checks the entry of a request, then calls its `onChecked`. */
+  check(waiter: Waiter): void {
+    const { entry } = waiter;
+    const { file } = entry;
+    let isCurrent: boolean | Promise<boolean>;
+    try {
+      isCurrent = file !== undefined && this.#isCurrent(file);
+    } catch (error) {
+      waiter.onChecked(error, undefined);
+      return;
+    }
+    if (file !== undefined && isCurrent === true) {
+      this.#keepFresh(entry);
+      waiter.onChecked(undefined, file);
+      return;
+    }
+    this.#find(entry, isCurrent).then(
+      (result) => waiter.onChecked(undefined, result),
+      (error: unknown) => waiter.onChecked(error, undefined),
+    );
+  }
+
+  async #find(entry: CacheEntry, isCurrent: boolean | Promise<boolean>): Promise<LoadResult> {
+    const cached = entry.file;
+    if (cached !== undefined && (await isCurrent) && entry.file === cached) {
+      this.#keepFresh(entry);
+      return cached;
+    }
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const running = this.#loads.get(entry);
+      const result = await (running ?? this.#load(entry));
+      if (running === undefined) return result;
+      if (result.kind === 'file' && (await this.#isCurrent(result))) return result;
+    }
+    return { kind: 'busy' };
+  }
+
+  #load(entry: CacheEntry): Promise<LoadResult> {
+    const load = this.#loadRepeatedly(entry).finally(() => this.#loads.delete(entry));
+    this.#loads.set(entry, load);
+    return load;
+  }
+
+  async #loadRepeatedly(entry: CacheEntry): Promise<LoadResult> {
+    this.#cache.invalidate(entry);
+    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+      const loaded = await loadSourceFile(this.#loader, entry.urlPath).catch((error: unknown) => {
+        // The file was deleted between `stat` and `open`.
+        if (!isNotFoundError(error)) throw error;
+        return undefined;
+      });
+      if (loaded === undefined) continue;
+      const { result, dependencies } = loaded;
+      if (result.kind === 'file') {
+        this.#dependencies.set(result, dependencies);
+        this.#cache.set(entry, result);
+        this.#keepFresh(entry);
+      } else this.#cache.release(entry);
+      return result;
+    }
+    this.#cache.release(entry);
+    return { kind: 'busy' };
+  }
+
+  /** Whether the source still has the versions from which a file was loaded. */
+  #isCurrent(file: LoadedFile): boolean | Promise<boolean> {
+    const dependencies = this.#dependencies.get(file) ?? [];
+    const pending: Promise<boolean>[] = [];
+    for (const { path, version } of dependencies) {
+      const stat = this.#loader.source.stat(path);
+      if (stat instanceof Promise) pending.push(stat.then((result) => versionOf(result) === version));
+      else if (versionOf(stat) !== version) return false;
+    }
+    if (pending.length === 0) return true;
+    return Promise.all(pending).then((results) => results.every((isSame) => isSame));
+  }
+
+  #keepFresh(entry: CacheEntry): void {
+    const { revalidateAfter } = this.#loader.settings.cache;
+    entry.freshUntil = revalidateAfter === 0 ? 0 : performance.now() + revalidateAfter;
+  }
+}
