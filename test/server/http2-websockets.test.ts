@@ -188,6 +188,22 @@ describe('WebSockets over HTTP/2', () => {
     await until(() => subscriptions.stats().connections === 0);
   });
 
+  it('a cleartext server of HTTP/2 serves WebSockets too', async () => {
+    const server = createServer((_req, res) => void res.end(), { http2: true, webSockets: true });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const subscriptions = attachSubscriptions(server, liveSchema().schema);
+    const session = http2.connect(`http://localhost:${(server.address() as AddressInfo).port}`);
+    await once(session, 'remoteSettings');
+    const stream = connect(session, { ':scheme': 'http' });
+    expect((await headersOf(stream))[':status']).toBe(200);
+    const { received, send } = client(stream);
+    send({ type: 'connection_init' });
+    await until(() => received.length === 1);
+    await subscriptions.close();
+    session.destroy();
+    server.close();
+  });
+
   it('a CONNECT over HTTP/1.1 is closed without a response, and the server continues', async () => {
     const { port, session } = await serve();
     const client = await wire(port, true, 'CONNECT a.test:1 HTTP/1.1\r\nHost: a.test\r\n\r\n');
