@@ -43,9 +43,10 @@
  * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.
  * BENCH_RESULT=name writes results/name.json. Before the first run: npm install here.
  */
-import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { environment } from './lib/environment.mjs';
+import { installEspalier } from './lib/install-espalier.mjs';
 import { measureLoad } from './lib/measure.mjs';
 import { tables } from './lib/report.mjs';
 
@@ -96,14 +97,4 @@ function commandLine() {
     scale: Number(given('scale') ?? (quick ? 0.2 : 1)),
     only: new RegExp(given('only') ?? ''),
   };
-}
-
-/** Installs the package so that it shares one graphql with its peers. Copied for each run, so that a build suffices. */
-function installEspalier() {
-  if (!existsSync(here('node_modules'))) throw new Error('run npm install in bench/ first');
-  if (!existsSync(here('../dist/index.mjs'))) throw new Error('run npm run build first');
-  rmSync(here('node_modules/espalier'), { recursive: true, force: true });
-  for (const part of ['package.json', 'dist']) {
-    cpSync(here(`../${part}`), here(`node_modules/espalier/${part}`), { recursive: true });
-  }
 }

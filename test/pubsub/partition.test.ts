@@ -4,6 +4,7 @@ import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
+import { until } from '../until.ts';
 import { type StallingProxy, startProxy } from './proxy.ts';
 
 interface Events {
@@ -29,6 +30,18 @@ function connect(options: PubSubOptions = {}): PubSub<Events> {
   });
   open.push(events);
   return events;
+}
+
+/** The connection of the publisher reconnects independently. */
+async function publishWhenConnected(events: PubSub<Events>, tick: number): Promise<void> {
+  for (;;) {
+    const sent = await events.publish('tick', tick).then(
+      () => true,
+      () => false,
+    );
+    if (sent) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 beforeAll(async () => {
@@ -80,17 +93,35 @@ describe('a connection to Redis without a reply', () => {
     });
     await expect(events.publish('tick', 2)).rejects.toThrow(/Redis/);
     proxy.heal();
-    for (;;) {
-      const sent = await events.publish('tick', 3).then(
-        () => true,
-        () => false,
-      );
-      if (sent) break;
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
+    await publishWhenConnected(events, 3);
     while (received.at(-1) !== 3) received.push((await stream.next()).value);
     expect(received).toEqual([0, 3]);
   });
+
+  it.each(['', 'secret'])(
+    'createPubSub connects again after a proxy has accepted and closed connections (password "%s")',
+    async (password) => {
+      await admin.config('SET', 'requirepass', password);
+      try {
+        const client = new Redis(proxy.url, { lazyConnect: true, password, connectionName: 'chat' });
+        const events = connect({ redis: client });
+        const stream = events.subscribe('tick');
+        await events.ready('tick');
+        const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+        proxy.refuse();
+        await until(() => proxy.refused() >= 4);
+        proxy.heal();
+        await ended;
+        const again = events.subscribe('tick');
+        await events.ready('tick');
+        await publishWhenConnected(events, 2);
+        expect((await again.next()).value).toBe(2);
+        expect(await admin.client('LIST')).toContain('name=chat');
+      } finally {
+        await admin.config('SET', 'requirepass', '');
+      }
+    },
+  );
 
   it('createPubSub keeps its connections when only the event loop was blocked', async () => {
     const events = connect();

@@ -7,6 +7,10 @@ export interface StallingProxy {
   readonly url: string;
   /** Drops all bytes from now on, of open and of new connections, without closing them. */
   stall(): void;
+  /** Closes the open connections, and new ones after they are accepted, like a load balancer without a server. */
+  refuse(): void;
+  /** The number of new connections that were closed. */
+  refused(): number;
   /** Lets new connections through; stalled connections stay stalled, as after a deleted NAT entry. */
   heal(): void;
   /** Closes the open connections. */
@@ -43,10 +47,17 @@ function freeBytes(chunk: Buffer, { command, chunks }: Holding): number {
 export async function startProxy(redisUrl: string): Promise<StallingProxy> {
   const port = Number(new URL(redisUrl).port);
   let stalled = false;
+  let refusing = false;
+  let refused = 0;
   let stallingCommand: string | undefined;
   let holding: Holding | undefined;
   const lines = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const server = net.createServer((client) => {
+    if (refusing) {
+      refused++;
+      client.destroy();
+      return;
+    }
     const upstream = net.connect(port, '127.0.0.1');
     const line = { unresponsive: stalled, sockets: [client, upstream] };
     lines.add(line);
@@ -79,8 +90,14 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
       stalled = true;
       for (const line of lines) line.unresponsive = true;
     },
+    refuse() {
+      refusing = true;
+      drop();
+    },
+    refused: () => refused,
     heal() {
       stalled = false;
+      refusing = false;
     },
     drop,
     stallAt(command) {

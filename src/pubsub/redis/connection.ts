@@ -44,13 +44,21 @@ export class RedisConnection {
     this.firstAttempt = new Promise((resolve) => {
       for (const event of ['ready', 'close']) client.once(event, () => resolve());
     });
-    client.on('error', (error: Error) => {
+    client.on('error', (cause: Error) => {
+      // ioredis rejects its own AUTH with this error when the connection closes.
+      const closed = cause.name === 'MaxRetriesPerRequestError';
+      const error = closed ? new Error('The connection was closed during AUTH', { cause }) : cause;
       this.#lastError = error;
       events.error(error);
     });
     client.on('connect', () => this.#heard());
+    // Sent here, because a connection with a name has the defect of CLIENT SETINFO (see `disableClientInfo`).
+    const { connectionName } = client.options;
+    delete client.options.connectionName;
     client.on('ready', () => {
       this.#timedOut = false;
+      if (connectionName !== undefined)
+        this.send(() => client.client('SETNAME', connectionName)).catch(() => undefined);
       events.ready();
     });
     client.on('close', () => {

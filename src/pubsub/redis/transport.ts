@@ -178,6 +178,8 @@ function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
     disconnectTimeout: 250,
     // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.
     enableReadyCheck: false,
+    // When a connection closes before Redis has replied to CLIENT SETINFO, ioredis (5.11) takes it for ready and never reconnects.
+    disableClientInfo: true,
     enableOfflineQueue: false,
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
