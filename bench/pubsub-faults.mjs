@@ -1,6 +1,8 @@
 // 600 graphql-ws clients at two processes, while Redis and the connections to it fail at random. No event may be missing
 // between two events of one subscription, every client must receive events again after each fault, and nothing may leak.
-//   node pubsub-faults.mjs --minutes=15 --sockets=600 --seed=1
+// With --history=1 clients resume after the cursor of their last event: then no event may be missing between two
+// subscriptions either, unless the client received EVENTS_MISSED.
+//   node pubsub-faults.mjs --minutes=15 --sockets=600 --seed=1 --history=1
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,31 +16,52 @@ const given = (name, fallback) =>
   Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback);
 
 if (process.env.FAULTS_ROLE === 'server') await serve();
-else await run(given('minutes', 15), given('sockets', 600), given('seed', Date.now() % 1e6));
+else
+  await run(
+    given('minutes', 15),
+    given('sockets', 600),
+    given('seed', Date.now() % 1e6),
+    given('history', 0) > 0,
+  );
 
 /** One process: publishes consecutive numbers, each after the result of the one before, and streams those of all processes. */
 async function serve() {
   const { createServer } = await import('node:http');
   const { buildSchema } = await import('graphql');
-  const { attachSubscriptions } = await import('espalier/subscriptions');
+  const { attachSubscriptions, graphqlHTTP } = await import('espalier');
   const { createPubSub } = await import('espalier/pubsub');
   const events = createPubSub({
     redis: process.env.FAULTS_REDIS,
     heartbeat: 500,
     commandTimeout: 500,
     onError: false,
+    ...(process.env.FAULTS_HISTORY === 'true' && { history: { length: 5000 } }),
   });
-  const schema = buildSchema(
-    'type Query { one: Int } type Subscription { tick(private: Boolean): Tick } type Tick { from: Int! n: Int! }',
-  );
+  const schema = buildSchema(`
+    type Query { one: Int }
+    type Subscription { tick(private: Boolean, after: String): Tick }
+    type Tick { from: Int! n: Int! cursor: String }
+  `);
   const { tick } = schema.getSubscriptionType().getFields();
-  tick.subscribe = () => events.subscribe('tick');
+  tick.subscribe = (_, { after }) => withCursors(events.subscribe('tick', { after: after ?? undefined }));
   tick.resolve = (event) => event;
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
-  const subscriptions = attachSubscriptions(server, schema, {
+  const subscriptions = attachSubscriptions(server, graphqlHTTP(schema, { onError: false }), {
     share: (_, { variables }) => (variables?.private ? undefined : 'all'),
   });
+  function withCursors(stream) {
+    return {
+      async next() {
+        const { done, value, cursor } = await stream.next();
+        return { done, value: done ? undefined : { ...value, cursor } };
+      },
+      return: () => stream.return(),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
+  }
 
   const from = Number(process.env.FAULTS_PROCESS);
   const rejected = [];
@@ -86,7 +109,7 @@ async function serve() {
   process.send({ port: server.address().port });
 }
 
-async function run(minutes, count, seed) {
+async function run(minutes, count, seed, history) {
   installEspalier();
   let random = seed;
   const next = () => {
@@ -99,7 +122,7 @@ async function run(minutes, count, seed) {
   const redis = await startServer();
   const proxies = [await startProxy(redis.port), await startProxy(redis.port)];
   const faults = createFaults(redis, proxies, { pick, wait });
-  const servers = await Promise.all(proxies.map((proxy, index) => startProcess(proxy, index)));
+  const servers = await Promise.all(proxies.map((proxy, index) => startProcess(proxy, index, history)));
   const { clients, totals, stop } = await connectClients(servers, count);
   const recovered = () => receivingAgain(clients);
   await recovered();
@@ -167,12 +190,13 @@ async function run(minutes, count, seed) {
   );
 }
 
-async function startProcess(proxy, index) {
+async function startProcess(proxy, index, history) {
   const child = fork(fileURLToPath(import.meta.url), {
     env: {
       ...process.env,
       FAULTS_ROLE: 'server',
       FAULTS_PROCESS: `${index}`,
+      FAULTS_HISTORY: `${history}`,
       FAULTS_REDIS: `redis://app:secret@127.0.0.1:${proxy.port}`,
     },
     execArgv: ['--expose-gc'],
@@ -209,7 +233,7 @@ async function connectClients(servers, count) {
   let open = true;
 
   function start(index) {
-    const client = { received: 0, last: new Map(), dispose: undefined };
+    const client = { received: 0, last: new Map(), cursor: undefined, dispose: undefined };
     const connection = createClient({
       url: `ws://127.0.0.1:${servers[index % servers.length].port}/graphql`,
       webSocketImpl: WebSocket,
@@ -217,34 +241,47 @@ async function connectClients(servers, count) {
       shouldRetry: () => true,
       retryWait: () => sleep(Math.random() * 200),
       on: {
-        closed: ({ code }) => endSession(`close code ${code}`),
+        // The client subscribes again by itself, but with the old cursor.
+        closed: ({ code }) => again(`close code ${code}`),
       },
     });
     const endSession = (reason) => {
       if (open) totals.ends.set(reason, (totals.ends.get(reason) ?? 0) + 1);
-      client.last.clear();
+      if (client.cursor === undefined) client.last.clear();
+    };
+    const isMissed = (error) => Array.isArray(error) && error[0].extensions?.code === 'EVENTS_MISSED';
+    let unsubscribe;
+    const again = async (reason) => {
+      if (unsubscribe === undefined) return;
+      unsubscribe();
+      unsubscribe = undefined;
+      endSession(reason);
+      await sleep(50 + Math.random() * 200);
+      subscribe();
     };
     const subscribe = () => {
       if (!open) return;
       totals.sessions++;
-      const again = async (reason) => {
-        endSession(reason);
-        await sleep(50 + Math.random() * 200);
-        subscribe();
-      };
-      connection.subscribe(
+      const { cursor } = client;
+      unsubscribe = connection.subscribe(
         {
-          query: 'subscription ($private: Boolean) { tick(private: $private) { from n } }',
-          variables: { private: index % 4 > 1 },
+          query:
+            'subscription ($private: Boolean, $after: String) { tick(private: $private, after: $after) { from n cursor } }',
+          variables: { private: cursor !== undefined || index % 4 > 1, after: cursor },
         },
         {
           next: ({ data, errors }) => (errors === undefined ? receive(data.tick) : undefined),
-          error: (error) => again(Array.isArray(error) ? 'GraphQL error' : `error ${error.message}`),
+          error: (error) => {
+            if (isMissed(error)) client.cursor = undefined;
+            const kind = Array.isArray(error) ? 'GraphQL error' : `${error.message ?? error.code}`;
+            void again(isMissed(error) ? 'EVENTS_MISSED' : kind);
+          },
           complete: () => again('complete'),
         },
       );
     };
-    const receive = ({ from, n }) => {
+    const receive = ({ from, n, cursor }) => {
+      client.cursor = cursor ?? undefined;
       client.received++;
       totals.received++;
       const last = client.last.get(from);

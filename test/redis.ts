@@ -5,19 +5,21 @@ import { type AddressInfo, createServer } from 'node:net';
 /** A redis-server that a test has started. */
 export interface RedisServer {
   readonly url: string;
+  readonly port: number;
   /** Kills it with SIGKILL, like a crash. */
   kill(): Promise<void>;
   /** Starts it again on the same port. */
   start(): Promise<void>;
 }
 
-/** Starts a real redis-server on a free port, with nothing written to disk. */
-export async function startRedis(): Promise<RedisServer> {
+/** Starts a real redis-server on a free port, with nothing written to disk, and with more arguments. */
+export async function startRedis(words: readonly string[] = []): Promise<RedisServer> {
   const port = await freePort();
   let child: ChildProcess | undefined;
 
   const server: RedisServer = {
     url: `redis://127.0.0.1:${port}`,
+    port,
     async kill() {
       if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
       const exited = once(child, 'exit');
@@ -34,6 +36,7 @@ export async function startRedis(): Promise<RedisServer> {
         '',
         '--appendonly',
         'no',
+        ...words,
       ]);
       await new Promise<void>((resolve, reject) => {
         child?.once('error', () =>

@@ -40,8 +40,15 @@ export interface PubSubOptions {
    */
   commandTimeout?: number | undefined;
   /**
-   * Called after the connection to Redis was lost and is open again, when the streams have ended. For logs
-   * and metrics.
+   * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that a
+   * lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic (Redis
+   * 6.2 or later). All processes need the same value.
+   * @default none: events are not stored
+   */
+  history?: HistoryOptions | undefined;
+  /**
+   * Called after the connection to Redis was lost and is open again. Without `history` the streams have ended.
+   * For logs and metrics.
    * @default none
    */
   onGap?: (() => void) | undefined;
@@ -53,6 +60,60 @@ export interface PubSubOptions {
   onError?: ((error: Error) => void) | false | undefined;
 }
 
+/** How many events of each topic are stored. An event is removed when one of the limits is reached. */
+export interface HistoryOptions {
+  /**
+   * Events per topic. Redis may store some more.
+   * @default 1000
+   */
+  length?: number | undefined;
+  /**
+   * Milliseconds. In Redis this is the minimum: later publishes to the topic remove older events.
+   * @default 300_000 (5 minutes)
+   */
+  age?: number | undefined;
+}
+
+/** Options of `subscribe`. */
+export interface SubscribeOptions {
+  /**
+   * The cursor of an event. The stream begins with the events that follow it. The cursor of another topic is
+   * ignored. If the events are no longer stored, the stream rejects with an error whose
+   * `extensions` are `{ code: 'EVENTS_MISSED', refetch: true }`.
+   * @default none: later events only
+   */
+  after?: string | undefined;
+}
+
+/** A result of `next()`. With `history`, an event has a cursor: the position in its topic. */
+export type EventResult<T> = IteratorResult<T> & { readonly cursor?: string | undefined };
+
+/** A stream of events. */
+export interface EventStream<T> extends AsyncIterableIterator<T> {
+  next(): Promise<EventResult<T>>;
+  return(): Promise<EventResult<T>>;
+  [Symbol.asyncIterator](): this;
+  /** The cursor before the first event. Undefined without `history`, and until Redis has replied. */
+  readonly startCursor?: string | undefined;
+}
+
+/** Numbers of one `createPubSub`, for metrics. */
+export interface PubSubStats {
+  /** Open streams of this process. */
+  readonly streams: number;
+  /** Streams of this process that have continued after a cursor, since its start. */
+  readonly replays: number;
+  /** The history of each topic with a stream in this process. Empty without `history`. */
+  readonly topics: Readonly<Record<string, TopicStats>>;
+}
+
+/** The stored events of one topic. */
+export interface TopicStats {
+  readonly length: number;
+  /** Time of the oldest event, in milliseconds since 1970; undefined without events. */
+  readonly oldest: number | undefined;
+}
+
 /** Publishes events and creates streams of them. `Events` maps each topic to the type of its payload. */
 export interface PubSub<Events extends object> {
   /**
@@ -62,17 +123,22 @@ export interface PubSub<Events extends object> {
    */
   publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void>;
   /**
-   * Streams the events of a topic from now on, for the `subscribe` resolver of a subscription. The stream
-   * rejects with an error of code `ERR_EVENTS_MISSED` if events may have been missed. A WebSocket is then
-   * closed with 1013, so that the client reconnects and queries the current state. The code
-   * `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
+   * Streams the events of a topic from now on or after a cursor, for the `subscribe` resolver of a
+   * subscription. The stream rejects with an error of code `ERR_EVENTS_MISSED` if events may have been missed.
+   * Without `history` a WebSocket is then closed with 1013, so that the client reconnects and queries the
+   * current state. The code `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
    */
-  subscribe<Topic extends keyof Events & string>(topic: Topic): AsyncIterableIterator<Events[Topic]>;
+  subscribe<Topic extends keyof Events & string>(
+    topic: Topic,
+    options?: SubscribeOptions,
+  ): EventStream<Events[Topic]>;
   /**
    * Resolves when Redis has confirmed the subscription to a topic; later events arrive. Rejects if Redis
    * refuses it, or if `close()` is called first.
    */
   ready(topic: keyof Events & string): Promise<void>;
+  /** Returns the numbers of streams, and the lengths of the histories. Rejects if Redis does not reply. */
+  stats(): Promise<PubSubStats>;
   /** Ends all streams and disconnects from Redis. Call it after `close()` of `attachSubscriptions`. */
   close(): Promise<void>;
 }

@@ -12,3 +12,4 @@ export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads
 export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', page: 'subscriptions' };
 export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server' };
 export const PUBSUB_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling' };
+export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };

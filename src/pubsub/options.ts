@@ -1,8 +1,9 @@
 import type { PubSubOptions, RedisClient } from '../../types/pubsub.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
 import { isEither, isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
-import { PUBSUB_OPTIONS } from '../options/scopes.ts';
+import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { createErrorLog } from './error-log.ts';
+import type { HistoryLimits } from './history/store.ts';
 
 /** The checked options of `createPubSub`. */
 export interface PubSubSettings {
@@ -12,11 +13,13 @@ export interface PubSubSettings {
   readonly bufferBytes: number;
   readonly heartbeat: number;
   readonly commandTimeout: number;
+  readonly history: HistoryLimits | undefined;
   readonly onGap: () => void;
   readonly onError: (error: Error) => void;
 }
 
-type Given = Omit<PubSubSettings, 'onError'> & {
+type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
+  readonly history: unknown;
   readonly onError: ((error: Error) => void) | false | undefined;
 };
 
@@ -31,6 +34,7 @@ const RULES: Rules<Given> = {
   bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
   heartbeat: positive(5000, 'milliseconds'),
   commandTimeout: positive(5000, 'milliseconds'),
+  history: rule<unknown>(undefined, isObject, 'an object with length and age'),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,
@@ -39,7 +43,19 @@ const RULES: Rules<Given> = {
   ),
 };
 
+const HISTORY_RULES: Rules<HistoryLimits> = {
+  length: positive(1000),
+  age: positive(300_000, 'milliseconds'),
+};
+
 export function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
-  const { onError, ...settings } = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES);
-  return { ...settings, onError: onError === false ? ignore : (onError ?? createErrorLog()) };
+  const { onError, history, ...settings } = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES);
+  return {
+    ...settings,
+    history:
+      history === undefined
+        ? undefined
+        : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES),
+    onError: onError === false ? ignore : (onError ?? createErrorLog()),
+  };
 }

@@ -1,9 +1,21 @@
-import type { PubSub, PubSubOptions } from '../../types/pubsub.ts';
+import type {
+  EventStream,
+  PubSub,
+  PubSubOptions,
+  PubSubStats,
+  SubscribeOptions,
+  TopicStats,
+} from '../../types/pubsub.ts';
+import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
+import { eventsMissed } from './history/events-missed.ts';
+import { MemoryHistory } from './history/memory.ts';
+import { RecordedTopic } from './history/recorded-topic.ts';
+import type { HistoryStore } from './history/store.ts';
 import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
 import { RedisTransport } from './redis/transport.ts';
 import { EventQueue } from './streams/event-queue.ts';
-import { missedEvents } from './streams/missed-events.ts';
 import { SlowReaders } from './streams/slow-readers.ts';
+import { Topic, type TopicServices } from './streams/topic.ts';
 import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
@@ -15,94 +27,121 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
   options?: PubSubOptions,
 ): PubSub<Events> {
   const broker = new EventBroker<Events>(resolvePubSubOptions(options));
-  // Functions of the returned object work without it: users spread and destructure it.
   return {
     publish: (topic, payload) => broker.publish(topic, payload),
-    subscribe: (topic) => broker.subscribe(topic),
+    subscribe: (topic, subscribeOptions) => broker.subscribe(topic, subscribeOptions),
     ready: (topic) => broker.ready(topic),
+    stats: () => broker.stats(),
     close: () => broker.close(),
   };
 }
 
-type Queue = EventQueue<unknown>;
-
 class EventBroker<Events extends object> implements PubSub<Events> {
   readonly #settings: PubSubSettings;
   readonly #transport: Transport;
-  readonly #queues = new Map<string, Set<Queue>>();
-  readonly #slowReaders = new SlowReaders();
+  readonly #topics = new Map<string, Topic>();
+  readonly #services: TopicServices;
+  #replays = 0;
   #closed = false;
 
   constructor(settings: PubSubSettings) {
     this.#settings = settings;
-    const events: TransportEvents = {
-      message: (channel, payload, size) => {
-        for (const queue of this.#queues.get(channel) ?? []) queue.push(payload, size);
+    this.#services = {
+      limits: settings,
+      slowReaders: new SlowReaders(),
+      emptied: (channel) => {
+        this.#topics.delete(channel);
+        this.#transport.unsubscribe(channel);
       },
+    };
+    const events: TransportEvents = {
+      message: (channel, payload, size, link) => this.#topics.get(channel)?.receive(payload, size, link),
+      subscribed: (channel) => this.#topics.get(channel)?.subscribed(),
       gap: () => {
-        for (const channel of [...this.#queues.keys()]) {
-          this.#endAll(channel, missedEvents('the connection to Redis was lost'));
-        }
+        for (const topic of [...this.#topics.values()]) topic.reconnected();
         settings.onGap();
       },
       refused: (error, channel) => {
         settings.onError(error);
-        for (const name of channel === undefined ? [...this.#queues.keys()] : [channel])
-          this.#endAll(name, error);
+        for (const name of channel === undefined ? [...this.#topics.keys()] : [channel])
+          this.#topics.get(name)?.end(error);
       },
       error: settings.onError,
     };
-    this.#transport =
-      settings.redis === undefined
-        ? createLocalTransport(events)
-        : new RedisTransport(settings.redis, settings, events);
+    this.#transport = createTransport(settings, events);
   }
 
-  publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void> {
+  publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
     const published = this.#transport.publish(this.#settings.prefix + topic, payload);
     published.catch(this.#settings.onError);
     return published;
   }
 
-  subscribe<Topic extends keyof Events & string>(topic: Topic): AsyncIterableIterator<Events[Topic]> {
-    const channel = this.#settings.prefix + topic;
-    const queue = new EventQueue<Events[Topic]>(this.#settings, {
-      ended: () => this.#remove(channel, queue as Queue),
-      grew: () => this.#slowReaders.add(queue),
-    });
-    if (this.#closed) queue.end();
-    else this.#add(channel, queue as Queue);
-    return queue;
+  subscribe<Name extends keyof Events & string>(
+    name: Name,
+    options: SubscribeOptions = {},
+  ): EventStream<Events[Name]> {
+    const stream = this.#closed ? this.#endedStream() : this.#open(name, options);
+    return stream as EventStream<Events[Name]>;
   }
 
-  ready(topic: keyof Events & string): Promise<void> {
-    return this.#transport.ready(this.#settings.prefix + topic);
+  async ready(topic: keyof Events & string): Promise<void> {
+    const channel = this.#settings.prefix + topic;
+    await this.#transport.ready(channel);
+    await this.#topics.get(channel)?.started();
+  }
+
+  async stats(): Promise<PubSubStats> {
+    const { history } = this.#transport;
+    const topics = [...this.#topics.values()];
+    const entries = history === undefined ? [] : topics.map(({ channel }) => this.#extent(channel, history));
+    return {
+      streams: topics.reduce((sum, topic) => sum + topic.size, 0),
+      replays: this.#replays,
+      topics: Object.fromEntries(await Promise.all(entries)),
+    };
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const channel of [...this.#queues.keys()]) this.#endAll(channel);
+    for (const topic of [...this.#topics.values()]) topic.end();
     await this.#transport.close();
   }
 
-  #add(channel: string, queue: Queue): void {
-    const queues = this.#queues.get(channel);
-    if (queues !== undefined) {
-      queues.add(queue);
-      return;
+  #open(name: string, { after }: SubscribeOptions): EventStream<unknown> {
+    const channel = this.#settings.prefix + name;
+    const { history } = this.#transport;
+    const cursor = history === undefined ? undefined : (after ?? resumedCursor());
+    const id = cursor === undefined ? undefined : idOf(name, cursor);
+    if (id !== undefined) {
+      if (!isId(id)) return this.#endedStream(eventsMissed());
+      this.#replays++;
     }
-    this.#queues.set(channel, new Set([queue]));
+    const topic = this.#topics.get(channel);
+    if (topic !== undefined) return topic.open(id);
+    const created =
+      history === undefined
+        ? new Topic(channel, this.#services)
+        : new RecordedTopic(channel, this.#services, { store: history, cursor: cursorsOf(name) });
+    this.#topics.set(channel, created);
+    const stream = created.open(id);
     this.#transport.subscribe(channel);
+    return stream;
   }
 
-  #remove(channel: string, queue: Queue): void {
-    const queues = this.#queues.get(channel);
-    if (queues?.delete(queue) !== true || queues.size > 0) return;
-    this.#queues.delete(channel);
-    this.#transport.unsubscribe(channel);
+  async #extent(channel: string, history: HistoryStore): Promise<[string, TopicStats]> {
+    return [channel.slice(this.#settings.prefix.length), await history.extent(channel)];
   }
 
-  #endAll(channel: string, error?: Error): void {
-    for (const queue of [...(this.#queues.get(channel) ?? [])]) queue.end(error);
+  #endedStream(error?: Error): EventStream<unknown> {
+    const queue = new EventQueue(this.#settings, { ended() {}, grew() {} });
+    queue.end(error);
+    return queue;
   }
+}
+
+function createTransport(settings: PubSubSettings, events: TransportEvents): Transport {
+  const { redis, history } = settings;
+  if (redis !== undefined) return new RedisTransport(redis, settings, events);
+  return createLocalTransport(events, history && new MemoryHistory(history));
 }

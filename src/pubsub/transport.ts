@@ -1,5 +1,11 @@
+import type { EventLink } from './cursor.ts';
+import type { MemoryHistory } from './history/memory.ts';
+import type { HistoryStore } from './history/store.ts';
+
 /** Carries messages between publishers and the subscribers of this process. */
 export interface Transport {
+  /** The stored events; undefined without the option `history`. */
+  readonly history: HistoryStore | undefined;
   /** Resolves when the message was delivered or, with Redis, received by Redis. */
   publish(channel: string, payload: unknown): Promise<void>;
   /** Called for the first subscriber of a channel. */
@@ -13,8 +19,10 @@ export interface Transport {
 
 /** Callbacks of a transport. */
 export interface TransportEvents {
-  /** A message has arrived. `size` returns its length as JSON. */
-  message(channel: string, payload: unknown, size: () => number): void;
+  /** A message has arrived. `size` returns its length as JSON. A message that is in the history has a `link`. */
+  message(channel: string, payload: unknown, size: () => number, link?: EventLink): void;
+  /** Messages of the channel arrive from now on. Called again after each lost connection. */
+  subscribed(channel: string): void;
   /** Messages of all channels may have been lost. */
   gap(): void;
   /** Redis refuses subscriptions to the channel, or to every channel. */
@@ -23,21 +31,26 @@ export interface TransportEvents {
 }
 
 /** Delivers messages within this process. */
-export function createLocalTransport({ message }: TransportEvents): Transport {
+export function createLocalTransport(events: TransportEvents, history?: MemoryHistory): Transport {
   const done = (): Promise<void> => Promise.resolve();
   return {
+    history,
     publish(channel, payload) {
-      let size: number | undefined;
-      message(channel, payload, () => {
-        size ??= jsonLength(payload);
-        return size;
-      });
+      let known: number | undefined;
+      const size = (): number => {
+        known ??= jsonLength(payload);
+        return known;
+      };
+      events.message(channel, payload, size, history?.append(channel, payload, size));
       return done();
     },
-    subscribe() {},
+    subscribe: events.subscribed,
     unsubscribe() {},
     ready: done,
-    close: done,
+    close() {
+      history?.close();
+      return done();
+    },
   };
 }
 

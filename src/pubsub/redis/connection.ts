@@ -1,4 +1,4 @@
-import type { Redis } from 'ioredis';
+import type { Cluster, Redis } from 'ioredis';
 import { messageOf } from '../error-log.ts';
 
 /** The times, in milliseconds, after which a silent connection counts as lost. */
@@ -6,6 +6,9 @@ export interface ConnectionTimeouts {
   readonly heartbeat: number;
   readonly commandTimeout: number;
 }
+
+/** The client of one Redis server, or of a cluster. */
+export type RedisCommands = Redis | Cluster;
 
 export interface ConnectionEvents {
   /** The connection accepts commands. */
@@ -25,7 +28,7 @@ export class RedisConnection {
   /** Resolves when the first attempt to connect has succeeded or failed. */
   readonly firstAttempt: Promise<void>;
 
-  readonly #client: Redis;
+  readonly #client: RedisCommands;
   readonly #timeouts: ConnectionTimeouts;
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
@@ -36,7 +39,7 @@ export class RedisConnection {
   #timedOut = false;
   #lastError: Error | undefined;
 
-  constructor(client: Redis, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
+  constructor(client: RedisCommands, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
     this.#client = client;
     this.#timeouts = timeouts;
     this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
@@ -52,13 +55,8 @@ export class RedisConnection {
       events.error(error);
     });
     client.on('connect', () => this.#heard());
-    // Sent here, because a connection with a name has the defect of CLIENT SETINFO (see `disableClientInfo`).
-    const { connectionName } = client.options;
-    delete client.options.connectionName;
     client.on('ready', () => {
       this.#timedOut = false;
-      if (connectionName !== undefined)
-        this.send(() => client.client('SETNAME', connectionName)).catch(() => undefined);
       events.ready();
     });
     client.on('close', () => {
@@ -72,7 +70,7 @@ export class RedisConnection {
   }
 
   /** Sends a command. Rejects when the connection is lost or too slow; the command is not sent again. */
-  async send<T>(command: (client: Redis) => Promise<T>): Promise<T> {
+  async send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
     if (!this.isReady) throw this.#notConnected();
     this.#inFlight++;
     try {
@@ -93,8 +91,9 @@ export class RedisConnection {
     return new Promise((resolve) => {
       if (this.#client.status === 'end') return resolve();
       this.#client.once('end', () => resolve());
-      // Between two attempts there is no connection that could emit `end`.
-      if (this.#client.status === 'reconnecting') resolve();
+      // Between two attempts there is no connection that could emit `end`, and none of a cluster without known nodes.
+      const isUnconnected = 'nodes' in this.#client && this.#client.nodes().length === 0;
+      if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
       this.#client.disconnect();
     });
   }
@@ -122,9 +121,10 @@ export class RedisConnection {
   #reset(): void {
     this.#heard();
     this.#timedOut = true;
-    const { stream } = this.#client;
-    if ('encrypted' in stream) stream.destroy();
-    else stream.resetAndDestroy();
+    for (const { stream } of 'nodes' in this.#client ? this.#client.nodes() : [this.#client]) {
+      if (stream === undefined || 'encrypted' in stream) stream?.destroy();
+      else stream.resetAndDestroy();
+    }
   }
 
   #notConnected(cause?: unknown): Error {
@@ -142,4 +142,9 @@ export class RedisConnection {
 /** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
 export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Whether Redis will reply with this error again, unlike LOADING or CLUSTERDOWN. */
+export function isRefusal(error: unknown): boolean {
+  return isReplyError(error) && /^(?:ERR|NOAUTH|NOPERM|WRONGPASS|WRONGTYPE)\b/.test(error.message);
 }

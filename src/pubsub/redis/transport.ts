@@ -1,29 +1,50 @@
-import type { Redis } from 'ioredis';
 import type { RedisClient } from '../../../types/pubsub.ts';
+import type { HistoryLimits } from '../history/store.ts';
 import type { Transport, TransportEvents } from '../transport.ts';
 import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
-import { type ConnectionTimeouts, isReplyError, RedisConnection } from './connection.ts';
+import { connectClients } from './connect.ts';
+import {
+  type ConnectionTimeouts,
+  isRefusal,
+  isReplyError,
+  type RedisCommands,
+  RedisConnection,
+} from './connection.ts';
+import { parsePayload, RedisHistory, splitMessage } from './history.ts';
 
 interface Connections {
   readonly publisher: RedisConnection;
   readonly subscriber: RedisConnection;
 }
 
+interface RedisSettings extends ConnectionTimeouts {
+  readonly history: HistoryLimits | undefined;
+}
+
 /** Carries messages between processes, over the two connections that Redis pub/sub needs. */
 export class RedisTransport implements Transport {
+  readonly history: RedisHistory | undefined;
+
   readonly #events: TransportEvents;
   readonly #channels = new Map<string, RedisChannel>();
   readonly #connections: Promise<Connections>;
   #subscriber: RedisConnection | undefined;
   /** The reason why the transport will never connect. */
   #failure: Error | undefined;
-  #lastPublish: Promise<unknown> | undefined;
+  #lastSent: Promise<unknown> | undefined;
   #wasReady = false;
   #lost = false;
 
-  constructor(redis: string | RedisClient, timeouts: ConnectionTimeouts, events: TransportEvents) {
+  constructor(redis: string | RedisClient, settings: RedisSettings, events: TransportEvents) {
     this.#events = events;
-    this.#connections = this.#open(redis, timeouts);
+    this.#connections = this.#open(redis, settings);
+    this.history =
+      settings.history &&
+      new RedisHistory(
+        (command) => this.#send(command),
+        settings.history,
+        (error) => this.#failure !== undefined || isRefusal(error),
+      );
     this.#connections.catch((error: Error) => {
       this.#failure = error;
       events.error(error);
@@ -33,11 +54,8 @@ export class RedisTransport implements Transport {
 
   async publish(channel: string, payload: unknown): Promise<void> {
     const message = JSON.stringify(payload) ?? '';
-    const { publisher } = await this.#connections;
-    await publisher.firstAttempt;
-    const sent = publisher.send((client) => client.publish(channel, message));
-    this.#lastPublish = sent;
-    await sent;
+    if (this.history !== undefined) await this.history.publish(channel, message);
+    else await this.#send((client) => client.publish(channel, message));
   }
 
   subscribe(name: string): void {
@@ -70,17 +88,25 @@ export class RedisTransport implements Transport {
     this.#failure = new Error('The pubsub was closed before Redis confirmed the subscription');
     for (const channel of this.#channels.values()) channel.reject(this.#failure);
     // Redis replies in order, so earlier publishes have settled too.
-    await Promise.allSettled([this.#lastPublish]);
+    await Promise.allSettled([this.#lastSent]);
     const connections = await this.#connections.catch(() => undefined);
     await Promise.all([connections?.publisher.close(), connections?.subscriber.close()]);
   }
 
+  /** Sends a command on the connection for publishing. */
+  async #send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
+    const { publisher } = await this.#connections;
+    await publisher.firstAttempt;
+    const sent = publisher.send(command);
+    this.#lastSent = sent;
+    return sent;
+  }
+
   async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
-    const options = connectionOptions(timeouts);
     const { error } = this.#events;
-    const clients = [await connect(redis, options), await connect(redis, options)] as const;
-    const publisher = new RedisConnection(clients[0], timeouts, { ready() {}, closed() {}, error });
-    const subscriber = new RedisConnection(clients[1], timeouts, {
+    const clients = await connectClients(redis, timeouts);
+    const publisher = new RedisConnection(clients.publisher, timeouts, { ready() {}, closed() {}, error });
+    const subscriber = new RedisConnection(clients.subscriber, timeouts, {
       ready: () => void this.#resubscribe(subscriber),
       closed: () => this.#disconnected(),
       error: (reason) => {
@@ -89,7 +115,7 @@ export class RedisTransport implements Transport {
         if (isReplyError(reason)) this.#refuse(reason);
       },
     });
-    clients[1].on('message', (name: string, message: string) => this.#receive(name, message));
+    clients.subscriber.on('message', (name: string, message: string) => this.#receive(name, message));
     this.#subscriber = subscriber;
     return { publisher, subscriber };
   }
@@ -99,14 +125,15 @@ export class RedisTransport implements Transport {
     if (this.#lost) return;
     // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
     if (this.#channels.get(name)?.isConfirmed !== true) return;
+    const { link, text } = splitMessage(message);
     let payload: unknown;
     try {
-      payload = message === '' ? null : JSON.parse(message);
+      payload = parsePayload(text);
     } catch (cause) {
       this.#events.error(new Error(`A message on the Redis channel "${name}" is not JSON`, { cause }));
       return;
     }
-    this.#events.message(name, payload, () => message.length);
+    this.#events.message(name, payload, () => text.length, link);
   }
 
   #disconnected(): void {
@@ -152,6 +179,7 @@ export class RedisTransport implements Transport {
       await subscriber.send((client) => client.subscribe(name));
       channel.isConfirmed = true;
       channel.resolve();
+      if (this.#channels.get(name) === channel) this.#events.subscribed(name);
     } catch (error) {
       // After a lost connection the next one subscribes again.
       if (isReplyError(error) && this.#channels.get(name) === channel) this.#refuse(error, name);
@@ -167,34 +195,4 @@ export class RedisTransport implements Transport {
       this.#events.refused(error, name);
     }
   }
-}
-
-/** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
-function connectionOptions({ commandTimeout }: ConnectionTimeouts): object {
-  return {
-    lazyConnect: false,
-    connectTimeout: commandTimeout,
-    // On disconnect ioredis waits for this timeout even without a connection.
-    disconnectTimeout: 250,
-    // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.
-    enableReadyCheck: false,
-    // When a connection closes before Redis has replied to CLIENT SETINFO, ioredis (5.11) takes it for ready and never reconnects.
-    disableClientInfo: true,
-    enableOfflineQueue: false,
-    autoResubscribe: false,
-    autoResendUnfulfilledCommands: false,
-    maxRetriesPerRequest: 0,
-  };
-}
-
-async function connect(redis: string | RedisClient, options: object): Promise<Redis> {
-  if (typeof redis !== 'string') return redis.duplicate(options) as Redis;
-  let Client: typeof Redis;
-  // The `try` lets bundlers build an application that has no ioredis because it uses no Redis.
-  try {
-    ({ Redis: Client } = await import('ioredis'));
-  } catch (cause) {
-    throw new Error('createPubSub: the option "redis" needs the package "ioredis"; install it', { cause });
-  }
-  return new Client(redis, options);
 }

@@ -1,3 +1,5 @@
+import type { EventResult, EventStream } from '../../../types/pubsub.ts';
+import { resultOf } from '../cursor.ts';
 import { missedEvents } from './missed-events.ts';
 
 /** The limits of a queue. */
@@ -12,10 +14,11 @@ interface Entry<T> {
   readonly value: T;
   /** 0 for events within `bufferSize`, which are not measured. */
   readonly bytes: number;
+  readonly cursor: string | undefined;
 }
 
 interface Waiter<T> {
-  resolve(result: IteratorResult<T>): void;
+  resolve(result: EventResult<T>): void;
   reject(error: Error): void;
 }
 
@@ -26,7 +29,9 @@ const COMPACT = 1024;
  * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error when the events beyond
  * `bufferSize` exceed `bufferBytes`, or when it is longer than `bufferSize` and the consumer reads nothing between two checks.
  */
-export class EventQueue<T> implements AsyncIterableIterator<T> {
+export class EventQueue<T> implements EventStream<T> {
+  startCursor: string | undefined;
+
   readonly #limits: QueueLimits;
   readonly #ended: () => void;
   readonly #grew: () => void;
@@ -49,17 +54,21 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     return this.#entries.length - this.#first;
   }
 
-  push(value: T, size: () => number): void {
+  get isOpen(): boolean {
+    return this.#open;
+  }
+
+  push(value: T, size: () => number, cursor?: string): void {
     if (!this.#open) return;
     const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
       this.#readSinceCheck = true;
-      waiter.resolve({ value, done: false });
+      waiter.resolve(resultOf(value, cursor));
       return;
     }
     const { bufferSize, bufferBytes } = this.#limits;
     if (this.length < bufferSize) {
-      this.#entries.push({ value, bytes: 0 });
+      this.#entries.push({ value, bytes: 0, cursor });
       return;
     }
     const bytes = size();
@@ -68,7 +77,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
       this.#overflow(`more than ${bufferSize} events and ${bufferBytes} bytes were waiting`);
       return;
     }
-    this.#entries.push({ value, bytes });
+    this.#entries.push({ value, bytes, cursor });
     if (this.length === bufferSize + 1) {
       this.#readSinceCheck = true;
       this.#grew();
@@ -94,9 +103,9 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     for (const waiter of this.#waiters.splice(0)) this.#finish(waiter);
   }
 
-  next(): Promise<IteratorResult<T>> {
+  next(): Promise<EventResult<T>> {
     const entry = this.#take();
-    if (entry !== undefined) return Promise.resolve({ value: entry.value, done: false });
+    if (entry !== undefined) return Promise.resolve(resultOf(entry.value, entry.cursor));
     return new Promise((resolve, reject) => {
       const waiter = { resolve, reject };
       if (this.#open) this.#waiters.push(waiter);
@@ -104,7 +113,7 @@ export class EventQueue<T> implements AsyncIterableIterator<T> {
     });
   }
 
-  return(): Promise<IteratorResult<T>> {
+  return(): Promise<EventResult<T>> {
     this.#clear();
     this.end();
     return Promise.resolve({ value: undefined, done: true });

@@ -1,0 +1,204 @@
+// createPubSub with a Redis Cluster and with Sentinel.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { Cluster, Redis } from 'ioredis';
+import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import { freePort, type RedisServer, startRedis } from '../redis.ts';
+
+interface Events {
+  [topic: string]: number;
+}
+
+jest.setTimeout(60_000);
+
+const folder = mkdtempSync(join(tmpdir(), 'espalier-redis-'));
+const servers: RedisServer[] = [];
+const stops: (() => Promise<unknown>)[] = [];
+
+afterAll(async () => {
+  for (const stop of stops.reverse()) await stop();
+  await Promise.all(servers.map((server) => server.kill()));
+  rmSync(folder, { recursive: true });
+});
+
+function connect(options: PubSubOptions): PubSub<Events> {
+  const events = createPubSub<Events>({ heartbeat: 200, commandTimeout: 400, onError: false, ...options });
+  stops.push(() => events.close());
+  return events;
+}
+
+function connectTo(port: number): Redis {
+  const client = new Redis(port, '127.0.0.1');
+  client.on('error', () => undefined);
+  stops.push(async () => client.disconnect());
+  return client;
+}
+
+const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+async function take(stream: EventStream<number>, count: number): Promise<number[]> {
+  const taken: number[] = [];
+  while (taken.length < count) taken.push((await stream.next()).value);
+  return taken;
+}
+
+async function publishUntilSent(events: PubSub<Events>, topic: string, tick: number): Promise<void> {
+  for (;;) {
+    const sent = await events.publish(topic, tick).then(
+      () => true,
+      () => false,
+    );
+    if (sent) return;
+    await pause();
+  }
+}
+
+describe('a Redis Cluster', () => {
+  let ports: number[];
+
+  beforeAll(async () => {
+    for (let index = 0; index < 3; index++) {
+      const bus = await freePort();
+      const config = join(folder, `nodes-${index}.conf`);
+      const words = ['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-config-file', config];
+      const server = await startRedis([...words, '--cluster-node-timeout', '1000']);
+      servers.push(server);
+      const admin = connectTo(server.port);
+      await admin.call(
+        'CLUSTER',
+        'ADDSLOTSRANGE',
+        `${index * 5462}`,
+        `${Math.min(index * 5462 + 5461, 16383)}`,
+      );
+      const [first] = servers;
+      const firstBus = await connectTo(first?.port as number).config('GET', 'cluster-port');
+      if (index > 0)
+        await admin.call(
+          'CLUSTER',
+          'MEET',
+          '127.0.0.1',
+          `${first?.port}`,
+          (firstBus as string[])[1] as string,
+        );
+    }
+    ports = servers.map(({ port }) => port);
+    for (const port of ports) {
+      const admin = connectTo(port);
+      const isOk = async (): Promise<boolean> => {
+        const info = String(await admin.call('CLUSTER', 'INFO'));
+        return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3');
+      };
+      while (!(await isOk())) await pause();
+    }
+  });
+
+  const cluster = (): Cluster => {
+    const client = new Cluster(
+      ports.map((port) => ({ host: '127.0.0.1', port })),
+      { lazyConnect: true },
+    );
+    stops.push(async () => client.disconnect());
+    return client;
+  };
+
+  it('createPubSub delivers the events of topics on every node to every process', async () => {
+    const [here, there] = [connect({ redis: cluster() }), connect({ redis: cluster() })];
+    const topics = numbers(0, 8).map((number) => `topic ${number}`);
+    const streams = topics.map((topic) => there.subscribe(topic));
+    for (const topic of topics) await there.ready(topic);
+    for (const topic of topics) await publishUntilSent(here, topic, 1);
+    for (const stream of streams) expect(await take(stream, 1)).toEqual([1]);
+  });
+
+  it('createPubSub with a history resumes streams, also after the loss of the connection to a node', async () => {
+    const history = { length: 100 };
+    const [here, there] = [connect({ redis: cluster(), history }), connect({ redis: cluster(), history })];
+    const topics = numbers(0, 8).map((number) => `recorded ${number}`);
+    const streams = topics.map((topic) => there.subscribe(topic));
+    for (const topic of topics) await there.ready(topic);
+    for (const topic of topics) for (const tick of numbers(0, 5)) await publishUntilSent(here, topic, tick);
+    const cursors: string[] = [];
+    for (const stream of streams) {
+      cursors.push((await stream.next()).cursor as string);
+      expect(await take(stream, 4)).toEqual([1, 2, 3, 4]);
+    }
+    for (const port of ports) await connectTo(port).client('KILL', 'TYPE', 'pubsub');
+    for (const topic of topics) for (const tick of numbers(5, 10)) await publishUntilSent(here, topic, tick);
+    for (const [index, topic] of topics.entries()) {
+      expect(await take(streams[index] as EventStream<number>, 5)).toEqual(numbers(5, 10));
+      expect(await take(there.subscribe(topic, { after: cursors[index] }), 9)).toEqual(numbers(1, 10));
+    }
+  });
+
+  it('createPubSub can be closed when no node of the cluster can be reached', async () => {
+    const client = new Cluster([{ host: '127.0.0.1', port: await freePort() }], { lazyConnect: true });
+    const events = connect({ redis: client });
+    const stream = events.subscribe('tick');
+    await expect(events.publish('tick', 1)).rejects.toThrow(/Redis is not connected/);
+    await events.close();
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+    client.disconnect();
+  });
+});
+
+describe('a master with a replica and Sentinel', () => {
+  it('createPubSub with a history continues after a failover without a gap, or ends with EVENTS_MISSED', async () => {
+    const master = await startRedis();
+    const replica = await startRedis([
+      '--replicaof',
+      '127.0.0.1',
+      `${master.port}`,
+      '--repl-diskless-sync-delay',
+      '0',
+    ]);
+    servers.push(master, replica);
+    const follower = connectTo(replica.port);
+    while (!(await follower.info('replication')).includes('master_link_status:up')) await pause();
+    const port = await startSentinel(master.port);
+    const client = new Redis({
+      sentinels: [{ host: '127.0.0.1', port }],
+      name: 'main',
+      lazyConnect: true,
+    });
+    const events = connect({ redis: client, history: {} });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    for (const tick of numbers(0, 10)) await publishUntilSent(events, 'tick', tick);
+    expect(await take(stream, 10)).toEqual(numbers(0, 10));
+    const known = connectTo(port);
+    // Sentinel refuses until it knows the replica.
+    const failover = (): Promise<unknown> =>
+      known.call('SENTINEL', 'FAILOVER', 'main').catch(() => undefined);
+    while ((await failover()) !== 'OK') await pause();
+    const role = async (): Promise<unknown> => (await follower.role())[0];
+    while ((await role()) !== 'master') await pause();
+    for (const tick of numbers(10, 20)) await publishUntilSent(events, 'tick', tick);
+    const rest = await take(stream, 10).catch((error) => error.code);
+    expect([numbers(10, 20), 'ERR_EVENTS_MISSED']).toContainEqual(rest);
+    client.disconnect();
+  });
+
+  /** Starts a Sentinel for a master on a free port. */
+  async function startSentinel(master: number): Promise<number> {
+    const port = await freePort();
+    const config = join(folder, 'sentinel.conf');
+    const lines = [
+      `port ${port}`,
+      'bind 127.0.0.1',
+      `sentinel monitor main 127.0.0.1 ${master} 1`,
+      'sentinel down-after-milliseconds main 1000',
+    ];
+    writeFileSync(config, `${lines.join('\n')}\n`);
+    const child = spawn('redis-server', [config, '--sentinel'], { stdio: 'ignore' });
+    const exited = once(child, 'exit');
+    stops.push(async () => {
+      child.kill('SIGKILL');
+      await exited;
+    });
+    return port;
+  }
+});

@@ -1,0 +1,493 @@
+import fc from 'fast-check';
+import { buildSchema, type GraphQLField } from 'graphql';
+import { Redis } from 'ioredis';
+import { attachSubscriptions } from '../../middleware/index.ts';
+import {
+  createPubSub,
+  type EventStream,
+  filter,
+  map,
+  merge,
+  type PubSub,
+  type PubSubOptions,
+} from '../../middleware/pubsub.ts';
+import { resumeAfter } from '../../src/pubsub/cursor.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
+import { listen, MODERN, ready } from '../subscriptions/client.ts';
+import { type StallingProxy, startProxy } from './proxy.ts';
+
+interface Events {
+  tick: number;
+  tock: number;
+}
+
+jest.setTimeout(30_000);
+
+let redis: RedisServer;
+let proxy: StallingProxy;
+let admin: Redis;
+const open: PubSub<Events>[] = [];
+
+function connect(options: PubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>({ history: {}, onError: false, ...options });
+  open.push(events);
+  return events;
+}
+
+const overRedis = (options: PubSubOptions = {}): PubSub<Events> =>
+  connect({ redis: proxy.url, heartbeat: 100, commandTimeout: 200, ...options });
+
+const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
+
+async function take(stream: EventStream<number>, count: number): Promise<number[]> {
+  const taken: number[] = [];
+  while (taken.length < count) taken.push((await stream.next()).value);
+  return taken;
+}
+
+/** Takes events and returns the cursor of the last one. */
+async function cursorAfter(stream: EventStream<number>, count: number): Promise<string> {
+  let cursor: string | undefined;
+  for (let taken = 0; taken < count; taken++) ({ cursor } = await stream.next());
+  return cursor as string;
+}
+
+async function publishAll(events: PubSub<Events>, ticks: readonly number[]): Promise<void> {
+  await Promise.all(ticks.map((tick) => events.publish('tick', tick)));
+}
+
+beforeAll(async () => {
+  redis = await startRedis();
+  admin = new Redis(redis.url);
+});
+beforeEach(async () => {
+  await admin.flushall();
+  proxy = await startProxy(redis.url);
+});
+afterEach(async () => {
+  await Promise.all(open.splice(0).map((events) => events.close()));
+  await proxy.close();
+});
+afterAll(async () => {
+  await admin.quit();
+  await redis.kill();
+});
+
+describe.each([
+  ['in memory', connect],
+  ['in Redis', overRedis],
+])('a history %s', (_name, create) => {
+  it('subscribe({ after }) delivers the events after a cursor, and then live events', async () => {
+    const events = create();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, numbers(0, 600));
+    const cursor = await cursorAfter(stream, 10);
+    const resumed = events.subscribe('tick', { after: cursor });
+    expect(await take(resumed, 100)).toEqual(numbers(10, 110));
+    await publishAll(events, numbers(600, 700));
+    expect(await take(resumed, 590)).toEqual(numbers(110, 700));
+    const again = events.subscribe('tick', { after: await cursorAfter(stream, 690) });
+    await events.publish('tick', 700);
+    expect(await take(again, 1)).toEqual([700]);
+  });
+
+  it('startCursor is the cursor before the first event of a stream', async () => {
+    const events = create();
+    await events.publish('tick', 0);
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await events.publish('tick', 1);
+    const resumed = events.subscribe('tick', { after: stream.startCursor });
+    expect(resumed.startCursor).toBe(stream.startCursor);
+    expect(await take(resumed, 1)).toEqual([1]);
+  });
+
+  it('the cursor of another topic does not affect a stream', async () => {
+    const events = create();
+    const ticks = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, [0, 1]);
+    const tocks = events.subscribe('tock', { after: await cursorAfter(ticks, 1) });
+    await events.ready('tock');
+    await events.publish('tock', 5);
+    expect(await take(tocks, 1)).toEqual([5]);
+  });
+
+  it.each(['tick=1', 'tick=1-0%00', 'tick=-', 'tick='])(
+    'the malformed cursor %j ends the stream with EVENTS_MISSED',
+    async (after) => {
+      await expect(create().subscribe('tick', { after }).next()).rejects.toMatchObject({
+        extensions: { code: 'EVENTS_MISSED', refetch: true },
+      });
+    },
+  );
+
+  it('an unknown cursor ends the stream with EVENTS_MISSED', async () => {
+    const events = create();
+    await events.publish('tick', 0);
+    const stream = events.subscribe('tick', { after: 'tick=1-1' });
+    await expect(stream.next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_MISSED',
+      extensions: { code: 'EVENTS_MISSED', refetch: true },
+    });
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('a cursor that is older than the history ends the stream with EVENTS_MISSED', async () => {
+    const events = create({ history: { length: 10 } });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    // Redis removes entries in blocks of 100.
+    await publishAll(events, numbers(0, 300));
+    const cursors: string[] = [];
+    for (let i = 0; i < 300; i++) cursors.push((await stream.next()).cursor as string);
+    expect(await take(events.subscribe('tick', { after: cursors[289] }), 10)).toEqual(numbers(290, 300));
+    await expect(events.subscribe('tick', { after: cursors[0] }).next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_MISSED',
+    });
+  });
+
+  it('events older than the age are removed, and the newest cursor of a quiet topic stays valid', async () => {
+    const events = create({ history: { age: 50 } });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, [0, 1]);
+    const first = await cursorAfter(stream, 1);
+    const newest = await cursorAfter(stream, 1);
+    while ((await events.stats()).topics['tick']?.length !== 0);
+    await expect(events.subscribe('tick', { after: first }).next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_MISSED',
+    });
+    const resumed = events.subscribe('tick', { after: newest });
+    await events.publish('tick', 2);
+    expect(await take(resumed, 1)).toEqual([2]);
+  });
+
+  it('stats() returns the streams, the replays and the extent of each history', async () => {
+    const events = create();
+    const before = Date.now();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    expect(await events.stats()).toEqual({
+      streams: 1,
+      replays: 0,
+      topics: { tick: { length: 0, oldest: undefined } },
+    });
+    await publishAll(events, [0, 1, 2]);
+    await take(events.subscribe('tick', { after: await cursorAfter(stream, 1) }), 2);
+    const stats = await events.stats();
+    expect(stats).toEqual({
+      streams: 2,
+      replays: 1,
+      topics: { tick: { length: 3, oldest: expect.any(Number) } },
+    });
+    expect(stats.topics['tick']?.oldest).toBeGreaterThanOrEqual(before - 5);
+    expect(stats.topics['tick']?.oldest).toBeLessThanOrEqual(Date.now());
+  });
+
+  it('filter, map and merge keep the cursors of their sources', async () => {
+    const events = create();
+    const streams = (after?: string) =>
+      merge(
+        map(
+          filter(events.subscribe('tick', { after }), (tick) => tick % 2 === 0),
+          (tick) => `tick ${tick}`,
+        ),
+        map(events.subscribe('tock', { after }), (tock) => `tock ${tock}`),
+      );
+    const merged = streams();
+    await Promise.all([events.ready('tick'), events.ready('tock')]);
+    for (const tick of numbers(0, 4)) {
+      await events.publish('tick', tick);
+      await events.publish('tock', tick);
+    }
+    const seen: string[] = [];
+    let cursor: string | undefined;
+    while (seen.length < 3) {
+      const result = await merged.next();
+      seen.push(result.value);
+      cursor = result.cursor;
+    }
+    const resumed = streams(cursor);
+    while (seen.length < 6) seen.push((await resumed.next()).value);
+    expect(seen.toSorted()).toEqual(['tick 0', 'tick 2', 'tock 0', 'tock 1', 'tock 2', 'tock 3']);
+  });
+
+  it('streams that are created within resumeAfter continue after its cursor, also after an await', async () => {
+    const events = create();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, numbers(0, 5));
+    const resumed = await resumeAfter(await cursorAfter(stream, 2), async () => {
+      await null;
+      return { stream: events.subscribe('tick') };
+    });
+    expect(await take(resumed.stream, 3)).toEqual([2, 3, 4]);
+  });
+
+  it('streams deliver consecutive events for all interleavings of publishes, reads and new streams', async () => {
+    const operation = fc.oneof(
+      fc.record({ kind: fc.constant('publish' as const), count: fc.integer({ min: 1, max: 40 }) }),
+      fc.record({ kind: fc.constant('open' as const), from: fc.nat(100) }),
+      fc.record({
+        kind: fc.constant('read' as const),
+        stream: fc.nat(8),
+        count: fc.integer({ min: 1, max: 60 }),
+      }),
+      fc.record({ kind: fc.constant('leave' as const), stream: fc.nat(8) }),
+      fc.record({ kind: fc.constant('wait' as const) }),
+    );
+    let round = 0;
+    await fc.assert(
+      fc.asyncProperty(fc.array(operation, { maxLength: 40 }), async (operations) => {
+        const all = [create({ prefix: `model ${round}:` }), create({ prefix: `model ${round++}:` })];
+        // In memory the processes share nothing.
+        const here = all[0] as PubSub<Events>;
+        const there = create === connect ? here : (all[1] as PubSub<Events>);
+        const first = here.subscribe('tick');
+        await here.ready('tick');
+        const cursors = [first.startCursor as string];
+        const streams: { stream: EventStream<number>; next: number }[] = [];
+        const publishing: Promise<void>[] = [];
+        let published = 0;
+        const check = async (index: number, count: number): Promise<void> => {
+          const entry = streams[index % streams.length];
+          if (entry === undefined) return;
+          const available = Math.min(count, published - entry.next);
+          expect(await take(entry.stream, available)).toEqual(numbers(entry.next, entry.next + available));
+          entry.next += available;
+        };
+        for (const step of operations) {
+          if (step.kind === 'publish') {
+            const upTo = published + step.count;
+            for (; published < upTo; published++) publishing.push(here.publish('tick', published));
+            while (cursors.length <= published) cursors.push((await first.next()).cursor as string);
+          } else if (step.kind === 'open') {
+            const from = step.from % cursors.length;
+            const events = step.from % 2 === 0 ? here : there;
+            streams.push({ stream: events.subscribe('tick', { after: cursors[from] }), next: from });
+          } else if (step.kind === 'read') await check(step.stream, step.count);
+          else if (step.kind === 'leave') {
+            const [left] = streams.splice(step.stream, 1);
+            await left?.stream.return();
+          } else await new Promise(setImmediate);
+        }
+        await Promise.all(publishing);
+        for (const [index] of streams.entries()) await check(index, published);
+        await here.publish('tick', published++);
+        for (const [index] of streams.entries()) await check(index, published);
+        await Promise.all(all.map((events) => events.close()));
+      }),
+      { numRuns: create === connect ? 100 : 25 },
+    );
+  });
+});
+
+describe('a history in Redis', () => {
+  it('streams continue without a gap after a lost connection', async () => {
+    let gaps = 0;
+    const events = overRedis({ onGap: () => gaps++ });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    const direct = connect({ redis: redis.url });
+    await publishAll(direct, numbers(0, 10));
+    expect(await take(stream, 10)).toEqual(numbers(0, 10));
+    proxy.stall();
+    await publishAll(direct, numbers(10, 20));
+    proxy.heal();
+    expect(await take(stream, 10)).toEqual(numbers(10, 20));
+    await publishAll(direct, [20]);
+    expect(await take(stream, 1)).toEqual([20]);
+    expect(gaps).toBe(1);
+  });
+
+  it('a stream without an event yet continues without a gap after a lost connection', async () => {
+    const events = overRedis();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    const direct = connect({ redis: redis.url });
+    proxy.stall();
+    await publishAll(direct, numbers(0, 3));
+    proxy.heal();
+    expect(await take(stream, 3)).toEqual([0, 1, 2]);
+  });
+
+  it('a message that does not arrive is read from the history', async () => {
+    const events = overRedis();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, [0, 1]);
+    expect(await take(stream, 2)).toEqual([0, 1]);
+    await admin.xadd('{espalier:tick}:events', '*', 'p', await newestId(), 'e', '2');
+    const id = await lastEntry();
+    await admin.set('{espalier:tick}:newest', id);
+    await events.publish('tick', 3);
+    expect(await take(stream, 2)).toEqual([2, 3]);
+  });
+
+  it('a restart of Redis with empty data ends the streams with EVENTS_MISSED', async () => {
+    const own = await startRedis();
+    const events = connect({ redis: own.url });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, [0]);
+    const cursor = await cursorAfter(stream, 1);
+    const ended = expect(stream.next()).rejects.toMatchObject({
+      extensions: { code: 'EVENTS_MISSED', refetch: true },
+    });
+    await own.kill();
+    await own.start();
+    await ended;
+    await expect(events.subscribe('tick', { after: cursor }).next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_MISSED',
+    });
+    await events.close();
+    await own.kill();
+  });
+
+  it("streams of processes with and without a history receive each other's events", async () => {
+    const [plain, recorded] = [overRedis({ history: undefined }), overRedis()];
+    const streams = [plain.subscribe('tick'), recorded.subscribe('tick')];
+    await Promise.all([plain.ready('tick'), recorded.ready('tick')]);
+    await plain.publish('tick', 1);
+    await recorded.publish('tick', 2);
+    for (const stream of streams) expect((await take(stream, 2)).toSorted()).toEqual([1, 2]);
+  });
+
+  it('many streams after one cursor cost one read, and a publish costs one command', async () => {
+    const [events, other] = [overRedis(), overRedis()];
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await other.ready('tick');
+    await admin.config('RESETSTAT');
+    await publishAll(events, numbers(0, 100));
+    const cursor = await cursorAfter(stream, 1);
+    expect(await commandCalls('eval')).toBe(100);
+    const streams = numbers(0, 100).map(() => other.subscribe('tick', { after: cursor }));
+    for (const each of streams) expect(await take(each, 99)).toEqual(numbers(1, 100));
+    expect(await commandCalls('eval')).toBe(101);
+  });
+
+  it('createPubSub without a history sends PUBLISH only and gives no cursors', async () => {
+    const events = overRedis({ history: undefined });
+    const stream = events.subscribe('tick', { after: 'tick=1-1' });
+    await events.ready('tick');
+    await admin.config('RESETSTAT');
+    await events.publish('tick', 1);
+    expect(await stream.next()).toEqual({ value: 1, done: false });
+    expect(await commandCalls('eval')).toBe(0);
+    expect(await admin.keys('*')).toEqual([]);
+    expect(await events.stats()).toEqual({ streams: 1, replays: 0, topics: {} });
+  });
+
+  it('close() ends streams that are replaying while Redis does not reply', async () => {
+    const events = overRedis();
+    proxy.stall();
+    const stream = events.subscribe('tick', { after: 'tick=1-1' });
+    const next = stream.next();
+    await new Promise(setImmediate);
+    await events.close();
+    expect(await next).toEqual({ value: undefined, done: true });
+  });
+
+  async function newestId(): Promise<string> {
+    return (await admin.get('{espalier:tick}:newest')) as string;
+  }
+
+  async function lastEntry(): Promise<string> {
+    const [entry] = await admin.xrevrange('{espalier:tick}:events', '+', '-', 'COUNT', 1);
+    return entry?.[0] as string;
+  }
+
+  async function commandCalls(name: string): Promise<number> {
+    const line = (await admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
+    return Number(line?.[1] ?? 0);
+  }
+});
+
+describe('a fault between two events', () => {
+  const EVENTS = 12;
+
+  /** Faults after which nothing is lost; Redis and the network work again when they resolve. */
+  const faults: Record<string, () => Promise<unknown>> = {
+    'closed connections': async () => proxy.drop(),
+    'CLIENT KILL TYPE pubsub': () => admin.client('KILL', 'TYPE', 'pubsub'),
+    'CLIENT KILL TYPE normal': () => admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+    'a stalled network': async () => {
+      proxy.stall();
+      await new Promise((resolve) => setTimeout(resolve, 350));
+      proxy.heal();
+    },
+  };
+
+  it.each(Object.keys(faults))('%s at any event causes no gap and no duplicate', async (name) => {
+    for (let index = 0; index <= EVENTS; index++) {
+      const prefix = `${name} ${index}:`;
+      const [here, there] = [overRedis({ prefix }), connect({ redis: redis.url, prefix })];
+      const streams = [here.subscribe('tick'), here.subscribe('tick')];
+      await here.ready('tick');
+      const received: number[][] = [[], []];
+      const reading = Promise.all(
+        streams.map(async (stream, at) => {
+          for (let count = 0; count < EVENTS; count++) {
+            // The client of the second stream disconnects at each event and resumes.
+            const { value, cursor } = await stream.next();
+            received[at]?.push(value);
+            if (at === 0) continue;
+            await stream.return();
+            stream = here.subscribe('tick', { after: cursor });
+          }
+        }),
+      );
+      for (let tick = 0; tick < EVENTS; tick++) {
+        if (tick === index) void faults[name]?.();
+        await publishUntilSent(there, tick);
+      }
+      if (index === EVENTS) await faults[name]?.();
+      await reading;
+      // A publish whose reply was lost is repeated here, so the same number may be published twice.
+      const published = (await admin.xrange(`{${prefix}tick}:events`, '-', '+')).map(([, fields]) =>
+        Number(fields[3]),
+      );
+      expect([...new Set(published)]).toEqual(numbers(0, EVENTS));
+      expect(received).toEqual([published.slice(0, EVENTS), published.slice(0, EVENTS)]);
+      await Promise.all([here.close(), there.close()]);
+    }
+  });
+
+  /** A publish that was rejected because the connection was lost before it was sent. */
+  async function publishUntilSent(events: PubSub<Events>, tick: number): Promise<void> {
+    for (;;) {
+      const sent = await events.publish('tick', tick).then(
+        () => true,
+        () => false,
+      );
+      if (sent) return;
+      await new Promise((resolve) => setTimeout(resolve, 10));
+    }
+  }
+});
+
+it('attachSubscriptions sends EVENTS_MISSED to the client and keeps the socket open', async () => {
+  const events = connect();
+  await events.publish('tick', 0);
+  const schema = buildSchema('type Query { one: Int } type Subscription { tick(after: String): Int }');
+  const tick = schema.getSubscriptionType()?.getFields()['tick'] as GraphQLField<unknown, unknown>;
+  tick.subscribe = (_source, { after }) => events.subscribe('tick', { after });
+  tick.resolve = (value) => value;
+  const { server, url } = await listen();
+  const subscriptions = attachSubscriptions(server, schema);
+  const client = await ready(url, MODERN);
+  const payload = { query: 'subscription { tick(after: "tick=1-1") }' };
+  client.send({ id: 'a', type: 'subscribe', payload });
+  expect((await client.until(({ type }) => type === 'error')).at(-1)).toMatchObject({
+    id: 'a',
+    payload: [{ extensions: { code: 'EVENTS_MISSED', refetch: true } }],
+  });
+  client.send({ type: 'ping' });
+  await client.until(({ type }) => type === 'pong');
+  await client.close();
+  await subscriptions.close();
+  await new Promise((resolve) => server.close(resolve));
+});
