@@ -30,6 +30,27 @@ import { fileURLToPath } from 'node:url';
 
 const here = fileURLToPath(import.meta.url);
 const tagsSeen = new Map();
+
+/** Ways to change a file. A file that grows keeps its letter, so that its bytes stay uniform. */
+const CHANGES = {
+  replace(path, size) {
+    writeFileSync(`${path}.new`, version(size));
+    renameSync(`${path}.new`, path);
+  },
+  rewrite: (path, size) => writeFileSync(path, version(size)),
+  grow: (path) => appendFileSync(path, readFileSync(path).subarray(0, 500)),
+  truncate: (path, size) => truncateSync(path, Math.floor(size / 2)),
+  chmod: (path) => chmodSync(path, Math.random() < 0.5 ? 0o600 : 0o644),
+  rename(path) {
+    renameSync(path, `${path}.moved`);
+    renameSync(`${path}.moved`, path);
+  },
+  delete(path, size) {
+    rmSync(path);
+    writeFileSync(path, version(size));
+  },
+};
+
 if (process.env.SOAK_ROOT) await serve(process.env.SOAK_ROOT);
 else await soak();
 
@@ -212,26 +233,6 @@ async function slowReader(run) {
   socket.destroy();
   count(run, 'slow');
 }
-
-/** Ways to change a file. A file that grows keeps its letter, so that its bytes stay uniform. */
-const CHANGES = {
-  replace(path, size) {
-    writeFileSync(`${path}.new`, version(size));
-    renameSync(`${path}.new`, path);
-  },
-  rewrite: (path, size) => writeFileSync(path, version(size)),
-  grow: (path) => appendFileSync(path, readFileSync(path).subarray(0, 500)),
-  truncate: (path, size) => truncateSync(path, Math.floor(size / 2)),
-  chmod: (path) => chmodSync(path, Math.random() < 0.5 ? 0o600 : 0o644),
-  rename(path) {
-    renameSync(path, `${path}.moved`);
-    renameSync(`${path}.moved`, path);
-  },
-  delete(path, size) {
-    rmSync(path);
-    writeFileSync(path, version(size));
-  },
-};
 
 async function editor(run) {
   const { name, size, isLinked } = pick(run.names);

@@ -11,6 +11,9 @@ import {
 } from 'node:fs';
 import { connect } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
+import { RootDirectory } from '../../src/static/disk/root-directory.ts';
+import { loadFile } from '../../src/static/file/load.ts';
+import { resolveStaticOptions } from '../../src/static/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
@@ -149,6 +152,19 @@ it('staticFiles hashes a large file that fits in the cache in slices', async () 
   expect(headers.etag).toMatch(/^"1800000-/);
   expect(lengths.reduce((sum, length) => sum + length, 0)).toBeGreaterThanOrEqual(size);
   expect(Math.max(...lengths)).toBeLessThanOrEqual(1 << 20);
+});
+
+it('a popular file that is written while it is read is streamed instead of read as a whole', async () => {
+  const root = makeFolder({ 'a.log': lines(100_000) });
+  const settings = resolveStaticOptions({});
+  const { update } = Hash.prototype;
+  const spy = jest.spyOn(Hash.prototype, 'update').mockImplementation(function (this: Hash, bytes) {
+    appendFileSync(`${root}/a.log`, line(0));
+    return Reflect.apply(update, this, [bytes]);
+  });
+  const loaded = await loadFile(new RootDirectory(root), '/a.log', settings, { isPopular: true });
+  spy.mockRestore();
+  expect(loaded).toMatchObject({ kind: 'file', uncompressed: { body: undefined } });
 });
 
 it('staticFiles keeps headers of earlier middleware when it starts a response again', async () => {

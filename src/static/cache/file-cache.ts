@@ -80,6 +80,8 @@ export class FileCache {
   /** Reserves memory for the body of a large file that is requested often; false if it should not be cached now. */
   reserveLargeBody(entry: CacheEntry, representation: Representation): boolean {
     if (entry.uses < USES_UNTIL_LARGE_BODY || this.#filling.has(representation)) return false;
+    // A file that was just written is likely to change while it is read.
+    if (entry.file?.isRacilyClean === true) return false;
     if (representation.body !== undefined || entry.slot < 0) return false;
     if (!this.#budget.reserveBody(entry, representation.metadata.size + BUFFER_BYTES)) return false;
     this.#filling.add(representation);

@@ -31,7 +31,9 @@ export async function loadFile(
 ): Promise<LoadResult> {
   for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
     try {
-      const result = await loadOnce(root, urlPath, settings, options);
+      // A file that is written all the time would never be read as a whole: then large bodies are streamed.
+      const current = attempt === 0 ? options : { ...options, isPopular: false };
+      const result = await loadOnce(root, urlPath, settings, current);
       if (result !== undefined) return result;
     } catch (error) {
       // The file was deleted or replaced between two steps; the next attempt resolves the path again.

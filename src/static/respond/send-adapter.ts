@@ -1,6 +1,6 @@
-// The only file that uses the package `send`, for the framing of a single body: `send` computes the range of
-// the stream, sets Content-Length and Content-Range, and starts the response. The rest is replaced: `send` would stat the
-// path again, later than our check, and would stream from a second descriptor. Its preconditions, ranges, ETag
+// The only file that uses the package `send`, for the framing of a single body that takes several reads: `send` computes
+// the range of the stream, sets Content-Length and Content-Range, and starts the response. The rest is replaced: `send` would
+// stat the path again, later than our check, and would stream from a second descriptor. Its preconditions, ranges, ETag
 // and dates are switched off because they have been evaluated before.
 import type { Stats } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
