@@ -23,7 +23,14 @@ export function startNormalTraffic(port) {
       method,
       headers: { ...length, ...headers },
     }).end(body);
-    const [res] = await once(req, 'response');
+    const closed = (error) => {
+      // The server may close an idle connection while the client reuses it.
+      if (error.code === 'ECONNRESET' && req.reusedSocket) return undefined;
+      throw error;
+    };
+    const responded = await once(req, 'response').catch(closed);
+    if (responded === undefined) return await send({ path, method, headers, body });
+    const [res] = responded;
     const chunks = [];
     for await (const chunk of res) chunks.push(chunk);
     return { status: res.statusCode, headers: res.headers, text: Buffer.concat(chunks).toString() };

@@ -37,7 +37,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   }
 
   get aborted(): boolean {
-    return this.#controller?.signal.aborted === true;
+    // Not the signal: nothing may have read it, as with graphql 16.
+    return isAborted(this.#res);
   }
 
   get signal(): AbortSignal {

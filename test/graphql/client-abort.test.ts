@@ -62,6 +62,39 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
     expect(errors).toEqual([]);
   });
 
+  it('graphqlHTTP does not report the errors of resolvers that fail because the client disconnected', async () => {
+    const reports: unknown[] = [];
+    const started = new EventEmitter();
+    const slow = {
+      type: GraphQLInt,
+      resolve: async () => {
+        started.emit('resolve');
+        await once(started, 'fail');
+        throw new Error('the connection was lost');
+      },
+    };
+    const query = new GraphQLObjectType({ name: 'Query', fields: { slow } });
+    const handler = graphqlHTTP(new GraphQLSchema({ query }), {
+      engine,
+      onError: (error) => void reports.push(error),
+    });
+    const { server, port, close } = await run((req, res) =>
+      handler(req, res, (error) => reports.push(error)),
+    );
+    const [arrived, resolving] = [once(server, 'request'), once(started, 'resolve')];
+    const client = wire(port);
+    client.write(post('{"query":"{ slow }"}'));
+    const [, res] = await arrived;
+    await resolving;
+    const left = once(res, 'close');
+    client.socket.resetAndDestroy();
+    await left;
+    started.emit('fail');
+    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
+    await close();
+    expect(reports).toEqual([]);
+  });
+
   it('graphqlHTTP does not abort the signal while the client waits', async () => {
     const work = new Work();
     const { port, close } = await serve(work);
