@@ -65,7 +65,8 @@ measures only the figures of the README, on any version of Node.
 const failed = measures ? runs.filter((run) => !measure(run)).map(({ name }) => name) : [];
 if (failed.length > 0) throw new Error(`failed: ${failed.join(', ')}`);
 if (isHeadline) console.log(`Node ${major}\n\n${headlineOf(major).table}`);
-if (writes) write();
+if (writes && isHeadline) writeHeadline();
+else if (writes) write();
 
 /** The version of the Node that runs the servers, without its "v". */
 function versionOf(node) {
@@ -110,6 +111,17 @@ function write() {
     parts.unshift([`## ${HEADLINE_TITLE}`, ...lines].join('\n\n'));
   }
   writeFileSync(here('../docs/benchmarks.md'), [PREFACE, `${contents.join('\n')}\n`, ...parts].join('\n'));
+}
+
+/** Replaces the section with the headline figures, and leaves the other results as they are. */
+function writeHeadline() {
+  const page = here('../docs/benchmarks.md');
+  const section = [`## ${HEADLINE_TITLE}`, ...headlineLines()].join('\n\n');
+  const item = `- [${HEADLINE_TITLE}](#${anchorOf(HEADLINE_TITLE)})\n`;
+  const rest = readFileSync(page, 'utf8')
+    .replace(item, '')
+    .replace(/^## Headline figures\n[\s\S]*?(?=^## )/m, '');
+  writeFileSync(page, rest.replace(/^- \[/m, `${item}- [`).replace(/^## /m, `${section}\n## `));
 }
 
 /** The versions of Node with results of --headline. */
