@@ -2,16 +2,35 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import * as fc from 'fast-check';
-import { buildSchema, GraphQLSchema, parse, specifiedDirectives, validate } from 'graphql';
+import {
+  buildSchema,
+  type DirectiveNode,
+  type DocumentNode,
+  type FragmentSpreadNode,
+  GraphQLSchema,
+  getNullableType,
+  type InlineFragmentNode,
+  isListType,
+  Kind,
+  type OperationDefinitionNode,
+  parse,
+  print,
+  type SelectionSetNode,
+  specifiedDirectives,
+  TypeInfo,
+  validate,
+  visit,
+  visitWithTypeInfo,
+} from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { type Behaviour, source } from '../engine/behaviour.ts';
-import { readChoices } from '../engine/choices.ts';
+import { type Choices, readChoices } from '../engine/choices.ts';
 import { PROFILES } from '../engine/differential.ts';
 import { randomQuery } from '../engine/random-query.ts';
 import { randomSchema } from '../engine/random-schema.ts';
 import { until } from '../until.ts';
 import { DIRECTIVES, V17 } from './incremental-schema.ts';
-import { merge } from './merge.ts';
+import { jsonLines, merge } from './merge.ts';
 import { open } from './serve.ts';
 
 const CASES = 250;
@@ -26,29 +45,60 @@ const ACCEPT = [
   'application/jsonl',
 ];
 
-/** Adds `@defer` to some fragments and `@stream` to some fields; returns undefined if the document is then invalid. */
-function withDirectives(schema: GraphQLSchema, text: string, bytes: Uint8Array): string | undefined {
-  const choices = readChoices(bytes);
-  const deferred = text.replace(/\.\.\.(?: on)? ?\w+ ?(?=[@{ \n}])/g, (spread) => {
-    if (/^\.\.\. ?on$/.test(spread.trim()) || !choices.chance(150)) return spread;
-    return `${spread} @defer `;
+/** Removes the definitions of unused variables, which validation refuses. */
+function withoutUnusedVariables(document: DocumentNode): DocumentNode {
+  const used = new Set<string>();
+  visit(document, {
+    VariableDefinition: () => false,
+    Variable: ({ name }) => void used.add(name.value),
   });
-  const streamed = deferred.replace(/^(\s*(?:\w+: )?f\d[^@{\n]*)/gm, (field) =>
-    choices.chance(60) ? `${field} @stream(initialCount: ${choices.choose(3)}) ` : field,
+  return visit(document, {
+    VariableDefinition: ({ variable }) => (used.has(variable.name.value) ? undefined : null),
+  });
+}
+
+const directive = (text: string): readonly DirectiveNode[] => {
+  const [definition] = parse(`{ a ${text} }`).definitions;
+  const [field] = (definition as OperationDefinitionNode).selectionSet.selections;
+  return field?.directives ?? [];
+};
+const DEFER = directive('@defer');
+
+/** Adds `@defer` to some fragments, and `@stream` to some lists. */
+function withDirectives(schema: GraphQLSchema, document: DocumentNode, choices: Choices): DocumentNode {
+  const types = new TypeInfo(schema);
+  const defer = <T extends InlineFragmentNode | FragmentSpreadNode>(node: T): T | undefined =>
+    choices.chance(150) ? { ...node, directives: [...(node.directives ?? []), ...DEFER] } : undefined;
+  return visit(
+    document,
+    visitWithTypeInfo(types, {
+      InlineFragment: { leave: defer },
+      FragmentSpread: { leave: defer },
+      SelectionSet: {
+        leave(node) {
+          const [first, ...others] = node.selections;
+          if (first === undefined || others.length === 0 || !choices.chance(90)) return undefined;
+          const selectionSet: SelectionSetNode = { kind: Kind.SELECTION_SET, selections: others };
+          const part: InlineFragmentNode = { kind: Kind.INLINE_FRAGMENT, directives: DEFER, selectionSet };
+          return { ...node, selections: [first, part] };
+        },
+      },
+      Field: {
+        enter(node) {
+          if (!isListType(getNullableType(types.getType())) || !choices.chance(90)) return undefined;
+          const stream = directive(`@stream(initialCount: ${choices.choose(3)})`);
+          return { ...node, directives: [...(node.directives ?? []), ...stream] };
+        },
+      },
+    }),
   );
-  for (const candidate of [streamed, deferred]) {
-    if (validate(schema, parse(candidate)).length === 0 && candidate !== text) return candidate;
-  }
-  return undefined;
 }
 
 /** Sends one operation and returns its payloads. */
 async function payloadsOf(url: string, params: object, accept: string) {
   const reading = await open(url, { params, headers: { accept } });
   await until(() => reading.ended);
-  return [...reading.body.matchAll(/^(?:data: )?(\{.*\})\r?$/gm)].map(([, json]) =>
-    JSON.parse(json as string),
-  );
+  return jsonLines(reading.body);
 }
 
 const isNullError = (error: object): boolean => JSON.stringify(error).includes('non-nullable');
@@ -81,8 +131,10 @@ describe('the payloads of random deferred documents', () => {
           assumeValid: true,
         });
         const query = randomQuery(choices, random.schema);
-        const text = withDirectives(schema, query.text, places);
-        if (text === undefined) return;
+        const original = withoutUnusedVariables(parse(query.text));
+        const changed = withDirectives(schema, original, readChoices(places));
+        if (validate(schema, changed).length > 0) return;
+        const [plain, text] = [print(original), print(changed)];
         const variables = query.variables[0];
         const run = async (document: string, type: string) => {
           const behaviour: Behaviour = { schema, seed, profile, calls: [], open: 0 };
@@ -96,8 +148,8 @@ describe('the payloads of random deferred documents', () => {
           while (behaviour.open > 0) await new Promise(setImmediate);
           return payloads;
         };
-        const [whole] = await run(query.text, 'application/json');
-        const payloads = await run(text, accept);
+        const [whole = { hasNext: false }] = await run(plain, 'application/json');
+        const payloads = await run(text, `${accept}, application/json`);
         if (payloads.length > 1) counts.streamed++;
         const merged = merge(payloads);
         if (whole.data === undefined) {
@@ -108,8 +160,10 @@ describe('the payloads of random deferred documents', () => {
         if (merged.hasFailedParts || [...merged.errors, ...(whole.errors ?? [])].some(isNullError)) return;
         counts.compared++;
         expect(merged.data).toEqual(whole.data);
-        const paths = (errors: { path?: unknown }[]): string[] =>
-          errors.map((error) => JSON.stringify(error.path)).sort();
+        // Parts that share a failed field repeat its error.
+        const paths = (errors: { path?: unknown }[]): string[] => [
+          ...new Set(errors.map((error) => JSON.stringify(error.path)).sort()),
+        ];
         expect(paths(merged.errors)).toEqual(paths(whole.errors ?? []));
       }),
       { numRuns: CASES, seed: 22 },

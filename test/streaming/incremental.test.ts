@@ -6,6 +6,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { until } from '../until.ts';
 import { DIRECTIVES, incrementalSchema, V17 } from './incremental-schema.ts';
+import { jsonLines } from './merge.ts';
 import { open, withParams } from './serve.ts';
 
 const servers: http.Server[] = [];
@@ -43,9 +44,7 @@ const part = (payload: object): string =>
 async function payloads(url: string, query: string, accept: string): Promise<unknown[]> {
   const reading = await open(url, { params: { query }, headers: { accept } });
   await until(() => reading.ended);
-  return [...reading.body.matchAll(/^(?:data: )?(\{.*\})\r?$/gm)].map(([, json]) =>
-    JSON.parse(json as string),
-  );
+  return jsonLines(reading.body);
 }
 
 if (V17) describeIncremental();

@@ -1,5 +1,5 @@
 /** A payload of either format. */
-interface Payload {
+export interface Payload {
   data?: unknown;
   errors?: object[];
   pending?: { id: string; path: (string | number)[] }[];
@@ -65,4 +65,13 @@ function mergeInto(target: object, part: object): void {
     } else
       Object.defineProperty(target, name, { value, enumerable: true, writable: true, configurable: true });
   }
+}
+
+/** Returns the JSON objects of a body: of the parts, the events or the lines. */
+export function jsonLines(body: string): Payload[] {
+  return body
+    .split('\n')
+    .map((line) => line.replace(/^data: /, ''))
+    .filter((line) => line.startsWith('{'))
+    .map((line) => JSON.parse(line));
 }
