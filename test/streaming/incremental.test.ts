@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import * as http from 'node:http';
 import type { AddressInfo, Socket } from 'node:net';
 import { buildSchema } from 'graphql';
+import { createClient as createEventClient } from 'graphql-sse';
+import { createClient as createSocketClient } from 'graphql-ws';
+import WebSocket from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { until } from '../until.ts';
 import { DIRECTIVES, incrementalSchema, V17 } from './incremental-schema.ts';
@@ -224,6 +228,54 @@ function describeIncremental(): void {
       calls.release();
       await until(() => calls.open === 0);
       expect(reported).toEqual([]);
+    });
+
+    it.each([0, 1, 2, 3])(
+      'a client that disconnects after payload %d ends the streamed generator',
+      async (count) => {
+        const { url, calls } = await serve();
+        const reading = await open(url, {
+          params: { query: '{ items @stream }' },
+          headers: { accept: 'application/jsonl' },
+        });
+        for (let seen = 0; seen < count; seen++) {
+          calls.release();
+          await until(() => jsonLines(reading.body).length > seen);
+        }
+        reading.req.destroy();
+        // A suspended generator returns when the promise that it waits for settles.
+        await until(() => {
+          calls.release();
+          return calls.open === 0 && calls.names.includes('items');
+        });
+        expect(reported).toEqual([]);
+      },
+    );
+
+    it('sockets and reserved event streams get each payload as a message', async () => {
+      const { schema, calls } = incrementalSchema();
+      const handler = graphqlHTTP(schema, { graphiql: false });
+      const server = http.createServer((req, res) => handler(req, res));
+      servers.push(server);
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const subscriptions = attachSubscriptions(server, handler);
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const socket = createSocketClient({ url: url.replace('http', 'ws'), webSocketImpl: WebSocket });
+      const events = createEventClient({ url, singleConnection: true, retryAttempts: 0 });
+      for (const client of [socket, events]) {
+        const results = client.iterate({ query: DEFERRED });
+        expect(await results.next()).toMatchObject({
+          value: { data: { hello: 'world' }, pending: [{ id: '0' }], hasNext: true },
+        });
+        calls.release();
+        expect(await results.next()).toMatchObject({
+          value: { incremental: [{ id: '0', data: { slow: 'slow' } }], hasNext: false },
+        });
+        expect(await results.next()).toMatchObject({ done: true });
+      }
+      await socket.dispose();
+      events.dispose();
+      await subscriptions.close();
     });
 
     it('graphqlHTTP runs a deferred mutation once', async () => {
