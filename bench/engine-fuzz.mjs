@@ -1,5 +1,5 @@
 // A differential run: random schemas, data, failures, promises and queries under graphql-js and the compiled engine.
-// node --import tsx engine-fuzz.mjs [--minutes=10 | --cases=N] [--seed=N] [--graphql=17] [--profile=name]
+// node --import tsx engine-fuzz.mjs [--minutes=10 | --cases=N] [--seed=N] [--graphql=17] [--traced] [--profile=name]
 // node --import tsx engine-fuzz.mjs --case=<what a failure printed>
 // graphql 17 needs Node 22.15 or later. Exits with 1 at the first difference, after shrinking it.
 import { parseArgs } from 'node:util';
@@ -13,12 +13,14 @@ const { values } = parseArgs({
     graphql: { type: 'string', default: '16' },
     profile: { type: 'string' },
     case: { type: 'string' },
+    traced: { type: 'boolean', default: false },
   },
 });
 
 if (values.graphql === '17') await import('../test/engine/graphql17.mjs');
 const { both, describeCase, difference, PROFILES } = await import('../test/engine/differential.ts');
 const { version } = await import('graphql');
+if (values.traced) (await import('../test/engine/trace-recorder.ts')).recordEvents();
 
 if (values.case !== undefined) {
   const fuzzed = read(values.case);

@@ -1,10 +1,13 @@
 import { type DocumentNode, Kind, visit } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import type { Engine, MemoryAccount } from '../execution/types.ts';
+import { isTraced, resolveChannel } from '../execution/tracing.ts';
+import type { Engine, ExecutionInputs, ExecutionOutcome, MemoryAccount } from '../execution/types.ts';
 import { CompiledMemory, SharedFields, type SharedPlans } from './compile/shared-plans.ts';
-import { isTraced, needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
+import { needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
 import { compileRoot, type ProgramRun } from './operation/execute.ts';
+import { executeTraced, isExecutionTraced } from './operation/traced.ts';
 import { type CoerceVariables, compileVariables } from './operation/variables.ts';
 import { createProgram, type Program } from './run/program.ts';
 import { SchemaSnapshot } from './run/schema-functions.ts';
@@ -20,23 +23,61 @@ export const compiled: Engine = (operation, settings, account) => {
   if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
   warnIfExecuteIsWrapped();
   const program = createProgram(operation, settings);
-  let form = compileForm(program, operation.document, account);
+  const plain = new CurrentForm(() => compileForm(program, operation.document, account));
+  const traced = new CurrentForm(() =>
+    compileForm({ ...program, tracesResolvers: true }, operation.document, account),
+  );
+
+  function runTraced(inputs: ExecutionInputs, form: CompiledForm): MaybePromise<ExecutionOutcome> {
+    const run = selectRun(form, inputs);
+    return run === undefined ? reference(inputs) : executeTraced({ operation, settings, run }, inputs);
+  }
+
   return (inputs) => {
-    if (V17 && isTraced()) return reference(inputs);
-    if (!form.snapshot.isCurrent()) {
-      form.memory.release();
-      form = compileForm(program, operation.document, account);
+    if (V17) {
+      if (isTraced(resolveChannel)) return runTraced(inputs, traced.get());
+      traced.release();
+      if (isExecutionTraced()) return runTraced(inputs, plain.get());
     }
-    const run = form.variants.select(inputs.variableValues);
-    if (run === undefined) {
-      if (form.memory.isExceeded) form.memory.release();
-      return reference(inputs);
-    }
+    const form = plain.get();
+    const run = selectRun(form, inputs);
+    if (run === undefined) return reference(inputs);
     const coerced = form.coerceVariables(inputs.variableValues);
     if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
     return run(inputs, coerced.variables, coerced.values);
   };
 };
+
+/** A compiled form that is created when it is first needed, and again after a function of the schema was replaced. */
+class CurrentForm {
+  readonly #compile: () => CompiledForm;
+  #form: CompiledForm | undefined;
+
+  constructor(compile: () => CompiledForm) {
+    this.#compile = compile;
+  }
+
+  get(): CompiledForm {
+    let form = this.#form;
+    if (form?.snapshot.isCurrent() === true) return form;
+    this.release();
+    form = this.#compile();
+    this.#form = form;
+    return form;
+  }
+
+  release(): void {
+    this.#form?.memory.release();
+    this.#form = undefined;
+  }
+}
+
+/** The run for the variables of a request; undefined if graphql-js has to execute it. */
+function selectRun({ variants, memory }: CompiledForm, inputs: ExecutionInputs): ProgramRun | undefined {
+  const run = variants.select(inputs.variableValues);
+  if (run === undefined && memory.isExceeded) memory.release();
+  return run;
+}
 
 /** The compiled form of an operation. It is valid as long as the functions of the schema stay the same. */
 interface CompiledForm {

@@ -4,6 +4,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import { executionArgs } from '../execution/execution-args.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
+import { isTraced, requestContext, subscribeChannel, trace } from '../execution/tracing.ts';
 import { type ExecutionInputs, isThenable, type PreparedOperation } from '../execution/types.ts';
 
 /** The source stream that a subscription's root field returned, or the errors that it returned instead. */
@@ -22,7 +23,12 @@ export type OpenSource = (
 ) => MaybePromise<SourceResult>;
 
 /** Opens the source stream of a subscription. */
-export const openSource: OpenSource = (operation, inputs) => {
+export const openSource: OpenSource = (operation, inputs) =>
+  isTraced(subscribeChannel)
+    ? trace(subscribeChannel, requestContext(operation, inputs), () => open(operation, inputs))
+    : open(operation, inputs);
+
+const open: OpenSource = (operation, inputs) => {
   const { maxErrors } = operation;
   const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
   if (validateSubscriptionArgs === undefined) {

@@ -6,6 +6,7 @@ import { readChoices } from './choices.ts';
 import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
 import { type RandomQuery, randomQuery } from './random-query.ts';
 import { type RandomSchema, randomSchema } from './random-schema.ts';
+import { takeEvents } from './trace-recorder.ts';
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
   'calm and synchronous': { late: 0, fails: 0, nulls: 20, strange: 0, long: 40 },
@@ -23,10 +24,11 @@ export interface FuzzCase {
   readonly profile: string;
 }
 
-/** The observable result of a request: the response, and the calls of resolvers. */
+/** The observable result of a request: the response, the calls of resolvers and the events of tracing channels. */
 interface Result {
   readonly text: string;
   readonly calls: readonly string[];
+  readonly events: readonly string[];
 }
 
 /** Several executions of one operation; the last two are concurrent. */
@@ -93,12 +95,14 @@ async function execute(
     const respond = (values: Record<string, unknown>): Promise<string> =>
       outcomeOf(() => run({ rootValue: source(behaviour, query.root, ''), variableValues: values }));
     const text = await respond(variableValues);
-    results.push({ text, calls: [...behaviour.calls] });
+    const calls = [...behaviour.calls];
     await quiet(behaviour);
+    results.push({ text, calls, events: takeEvents() });
     if (index === 0) continue;
     const both = await Promise.all([respond(variableValues), respond(query.variables[0] ?? {})]);
-    results.push(...both.map((overlapping) => ({ text: overlapping, calls: [] })));
+    results.push(...both.map((overlapping) => ({ text: overlapping, calls: [], events: [] })));
     await quiet(behaviour);
+    takeEvents();
   }
   process.off('unhandledRejection', notice);
   return { results, unhandled };
@@ -130,10 +134,30 @@ export function difference({
 
 function differs(theirs: Result, ours: Result): string | undefined {
   if (ours.text !== theirs.text) return `graphql-js: ${theirs.text}\nours:       ${ours.text}`;
+  const differing = differentEvent(theirs, ours);
+  if (differing !== undefined) return differing;
   // After errors the engines may stop unneeded work at different times.
   if (!theirs.text.startsWith('data')) return undefined;
   if (ours.calls.join('\n') === theirs.calls.join('\n')) return undefined;
   return `graphql-js calls:\n${theirs.calls.join('\n')}\nours:\n${ours.calls.join('\n')}`;
+}
+
+/**
+ * Resolvers that a failed response no longer needs may run or settle at other times. A response that cannot be written as
+ * JSON fails after the events of graphql-js.
+ */
+function differentEvent(theirs: Result, ours: Result): string | undefined {
+  if (theirs.text.startsWith('threw')) return undefined;
+  const compared = ({ events }: Result): readonly string[] => {
+    if (theirs.text.startsWith('data')) return events;
+    const firstWait = events.findIndex((event) => event.startsWith('execute end'));
+    return events.filter((event, index) => index < firstWait || !event.startsWith('resolve'));
+  };
+  const expected = compared(theirs);
+  const actual = compared(ours);
+  const at = expected.findIndex((event, index) => event !== actual[index]);
+  if (at === -1 && expected.length === actual.length) return undefined;
+  return `graphql-js event: ${expected[at]}\nours: ${actual[at]}\nof ${expected.length} and ${actual.length}`;
 }
 
 /** The schema, query and variables of a case as text. */

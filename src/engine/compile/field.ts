@@ -1,7 +1,9 @@
 import {
+  defaultFieldResolver,
   type FieldNode,
   type GraphQLField,
   type GraphQLObjectType,
+  type GraphQLResolveInfo,
   type GraphQLSchema,
   getLocation,
   getNamedType,
@@ -12,11 +14,13 @@ import {
   TypeMetaFieldDef,
   TypeNameMetaFieldDef,
 } from 'graphql';
+import { resolveChannel, type TraceContext, trace } from '../../execution/tracing.ts';
 import { compilePosition } from '../complete/position.ts';
 import { StaticText, writeStatic } from '../json/buffer.ts';
 import type { FieldLocation } from '../run/field-error.ts';
 import type { Compiler, FieldPlan, FieldRun, Resolver } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
+import { keysOf } from '../run/resolve-info.ts';
 import { compileArguments } from './arguments.ts';
 import { mayReadArgument } from './function-arity.ts';
 import { leafPropertyField, propertyField, resolverField } from './run-fields.ts';
@@ -33,6 +37,9 @@ export function compileField(
   if (definition === undefined) return undefined;
   snapshot.addField(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
+  if (program.tracesResolvers) {
+    return resolverField(plan, tracedResolver(plan, program), compilePosition(compiler, plan));
+  }
   if (definition === TypeNameMetaFieldDef) return typeNameField(plan);
   const position = compilePosition(compiler, plan);
   if (plan.resolve !== undefined) return resolverField(plan, plan.resolve, position);
@@ -57,6 +64,36 @@ function typeNameField(plan: FieldPlan): FieldRun {
   return (ex) => writeStatic(ex, text);
 }
 
+/** Calls the resolver of a field as graphql-js does, and publishes the call. */
+function tracedResolver({ definition }: FieldPlan, { fieldResolver }: Program): Resolver {
+  const isDefaultResolver = definition.resolve === undefined;
+  const resolve = (definition.resolve ?? fieldResolver ?? defaultFieldResolver) as Resolver;
+  return (source, args, context, info) =>
+    trace(resolveChannel, resolveContext(args, info as GraphQLResolveInfo, isDefaultResolver), () =>
+      resolve(source, args, context, info),
+    );
+}
+
+function resolveContext(
+  args: Record<string, unknown>,
+  { fieldName, path, parentType, returnType }: GraphQLResolveInfo,
+  isDefaultResolver: boolean,
+): TraceContext {
+  let fieldPath: string | undefined;
+  return {
+    fieldName,
+    alias: String(path.key),
+    parentType: parentType.name,
+    fieldType: String(returnType),
+    args,
+    isDefaultResolver,
+    get fieldPath() {
+      fieldPath ??= keysOf(path).join('.');
+      return fieldPath;
+    },
+  };
+}
+
 /** Collects the properties of a field that do not depend on an execution. */
 function planField(
   { program, snapshot }: Compiler,
@@ -76,7 +113,10 @@ function planField(
     keyText: new StaticText(`,${JSON.stringify(key)}:`),
     resolve: resolve as Resolver | undefined,
     args: compileArguments(definition, nodes[0] as FieldNode, snapshot),
-    needsInfo: (resolve !== undefined && mayReadArgument(resolve, 3)) || typeNeedsInfo(program, definition),
+    needsInfo:
+      program.tracesResolvers ||
+      (resolve !== undefined && mayReadArgument(resolve, 3)) ||
+      typeNeedsInfo(program, definition),
     location: () => {
       location ??= locationOf(nodes);
       return location;

@@ -1,4 +1,3 @@
-import { tracingChannel } from 'node:diagnostics_channel';
 import * as graphql from 'graphql';
 import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
 import { optionalExport, V17 } from '../../execution/graphql-version.ts';
@@ -31,13 +30,6 @@ function hasVariables(fragment: { variableDefinitions?: readonly unknown[] | und
   return fragment.variableDefinitions !== undefined && fragment.variableDefinitions.length > 0;
 }
 
-/** graphql 17 publishes each execution and each resolver call on these channels. */
-const channels = V17
-  ? ['execute', 'execute:variableCoercion', 'execute:rootSelectionSet', 'resolve'].map((name) =>
-      tracingChannel(`graphql:${name}`),
-    )
-  : [];
-
 const EXECUTE_AT_START = currentExecute();
 /** Properties that common libraries set on a function that wraps another one. */
 const WRAPPER_MARKS = ['__wrapped', '__original', '__unwrap', '__NR_original'];
@@ -64,10 +56,4 @@ export function warnIfExecuteIsWrapped(): void {
       "it, so operations are missing in traces. Set the option engine: 'graphql-js' to call it.",
     { code: 'ESPALIER_EXECUTE_REPLACED' },
   );
-}
-
-/** Whether a channel has subscribers; then graphql-js executes, because the engine does not publish events. */
-export function isTraced(): boolean {
-  for (const channel of channels) if (channel.hasSubscribers) return true;
-  return false;
 }

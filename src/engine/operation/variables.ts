@@ -66,22 +66,32 @@ const ACCEPTED_VALUES: ReadonlyMap<unknown, (value: unknown) => boolean> = new M
 export function compileVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,
-  { maxErrors, hideSuggestions }: EngineSettings,
+  settings: EngineSettings,
   snapshot: SchemaSnapshot,
 ): CoerceVariables {
   const definitions = operation.variableDefinitions ?? [];
-  const options = { maxErrors, hideSuggestions };
-  const coerce = (inputs: Values | undefined): CoercedVariables | VariableErrors => {
-    const result: Record<string, unknown> = {
-      ...getVariableValues(schema, definitions, inputs ?? {}, options),
-    };
-    if (result['errors'] !== undefined) return { errors: result['errors'] as readonly GraphQLError[] };
-    return V17 ? coerced17(result['variableValues'] as Values) : coerced16(result['coerced'] as Values);
-  };
+  const coerce: CoerceVariables = (inputs) => toCoerced(variableValues(schema, operation, settings, inputs));
   const direct = definitions.map((definition) => directVariable(schema, definition, snapshot));
   if (!direct.every((variable) => variable !== undefined)) return coerce;
   const read = V17 ? read17 : read16;
   return (inputs) => read(direct, inputs ?? {}) ?? coerce(inputs);
+}
+
+/** The result of graphql-js's `getVariableValues`, which differs between its versions. */
+export function variableValues(
+  schema: GraphQLSchema,
+  { variableDefinitions = [] }: OperationDefinitionNode,
+  { maxErrors, hideSuggestions }: EngineSettings,
+  inputs: Values | undefined,
+): object {
+  return getVariableValues(schema, variableDefinitions, inputs ?? {}, { maxErrors, hideSuggestions });
+}
+
+/** Converts the result of `variableValues`. */
+export function toCoerced(result: object): CoercedVariables | VariableErrors {
+  const { errors, variableValues, coerced } = result as Values;
+  if (errors !== undefined) return { errors: errors as readonly GraphQLError[] };
+  return V17 ? coerced17(variableValues as Values) : coerced16(coerced as Values);
 }
 
 function coerced16(coerced: Values): CoercedVariables {

@@ -1,6 +1,7 @@
-import { GraphQLError, locatedError, type ResponsePath, type SourceLocation } from 'graphql';
+import { GraphQLError, locatedError, type SourceLocation } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { ErrorField, FieldError } from '../run/field-error.ts';
+import { keysOf } from '../run/resolve-info.ts';
 
 /** Converts the errors of an execution, in order. */
 export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
@@ -30,13 +31,6 @@ function convert({ reason, field, path }: FieldError): GraphQLError {
   if (isPlainError(reason) && typeof reason.message === 'string')
     return fromPlainError(reason, field, keysOf(path));
   return locatedError(reason, field.nodes, keysOf(path));
-}
-
-/** The keys of a path, from the root on. */
-function keysOf(path: ResponsePath | undefined): (string | number)[] {
-  const keys: (string | number)[] = [];
-  for (let at = path; at !== undefined; at = at.prev) keys.push(at.key);
-  return keys.reverse();
 }
 
 /**

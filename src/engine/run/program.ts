@@ -23,6 +23,8 @@ export interface Program {
   /** The `typeResolver` option; undefined for graphql-js's default. */
   readonly typeResolver: GraphQLTypeResolver<unknown, unknown> | undefined;
   readonly settings: EngineSettings;
+  /** Calls of resolvers are published on graphql 17's tracing channel (see execution/tracing.ts). */
+  readonly tracesResolvers: boolean;
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
@@ -58,6 +60,7 @@ export function createProgram(
       defaultTypeResolver,
     ),
     settings,
+    tracesResolvers: false,
     pool: poolFor(settings),
     expectedBytes: 0,
   };

@@ -83,3 +83,10 @@ export function fieldPath(plan: FieldPlan, parent: ResponsePath | undefined): Re
 export function itemPath(list: ResponsePath, index: number): ResponsePath {
   return { prev: list, key: index, typename: undefined };
 }
+
+/** The keys of a path, from the root on. */
+export function keysOf(path: ResponsePath | undefined): (string | number)[] {
+  const keys: (string | number)[] = [];
+  for (let at = path; at !== undefined; at = at.prev) keys.push(at.key);
+  return keys.reverse();
+}
