@@ -92,8 +92,15 @@ function directSocket(res: ServerResponse): Socket | undefined {
 const { writeHead: nodeWriteHead, write: nodeWrite, end: nodeEnd } = ServerResponse.prototype;
 const nodeSocketWrite = Socket.prototype.write;
 
+/** These classes inherit their methods. A method of the class itself was set by other code before this module was loaded. */
+const isPatchedForAll =
+  Object.hasOwn(ServerResponse.prototype, 'write') ||
+  Object.hasOwn(ServerResponse.prototype, 'end') ||
+  Object.hasOwn(Socket.prototype, 'write');
+
 /** Whether a response of HTTP/1 has Node's own methods. */
 function isUnpatched(res: ServerResponse): boolean {
+  if (isPatchedForAll) return false;
   return res.writeHead === nodeWriteHead && res.write === nodeWrite && res.end === nodeEnd;
 }
 
