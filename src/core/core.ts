@@ -8,7 +8,7 @@ import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createErrorFormatter, errorDetails, type FormatErrors } from './errors.ts';
+import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import { assertIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
@@ -87,13 +87,15 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const reporter = createErrorReporter(settings.onError);
   // Suggestions reveal names of the schema and help only in development.
   const hideSuggestions = !(settings.suggestions ?? !isProduction);
-  const formatErrors = createErrorFormatter(settings, reporter, { debug: !isProduction, hideSuggestions });
+  const masking = { debug: !isProduction, hideSuggestions };
+  const formatErrors = createErrorFormatter(settings, reporter, masking);
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     hideSuggestions,
     formatErrors,
+    maskError: createErrorMask(settings, reporter, masking),
   };
   const { context, rootValue } = settings;
   return {

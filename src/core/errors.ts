@@ -1,6 +1,6 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
-import type { ErrorOrigin } from '../execution/types.ts';
+import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
 import type { ErrorReporter } from '../logging/report-error.ts';
 import { formatValue } from '../options/format-value.ts';
@@ -78,6 +78,24 @@ function callFormatError(
     formatFailures.add(failure);
     throw failure;
   }
+}
+
+/**
+ * Creates the function that masks errors without creating GraphQLErrors (see `EngineSettings`). Undefined if `formatError` or
+ * `debug` need the errors.
+ */
+export function createErrorMask(
+  { formatError }: Pick<CoreSettings, 'formatError'>,
+  { report }: Pick<ErrorReporter, 'report'>,
+  { debug }: { readonly debug: boolean },
+): EngineSettings['maskError'] {
+  if (debug || formatError !== undefined) return undefined;
+  return (error, { locations, path }, origin) => {
+    if (origin?.aborted !== true) report(error, errorDetails(origin, path));
+    const message = isNullError(error) ? error.message : MASKED;
+    const extensions = { code: MASKED_CODE };
+    return locations === undefined ? { message, path, extensions } : { message, locations, path, extensions };
+  };
 }
 
 /** Messages of graphql-js may end with suggestions; not all versions have an option to omit them. */

@@ -5,6 +5,7 @@ import type {
   GraphQLFormattedError,
   GraphQLSchema,
   OperationDefinitionNode,
+  SourceLocation,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
@@ -86,6 +87,8 @@ export interface ExecutionOutcome {
   readonly rest?: IncrementalPayloads | undefined;
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
+  /** All errors were masked by `maskError`; `errors` are created when they are read. */
+  readonly isMasked?: boolean;
   /** The results to send instead of `body`, if the option `engine` returned several. */
   readonly stream?: ResultStream;
 }
@@ -146,4 +149,17 @@ export interface EngineSettings {
   hideSuggestions: boolean;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
+  /**
+   * Like `formatErrors`, for an error that a resolver threw and that has no properties of a GraphQLError: no GraphQLError is
+   * created for it. Undefined if the format of such errors depends on more than the arguments.
+   */
+  readonly maskError?:
+    | ((error: Error, place: ErrorPlace, origin?: ErrorOrigin) => GraphQLFormattedError)
+    | undefined;
+}
+
+/** The place of a field error, as the response contains it. */
+export interface ErrorPlace {
+  readonly locations: readonly SourceLocation[] | undefined;
+  readonly path: readonly (string | number)[];
 }

@@ -1,5 +1,5 @@
 import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
-import { createErrorFormatter } from '../../src/core/errors.ts';
+import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts';
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
@@ -60,11 +60,11 @@ export async function both(fuzzed: FuzzCase): Promise<{ reference: Executions; o
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
 function optionsOf(seed: number): EngineSettings {
   const reporter = { report: () => undefined };
+  const options = { formatError: undefined };
+  const format = { debug: seed % 4 === 1, hideSuggestions: false };
   const masking = {
-    formatErrors: createErrorFormatter({ formatError: undefined }, reporter, {
-      debug: true,
-      hideSuggestions: false,
-    }),
+    formatErrors: createErrorFormatter(options, reporter, format),
+    maskError: createErrorMask(options, reporter, format),
   };
   const resolving = {
     fieldResolver: (...all: Parameters<typeof defaultFieldResolver>) => defaultFieldResolver(...all),

@@ -25,29 +25,16 @@ export function completeValue(
   }
   const mark = ex.pending.length;
   const { segment, pos } = ex;
-  const continuation =
-    position.direct === undefined
-      ? completeParts(ex, position, value, path, info)
-      : position.complete(ex, value, path, info);
-  if (continuation !== undefined) continuation(openPending(ex, position, path));
-  else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
-}
-
-/** Completes a value that may contain promises. Built-in scalars, the most frequent values, skip the `try`. */
-function completeParts(
-  ex: Execution,
-  position: Position,
-  value: unknown,
-  path: ResponsePath,
-  info: GraphQLResolveInfo | undefined,
-): Continuation | undefined {
+  let continuation: Continuation | undefined;
   try {
-    return position.complete(ex, value, path, info);
+    continuation = position.complete(ex, value, path, info);
   } catch (caught) {
     // The execution does not read the items or fields after the failed one.
     ignoreRejections(ex, value);
     throw caught;
   }
+  if (continuation !== undefined) continuation(openPending(ex, position, path));
+  else if (ex.pending.length > mark) wrapPending(ex, position, path, { mark, segment, start: pos });
 }
 
 function completePromise(

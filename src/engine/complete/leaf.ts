@@ -17,7 +17,6 @@ import type { ErrorPosition } from '../run/field-error.ts';
 import { openPending } from '../run/pending.ts';
 import type { Complete, Continuation, DirectWrite } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import { inspect, OUTPUT_METHOD, outputFunction, toOutput } from './leaf-output.ts';
 
 /** The direct write of String and ID. */
@@ -68,13 +67,7 @@ export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
 export function completeLeaf(type: GraphQLLeafType, keyText: StaticText | undefined): Complete {
   const write = directWrite(type);
   const completeOutput: Complete = (ex, value, path) => {
-    let output: unknown;
-    try {
-      output = toOutput(type, value);
-    } catch (caught) {
-      ignoreRejections(ex, value);
-      throw caught;
-    }
+    const output = toOutput(type, value);
     if (output === null || output === undefined) throw noOutputError(type, value, output);
     return writeOutput(ex, output, path, keyText);
   };

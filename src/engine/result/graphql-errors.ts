@@ -1,5 +1,7 @@
-import { GraphQLError, locatedError, type SourceLocation } from 'graphql';
+import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
+import type { ExecutionOutcome } from '../../execution/types.ts';
+import type { Execution } from '../run/execution.ts';
 import type { ErrorField, FieldError } from '../run/field-error.ts';
 import { keysOf } from '../run/resolve-info.ts';
 
@@ -12,6 +14,49 @@ export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
     return errors.map(toGraphQLError);
   } finally {
     Reflect.set(Error, 'stackTraceLimit', limit);
+  }
+}
+
+/** Formats errors without creating GraphQLErrors; undefined if one of them needs it. */
+export function maskErrors(
+  errors: readonly FieldError[],
+  { program, inputs }: Execution,
+): readonly GraphQLFormattedError[] | undefined {
+  const { maskError } = program.settings;
+  if (maskError === undefined || !errors.every(isMaskable)) return undefined;
+  return errors.map(({ reason, field, path }) =>
+    maskError(reason as Error, { locations: field?.location().locations, path: keysOf(path) }, inputs.origin),
+  );
+}
+
+function isMaskable({ reason, field }: FieldError): boolean {
+  try {
+    return field !== undefined && isPlainError(reason) && hasPlainText(reason);
+  } catch {
+    return false;
+  }
+}
+
+function hasPlainText({ name, message }: Error): boolean {
+  return name !== 'GraphQLError' && typeof message === 'string';
+}
+
+/** An outcome whose errors were masked by `maskError`. */
+export class MaskedOutcome implements ExecutionOutcome {
+  readonly kind = 'partial';
+  readonly isMasked = true;
+  readonly body: Buffer;
+  readonly #errors: readonly FieldError[];
+  #graphqlErrors: readonly GraphQLError[] | undefined;
+
+  constructor(body: Buffer, errors: readonly FieldError[]) {
+    this.body = body;
+    this.#errors = errors;
+  }
+
+  get errors(): readonly GraphQLError[] {
+    this.#graphqlErrors ??= toGraphQLErrors(this.#errors);
+    return this.#graphqlErrors;
   }
 }
 

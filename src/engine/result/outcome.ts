@@ -1,7 +1,7 @@
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START, useBuffer, writeByte } from '../json/buffer.ts';
 import { type Execution, NO_BUFFER, type Pending, releaseExecution } from '../run/execution.ts';
-import { toGraphQLErrors } from './graphql-errors.ts';
+import { MaskedOutcome, maskErrors, toGraphQLErrors } from './graphql-errors.ts';
 
 const NULL = Buffer.from('null');
 const OPEN = 123;
@@ -91,6 +91,8 @@ function once(run: () => void): () => void {
 
 function partialOutcome(ex: Execution, bodyOf: (errorsJson: string) => Buffer): ExecutionOutcome {
   const errors = ex.errors ?? [];
+  const masked = maskErrors(errors, ex);
+  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked)), errors);
   const graphqlErrors = toGraphQLErrors(errors);
   const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
   const body = bodyOf(JSON.stringify(formatted));

@@ -41,6 +41,9 @@ interface HttpExtensions {
   headers?: Headers;
 }
 
+/** Masked errors set neither status nor headers. */
+const NO_EXTENSIONS: HttpExtensions = Object.freeze({});
+
 /** Creates the response factory of one handler. */
 export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
   const isDraft = statusCodes === 'draft';
@@ -51,9 +54,9 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
     body: string | Buffer,
     defaultStatus: number,
     type: string,
-    cause: Pick<ExecutionOutcome, 'errors'>,
+    cause: Pick<ExecutionOutcome, 'errors' | 'isMasked'>,
   ): GraphQLResponse {
-    const extensions = httpExtensions(cause.errors);
+    const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensions(cause.errors);
     const status = extensions.status ?? defaultStatus;
     // In the draft only a 2xx response may be application/json: any other may come from an intermediary.
     const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
