@@ -1,5 +1,7 @@
 import {
   type GraphQLField,
+  GraphQLFloat,
+  GraphQLID,
   GraphQLInt,
   type GraphQLInterfaceType,
   type GraphQLObjectType,
@@ -17,12 +19,14 @@ const SDL = `
   interface Being { name: String }
   type Dog implements Being { name: String }
   type Cat implements Being { name: String }
-  type Query { text(value: String): String number(value: Int): Int plain: String custom(value: Custom): Custom being: Being dog: Dog }
+  type Query { text(value: String): String number(value: Int): Int real(value: Float): Float id(value: ID): ID plain: String custom(value: Custom): Custom being: Being dog: Dog }
 `;
 const makeSchema = (): GraphQLSchema =>
   schemaOf(SDL, {
     'Query.text': (_source: unknown, { value }: { value: string }) => value,
     'Query.number': (_source: unknown, { value }: { value: number }) => value,
+    'Query.real': (_source: unknown, { value }: { value: number }) => value,
+    'Query.id': (_source: unknown, { value }: { value: string }) => value,
     'Query.custom': (_source: unknown, { value }: { value: unknown }) => value,
   });
 const field = (schema: GraphQLSchema, name: string): GraphQLField<unknown, unknown> =>
@@ -108,6 +112,25 @@ const CHANGES: Readonly<Record<string, Change>> = {
     variables: { v: 1 },
     change: () => patch(GraphQLInt, inputName, ''),
   },
+  'the variable function of Float': {
+    query: 'query ($v: Float) { real(value: $v) }',
+    variables: { v: 1.5 },
+    change: () => patch(GraphQLFloat, inputName, ''),
+  },
+  'the variable function of ID': {
+    query: 'query ($v: ID) { id(value: $v) }',
+    variables: { v: 'a' },
+    change: () => patch(GraphQLID, inputName, ' sanitized'),
+  },
+  'the variable function of a custom scalar': {
+    query: 'query ($v: Custom) { custom(value: $v) }',
+    variables: { v: 'a' },
+    change: (schema) => patch(schema.getType('Custom') as GraphQLScalarType, inputName, ' sanitized'),
+  },
+  'the literal function of Int': {
+    query: '{ number(value: 1) }',
+    change: () => patch(GraphQLInt, literalName, ''),
+  },
   'the literal function of String': {
     query: '{ text(value: "<script>") }',
     change: () => patch(GraphQLString, literalName, ' sanitized'),
@@ -171,6 +194,23 @@ it('the engine keeps the value of a variable named __proto__', async () => {
     const { body } = await prepare(engine, makeSchema(), query)({ variableValues });
     expect(body.toString()).toBe('{"data":{"text":"kept"}}');
   }
+});
+
+it('an error whose extensions cannot be read is an error of its field only', async () => {
+  const schema = makeSchema();
+  const error = Object.defineProperty(new Error('x'), 'extensions', {
+    get() {
+      throw new Error('unreadable');
+    },
+  });
+  Object.assign(field(schema, 'plain'), { resolve: () => Promise.reject(error) });
+  const run = prepare(engines.compiled, schema, '{ plain dog { name } }');
+  const { body, errors } = await run({ rootValue });
+  expect(JSON.parse(body.toString())).toMatchObject({
+    data: { plain: null, dog: { name: 'Rex' } },
+    errors: [{ path: ['plain'] }],
+  });
+  expect(errors[0]?.originalError?.cause).toEqual(new Error('unreadable'));
 });
 
 it.each([[42], [null], [undefined], [{}], [Symbol.iterator.description]])(
