@@ -1,6 +1,6 @@
 import { type DocumentNode, Kind, visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
+import { guardedGraphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { isTraced, resolveChannel } from '../execution/tracing.ts';
 import type { Engine, ExecutionInputs, ExecutionOutcome, MemoryAccount } from '../execution/types.ts';
@@ -19,7 +19,7 @@ const MAX_VARIANTS = 64;
  * those of graphql-js, which executes the operations that the engine does not support (see operation/delegation.ts).
  */
 export const compiled: Engine = (operation, settings, account) => {
-  const reference = graphqlJs(operation, settings);
+  const reference = guardedGraphqlJs(operation, settings);
   if (needsGraphqlJs(operation.schema, operation.document, operation.operation)) return reference;
   warnIfExecuteIsWrapped();
   const program = createProgram(operation, settings);

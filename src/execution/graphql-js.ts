@@ -1,6 +1,7 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { executionArgsWith } from './execution-args.ts';
+import { executeGuarded } from './guard/execute-guarded.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { outcomeFromStream } from './result-stream.ts';
 import {
@@ -23,6 +24,14 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
 
 /** The reference engine: graphql-js's own `execute`. */
 export const graphqlJs: Engine = engineFromExecute(executeNonIncremental);
+
+/**
+ * The reference engine for operations that the compiled engine gives to it. Clients choose these operations, so the rejections
+ * that graphql-js leaves unhandled must not end the process.
+ */
+export const guardedGraphqlJs: Engine = engineFromExecute((args) =>
+  executeGuarded(executeNonIncremental, args),
+);
 
 const NO_ERRORS: readonly GraphQLError[] = [];
 

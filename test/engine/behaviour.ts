@@ -36,10 +36,10 @@ export function roll(behaviour: Behaviour, id: string, what: string): number {
   return hash(`${what}:${id}`, behaviour.seed) % 1000;
 }
 
-/** A promise that settles after some microtasks. It never causes an unhandled rejection, because engines may ignore it. */
+/** A promise that settles after some microtasks. An engine that ignores its rejection causes an unhandled rejection. */
 export function after(behaviour: Behaviour, microtasks: number, settle: () => unknown): Promise<unknown> {
   behaviour.open++;
-  const promise = (async () => {
+  return (async () => {
     try {
       if (microtasks > 20) await new Promise(setImmediate);
       else for (let i = 0; i < microtasks; i++) await undefined;
@@ -48,8 +48,6 @@ export function after(behaviour: Behaviour, microtasks: number, settle: () => un
       behaviour.open--;
     }
   })();
-  promise.catch(() => undefined);
-  return promise;
 }
 
 /** Most promises settle soon, some much later, few in another iteration of the event loop. */
@@ -69,9 +67,10 @@ export function resultOf(behaviour: Behaviour, type: GraphQLOutputType, id: stri
 
 const THEN = 'then';
 
-/** A thenable that is not a promise. */
+/** A thenable that is not a promise. Engines call its `then` at most once, so it handles its own rejection. */
 function thenable(behaviour: Behaviour, settle: () => unknown): unknown {
   const promise = after(behaviour, 1, settle);
+  promise.catch(() => undefined);
   return { [THEN]: (...handlers: Parameters<typeof promise.then>) => promise.then(...handlers) };
 }
 
@@ -129,7 +128,14 @@ export function source(behaviour: Behaviour, typeName: string, id: string): obje
         behaviour.calls.push(`method ${own} ${JSON.stringify(args)} ${info.fieldName}`);
         return get();
       };
-    } else Object.defineProperty(object, name, { enumerable: true, configurable: true, get });
+    } else {
+      // Messages of graphql-js quote objects and read their enumerable properties; a promise from a getter would be lost.
+      Object.defineProperty(object, name, {
+        enumerable: behaviour.profile.late === 0,
+        configurable: true,
+        get,
+      });
+    }
   }
   return object;
 }

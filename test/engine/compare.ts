@@ -1,9 +1,11 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
 import { compiled } from '../../src/engine/index.ts';
-import { graphqlJs } from '../../src/execution/graphql-js.ts';
+import { graphqlJs, guardedGraphqlJs } from '../../src/execution/graphql-js.ts';
 import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
 
 export const engines = { compiled, graphqlJs };
+/** graphql-js as it executes the operations that the compiled engine gives to it. */
+export { guardedGraphqlJs };
 
 export function settingsOf(more: Partial<EngineSettings> = {}): EngineSettings {
   return {

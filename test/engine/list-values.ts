@@ -7,7 +7,10 @@ export function listOf(items: Items, kind: number, strange: boolean): unknown {
   if (strange || kind % 11 === 0)
     return new Set(items.map(safely).map((value, index) => value ?? `s${index}`));
   if (kind % 13 === 0) return lazyItems(items);
-  if (kind % 29 === 0) return Object.assign(items.map(safely), { [Symbol.iterator]: () => lazyItems(items) });
+  if (kind % 29 === 0) {
+    const notRead = items.map(() => 'not read');
+    return Object.assign(notRead, { [Symbol.iterator]: () => lazyItems(items) });
+  }
   if (kind % 31 === 0) return Object.assign([], { length: items.length });
   return items.map(safely);
 }

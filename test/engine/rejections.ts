@@ -1,6 +1,7 @@
 // Run by rejections.test.ts, which reads how many rejections were unhandled in each case.
 import { buildSchema } from 'graphql';
-import { engines, prepare } from './compare.ts';
+import type { Engine } from '../../src/execution/types.ts';
+import { engines, guardedGraphqlJs, prepare } from './compare.ts';
 
 const schema = buildSchema(`
   scalar Any
@@ -91,19 +92,33 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   },
 };
 
+const EXECUTORS = {
+  'the engine': engines.compiled,
+  'graphql-js, when the engine calls it,': guardedGraphqlJs,
+};
+
 let unhandled = 0;
 process.on('unhandledRejection', () => unhandled++);
 const result: Record<string, number> = {};
-for (const [title, { query, root, abort }] of Object.entries(CASES)) {
+for (const [executor, engine] of Object.entries(EXECUTORS)) {
+  for (const [title, rejectionCase] of Object.entries(CASES)) {
+    result[`${executor} leaves no unhandled rejection for ${title}`] = await countUnhandled(
+      engine,
+      rejectionCase,
+    );
+  }
+}
+process.stdout.write(JSON.stringify(result));
+
+async function countUnhandled(engine: Engine, { query, root, abort }: RejectionCase): Promise<number> {
   unhandled = 0;
   const controller = new AbortController();
   const outcome = Promise.resolve(
-    prepare(engines.compiled, schema, query)({ rootValue: root(), signal: controller.signal }),
+    prepare(engine, schema, query)({ rootValue: root(), signal: controller.signal }),
   ).catch(() => undefined);
   await turns(1);
   if (abort === true) controller.abort(new Error('disconnected'));
   await outcome;
   await turns(20);
-  result[title] = unhandled;
+  return unhandled;
 }
-process.stdout.write(JSON.stringify(result));

@@ -1,5 +1,6 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import * as graphql from 'graphql';
+import type { UnusedValues } from '../../execution/guard/unused-values.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../../execution/types.ts';
 import {
   type BufferPool,
@@ -47,8 +48,8 @@ export class Execution implements Sink {
   removeAbortListener: (() => void) | undefined = undefined;
   /** graphql 17: the functions of `info`, created for the first resolver that needs `info`. */
   infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
-  /** The values that the execution does not use any more (see unused-values.ts). */
-  unusedValues: { visit(value: unknown, depth: number): void } | undefined = undefined;
+  /** The values that the execution does not use any more (see execution/guard/unused-values.ts). */
+  unusedValues: UnusedValues | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
   readonly program: Program;
   readonly inputs: ExecutionInputs;

@@ -1,55 +1,17 @@
 import { types } from 'node:util';
+import { UnusedValues } from '../../execution/guard/unused-values.ts';
 import type { Execution } from './execution.ts';
 
-/** Objects that are searched in one execution; values of the user may refer to arbitrarily many objects. */
-const MAX_OBJECTS = 10_000;
-const MAX_DEPTH = 10;
-
-const noop = (): void => undefined;
-const { then } = Promise.prototype;
-
-/**
- * Handles the rejections of promises in a value that the execution does not use any more: a promise itself, the items of
- * arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection ends the process.
- *
- * Runs no code of the user: skips getters, proxies, and thenables other than promises, because some
- * (query builders) start their work when `then` is called.
- */
+/** Handles the rejections of promises in a value that the execution does not use any more (see `UnusedValues`). */
 export function ignoreRejections(ex: Execution, value: unknown): void {
   // Returned errors are frequent and contain no values of the response.
   if (typeof value !== 'object' || value === null || types.isNativeError(value)) return;
   ex.unusedValues ??= new UnusedValues();
-  ex.unusedValues.visit(value, 0);
+  ex.unusedValues.ignoreRejections(value);
 }
 
 /** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
 export function ignoreRootRejections(ex: Execution): void {
   ex.unusedValues ??= new UnusedValues();
-  ex.unusedValues.visit(ex.inputs.rootValue, MAX_DEPTH - 1);
-}
-
-class UnusedValues {
-  readonly #seen = new Set<object>();
-
-  visit(value: unknown, depth: number): void {
-    if (typeof value !== 'object' || value === null || types.isProxy(value)) return;
-    if (types.isPromise(value)) {
-      then.call(value, (result: unknown) => this.visit(result, depth), noop);
-      return;
-    }
-    if (depth >= MAX_DEPTH || this.#seen.size >= MAX_OBJECTS || this.#seen.has(value)) return;
-    this.#seen.add(value);
-    if (Array.isArray(value))
-      for (let i = 0; i < value.length; i++) this.#visitProperty(value, String(i), depth);
-    else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
-    else if (value instanceof Map) Map.prototype.forEach.call(value, (item) => this.visit(item, depth + 1));
-    else if (!ArrayBuffer.isView(value) && !types.isNativeError(value)) {
-      for (const key of Object.keys(value)) this.#visitProperty(value, key, depth);
-    }
-  }
-
-  #visitProperty(object: object, key: string, depth: number): void {
-    const property = Object.getOwnPropertyDescriptor(object, key);
-    if (property !== undefined && 'value' in property) this.visit(property.value, depth + 1);
-  }
+  ex.unusedValues.ignoreRootRejections(ex.inputs.rootValue);
 }

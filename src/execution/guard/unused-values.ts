@@ -1,0 +1,50 @@
+import { types } from 'node:util';
+
+/** Objects that are searched in one execution; values of the user may refer to arbitrarily many objects. */
+const MAX_OBJECTS = 10_000;
+const MAX_DEPTH = 10;
+
+const noop = (): void => undefined;
+const { then } = Promise.prototype;
+
+/**
+ * Handles the rejections of promises in values that an execution does not use any more: a promise itself, the items of
+ * arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection ends the process.
+ *
+ * Runs no code of the user: skips getters, proxies, and thenables other than promises, because some
+ * (query builders) start their work when `then` is called.
+ */
+export class UnusedValues {
+  readonly #seen = new Set<object>();
+
+  ignoreRejections(value: unknown): void {
+    this.#visit(value, 0);
+  }
+
+  /** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
+  ignoreRootRejections(rootValue: unknown): void {
+    this.#visit(rootValue, MAX_DEPTH - 1);
+  }
+
+  #visit(value: unknown, depth: number): void {
+    if (typeof value !== 'object' || value === null || types.isProxy(value)) return;
+    if (types.isPromise(value)) {
+      then.call(value, (result: unknown) => this.#visit(result, depth), noop);
+      return;
+    }
+    if (depth >= MAX_DEPTH || this.#seen.size >= MAX_OBJECTS || this.#seen.has(value)) return;
+    this.#seen.add(value);
+    if (Array.isArray(value))
+      for (let i = 0; i < value.length; i++) this.#visitProperty(value, String(i), depth);
+    else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.#visit(item, depth + 1));
+    else if (value instanceof Map) Map.prototype.forEach.call(value, (item) => this.#visit(item, depth + 1));
+    else if (!ArrayBuffer.isView(value) && !types.isNativeError(value)) {
+      for (const key of Object.keys(value)) this.#visitProperty(value, key, depth);
+    }
+  }
+
+  #visitProperty(object: object, key: string, depth: number): void {
+    const property = Object.getOwnPropertyDescriptor(object, key);
+    if (property !== undefined && 'value' in property) this.#visit(property.value, depth + 1);
+  }
+}
