@@ -29,6 +29,8 @@ const later = async <T>(make: () => T): Promise<T> => {
 interface RejectionCase {
   readonly query: string;
   readonly root: () => unknown;
+  /** graphql 17 reads the rest of a generator, so that its guard never sees these values. */
+  readonly compiledOnly?: boolean;
   /** The client disconnects while resolvers wait. */
   readonly abort?: boolean;
 }
@@ -52,6 +54,16 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   'promises after an invalid item of a nested list': {
     query: '{ nested }',
     root: () => ({ nested: () => [[null, rejects()], [rejectsLater()]] }),
+  },
+  'promises in later items of a generator': {
+    query: '{ names }',
+    root: () => ({
+      *names() {
+        yield null;
+        yield [rejects()];
+      },
+    }),
+    compiledOnly: true,
   },
   'promises after an invalid item of a set': {
     query: '{ set }',
@@ -102,6 +114,7 @@ process.on('unhandledRejection', () => unhandled++);
 const result: Record<string, number> = {};
 for (const [executor, engine] of Object.entries(EXECUTORS)) {
   for (const [title, rejectionCase] of Object.entries(CASES)) {
+    if (rejectionCase.compiledOnly === true && engine !== engines.compiled) continue;
     result[`${executor} leaves no unhandled rejection for ${title}`] = await countUnhandled(
       engine,
       rejectionCase,

@@ -2,7 +2,9 @@ import { GraphQLError } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/types.ts';
 import { writeByte } from '../json/buffer.ts';
+import type { Execution } from '../run/execution.ts';
 import type { Complete, FieldPlan, Position } from '../run/plan.ts';
+import { ignoreRejections } from '../run/unused-values.ts';
 import { completeAsyncIterable } from './async-iterable.ts';
 import { compileItem } from './complete-value.ts';
 
@@ -21,7 +23,7 @@ export function completeList(plan: FieldPlan, items: Position): Complete {
     } else if (completeAsync !== undefined && isAsyncIterable(value)) {
       return completeAsync(ex, value, info);
     } else if (isIterable(value)) {
-      iterate(value, (item, index) => writeItem(ex, item, index, path, info));
+      iterate(ex, value, (item, index) => writeItem(ex, item, index, path, info));
     } else {
       throw new GraphQLError(
         `Expected Iterable, but did not find one for field "${plan.parentType.name}.${plan.name}".`,
@@ -56,28 +58,33 @@ function isIterable(value: unknown): value is Iterable<unknown> {
 }
 
 /** 16 closes the iterator if an item makes the list fail. 17 reads it to the end, because it may contain promises. */
-const iterate: (values: Iterable<unknown>, visit: (item: unknown, index: number) => void) => void = V17
-  ? (values, visit) => {
+const iterate: (
+  ex: Execution,
+  values: Iterable<unknown>,
+  visit: (item: unknown, index: number) => void,
+) => void = V17
+  ? (ex, values, visit) => {
       const iterator = values[Symbol.iterator]();
       try {
         let index = 0;
         for (let step = iterator.next(); step.done !== true; step = iterator.next())
           visit(step.value, index++);
       } catch (caught) {
-        drain(iterator);
+        drain(ex, iterator);
         throw caught;
       }
     }
-  : (values, visit) => {
+  : (_ex, values, visit) => {
       let index = 0;
       for (const item of values) visit(item, index++);
     };
 
-function drain(iterator: Iterator<unknown>): void {
+function drain(ex: Execution, iterator: Iterator<unknown>): void {
   const ignore = (): void => undefined;
   try {
     for (let step = iterator.next(); step.done !== true; step = iterator.next()) {
       if (isThenable(step.value)) step.value.then(ignore, ignore);
+      else ignoreRejections(ex, step.value);
     }
   } catch {
     // The list has failed already; only its first error is reported.
