@@ -67,11 +67,12 @@ export function resultOf(behaviour: Behaviour, type: GraphQLOutputType, id: stri
 
 const THEN = 'then';
 
-/** A thenable that is not a promise. Engines call its `then` at most once, so it handles its own rejection. */
+/** A thenable that is not a promise. Like a query builder it starts when its `then` is called. */
 function thenable(behaviour: Behaviour, settle: () => unknown): unknown {
-  const promise = after(behaviour, 1, settle);
-  promise.catch(() => undefined);
-  return { [THEN]: (...handlers: Parameters<typeof promise.then>) => promise.then(...handlers) };
+  return {
+    [THEN]: (...handlers: Parameters<Promise<unknown>['then']>) =>
+      after(behaviour, 1, settle).then(...handlers),
+  };
 }
 
 function plainValue(behaviour: Behaviour, type: GraphQLOutputType, id: string): unknown {
