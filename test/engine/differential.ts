@@ -86,7 +86,8 @@ async function execute(
   const unhandled: unknown[] = [];
   const notice = (reason: unknown): void => {
     // A known exception (docs/engine.md): graphql-js executes these operations, also for the engine.
-    if (!/^Argument "if" of non-null type/.test(String((reason as Error).message))) unhandled.push(reason);
+    if (!/^Argument "if" of non-null type/.test(String((reason as Error | null)?.message)))
+      unhandled.push(reason);
   };
   process.on('unhandledRejection', notice);
   const run = prepare(engine, random.schema, query.text, optionsOf(seed));

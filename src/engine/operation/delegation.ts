@@ -1,6 +1,6 @@
 import * as graphql from 'graphql';
 import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
-import { optionalExport, V17 } from '../../execution/graphql-version.ts';
+import { optionalExport } from '../../execution/graphql-version.ts';
 
 const INCREMENTAL_DIRECTIVES = new Set(['defer', 'stream']);
 const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
