@@ -9,7 +9,7 @@ import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import { assertIncremental } from './incremental.ts';
+import { assertIncremental, mayBeIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
 import { createPrepare, type Prepare } from './prepare.ts';
@@ -31,6 +31,8 @@ export interface GraphQLCore {
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
   /** Turns a document text into a prepared operation. */
   readonly prepare: Prepare;
+  /** Whether responses may be incremental. */
+  readonly mayBeIncremental: boolean;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
   /** Whether the option `context` is a function. */
@@ -101,6 +103,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   return {
     schemaFor: schemaSource(scope, schema),
     prepare: createPrepare(selectEngine(settings.engine), engineSettings, settings),
+    mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
     contextFor: createContextFactory(context),

@@ -42,6 +42,12 @@ export function assertIncremental(
   }
 }
 
+/** Whether operations of a schema, or of a function that returns schemas, may be executed incrementally. */
+export function mayBeIncremental(schema: unknown, { incremental, engine }: Settings): boolean {
+  if (!SUPPORTS_INCREMENTAL || incremental === false || typeof engine === 'function') return false;
+  return !(schema instanceof GraphQLSchema) || declaresIncremental(schema);
+}
+
 type AddIncremental = (
   operation: ValidatedOperation,
   execute: ExecuteOperation,

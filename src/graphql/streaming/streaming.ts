@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLCore } from '../../core/core.ts';
-import { SUPPORTS_INCREMENTAL } from '../../execution/incremental.ts';
 import type {
   GraphQLParams,
   IncrementalFormat,
@@ -30,14 +29,12 @@ export class Streaming {
   readonly single: SingleConnection | undefined;
   readonly #core: GraphQLCore;
   readonly #streams: EventStreams | undefined;
-  readonly #acceptsIncremental: boolean;
   /** Milliseconds between messages that keep an incremental response open. */
   readonly #ping: number;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const { eventStreams, isEventStreamsSet, methods, incremental } = settings;
+    const { eventStreams, isEventStreamsSet, methods } = settings;
     this.#core = core;
-    this.#acceptsIncremental = SUPPORTS_INCREMENTAL && incremental !== false;
     this.#ping = eventStreams?.ping ?? DEFAULT_PING;
     if (eventStreams === undefined) return;
     this.#streams = new EventStreams(core, eventStreams, { isExplicit: isEventStreamsSet });
@@ -117,7 +114,7 @@ export class Streaming {
   #framingFor(accept: string | undefined): Framing | undefined {
     const subscription = this.#streams === undefined ? undefined : formatOf(accept);
     if (subscription !== undefined) return subscription.framing;
-    return this.#acceptsIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
+    return this.#core.mayBeIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
   }
 
   #formatOf({ req, batchCost }: Exchange): StreamFormat {
