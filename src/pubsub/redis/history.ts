@@ -20,11 +20,14 @@ const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{
 /** The first character of messages with ids. No JSON text begins with it. */
 const MARK = '@';
 
-// Atomic, so that the stream has the events in the order of the messages. ARGV: channel, payload, length, age, quiet.
+// Atomic, so that the stream has the events in the order of the messages. Old events are removed once per second: an id begins
+// with the milliseconds since 1970. ARGV: channel, payload, length, age, quiet.
 const PUBLISH = `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'p', previous, 'e', ARGV[2])
-redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ARGV[4]))
+if string.sub(id, 1, 10) ~= string.sub(previous, 1, 10) then
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ARGV[4]))
+end
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 redis.call('SET', KEYS[2], id, 'PX', ARGV[5])
 redis.call('PUBLISH', ARGV[1], '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[2])
