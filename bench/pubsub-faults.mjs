@@ -99,6 +99,9 @@ async function serve() {
       process.off('disconnect', abort).disconnect();
     },
   };
+  // The main process has failed.
+  const abort = () => process.exit(1);
+  process.on('disconnect', abort);
   process.on(
     'message',
     async (name) => process.connected && process.send({ result: await reply[name]() }, () => undefined),
