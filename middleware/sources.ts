@@ -34,7 +34,7 @@ export function zipFiles(file: string | URL): StaticSource {
  *
  * @throws Error if the process is not a single executable application
  * @example
- * app.use(staticFiles(seaFiles({ prefix: 'public/' }), { html: true }));
+ * app.use(staticFiles(isSea() ? seaFiles({ prefix: 'public/' }) : 'public', { html: true })); // isSea of node:sea
  */
 export function seaFiles(options?: SeaFilesOptions): StaticSource {
   return createSeaFiles(options);

@@ -49,6 +49,9 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm install espalier express graphql': 'test/package.test.ts',
   'npm install': 'test/install.test.ts',
   'curl http://localhost:3000/graphql \\': 'test/browser-snippets.test.ts',
+  'npx espalier compress dist': 'test/static/compress-command.test.ts',
+  "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
+    'test/streaming/clients.test.ts',
 };
 
 /** The lines of the shell blocks, without continuation lines. */

@@ -34,13 +34,16 @@ export function snippets(language: string): Snippet[] {
 }
 
 /** Names that the examples of docstrings use without a declaration. */
-const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+const PRELUDE = `import { isSea } from 'node:sea';
+import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { memoryFiles, seaFiles, zipFiles } from 'espalier/sources';
 import express, { type Request } from 'express';
 import { buildSchema } from 'graphql';
 const schema = buildSchema('type Query { hello: String }');
 const handler = graphqlHTTP(schema);
 const app = express();
 const server = createServer(app);
+const page = '<!doctype html>';
 `;
 
 /** Code after \`@example\` in the docstrings of middleware/ and types/. */

@@ -78,8 +78,15 @@ describe('Yarn PnP', () => {
       join(app, 'package.json'),
       JSON.stringify({ name: 'app', private: true, dependencies: wanted }),
     );
-    const registry = npm(['config', 'get', 'registry'], app).trim().replace(/\/$/, '');
-    const settings = { npmRegistryServer: registry, enableTelemetry: false, enableImmutableInstalls: false };
+    // Yarn does not read the settings of npm.
+    const setting = (name: string): string => npm(['config', 'get', name], app).trim();
+    const cafile = setting('cafile');
+    const settings = {
+      npmRegistryServer: setting('registry').replace(/\/$/, ''),
+      ...(cafile === 'null' ? {} : { httpsCaFilePath: cafile }),
+      enableTelemetry: false,
+      enableImmutableInstalls: false,
+    };
     writeFileSync(join(app, '.yarnrc.yml'), JSON.stringify(settings));
     writeFileSync(join(app, 'yarn.lock'), '');
     const { status, stdout } = spawnSync(process.execPath, [yarn, 'install'], { cwd: app, encoding: 'utf8' });
