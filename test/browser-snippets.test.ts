@@ -71,7 +71,7 @@ it.each(snippets('js').map(({ name, code }) => [name, code]))(
 
 it('the curl command of docs/uploads.md uploads a file', async () => {
   writeFileSync(join(folder, 'note.txt'), 'a note');
-  const commands = snippets('sh').filter(({ code }) => code.startsWith('curl '));
+  const commands = snippets('sh').filter(({ code }) => code.startsWith('curl ') && code.includes(' -F '));
   expect(commands.map(({ page }) => page)).toEqual(['docs/uploads.md']);
   for (const { code } of commands) {
     const command = code.replace('http://localhost:3000', url);

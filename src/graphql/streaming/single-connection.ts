@@ -37,7 +37,7 @@ export class SingleConnection {
 
   /** Whether a PUT or DELETE is about a reservation. */
   isReservation(req: IncomingMessage): boolean {
-    if (req.method === 'PUT') return req.headers['content-type'] === undefined;
+    if (req.method === 'PUT') return isEmpty(req);
     return req.method === 'DELETE' && tokenOf(req) !== undefined;
   }
 
@@ -172,4 +172,9 @@ function respond({ req, res }: Exchange, status: number, body: string): void {
     'x-content-type-options': 'nosniff',
   };
   writeReply(req, res, { status, headers, body });
+}
+
+/** Whether a request has no body (RFC 9112 §6.3): a PUT with one is no reservation. */
+function isEmpty({ headers }: IncomingMessage): boolean {
+  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
