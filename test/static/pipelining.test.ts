@@ -33,7 +33,10 @@ it('staticFiles opens the file of a pipelined request after the earlier response
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  await fetch(`http://127.0.0.1:${port}/big.bin`, { method: 'HEAD' });
+  // The ETag of a large file is computed in the background, for which the file is opened.
+  const hasEtag = async (): Promise<boolean> =>
+    (await fetch(`http://127.0.0.1:${port}/big.bin`, { method: 'HEAD' })).headers.has('etag');
+  while (!(await hasEtag())) await new Promise((resolve) => setTimeout(resolve, 5));
   await until(() => open(file) === 0);
   const socket = net.connect(port, '127.0.0.1');
   socket.pause();

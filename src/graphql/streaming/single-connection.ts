@@ -174,7 +174,7 @@ function respond({ req, res }: Exchange, status: number, body: string): void {
   writeReply(req, res, { status, headers, body });
 }
 
-/** Whether a request has no body (RFC 9112 §6.3): a PUT with one is no reservation. */
+/** Whether a request has no body (RFC 9112 §6.3): a PUT with a body reserves nothing. */
 function isEmpty({ headers }: IncomingMessage): boolean {
   return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
 }
