@@ -28,9 +28,11 @@ export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD
  * GraphQL over HTTP for one schema, as a plain middleware.
  *
  * @param schema - a schema, or a function of the request that returns it
- * @param options - every option has a default; functions among the options may declare Express's request type. Over sockets
- * `context`, `rootValue` and `introspection` get the WebSocket, with `headers`, `url`, `socket`, `state` and what middleware added
- * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong value
+ * @param options - every option has a default; functions among the options may declare Express's request
+ * type. Over sockets `context`, `rootValue` and `introspection` get the WebSocket, with `headers`, `url`,
+ * `socket`, `state` and what middleware added
+ * @throws TypeError (code `ERR_OPTION`) if `schema` is not a GraphQLSchema, for an unknown option or a wrong
+ * value
  * @example
  * app.use('/graphql', graphqlHTTP(schema, { context: ({ headers }) => ({ user: headers['x-user'] }) }));
  */

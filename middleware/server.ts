@@ -17,12 +17,12 @@ import type {
 export type * from '../types/server.ts';
 
 /**
- * Creates a Node server whose requests and responses have the prototypes of the Express app from the start. The app behaves as
- * with `app.listen`, and needs much less CPU time per request on Node 20 and 22.
+ * Creates a Node server whose requests and responses have the prototypes of the Express app from the start.
+ * The app behaves as with `app.listen`, and needs much less CPU time per request on Node 20 and 22.
  *
  * @param app - an Express 4 or 5 app, a Connect app or a request listener
- * @param options - the options of the Node server: `node:https` with any TLS option, `node:http2` with `http2: true`, otherwise
- * `node:http`
+ * @param options - the options of the Node server: `node:https` with any TLS option, `node:http2` with
+ * `http2: true`, otherwise `node:http`
  * @returns the server, not listening yet
  * @throws TypeError (code `ERR_OPTION`) if `app` is not a function or an option has a wrong value
  */

@@ -17,8 +17,8 @@ export function memoryFiles(files: Readonly<Record<string, string | Uint8Array>>
 }
 
 /**
- * Creates a source of the files in a zip archive, for `staticFiles`. Entries are stored or deflated. The archive is read again
- * when it is replaced.
+ * Creates a source of the files in a zip archive, for `staticFiles`. Entries are stored or deflated. The
+ * archive is read again when it is replaced.
  *
  * @param file - a path or a `file:` URL
  * @throws Error (code `ERR_ZIP`) if the archive is damaged
@@ -34,7 +34,8 @@ export function zipFiles(file: string | URL): StaticSource {
  *
  * @throws Error if the process is not a single executable application
  * @example
- * app.use(staticFiles(isSea() ? seaFiles({ prefix: 'public/' }) : 'public', { html: true })); // isSea of node:sea
+ * // isSea is a function of node:sea.
+ * app.use(staticFiles(isSea() ? seaFiles({ prefix: 'public/' }) : 'public', { html: true }));
  */
 export function seaFiles(options?: SeaFilesOptions): StaticSource {
   return createSeaFiles(options);

@@ -4,7 +4,9 @@ import type { Socket } from 'node:net';
 /** Passes the request on; with an error, to the error handlers. */
 export type NextFunction = (error?: unknown) => void;
 
-/** A middleware of any Connect-style framework: Express 4 and 5, Connect, or `node:http` with its own `next`. */
+/**
+ * A middleware of any Connect-style framework: Express 4 and 5, Connect, or `node:http` with its own `next`.
+ */
 export type Middleware<Req extends IncomingMessage = IncomingMessage> = (
   req: Req,
   res: ServerResponse,
@@ -36,7 +38,9 @@ export interface ContextSource {
   readonly state: Record<string, unknown>;
 }
 
-/** The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them. */
+/**
+ * The members of a WebSocket that espalier uses. WebSockets of `ws` (7 and 8) and of express-ws have them.
+ */
 export interface WebSocketLike {
   /** The negotiated subprotocol, `''` for none. */
   readonly protocol: string;

@@ -4,7 +4,10 @@ export interface DocumentLimits {
   tokens?: number | undefined;
   /** Characters of a document; its lines are limited to a twentieth of this number. @default 100000 */
   characters?: number | undefined;
-  /** Levels of nested fields, fragments counted where they are spread; introspection has its own limit. @default 50 */
+  /**
+   * Levels of nested fields, fragments counted where they are spread; introspection has its own limit.
+   * @default 50
+   */
   depth?: number | undefined;
   /** Fields of one operation, fragments counted at each spread. @default 10000 */
   fields?: number | undefined;
@@ -16,7 +19,10 @@ export interface DocumentLimits {
   directives?: number | undefined;
   /** Fragments of one document. @default 500 */
   fragments?: number | undefined;
-  /** Pairs of fields with the same name in the same place, fragments included: validation compares each pair. @default 20000 */
+  /**
+   * Pairs of fields with the same name in the same place, fragments included: validation compares each pair.
+   * @default 20000
+   */
   merges?: number | undefined;
   /** Errors after which validation and coercion stop; all errors of resolvers are reported. @default 10 */
   errors?: number | undefined;

@@ -10,7 +10,10 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
   readonly operation: OperationDefinitionNode;
   /** The name of the operation; undefined for an anonymous one. */
   readonly operationName: string | undefined;
-  /** The variables as the client sent them; `{}` if it sent none. For packages that coerce variables themselves. */
+  /**
+   * The variables as the client sent them; `{}` if it sent none. For packages that coerce variables
+   * themselves.
+   */
   readonly variables: Readonly<Record<string, unknown>>;
   /** The variables as resolvers get them: with defaults, and coerced. */
   readonly coercedVariables: Readonly<Record<string, unknown>>;
@@ -22,8 +25,8 @@ export interface OperationDetails<Source = ContextSource, Context = unknown> {
 }
 
 /**
- * The return value of `onOperation`. `errors` refuse the operation, unless the list is empty. `extensions` are added to the
- * response, or to each result of a subscription; they must have a JSON form.
+ * The return value of `onOperation`. `errors` refuse the operation, unless the list is empty. `extensions`
+ * are added to the response, or to each result of a subscription; they must have a JSON form.
  */
 export type OperationDecision =
   | undefined
@@ -33,7 +36,10 @@ export type OperationDecision =
       readonly extensions?: Readonly<Record<string, unknown>> | undefined;
     };
 
-/** Several results of one operation: an async iterable, or the form that graphql 17 returns for incremental delivery. */
+/**
+ * Several results of one operation: an async iterable, or the form that graphql 17 returns for incremental
+ * delivery.
+ */
 export type StreamedResults =
   | AsyncIterable<object>
   | { readonly initialResult: object; readonly subsequentResults: AsyncIterator<object, unknown> };

@@ -40,15 +40,15 @@ export interface PubSubOptions {
    */
   commandTimeout?: number | undefined;
   /**
-   * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that a
-   * lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic (Redis
-   * 6.2 or later). All processes need the same value.
+   * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that
+   * a lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic
+   * (Redis 6.2 or later). All processes need the same value.
    * @default none: events are not stored
    */
   history?: HistoryOptions | undefined;
   /**
-   * Called after the connection to Redis was lost and is open again. Without `history` the streams have ended.
-   * For logs and metrics.
+   * Called after the connection to Redis was lost and is open again. Without `history` the streams have
+   * ended. For logs and metrics.
    * @default none
    */
   onGap?: (() => void) | undefined;
@@ -124,9 +124,9 @@ export interface PubSub<Events extends object> {
   publish<Topic extends keyof Events & string>(topic: Topic, payload: Events[Topic]): Promise<void>;
   /**
    * Streams the events of a topic from now on or after a cursor, for the `subscribe` resolver of a
-   * subscription. The stream rejects with an error of code `ERR_EVENTS_MISSED` if events may have been missed.
-   * Without `history` a WebSocket is then closed with 1013, so that the client reconnects and queries the
-   * current state. The code `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
+   * subscription. The stream rejects with an error of code `ERR_EVENTS_MISSED` if events may have been
+   * missed. Without `history` a WebSocket is then closed with 1013, so that the client reconnects and queries
+   * the current state. The code `ERR_EVENTS_REFUSED` means that Redis has refused the subscription.
    */
   subscribe<Topic extends keyof Events & string>(
     topic: Topic,

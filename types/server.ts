@@ -11,7 +11,8 @@ import type { ServerOptions as NodeHttpsOptions } from 'node:https';
 export type App = (req: IncomingMessage, res: ServerResponse) => unknown;
 
 interface OverEither {
-  // A method, so that its parameters may be narrower: apps typed for HTTP/1 only are accepted, see docs/server.md.
+  // A method, so that its parameters may be narrower: apps typed for HTTP/1 only are accepted, see
+  // docs/server.md.
   app(req: IncomingMessage | Http2ServerRequest, res: ServerResponse | Http2ServerResponse): unknown;
 }
 
@@ -32,11 +33,14 @@ interface OverHttp1 {
 }
 
 interface OverHttp2 {
-  /** Creates an HTTP/2 server (RFC 9113): secure with TLS options, otherwise cleartext with prior knowledge (§3.3). */
+  /**
+   * Creates an HTTP/2 server (RFC 9113): secure with TLS options, otherwise cleartext with prior knowledge
+   * (§3.3).
+   */
   http2: true;
   /**
-   * Accepts WebSockets over HTTP/2 (RFC 8441), which then share a connection with requests. They reach the server's `upgrade`
-   * listeners, such as `attachSubscriptions`.
+   * Accepts WebSockets over HTTP/2 (RFC 8441), which then share a connection with requests. They reach the
+   * server's `upgrade` listeners, such as `attachSubscriptions`.
    * @default false
    */
   webSockets?: boolean | undefined;

@@ -8,9 +8,9 @@ export type { CompressOptions, Precompressed } from './compression.ts';
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {
   /**
-   * Bytes of files in memory: bodies, and about one kilobyte of metadata per file. `0` caches no bodies: every
-   * body is read from disk. Bodies are evicted before metadata. A file without its body keeps its ETag and
-   * headers, and is read from disk. Bodies get at least half of the memory.
+   * Bytes of files in memory: bodies, and about one kilobyte of metadata per file. `0` caches no bodies:
+   * every body is read from disk. Bodies are evicted before metadata. A file without its body keeps its ETag
+   * and headers, and is read from disk. Bodies get at least half of the memory.
    * @default an eighth of the memory that the process may use, at most 268435456 (256 MiB), shared by all
    * middlewares that set neither `maxBytes` nor `maxEntries`
    */
@@ -156,9 +156,9 @@ export interface StaticFilesOptions {
    */
   compress?: boolean | CompressOptions | undefined;
   /**
-   * Whether responses with an HTML page have a `Link` header with the stylesheets, module scripts and fonts of
-   * its head (RFC 8288), which CDNs turn into early hints. `true` means `'link'`. `'103'` also sends them as a
-   * 103 response before the page over HTTP/2 (RFC 8297).
+   * Whether responses with an HTML page have a `Link` header with the stylesheets, module scripts and fonts
+   * of its head (RFC 8288), which CDNs turn into early hints. `true` means `'link'`. `'103'` also sends them
+   * as a 103 response before the page over HTTP/2 (RFC 8297).
    * @default false
    */
   earlyHints?: boolean | 'link' | '103' | undefined;

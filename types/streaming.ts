@@ -10,7 +10,10 @@ export interface EventStreamOptions<Req = ConnectRequest> {
   single?: boolean | undefined;
   /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
   ping?: number | undefined;
-  /** Reservations of one client address that wait for their stream; one more gets 429. They expire after 10 s. @default 100 */
+  /**
+   * Reservations of one client address that wait for their stream; one more gets 429. They expire after 10 s.
+   * @default 100
+   */
   maxReservations?: number | undefined;
   /**
    * Returns the user of a request. Requests of another user cannot use a reservation. Without it the random
@@ -23,8 +26,8 @@ export interface EventStreamOptions<Req = ConnectRequest> {
 /** Options of incremental delivery. */
 export interface IncrementalOptions {
   /**
-   * The format of payloads for clients that name none: of the specification's drafts since 2024 (`pending` and
-   * `id`), or of 2022 (`path`).
+   * The format of payloads for clients that name none: of the specification's drafts since 2024 (`pending`
+   * and `id`), or of 2022 (`path`).
    * @default 'v0.2', and '20220824' for documents with `@stream`
    */
   format?: 'v0.2' | '20220824' | undefined;

@@ -36,7 +36,10 @@ export interface CompressReport {
 
 const IS_COPY = /\.(?:br|zst|gz)$/;
 
-/** Writes compressed copies of all compressible files below a directory. A file that fails does not stop the others. */
+/**
+ * Writes compressed copies of all compressible files below a directory. A file that fails does not stop the
+ * others.
+ */
 export async function compressDirectory(
   directory: string,
   options: CompressDirectoryOptions,
@@ -59,8 +62,9 @@ export async function compressDirectory(
 }
 
 /**
- * Yields the regular files below a directory that may have copies. Links are not followed: they could leave the directory,
- * and `staticFiles` finds the copies next to their target. Dotfiles are skipped except `.well-known`.
+ * Yields the regular files below a directory that may have copies. Links are not followed: they could leave
+ * the directory, and `staticFiles` finds the copies next to their target. Dotfiles are skipped except
+ * `.well-known`.
  */
 async function* filesBelow(directory: string, errors: string[]): AsyncGenerator<string> {
   const waiting = [directory];

@@ -23,8 +23,8 @@ export type ContextFactory = (
 ) => MaybePromise<unknown>;
 
 /**
- * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for one transport
- * is in the cache for the other.
+ * One schema with its settings. HTTP and WebSockets share it and its cache: a document that was prepared for
+ * one transport is in the cache for the other.
  */
 export interface GraphQLCore {
   /** Returns the schema for a request or socket. */
@@ -38,8 +38,8 @@ export interface GraphQLCore {
   /** Whether the option `context` is a function. */
   readonly hasContextFunction: boolean;
   /**
-   * Returns the context value: the value of the option, or the return value of its function for the request or WebSocket.
-   * `connectionParams` are the connection parameters of a WebSocket.
+   * Returns the context value: the value of the option, or the return value of its function for the request
+   * or WebSocket. `connectionParams` are the connection parameters of a WebSocket.
    */
   readonly contextFor: ContextFactory;
   /** Returns the hook of an endpoint: its own option `onOperation`, or the option of the handler. */
@@ -50,13 +50,22 @@ export interface GraphQLCore {
   readonly isHostAllowed: HostCheck;
   /** Masks and formats errors for the client, and reports unexpected errors. */
   readonly formatErrors: FormatErrors;
-  /** Reports an unexpected error that no response contains, such as an error after the socket was closed. Never throws. */
+  /**
+   * Reports an unexpected error that no response contains, such as an error after the socket was closed.
+   * Never throws.
+   */
   reportError(error: unknown, origin: ErrorOrigin): void;
-  /** Like `reportError`, for an error that is also passed to `next(error)`, where the application's error handlers log it. */
+  /**
+   * Like `reportError`, for an error that is also passed to `next(error)`, where the application's error
+   * handlers log it.
+   */
   reportForwardedError(error: unknown, origin: ErrorOrigin): void;
 }
 
-/** The property of a `graphqlHTTP` handler that holds its core. `Symbol.for` makes it equal in the CommonJS and the ES build. */
+/**
+ * The property of a `graphqlHTTP` handler that holds its core. `Symbol.for` makes it equal in the CommonJS
+ * and the ES build.
+ */
 export const CORE: unique symbol = Symbol.for('espalier.core');
 
 /** Returns the core of a `graphqlHTTP` handler, or undefined for any other value. */

@@ -21,8 +21,9 @@ export type FormatErrors = (
 ) => readonly GraphQLFormattedError[];
 
 /**
- * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its path and
- * locations; with `debug` its message becomes `extensions.debug`. No field error is removed: clients match errors with nulls.
+ * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its
+ * path and locations; with `debug` its message becomes `extensions.debug`. No field error is removed: clients
+ * match errors with nulls.
  */
 export function createErrorFormatter(
   { formatError }: Pick<CoreSettings, 'formatError'>,
@@ -81,8 +82,8 @@ function callFormatError(
 }
 
 /**
- * Creates the function that masks errors without creating GraphQLErrors (see `EngineSettings`). Undefined if `formatError` or
- * `debug` need the errors.
+ * Creates the function that masks errors without creating GraphQLErrors (see `EngineSettings`). Undefined if
+ * `formatError` or `debug` need the errors.
  */
 export function createErrorMask(
   { formatError }: Pick<CoreSettings, 'formatError'>,
@@ -115,7 +116,10 @@ export function errorDetails(
   return { transport, operationName, path, request, socket };
 }
 
-/** Formats an error with its own message. Removes `extensions.http`, which sets the status and headers of the response. */
+/**
+ * Formats an error with its own message. Removes `extensions.http`, which sets the status and headers of the
+ * response.
+ */
 function formatPublic(error: GraphQLError): GraphQLFormattedError {
   const { extensions, ...formatted } = error.toJSON();
   const message = clip(formatted.message);
@@ -126,8 +130,8 @@ function formatPublic(error: GraphQLError): GraphQLFormattedError {
 }
 
 /**
- * Whether the message of an error was written for clients: an error of graphql-js about the request, or one that the
- * application threw as a GraphQLError.
+ * Whether the message of an error was written for clients: an error of graphql-js about the request, or one
+ * that the application threw as a GraphQLError.
  */
 export function isPublicError(error: GraphQLError): boolean {
   if (!isGraphQLError(error)) return false;
@@ -137,8 +141,9 @@ export function isPublicError(error: GraphQLError): boolean {
 }
 
 /**
- * The messages of graphql-js about values that resolvers returned, in results only: they contain these values. The messages
- * about values of the client begin with "Argument" or "Variable", or belong to errors without a path.
+ * The messages of graphql-js about values that resolvers returned, in results only: they contain these
+ * values. The messages about values of the client begin with "Argument" or "Variable", or belong to errors
+ * without a path.
  */
 const SERVER_VALUE =
   /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Subscription field must return Async Iterable\.)/;

@@ -23,8 +23,8 @@ interface Admission {
 }
 
 /**
- * Checks the variables of an operation and calls the option `onOperation`. `source` is the request or the WebSocket. Every
- * transport calls it once per operation, when the context is known and before the execution.
+ * Checks the variables of an operation and calls the option `onOperation`. `source` is the request or the
+ * WebSocket. Every transport calls it once per operation, when the context is known and before the execution.
  */
 export type OperationHook = (
   operation: PreparedOperation,
@@ -109,8 +109,8 @@ const wrongDecision = (decision: unknown): TypeError =>
   );
 
 /**
- * Adds the `extensions` of the hook to a response, if there are any. They replace members of the same name that the option
- * `engine` returned.
+ * Adds the `extensions` of the hook to a response, if there are any. They replace members of the same name
+ * that the option `engine` returned.
  */
 export function withExtensions(outcome: ExecutionOutcome, extensions: string | undefined): ExecutionOutcome {
   if (extensions === undefined) return outcome;

@@ -19,12 +19,12 @@ import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
 
 /**
- * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and compilation are each
- * done once per document. Errors of the client are returned, not thrown.
+ * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and
+ * compilation are each done once per document. Errors of the client are returned, not thrown.
  *
- * The result is a promise only for a document that is not in the cache and is long, or arrives together with many others; the
- * work on it then yields to the event loop between its steps. `source` is the request or socket, for an `introspection` option
- * that is a function.
+ * The result is a promise only for a document that is not in the cache and is long, or arrives together with
+ * many others; the work on it then yields to the event loop between its steps. `source` is the request or
+ * socket, for an `introspection` option that is a function.
  */
 export type Prepare = (
   schema: GraphQLSchema,
@@ -41,7 +41,10 @@ interface CachedDocument extends Validated {
   readonly operations: Map<string | undefined, PreparedOperation>;
 }
 
-/** The fraction of the budget for refused documents. Their cache is separate, so that they cannot evict valid documents. */
+/**
+ * The fraction of the budget for refused documents. Their cache is separate, so that they cannot evict valid
+ * documents.
+ */
 const REFUSED_SHARE = 1 / 8;
 
 /** Creates the `prepare` function of one core, with its caches. */

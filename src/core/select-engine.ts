@@ -10,8 +10,8 @@ export function selectEngine(engine: CoreSettings['engine']): Engine {
 }
 
 /**
- * Keeps the compiled form of an operation from its second execution on, so that documents that are used once retain
- * no compiled form.
+ * Keeps the compiled form of an operation from its second execution on, so that documents that are used once
+ * retain no compiled form.
  */
 const compiledOnSecondUse: Engine = (operation, settings, account) => {
   let execute: ExecuteOperation = (inputs) => {

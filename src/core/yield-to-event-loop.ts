@@ -1,8 +1,8 @@
 const waiting: (() => void)[] = [];
 
 /**
- * Resolves in a later turn of the event loop. Each turn resolves one caller, so that timers, sockets and other requests
- * run between two long steps, however many callers wait.
+ * Resolves in a later turn of the event loop. Each turn resolves one caller, so that timers, sockets and
+ * other requests run between two long steps, however many callers wait.
  */
 export function yieldToEventLoop(): Promise<void> {
   return new Promise((resolve) => {
@@ -15,7 +15,10 @@ function resolveNext(): void {
   if (waiting.length > 0) setImmediate(resolveNext);
 }
 
-/** Characters of new documents that are prepared synchronously in one iteration of the event loop: a few milliseconds. */
+/**
+ * Characters of new documents that are prepared synchronously in one iteration of the event loop: a few
+ * milliseconds.
+ */
 const MAX_CHARACTERS = 10_000;
 /** Preparing an empty document takes about as long as this many characters. */
 const OVERHEAD = 200;
@@ -23,8 +26,8 @@ const OVERHEAD = 200;
 let characters = 0;
 
 /**
- * Whether a new document of this length may be prepared synchronously. One iteration reads the requests of many connections,
- * so many short documents together could block the event loop like a long one.
+ * Whether a new document of this length may be prepared synchronously. One iteration reads the requests of
+ * many connections, so many short documents together could block the event loop like a long one.
  */
 export function fitsIntoIteration(length: number): boolean {
   if (characters > 0 && characters + length > MAX_CHARACTERS) return false;

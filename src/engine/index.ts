@@ -15,8 +15,9 @@ import { SchemaSnapshot } from './run/schema-functions.ts';
 const MAX_VARIANTS = 64;
 
 /**
- * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes. Responses equal
- * those of graphql-js, which executes the operations that the engine does not support (see operation/delegation.ts).
+ * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes.
+ * Responses equal those of graphql-js, which executes the operations that the engine does not support (see
+ * operation/delegation.ts).
  */
 export const compiled: Engine = (operation, settings, account) => {
   const reference = guardedGraphqlJs(operation, settings);
@@ -48,7 +49,10 @@ export const compiled: Engine = (operation, settings, account) => {
   };
 };
 
-/** A compiled form that is created when it is first needed, and again after a function of the schema was replaced. */
+/**
+ * A compiled form that is created when it is first needed, and again after a function of the schema was
+ * replaced.
+ */
 class CurrentForm {
   readonly #compile: () => CompiledForm;
   #form: CompiledForm | undefined;
@@ -109,7 +113,10 @@ interface Condition {
   readonly fallback: boolean | undefined;
 }
 
-/** The compiled variants of one operation: one for each combination of the variables in `@skip` and `@include`. */
+/**
+ * The compiled variants of one operation: one for each combination of the variables in `@skip` and
+ * `@include`.
+ */
 class Variants {
   readonly #program: Program;
   readonly #conditions: readonly Condition[];
@@ -125,9 +132,9 @@ class Variants {
   }
 
   /**
-   * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64 combinations, and once
-   * the compiled form needs more memory than its account allows. Reads the variables as received, so that no variable
-   * is coerced twice if graphql-js executes.
+   * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64
+   * combinations, and once the compiled form needs more memory than its account allows. Reads the variables
+   * as received, so that no variable is coerced twice if graphql-js executes.
    */
   select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
     if (this.#shared.memory.isExceeded) {

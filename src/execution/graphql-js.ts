@@ -26,8 +26,8 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
 export const graphqlJs: Engine = engineFromExecute(executeNonIncremental);
 
 /**
- * The reference engine for operations that the compiled engine gives to it. Clients choose these operations, so the rejections
- * that graphql-js leaves unhandled must not end the process.
+ * The reference engine for operations that the compiled engine gives to it. Clients choose these operations,
+ * so the rejections that graphql-js leaves unhandled must not end the process.
  */
 export const guardedGraphqlJs: Engine = engineFromExecute((args) =>
   executeGuarded(executeNonIncremental, args),
@@ -35,7 +35,9 @@ export const guardedGraphqlJs: Engine = engineFromExecute((args) =>
 
 const NO_ERRORS: readonly GraphQLError[] = [];
 
-/** Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1). */
+/**
+ * Converts a result of graphql-js into an outcome. `errors` come first, as the specification advises (§7.1).
+ */
 export function outcomeFromResult(
   result: ExecutionResult,
   settings: EngineSettings,

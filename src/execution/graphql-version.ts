@@ -7,8 +7,8 @@ export const V17: boolean = graphql.versionInfo.major >= 17;
 export const SUPPORTED_VERSIONS = '^16.15.0 || ^17.1.0';
 
 /**
- * Whether a version is supported. The validation of older ones takes minutes for some documents of 2 kB, and they create other
- * errors and suggestions.
+ * Whether a version is supported. The validation of older ones takes minutes for some documents of 2 kB, and
+ * they create other errors and suggestions.
  */
 export function isSupportedVersion({
   major,

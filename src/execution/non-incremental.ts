@@ -16,8 +16,8 @@ const INCREMENTAL_DIRECTIVES = ['defer', 'stream'];
 const withoutDirectives = new WeakMap<DocumentNode, DocumentNode>();
 
 /**
- * Calls graphql-js's `execute`. In version 17 it throws if the schema defines `@defer` or `@stream`. A server may ignore both
- * directives and send one response, as 16 does, so they are removed from the document first.
+ * Calls graphql-js's `execute`. In version 17 it throws if the schema defines `@defer` or `@stream`. A server
+ * may ignore both directives and send one response, as 16 does, so they are removed from the document first.
  */
 export const executeNonIncremental: ExecuteFunction = (args) => {
   const { schema, document } = args;

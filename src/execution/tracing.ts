@@ -1,6 +1,6 @@
 /*
- * graphql 17 publishes the steps of an execution on tracing channels. Engines other than graphql-js publish the same events
- * with the functions below, which follow `diagnostics.ts` of graphql-js 17.1.
+ * graphql 17 publishes the steps of an execution on tracing channels. Engines other than graphql-js publish
+ * the same events with the functions below, which follow `diagnostics.ts` of graphql-js 17.1.
  */
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { MaybePromise } from '../../types/connect.ts';
@@ -31,7 +31,9 @@ export interface TraceContext {
   [property: string]: unknown;
 }
 
-/** Runs a step and publishes its events. `setResult` sets what graphql-js publishes as the result of the step. */
+/**
+ * Runs a step and publishes its events. `setResult` sets what graphql-js publishes as the result of the step.
+ */
 export function trace<T>(
   channel: TracingChannel,
   context: TraceContext,
@@ -91,7 +93,10 @@ export function operationContext(
   };
 }
 
-/** The context of `graphql:execute` and `graphql:subscribe`, where graphql-js computes the name and type when they are read. */
+/**
+ * The context of `graphql:execute` and `graphql:subscribe`, where graphql-js computes the name and type when
+ * they are read.
+ */
 export function requestContext(
   { schema, document, operation }: ValidatedOperation,
   { variableValues }: Pick<ExecutionInputs, 'variableValues'>,

@@ -10,7 +10,10 @@ import type {
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
 
-/** The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request Parameters"). */
+/**
+ * The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request
+ * Parameters").
+ */
 export interface GraphQLParams {
   query: string;
   operationName: string | undefined;
@@ -34,19 +37,30 @@ export interface PreparedOperation extends ValidatedOperation {
   /** The coercion of variables stops after this many errors. */
   readonly maxErrors: number;
   readonly execute: ExecuteOperation;
-  /** The format of incremental responses to clients that name none; undefined if the operation has no deferred parts. */
+  /**
+   * The format of incremental responses to clients that name none; undefined if the operation has no deferred
+   * parts.
+   */
   readonly incremental?: IncrementalFormat | undefined;
 }
 
-/** A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022. */
+/**
+ * A format of the payloads of `@defer` and `@stream`: of the specification's drafts since 2024, and of 2022.
+ */
 export type IncrementalFormat = 'v0.2' | '20220824';
 
-/** The reason why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown operation name. */
+/**
+ * The reason why a request cannot be executed: a syntax error, a limit, a validation error, or an unknown
+ * operation name.
+ */
 export interface RequestError {
   readonly errors: readonly GraphQLError[];
   /** HTTP status for strict media types: 400, or 413 for some limits. */
   readonly status: number;
-  /** The text has a syntax error. The current draft of GraphQL over HTTP distinguishes that from an invalid document. */
+  /**
+   * The text has a syntax error. The current draft of GraphQL over HTTP distinguishes that from an invalid
+   * document.
+   */
   readonly unparsable?: boolean;
   /** The document exceeds a limit of this server; the status applies to every media type. */
   readonly limit?: boolean;
@@ -63,7 +77,10 @@ export interface ExecutionInputs {
   readonly origin?: ErrorOrigin | undefined;
   /** Whether the transport delivers several results of one operation. */
   readonly acceptsStreams?: boolean;
-  /** The format of the payloads if the client accepts several; otherwise deferred parts are part of the result. */
+  /**
+   * The format of the payloads if the client accepts several; otherwise deferred parts are part of the
+   * result.
+   */
   readonly incremental?: IncrementalFormat | undefined;
 }
 
@@ -75,15 +92,26 @@ export interface ErrorOrigin extends Omit<ErrorDetails, 'path'> {
 
 /** The result of one execution, with the JSON text of the GraphQL response. */
 export interface ExecutionOutcome {
-  /** `data`: no errors. `partial`: `errors` and a `data` member, which may be null. `refused`: a request error, no `data` member. */
+  /**
+   * `data`: no errors. `partial`: `errors` and a `data` member, which may be null. `refused`: a request
+   * error, no `data` member.
+   */
   readonly kind: 'data' | 'partial' | 'refused';
-  /** The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that stay unchanged until `release` is called. */
+  /**
+   * The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that stay unchanged until `release` is
+   * called.
+   */
   readonly body: string | Buffer;
-  /** Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it. */
+  /**
+   * Returns the buffer of a long response to the pool. Optional: only the sole reader of `body` may call it.
+   */
   readonly release?: (() => void) | undefined;
   /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];
-  /** The payloads of deferred parts as JSON text, after `body`. The reader must read all of them or call `return`. */
+  /**
+   * The payloads of deferred parts as JSON text, after `body`. The reader must read all of them or call
+   * `return`.
+   */
   readonly rest?: IncrementalPayloads | undefined;
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
@@ -107,12 +135,15 @@ export interface IncrementalPayloads {
 }
 
 /**
- * Executes one prepared operation. Returns a promise only if a resolver did. Field errors are part of the outcome; they
- * are not thrown.
+ * Executes one prepared operation. Returns a promise only if a resolver did. Field errors are part of the
+ * outcome; they are not thrown.
  */
 export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
 
-/** Returns true for an object or function with a `then` method: a native promise, or a thenable of another library. */
+/**
+ * Returns true for an object or function with a `then` method: a native promise, or a thenable of another
+ * library.
+ */
 export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
   return (
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
@@ -123,15 +154,15 @@ export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
 /** Counts the memory of one operation against the budget of the document cache. */
 export interface MemoryAccount {
   /**
-   * Adds bytes that the operation retains from now on. Returns false if they are more than one operation may have: the
-   * operation should release them.
+   * Adds bytes that the operation retains from now on. Returns false if they are more than one operation may
+   * have: the operation should release them.
    */
   charge(bytes: number): boolean;
 }
 
 /**
- * Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's function. Without
- * `account` the memory of the operation is not limited.
+ * Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's
+ * function. Without `account` the memory of the operation is not limited.
  */
 export type Engine = (
   operation: ValidatedOperation,
@@ -150,8 +181,9 @@ export interface EngineSettings {
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
   formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
   /**
-   * Like `formatErrors`, for an error that a resolver threw and that has no properties of a GraphQLError: no GraphQLError is
-   * created for it. Undefined if the format of such errors depends on more than the arguments.
+   * Like `formatErrors`, for an error that a resolver threw and that has no properties of a GraphQLError: no
+   * GraphQLError is created for it. Undefined if the format of such errors depends on more than the
+   * arguments.
    */
   readonly maskError?:
     | ((error: Error, place: ErrorPlace, origin?: ErrorOrigin) => GraphQLFormattedError)

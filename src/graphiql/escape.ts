@@ -12,8 +12,8 @@ export function escapeHtml(text: string): string {
 }
 
 /**
- * Formats a value as JSON for a script element. The HTML parser ends the element at `</script` and changes its mode at `<!--`, even
- * inside JSON strings, so every angle bracket is escaped.
+ * Formats a value as JSON for a script element. The HTML parser ends the element at `</script` and changes
+ * its mode at `<!--`, even inside JSON strings, so every angle bracket is escaped.
  */
 export function jsonForScript(value: unknown): string {
   return JSON.stringify(value).replace(

@@ -4,7 +4,10 @@ import { pathOf, withoutSlash } from '../http/routing/url-path.ts';
 import { escapeHtml } from './escape.ts';
 import { FILES } from './page.ts';
 
-/** Creates a page that explains why GraphiQL cannot load on this route. The status is 500: the application has to be changed. */
+/**
+ * Creates a page that explains why GraphiQL cannot load on this route. The status is 500: the application has
+ * to be changed.
+ */
 export function exactRouteError(path: string): Reply {
   const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
   const body = `<!doctype html>

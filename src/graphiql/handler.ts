@@ -17,9 +17,10 @@ import { FILES, filesBase, pageRenderer } from './page.ts';
 /** GraphiQL for one endpoint. */
 export interface GraphiQLHandler {
   /**
-   * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true after a response, to
-   * false if the option `graphiql` is off for this request. Returns undefined for any other request. Rejects when the function
-   * of the option throws or returns wrong options, or when the files cannot be read.
+   * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true
+   * after a response, to false if the option `graphiql` is off for this request. Returns undefined for any
+   * other request. Rejects when the function of the option throws or returns wrong options, or when the files
+   * cannot be read.
    */
   handle(req: ConnectRequest, res: ServerResponse, placement: Placement): Promise<boolean> | undefined;
 }
@@ -90,7 +91,9 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   };
 }
 
-/** Options are checked when the handler is created; options that a function returns are checked for each page. */
+/**
+ * Options are checked when the handler is created; options that a function returns are checked for each page.
+ */
 function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   if (typeof option !== 'function') {
     const settings = resolveGraphiQLOptions(option === true ? {} : option);

@@ -28,7 +28,9 @@ export interface GraphiQLSettings {
 }
 
 const optional = (accepts: Accepts, accepted: string): Rule<undefined> => rule(undefined, accepts, accepted);
-/** The host becomes part of the policy, in which `;` and `,` would end a directive. URLs allow both in a host. */
+/**
+ * The host becomes part of the policy, in which `;` and `,` would end a directive. URLs allow both in a host.
+ */
 const isUrl: Accepts = (value) => {
   if (!isString(value) || !URL.canParse(value, 'http://localhost/')) return false;
   const { protocol, host } = new URL(value, 'http://localhost/');
@@ -124,7 +126,10 @@ function withEndpoints(
   return { ...extra, 'connect-src': [...[extra['connect-src'] ?? []].flat(), ...origins] };
 }
 
-/** Returns the policy source for a URL: none for a path; a host without scheme for `//host/path`, which uses the page's scheme. */
+/**
+ * Returns the policy source for a URL: none for a path; a host without scheme for `//host/path`, which uses
+ * the page's scheme.
+ */
 function originOf(url: string): string[] {
   const { protocol, host } = new URL(url, 'relative://page');
   if (protocol === 'relative:') return host === 'page' ? [] : [host];

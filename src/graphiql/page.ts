@@ -68,8 +68,8 @@ the browser's network panel for failed requests.</p>
 }
 
 /**
- * The folder of the page's files relative to the page, from the last segment of its path. An absolute path would be wrong behind
- * a proxy that strips a prefix, and `//host/…` would point to another site.
+ * The folder of the page's files relative to the page, from the last segment of its path. An absolute path
+ * would be wrong behind a proxy that strips a prefix, and `//host/…` would point to another site.
  */
 export function filesBase(path: string): string {
   const segment = path.slice(path.lastIndexOf('/') + 1).replace(/\p{Surrogate}/gu, '');

@@ -4,7 +4,8 @@ import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
 /** Extra sources by directive, from the option `csp`. */
 export type ExtraSources = Readonly<Record<string, string | readonly string[]>>;
 
-// Monaco sets style attributes through HTML strings, which no nonce covers, and draws underlines from data: images.
+// Monaco sets style attributes through HTML strings, which no nonce covers, and draws underlines from data:
+// images.
 const STRICT: Readonly<Record<string, readonly string[]>> = {
   'default-src': ["'none'"],
   'script-src': ["'self'"],

@@ -22,7 +22,10 @@ const AMBIENT_SCHEME = /^\s*(?:basic|digest|negotiate|ntlm)\b/i;
 export interface Csrf {
   /** @throws HttpError for a GET or HEAD that must not run a mutation. */
   assertMutation(req: IncomingMessage, accepted: Negotiated): void;
-  /** @throws HttpError for a cross-site GET with a cookie, in a fetch mode that hides the response from the page that sent it. */
+  /**
+   * @throws HttpError for a cross-site GET with a cookie, in a fetch mode that hides the response from the
+   * page that sent it.
+   */
   assertRead(req: IncomingMessage): void;
   /** @throws HttpError for a multipart body that a cross-site form may have sent. */
   assertMultipart(req: IncomingMessage): void;
@@ -36,7 +39,10 @@ export function createCsrf(options: Options): Csrf {
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
   const isProduction = process.env['NODE_ENV'] === 'production';
 
-  /** Creates the 403 error. The compared values are in the response only outside production, and always in the debug log. */
+  /**
+   * Creates the 403 error. The compared values are in the response only outside production, and always in the
+   * debug log.
+   */
   function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
     const { origin } = req.headers;
     const compared =
@@ -59,7 +65,8 @@ export function createCsrf(options: Options): Csrf {
         );
       }
       if (getMutations === true) return;
-      // A client that accepts only the media type of GraphQL over HTTP gets the behaviour of that specification.
+      // A client that accepts only the media type of GraphQL over HTTP gets the behaviour of that
+      // specification.
       if (onlyAcceptsGraphQLResponse(accepted)) {
         throw methodRefusal('A GET request cannot run a mutation; send it as POST');
       }
@@ -105,10 +112,12 @@ function crossSiteReason(
     if (site !== 'same-origin' && !(origin !== undefined && trusted.has(origin))) {
       return `Sec-Fetch-Site is ${site}`;
     }
-    // Applies to our own pages too: content of users may contain images, scripts and other elements that send a GET.
+    // Applies to our own pages too: content of users may contain images, scripts and other elements that send
+    // a GET.
     if (headers['sec-fetch-dest'] !== 'empty') return 'it was not sent by fetch()';
     if (mode !== 'cors' && mode !== 'same-origin') return 'its mode hides the response';
-    // A service worker that forwards the request of such an element turns it into a fetch, but keeps its Accept header.
+    // A service worker that forwards the request of such an element turns it into a fetch, but keeps its
+    // Accept header.
     if (acceptsOnlyJson(accepted) || hasPreflightHeader(headers)) return undefined;
     return 'it sends neither "Accept: application/json" nor the header GraphQL-Require-Preflight';
   }
@@ -128,7 +137,9 @@ function browserSignal(headers: IncomingHttpHeaders): string | undefined {
   return linkFollowerSignal(headers);
 }
 
-/** Checks Fetch metadata, then `Origin`. Every browser that still posts cross-site forms sends one of them. */
+/**
+ * Checks Fetch metadata, then `Origin`. Every browser that still posts cross-site forms sends one of them.
+ */
 function isSameSiteForm(req: IncomingMessage, trusted: ReadonlySet<string>): boolean {
   const { origin } = req.headers;
   const site = req.headers['sec-fetch-site'];
@@ -148,7 +159,9 @@ const acceptsOnlyJson = ({ explicit, acceptable }: Negotiated): boolean =>
 const onlyAcceptsGraphQLResponse = ({ explicit, acceptable }: Negotiated): boolean =>
   explicit && acceptable.includes(GRAPHQL_TYPE) && !acceptable.includes(JSON_TYPE);
 
-/** Programs that follow links in messages and pages: previewers of chats and mail, crawlers of search engines. */
+/**
+ * Programs that follow links in messages and pages: previewers of chats and mail, crawlers of search engines.
+ */
 const LINK_FOLLOWER =
   /bot\b|bot[/-]|crawl|spider|preview|facebookexternalhit|facebookcatalog|meta-externalagent|whatsapp|slack|twitter|discord|telegram|linkedin|skype|pinterest|embedly|vkshare|quora link|iframely|mastodon|archive\.org/i;
 

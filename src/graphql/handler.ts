@@ -32,7 +32,10 @@ import { startTimings } from './timings.ts';
 /** A request handler; `next` is undefined in a bare server. */
 export type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
 
-/** Creates the handler of GraphQL requests over HTTP. It checks and reads each request, executes it and sends the response. */
+/**
+ * Creates the handler of GraphQL requests over HTTP. It checks and reads each request, executes it and sends
+ * the response.
+ */
 export function createHandler(core: GraphQLCore, settings: HttpSettings): Handler {
   const pipeline = new Pipeline(core, settings);
   return (req, res, next) => pipeline.handle(req, res, next);
@@ -164,7 +167,10 @@ class Pipeline {
     }
   }
 
-  /** Sends a single result to a client that accepts only streams, or a plain response if an error sets its status. */
+  /**
+   * Sends a single result to a client that accepts only streams, or a plain response if an error sets its
+   * status.
+   */
   #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): void {
     const response = this.#streamResponses.fromResult(result, JSON_TYPE);
     if (response.status === 200) this.#streaming.sendWhole(exchange, response.body.toString());

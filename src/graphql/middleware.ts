@@ -8,7 +8,9 @@ import { pathOf, withoutSlash } from '../http/routing/url-path.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
 
-/** Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`. */
+/**
+ * Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`.
+ */
 export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const middleware: Handler = (req, res, next) => {
@@ -68,8 +70,8 @@ interface Route {
 }
 
 /**
- * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix. Testing `req.route`
- * is not enough: Express leaves it set after the route has called `next`.
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix.
+ * Testing `req.route` is not enough: Express leaves it set after the route has called `next`.
  */
 function isRouted(req: ConnectRequest, middleware: unknown): boolean {
   const route = req.route as Route | undefined;

@@ -174,7 +174,10 @@ function afterExecution(
   return retained;
 }
 
-/** Converts an error of the context or schema function. A GraphQLError is meant for the client; any other error is unexpected. */
+/**
+ * Converts an error of the context or schema function. A GraphQLError is meant for the client; any other
+ * error is unexpected.
+ */
 function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;

@@ -6,8 +6,8 @@ import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 const { parseValue: acceptsAnyValue } = new GraphQLScalarType({ name: 'Any' });
 
 /**
- * Refuses a schema whose scalar `Upload` accepts any JSON value, as `scalar Upload` in SDL does without a resolver: clients
- * could send `{"filename":"x"}` in place of a file.
+ * Refuses a schema whose scalar `Upload` accepts any JSON value, as `scalar Upload` in SDL does without a
+ * resolver: clients could send `{"filename":"x"}` in place of a file.
  *
  * @throws TypeError (code `ERR_OPTION`).
  */

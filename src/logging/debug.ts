@@ -1,7 +1,9 @@
 /** Writes a line to the debug output of one area; `%s`, `%j` and `%O` are replaced by the values. */
 export type Logger = (format: string, ...values: readonly unknown[]) => void;
 
-/** Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`). */
+/**
+ * Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`).
+ */
 export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', Logger> = {
   static: createLogger('espalier:static'),
   graphql: createLogger('espalier:graphql'),
@@ -9,7 +11,10 @@ export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', L
   subscriptions: createLogger('espalier:subscriptions'),
 };
 
-/** Creates a logger that loads the package `debug` when it is first enabled. `debug.enable` sets the variable too. */
+/**
+ * Creates a logger that loads the package `debug` when it is first enabled. `debug.enable` sets the variable
+ * too.
+ */
 function createLogger(area: string): Logger {
   let write: Logger | undefined;
   return (format, ...values) => {

@@ -7,7 +7,10 @@ export type OnError = false | ((error: unknown, details: ErrorDetails) => unknow
 export interface ErrorReporter {
   /** Reports an error that the client sees as "Internal server error". */
   report(error: unknown, details: ErrorDetails): void;
-  /** Reports an error that is also passed to `next(error)`. Application error handlers log it, so it is not logged here. */
+  /**
+   * Reports an error that is also passed to `next(error)`. Application error handlers log it, so it is not
+   * logged here.
+   */
   reportForwarded(error: unknown, details: ErrorDetails): void;
 }
 

@@ -10,7 +10,9 @@ export function didYouMean(name: string, known: readonly string[]): string | und
   );
 }
 
-/** The shortest name that counts as a part of another one: `depth` in `maxDepth`, but not `url` in `curly`. */
+/**
+ * The shortest name that counts as a part of another one: `depth` in `maxDepth`, but not `url` in `curly`.
+ */
 const MIN_PART = 5;
 
 function closest(name: string, known: readonly string[]): string | undefined {

@@ -15,8 +15,8 @@ export interface OptionScope {
 const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
 
 /**
- * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong values throw.
- * `replacements` describes replacements for options of other servers, by name.
+ * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong
+ * values throw. `replacements` describes replacements for options of other servers, by name.
  *
  * @throws TypeError (code `ERR_OPTION`) that names the option, the value and the accepted values.
  */
@@ -61,8 +61,8 @@ export function wrongReturnValue(
 }
 
 /**
- * Checks that the function of an option returned a value and not a promise. A promise is truthy, so it would allow a request
- * that the function refuses.
+ * Checks that the function of an option returned a value and not a promise. A promise is truthy, so it would
+ * allow a request that the function refuses.
  *
  * @throws TypeError (code `ERR_OPTION`) for a promise.
  */
@@ -84,7 +84,9 @@ export function optionError({ name, page }: OptionScope, message: string): TypeE
   return Object.assign(error, { code: 'ERR_OPTION' });
 }
 
-/** Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names. */
+/**
+ * Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names.
+ */
 export function unknownOption(
   scope: OptionScope,
   name: string,

@@ -1,6 +1,8 @@
 import { formatChoices } from './format-value.ts';
 
-/** One option: its default, a test of its value, and a description of the accepted values for error messages. */
+/**
+ * One option: its default, a test of its value, and a description of the accepted values for error messages.
+ */
 export interface Rule<T> {
   readonly fallback: T;
   readonly accepts: Accepts;
@@ -59,7 +61,10 @@ export const isPositive = (value: unknown): value is number => isCount(value) &&
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Accepts an origin as browsers send it: without a path, also of a scheme such as `capacitor:`, or the opaque origin "null". */
+/**
+ * Accepts an origin as browsers send it: without a path, also of a scheme such as `capacitor:`, or the opaque
+ * origin "null".
+ */
 export const isOrigin: Accepts = (value) => {
   if (!isString(value)) return false;
   if (value === 'null') return true;

@@ -8,7 +8,8 @@ export interface EventLink {
   readonly previous: string;
 }
 
-// A cursor is a list of positions, one for each topic: `topic=id&topic=id`. The position is that of the last event of the topic.
+// A cursor is a list of positions, one for each topic: `topic=id&topic=id`. The position is that of the last
+// event of the topic.
 
 const ID = /^\d{1,20}-\d{1,20}$/;
 

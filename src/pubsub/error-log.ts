@@ -1,7 +1,10 @@
 const INTERVAL_MILLISECONDS = 60_000;
 const MAX_MESSAGES = 100;
 
-/** Writes errors as process warnings to standard error, one line each. An equal message is written at most once a minute. */
+/**
+ * Writes errors as process warnings to standard error, one line each. An equal message is written at most
+ * once a minute.
+ */
 export function createErrorLog(): (error: Error) => void {
   const written = new Map<string, { until: number; repeated: number }>();
   return (error) => {

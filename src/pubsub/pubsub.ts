@@ -19,7 +19,8 @@ import { Topic, type TopicServices } from './streams/topic.ts';
 import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
- * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the same Redis.
+ * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the
+ * same Redis.
  *
  * @throws TypeError for an unknown option or a wrong value.
  */

@@ -1,4 +1,7 @@
-/** Collects the property descriptors of a prototype chain up to `end` (exclusive), without constructors. The nearest one wins. */
+/**
+ * Collects the property descriptors of a prototype chain up to `end` (exclusive), without constructors. The
+ * nearest one wins.
+ */
 export function descriptorsUpTo(from: object, end: object | null): PropertyDescriptorMap {
   const members: PropertyDescriptorMap = {};
   for (let at: object | null = from; at !== null && at !== end; at = Object.getPrototypeOf(at)) {

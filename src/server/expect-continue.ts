@@ -9,8 +9,9 @@ interface ContinueServer {
 }
 
 /**
- * Lets an app refuse a request with `Expect: 100-continue` before the client sends the body (RFC 9110 §10.1.1). If the user
- * listens to `checkContinue`, that listener alone handles these requests, as on any Node server.
+ * Lets an app refuse a request with `Expect: 100-continue` before the client sends the body (RFC 9110
+ * §10.1.1). If the user listens to `checkContinue`, that listener alone handles these requests, as on any
+ * Node server.
  */
 export function handleExpectContinue(server: ContinueServer): void {
   server.on('checkContinue', (req, res) => {

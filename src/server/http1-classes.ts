@@ -36,8 +36,9 @@ export function classesOfApp(app: ExpressApp, base: Classes): Classes {
 export const NODE_CLASSES: Classes = { IncomingMessage, ServerResponse };
 
 /**
- * Creates classes whose instances already have the prototypes that Express sets, so that setting them changes nothing. A real
- * `class extends` keeps instances fast; other ways to the same prototype chain do not (V8 of Node 20 to 26).
+ * Creates classes whose instances already have the prototypes that Express sets, so that setting them changes
+ * nothing. A real `class extends` keeps instances fast; other ways to the same prototype chain do not (V8 of
+ * Node 20 to 26).
  */
 function createClasses(app: ExpressApp, base: Classes): Classes {
   const Request = class extends base.IncomingMessage {};
@@ -48,8 +49,9 @@ function createClasses(app: ExpressApp, base: Classes): Classes {
 }
 
 /**
- * Replaces the prototype that Express created with the prototype of our class. Sub-apps that were mounted earlier inherit from
- * the old prototype and must see later additions, so the old prototype is emptied and inherits from the new one.
+ * Replaces the prototype that Express created with the prototype of our class. Sub-apps that were mounted
+ * earlier inherit from the old prototype and must see later additions, so the old prototype is emptied and
+ * inherits from the new one.
  */
 function replacePrototype(made: object, successor: object, node: object): object {
   const express: object = Object.getPrototypeOf(made);

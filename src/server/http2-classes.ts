@@ -11,9 +11,9 @@ export interface Http2Classes {
 export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
 
 /**
- * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host (RFC 9113 §8.3.1); a body of unknown
- * length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the closed stream: with no socket,
- * `on-finished` waits forever, and `send` keeps its file open.
+ * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host (RFC 9113 §8.3.1); a body of
+ * unknown length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the
+ * closed stream: with no socket, `on-finished` waits forever, and `send` keeps its file open.
  */
 export function withHttp1Headers(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {
@@ -35,8 +35,8 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
 }
 
 /**
- * Express sets HTTP/1 prototypes on every request and response, which hides the members of the HTTP/2 classes. As own members of
- * the instances they remain visible, so Express and its sub-apps work over HTTP/2.
+ * Express sets HTTP/1 prototypes on every request and response, which hides the members of the HTTP/2
+ * classes. As own members of the instances they remain visible, so Express and its sub-apps work over HTTP/2.
  */
 export function withOwnMembers(base: Http2Classes): Http2Classes {
   const ofRequest = streamDescriptors(base.Http2ServerRequest.prototype, Http2ServerRequest.prototype);

@@ -24,8 +24,9 @@ const HTTP1_HEADERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Emits WebSockets over HTTP/2 (RFC 8441) as `upgrade` events. The socket of the event translates the HTTP/1.1 response that
- * the listener writes, so listeners for HTTP/1.1 work unchanged, those of `ws` and other packages included.
+ * Emits WebSockets over HTTP/2 (RFC 8441) as `upgrade` events. The socket of the event translates the
+ * HTTP/1.1 response that the listener writes, so listeners for HTTP/1.1 work unchanged, those of `ws` and
+ * other packages included.
  */
 export function acceptWebSockets(server: Pick<Http2Server, 'on' | 'listenerCount' | 'emit'>): void {
   server.on(

@@ -33,7 +33,10 @@ const TLS_OPTIONS: ReadonlySet<string> = new Set([
   'ticketKeys',
 ]);
 
-/** Whether options select TLS. One is enough: a server with an incomplete TLS configuration must not serve plain HTTP. */
+/**
+ * Whether options select TLS. One is enough: a server with an incomplete TLS configuration must not serve
+ * plain HTTP.
+ */
 export function hasTlsOption(options: object): boolean {
   return Object.entries(options).some(([name, value]) => value !== undefined && TLS_OPTIONS.has(name));
 }

@@ -26,8 +26,8 @@ const LISTEN: Readonly<Record<string, string>> = {
 };
 
 /**
- * Rejects unknown options, which Node would ignore, and values on which Node would fail at the first request. Node checks all
- * other values.
+ * Rejects unknown options, which Node would ignore, and values on which Node would fail at the first request.
+ * Node checks all other values.
  */
 export function checkArguments(app: unknown, options: unknown): void {
   if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, 'a function (req, res)');

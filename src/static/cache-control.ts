@@ -3,7 +3,9 @@ import type { StaticFilesOptions } from '../../types/static.ts';
 import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 
-/** Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header. */
+/**
+ * Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header.
+ */
 export type CacheControl = (filePath: string) => string | undefined;
 
 export const ACCEPTED_CACHE_CONTROL =
@@ -23,8 +25,8 @@ const UNITS: Readonly<Record<string, number>> = {
 const DURATION = /^(-?\d*\.?\d+) *(ms|s|m|h|d|w|y)$/i;
 
 /**
- * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value. Null is 0, as in
- * serve-static.
+ * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value.
+ * Null is 0, as in serve-static.
  */
 export function parseMaxAge(value: unknown): number | undefined {
   if (value === null) return 0;

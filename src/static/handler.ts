@@ -86,7 +86,9 @@ export function createHandler(context: ServeContext): StaticHandler {
   };
 }
 
-/** A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry. */
+/**
+ * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
+ */
 class FileRequest implements RequestContext {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
@@ -121,7 +123,9 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
   else sendStatus(request, 405, { Allow: 'GET, HEAD' });
 }
 
-/** Returns the decoded URL path below the mount; undefined when this function has responded or called `next`. */
+/**
+ * Returns the decoded URL path below the mount; undefined when this function has responded or called `next`.
+ */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
   const parsed = parseRequestPath(request.req.url ?? '', settings);
   if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);

@@ -35,7 +35,10 @@ export interface StaticSettings {
   readonly setHeaders: StaticFilesOptions['setHeaders'];
   /** Whether to refuse names that Windows maps to another file or to a device. */
   readonly rejectWindowsNames: boolean;
-  /** Bodies up to this size are cached at the first request, those up to `maxFileBytes` when they are requested often. */
+  /**
+   * Bodies up to this size are cached at the first request, those up to `maxFileBytes` when they are
+   * requested often.
+   */
   readonly maxEagerBodyBytes: number;
   /** Files up to this size are hashed before the first response, larger ones in the background. */
   readonly maxEagerHashBytes: number;

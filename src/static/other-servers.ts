@@ -47,8 +47,8 @@ const CONVERSIONS: Readonly<Record<string, (value: unknown) => unknown>> = {
 };
 
 /**
- * Throws for a value that express.static accepts by conversion, such as `fallthrough: 0`. The message contains the value
- * that has the same meaning.
+ * Throws for a value that express.static accepts by conversion, such as `fallthrough: 0`. The message
+ * contains the value that has the same meaning.
  */
 export function rejectCoercedValues(given: unknown, rules: Rules<ResolvedOptions>): void {
   if (!isObject(given)) return;

@@ -51,7 +51,8 @@ export class EventStreams {
   /**
    * Creates a stream, which is not open yet.
    *
-   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 503 at the maximum number of connections.
+   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 503 at the maximum number of
+   * connections.
    */
   create(
     request: IncomingMessage,

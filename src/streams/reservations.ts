@@ -32,7 +32,10 @@ export class Reservations {
     this.#settings = settings;
   }
 
-  /** @throws HttpError 429 if the client, or all clients, have too many reservations that wait for their stream. */
+  /**
+   * @throws HttpError 429 if the client, or all clients, have too many reservations that wait for their
+   * stream.
+   */
   assertCapacity(req: IncomingMessage): void {
     const ofAddress = this.#waiting.get(addressOf(req))?.size ?? 0;
     if (ofAddress < this.#settings.maxReservations && this.#waitingCount < MAX_WAITING) return;
@@ -90,7 +93,10 @@ export class Reservations {
   }
 }
 
-/** Returns the client's address: Express's `req.ip`, which respects `trust proxy`, or the address of the socket. */
+/**
+ * Returns the client's address: Express's `req.ip`, which respects `trust proxy`, or the address of the
+ * socket.
+ */
 function addressOf(req: IncomingMessage & { readonly ip?: string | undefined }): string {
   return req.ip ?? req.socket.remoteAddress ?? '';
 }

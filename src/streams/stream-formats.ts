@@ -6,7 +6,10 @@ import type { Envelope } from './stream-queue.ts';
 export interface StreamFormat {
   readonly protocol: StreamProtocol;
   readonly framing: Framing;
-  /** Returns the text around each result of an operation; `id` is undefined if the stream has one operation only. */
+  /**
+   * Returns the text around each result of an operation; `id` is undefined if the stream has one operation
+   * only.
+   */
   resultEnvelope(id: string | undefined): Envelope;
   /** Returns the text around the list of errors that ends an operation, before or after its first result. */
   errorEnvelope(id: string | undefined, hasResults: boolean): Envelope;
@@ -40,7 +43,9 @@ function eventEnvelope(id: string | undefined, [before, after]: readonly [string
 
 const RESULT_EVENT = eventEnvelope(undefined, ['', '']);
 
-/** GraphQL over server-sent events: distinct connections mode without ids, single connection mode with ids. */
+/**
+ * GraphQL over server-sent events: distinct connections mode without ids, single connection mode with ids.
+ */
 export const SERVER_SENT_EVENTS: StreamFormat = {
   protocol: 'graphql-sse',
   framing: EVENT_STREAM,
@@ -53,7 +58,9 @@ const RESULT_ENVELOPE = partEnvelope(RESULT_PART);
 const REFUSED_ENVELOPE = partEnvelope(REFUSED_PART);
 const FAILED_ENVELOPE = partEnvelope(FAILED_PART);
 
-/** Apollo's multipart subscription protocol. Errors next to `payload` are fatal errors of the subscription. */
+/**
+ * Apollo's multipart subscription protocol. Errors next to `payload` are fatal errors of the subscription.
+ */
 export const MULTIPART_SUBSCRIPTION: StreamFormat = {
   protocol: 'multipart',
   framing: RESULT_PART,

@@ -24,7 +24,10 @@ const MAX_COPIED = 16 * 1024;
 /** Joins messages to one text, one character per byte. */
 export type JoinMessages = (messages: readonly Message[]) => string;
 
-/** Creates a function that keeps its last result: clients of a shared subscription have equal messages in their queues. */
+/**
+ * Creates a function that keeps its last result: clients of a shared subscription have equal messages in
+ * their queues.
+ */
 export function createJoin(): JoinMessages {
   let last: readonly Message[] = [];
   let text = '';
@@ -50,7 +53,10 @@ function areEqual(a: readonly Message[], b: readonly Message[]): boolean {
   return true;
 }
 
-/** The messages of one event stream, in order. Writes once per burst, and pauses while the client does not read. */
+/**
+ * The messages of one event stream, in order. Writes once per burst, and pauses while the client does not
+ * read.
+ */
 export class StreamQueue implements Flushable {
   readonly #scheduler: FlushScheduler;
   readonly #join: JoinMessages;

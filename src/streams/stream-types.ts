@@ -20,8 +20,8 @@ const RANGE = /(?:"(?:[^"\\]|\\.)*"|[^,"])+/g;
 const PARAMETER = /;\s*([^\s=;]+)\s*=\s*(?:"((?:[^"\\]|\\.)*)"|([^;\s]*))/g;
 
 /**
- * Returns the streaming media types that an `Accept` header names, by weight, then in the order of the header. Wildcards
- * select none of them: a client that does not name one cannot read it.
+ * Returns the streaming media types that an `Accept` header names, by weight, then in the order of the
+ * header. Wildcards select none of them: a client that does not name one cannot read it.
  */
 export const streamTypesOf: (accept: string) => readonly StreamType[] = cacheByHeader((accept) => {
   const ranges = accept.match(RANGE) ?? [];

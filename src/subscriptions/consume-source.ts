@@ -36,13 +36,16 @@ export interface EventConsumer {
   complete(): void;
   /** Called when the source stream could not be opened or has failed. */
   fail(errors: readonly GraphQLError[]): void;
-  /** Fires the signal of `inputs`. Called only when the source is open: graphql 17 leaks a source that is aborted earlier. */
+  /**
+   * Fires the signal of `inputs`. Called only when the source is open: graphql 17 leaks a source that is
+   * aborted earlier.
+   */
   abort(): void;
 }
 
 /**
- * Opens the source stream of a subscription, or of another operation by `open`, and executes its events one after the other.
- * The function that it returns releases the source.
+ * Opens the source stream of a subscription, or of another operation by `open`, and executes its events one
+ * after the other. The function that it returns releases the source.
  */
 export function consumeSource(
   prepared: PreparedOperation,
@@ -122,7 +125,10 @@ export function consumeResults(
   return consumeSource({ ...prepared, execute }, consumer, counters, () => results);
 }
 
-/** Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in it. */
+/**
+ * Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in
+ * it.
+ */
 function returnIterator(
   iterator: AsyncIterator<unknown>,
   consumer: EventConsumer,

@@ -31,7 +31,9 @@ export interface EndpointSettings extends OperationSettings {
   readonly maxBufferedBytes: number;
 }
 
-/** The connections of one endpoint over all transports, with the sources, groups and timers that they share. */
+/**
+ * The connections of one endpoint over all transports, with the sources, groups and timers that they share.
+ */
 export class LiveEndpoint {
   readonly core: GraphQLCore;
   readonly settings: EndpointSettings;
@@ -142,7 +144,10 @@ export function attachEndpoint(core: GraphQLCore, entry: AttachedEndpoint): void
   attached.set(core, [...open, entry]);
 }
 
-/** Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last one. */
+/**
+ * Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last
+ * one.
+ */
 export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefined {
   const entries = attached.get(core);
   return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);

@@ -3,7 +3,10 @@ import type { GraphQLCore } from '../core/core.ts';
 import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 
-/** Masks, formats and reports errors. An exception of `formatError` does not end the process or the connection. */
+/**
+ * Masks, formats and reports errors. An exception of `formatError` does not end the process or the
+ * connection.
+ */
 export function formatErrorsSafely(
   core: GraphQLCore,
   errors: readonly GraphQLError[],
@@ -18,8 +21,8 @@ export function formatErrorsSafely(
 }
 
 /**
- * Returns the close code that a source requests with `closeCode` of its error. Clients reconnect after 1012, 1013 and most
- * application-defined codes, but never repeat an operation that ended with `error`.
+ * Returns the close code that a source requests with `closeCode` of its error. Clients reconnect after 1012,
+ * 1013 and most application-defined codes, but never repeat an operation that ended with `error`.
  */
 export function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
   const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;

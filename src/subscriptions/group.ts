@@ -30,7 +30,9 @@ export class SharedSubscription implements EventConsumer {
   #releaseSource: (() => void) | undefined;
   #burst = 0;
 
-  /** The events are executed with the context of `first`, or each with a new context of one of the members. */
+  /**
+   * The events are executed with the context of `first`, or each with a new context of one of the members.
+   */
   constructor(first: LiveOperation, pacing: GroupPacing, unregister: () => void) {
     this.inputs = {
       rootValue: first.rootValue,
@@ -66,8 +68,8 @@ export class SharedSubscription implements EventConsumer {
   }
 
   /**
-   * Never waits for a client, but yields when many messages are queued: a client that reads everything must not be closed
-   * because the server had no time to write.
+   * Never waits for a client, but yields when many messages are queued: a client that reads everything must
+   * not be closed because the server had no time to write.
    */
   waitForDrain(): Promise<void> | undefined {
     if (this.#burst < this.#pacing.burstBytes && !this.#pacing.isBackpressured()) return undefined;

@@ -27,7 +27,10 @@ export class SubscriptionGroups {
     return this.#size;
   }
 
-  /** Adds an operation to the group of equal operations, or to a new group. Returns false if it cannot be compared. */
+  /**
+   * Adds an operation to the group of equal operations, or to a new group. Returns false if it cannot be
+   * compared.
+   */
   join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): boolean {
     const name = groupNameOf(operation, key);
     if (name === undefined) return false;

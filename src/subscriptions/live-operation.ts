@@ -113,7 +113,9 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
     this.#abortController?.abort();
   }
 
-  /** Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects. */
+  /**
+   * Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects.
+   */
   async sendRest(rest: IncrementalPayloads): Promise<void> {
     this.appliesBackpressure = true;
     this.setSource(() => void rest.return().catch(() => undefined));

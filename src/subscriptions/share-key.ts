@@ -28,8 +28,9 @@ export function shareKeyOf(
 }
 
 /**
- * Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients cannot forge it.
- * Returns undefined for variables with numbers such as 1e400, which become Infinity and have the same JSON as null.
+ * Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients
+ * cannot forge it. Returns undefined for variables with numbers such as 1e400, which become Infinity and have
+ * the same JSON as null.
  */
 export function groupNameOf(
   { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },

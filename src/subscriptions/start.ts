@@ -32,8 +32,8 @@ export interface OperationSettings {
 }
 
 /**
- * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new document is prepared
- * asynchronously; later operations of the same client wait for it and start in order.
+ * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new
+ * document is prepared asynchronously; later operations of the same client wait for it and start in order.
  */
 export function startOperation(operation: ClientOperation, services: OperationServices): void {
   const { client } = operation;

@@ -32,7 +32,10 @@ const MAX_PATH_LENGTH = 512;
 const MAX_PATH_STEPS = 32;
 const INDEX = /^(?:0|[1-9]\d{0,9})$/;
 
-/** The value of a reserved target until its file arrives. It is not null, so no second path can lead to it or below it. */
+/**
+ * The value of a reserved target until its file arrives. It is not null, so no second path can lead to it or
+ * below it.
+ */
 const RESERVED: object = Object.freeze({});
 
 /**
@@ -71,7 +74,10 @@ export const duplicateField = ({ name }: TextPart): HttpError =>
 export const missingFilename = ({ name }: Part): HttpError =>
   malformedForm(`The part ${formatValue(name)} has no filename`);
 
-/** Creates the error for a file part before the `map`. A part that was created from a Blob has a filename, so it is a file. */
+/**
+ * Creates the error for a file part before the `map`. A part that was created from a Blob has a filename, so
+ * it is a file.
+ */
 function fileBeforePlan(part: Part): HttpError {
   if (part.kind === 'unnamed-file') return missingFilename(part);
   return part.name === 'operations' || part.name === 'map'
@@ -117,8 +123,9 @@ function reserveTargets(operations: unknown, map: UploadMap): ReadonlyMap<string
 }
 
 /**
- * Resolves a path of the `map` and reserves its target. Creates no members: each step must be an existing item or own property,
- * and the target must be null (attacks: `__proto__`, an index of 4294967294, 100 000 steps, overwriting `query`).
+ * Resolves a path of the `map` and reserves its target. Creates no members: each step must be an existing
+ * item or own property, and the target must be null (attacks: `__proto__`, an index of 4294967294, 100 000
+ * steps, overwriting `query`).
  *
  * @throws HttpError 400.
  */

@@ -10,12 +10,13 @@ import { duplicateField, missingFilename, readPlan, type UploadPlan } from './pl
 import { StoredFiles } from './storage/stored-files.ts';
 
 /**
- * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON value of `operations`,
- * before any file is received; files are then assigned to its variables. Resolves with the result of `parse` when every file
- * is stored or, with the option `streaming`, when the header of every file has arrived.
+ * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON
+ * value of `operations`, before any file is received; files are then assigned to its variables. Resolves with
+ * the result of `parse` when every file is stored or, with the option `streaming`, when the header of every
+ * file has arrived.
  *
- * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the rest of the
- * body is drained. All files are released when the response closes.
+ * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the
+ * rest of the body is drained. All files are released when the response closes.
  */
 export async function receiveUploads<Params>(
   req: IncomingMessage,

@@ -50,7 +50,10 @@ function contains({ stack }: Stack, path: string): boolean {
   });
 }
 
-/** Returns the path below the mount of a layer; undefined if the layer does not match. The layers of a route match any path. */
+/**
+ * Returns the path below the mount of a layer; undefined if the layer does not match. The layers of a route
+ * match any path.
+ */
 function restOf(layer: Layer, path: string): string | undefined {
   if (typeof layer.handle !== 'function') return undefined;
   const mount = mountOf(layer, path);
@@ -61,7 +64,10 @@ function restOf(layer: Layer, path: string): string | undefined {
   return rest.startsWith('/') || mount.endsWith('/') ? rest : undefined;
 }
 
-/** Returns the beginning of the path that a layer matches, `''` for a layer of a route; undefined if it does not match. */
+/**
+ * Returns the beginning of the path that a layer matches, `''` for a layer of a route; undefined if it does
+ * not match.
+ */
 function mountOf(layer: Layer, path: string): string | undefined {
   if (typeof layer.route === 'string') return layer.route;
   const matched = layer.match?.(path);

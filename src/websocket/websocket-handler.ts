@@ -6,7 +6,10 @@ import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { Endpoint } from './endpoint.ts';
 import { connectionRules } from './options.ts';
 
-/** Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, …)` of express-ws or a WebSocketServer. */
+/**
+ * Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, …)` of express-ws or a
+ * WebSocketServer.
+ */
 export function createWebsocketHandler(
   core: GraphQLCore,
   subscriptionProtocols: readonly SubscriptionProtocol[],

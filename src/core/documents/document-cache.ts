@@ -5,7 +5,10 @@ export interface DocumentCache<V> {
   get(schema: GraphQLSchema, query: string): V | undefined;
   /** Stores a document, unless it is larger than one document may be. */
   set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;
-  /** Adds to the bytes of a document. Returns false if it is not in the cache or is now larger than one document may be. */
+  /**
+   * Adds to the bytes of a document. Returns false if it is not in the cache or is now larger than one
+   * document may be.
+   */
   charge(schema: GraphQLSchema, query: string, bytes: number): boolean;
 }
 
@@ -46,8 +49,9 @@ class Generation<V> {
 }
 
 /**
- * Creates a cache of two generations. When the young generation is full, it replaces the old one, whose entries are evicted
- * unless they were used. A hit in the young generation is one look-up; a least-recently-used list would have to be updated.
+ * Creates a cache of two generations. When the young generation is full, it replaces the old one, whose
+ * entries are evicted unless they were used. A hit in the young generation is one look-up; a
+ * least-recently-used list would have to be updated.
  */
 export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
   let young = new Generation<V>();
@@ -90,7 +94,9 @@ export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
   };
 }
 
-/** Measured: bytes per token of a document, with its nodes and their locations, and per character of its text. */
+/**
+ * Measured: bytes per token of a document, with its nodes and their locations, and per character of its text.
+ */
 const TOKEN_BYTES = 550;
 const CHARACTER_BYTES = 2;
 const ENTRY_BYTES = 2000;

@@ -111,7 +111,9 @@ function parseDocument(source: string, options: { maxTokens: number }): Document
   return result;
 }
 
-/** Returns the result of `step`, or the error that the document caused: a GraphQLError or a stack overflow. */
+/**
+ * Returns the result of `step`, or the error that the document caused: a GraphQLError or a stack overflow.
+ */
 function catchGraphQLError<T>(step: () => T): T | GraphQLError {
   try {
     return step();
@@ -130,8 +132,8 @@ function countLines(source: string): number {
 }
 
 /**
- * The token limit error of graphql-js has no code, so it is recognised by its position: no other syntax error can
- * have the position of the first token above the limit.
+ * The token limit error of graphql-js has no code, so it is recognised by its position: no other syntax error
+ * can have the position of the first token above the limit.
  */
 function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLError): boolean {
   const lexer = new Lexer(new Source(source));
@@ -145,7 +147,9 @@ function isOverTokens(source: string, maxTokens: number, { positions }: GraphQLE
   return positions?.[0] === lexer.token.start;
 }
 
-/** Locations per error. A conflict of two fields may have hundreds, because it lists all fields below them. */
+/**
+ * Locations per error. A conflict of two fields may have hundreds, because it lists all fields below them.
+ */
 const MAX_LOCATIONS = 10;
 
 /** Keeps the first and the last locations, which are the two sides of a conflict. */

@@ -19,7 +19,10 @@ const MIN_VALUES = 20_000;
 /** Characters of a description that count as one value. */
 const CHARACTERS = 64;
 
-/** A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one parent. */
+/**
+ * A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one
+ * parent.
+ */
 interface ListSize {
   total: number;
   longest: number;
@@ -32,14 +35,17 @@ interface Described {
 /** Sizes of the lists by field of the introspection types; `description` counts characters. */
 type Sizes = Readonly<Record<string, ListSize>>;
 
-/** The lists below `__schema` in which each item of the schema occurs once. Other fields refer to types, which repeats them. */
+/**
+ * The lists below `__schema` in which each item of the schema occurs once. Other fields refer to types, which
+ * repeats them.
+ */
 const CONTAINED = new Set(['types', 'directives', 'fields', 'inputFields', 'enumValues', 'args']);
 
 const cache = new WeakMap<GraphQLSchema, { readonly sizes: Sizes; readonly maxValues: number }>();
 
 /**
- * Whether a valid document selects more values of the schema than an introspection may return. A document of 500 bytes could
- * nest the lists of `__schema` so that the response has millions of values.
+ * Whether a valid document selects more values of the schema than an introspection may return. A document of
+ * 500 bytes could nest the lists of `__schema` so that the response has millions of values.
  */
 export function exceedsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
   let known = cache.get(schema);
@@ -61,7 +67,10 @@ function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): n
   }
   let values = 0;
 
-  /** `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs once. */
+  /**
+   * `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs
+   * once.
+   */
   function visit({ selections }: SelectionSetNode, count: number, isComplete: boolean): void {
     for (const selection of selections) {
       if (values > maxValues) return;

@@ -18,7 +18,10 @@ const MESSAGES = {
   merges: (max: number) => `has more than ${max} pairs of fields with the same name in the same place`,
 };
 
-/** Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as `LIMIT_ROOT_FIELDS`. */
+/**
+ * Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as
+ * `LIMIT_ROOT_FIELDS`.
+ */
 export function limitExceeded(
   limit: keyof typeof MESSAGES,
   max: number,

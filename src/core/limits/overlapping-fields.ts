@@ -1,12 +1,15 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
 
-/** Selections that are visited. Cyclic fragments have no end; other documents that reach this number are refused. */
+/**
+ * Selections that are visited. Cyclic fragments have no end; other documents that reach this number are
+ * refused.
+ */
 const MAX_VISITS = 50_000;
 
 /**
- * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`; Infinity if the document is
- * too large to count. The validation rule
- * OverlappingFieldsCanBeMerged compares each pair and all fields below it; no other rule takes more than linear time.
+ * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`; Infinity if the
+ * document is too large to count. The validation rule OverlappingFieldsCanBeMerged compares each pair and all
+ * fields below it; no other rule takes more than linear time.
  */
 export function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
   const fragments = new Map<string, FragmentDefinitionNode>();
@@ -60,7 +63,9 @@ export function countOverlappingFields(document: DocumentNode, maxPairs: number)
   return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
 }
 
-/** Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document. */
+/**
+ * Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document.
+ */
 function hasFragmentCycle(fragments: ReadonlyMap<string, FragmentDefinitionNode>): boolean {
   const finished = new Set<string>();
   const open = new Set<string>();

@@ -8,8 +8,9 @@ const MAX_LEVELS = 200;
 const FEW_VALUES = 32;
 
 /**
- * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error messages, so a limit of
- * bytes does not bound its time. The variables of a batch count together; an uploaded file counts as one value.
+ * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error
+ * messages, so a limit of bytes does not bound its time. The variables of a batch count together; an uploaded
+ * file counts as one value.
  *
  * @throws HttpError 400.
  */

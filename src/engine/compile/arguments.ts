@@ -35,8 +35,8 @@ interface ArgumentSource {
 }
 
 /**
- * Compiles the arguments of a field. Plain variables and constants of built-in types are read directly. graphql-js coerces
- * everything else, and everything that may be invalid, in each execution.
+ * Compiles the arguments of a field. Plain variables and constants of built-in types are read directly.
+ * graphql-js coerces everything else, and everything that may be invalid, in each execution.
  */
 export function compileArguments(
   definition: GraphQLField<unknown, unknown>,
@@ -97,7 +97,8 @@ function constantsOf(definition: GraphQLField<unknown, unknown>, node: FieldNode
 }
 
 function isConstant({ type }: GraphQLArgument): boolean {
-  // Resolvers may modify lists and input objects, so each call needs a new one. Custom scalars run code of the user.
+  // Resolvers may modify lists and input objects, so each call needs a new one. Custom scalars run code of
+  // the user.
   const inner = isNonNullType(type) ? type.ofType : type;
   return isEnumType(inner) || readsInputUnchanged(inner);
 }

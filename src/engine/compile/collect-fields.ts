@@ -29,7 +29,9 @@ interface Collection {
   readonly grouped: Map<string, FieldNode[]>;
 }
 
-/** The fields of an operation by response key, in order of appearance (CollectFields of the specification). */
+/**
+ * The fields of an operation by response key, in order of appearance (CollectFields of the specification).
+ */
 export function collectRootFields(
   context: CollectContext & { readonly operation: OperationDefinitionNode },
   type: GraphQLObjectType,

@@ -1,7 +1,8 @@
 /*
- * `info` costs an object per field, so it is only created for functions that may read it. `length` is not enough: it excludes
- * rest and default parameters, and code may redefine it. So the source text is analysed too. If it cannot be
- * analysed the result is true, which costs an unused `info`; a wrong false would break a resolver.
+ * `info` costs an object per field, so it is only created for functions that may read it. `length` is not
+ * enough: it excludes rest and default parameters, and code may redefine it. So the source text is analysed
+ * too. If it cannot be analysed the result is true, which costs an unused `info`; a wrong false would break a
+ * resolver.
  */
 
 /** Whether a function may read its argument number `index`, counted from 0. */
@@ -19,7 +20,9 @@ const SINGLE_PARAMETER = /^(?:async\s+)?[\w$]+\s*=>/;
 /** Strings, comments, defaults, rest parameters and calls need a real parser. */
 const COMPLEX = /["'`/=(]|\.\.\./;
 
-/** The number of parameters in the source of a function; undefined if they are not simple names and patterns. */
+/**
+ * The number of parameters in the source of a function; undefined if they are not simple names and patterns.
+ */
 function countParameters(source: string): number | undefined {
   if (SINGLE_PARAMETER.test(source)) return 1;
   const start = LIST_START.exec(source)?.[0].length;

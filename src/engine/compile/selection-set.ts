@@ -13,7 +13,9 @@ interface SelectionCompiler extends Compiler {
   readonly compositeFields: SharedFields;
 }
 
-/** Creates the compiler of one variant: one combination of the `@skip` and `@include` variables of a program. */
+/**
+ * Creates the compiler of one variant: one combination of the `@skip` and `@include` variables of a program.
+ */
 export function createCompiler(program: Program, shared: SharedPlans): SelectionCompiler {
   const compiler: SelectionCompiler = {
     program,
@@ -33,8 +35,8 @@ export function compileRootFields(compiler: SelectionCompiler, ex: Execution): F
 }
 
 /**
- * The fields are compiled when the first value arrives, so fields that no execution reaches cost nothing, however
- * often the document spreads its fragments.
+ * The fields are compiled when the first value arrives, so fields that no execution reaches cost nothing,
+ * however often the document spreads its fragments.
  */
 function compileSelectionSet(
   compiler: SelectionCompiler,

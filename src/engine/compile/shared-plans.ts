@@ -17,7 +17,10 @@ interface Branch {
   next: Map<FieldNode, Branch> | undefined;
 }
 
-/** Compiled fields by object type and merged field nodes: a fragment is compiled once, however often it is spread. */
+/**
+ * Compiled fields by object type and merged field nodes: a fragment is compiled once, however often it is
+ * spread.
+ */
 export class SharedFields {
   readonly #byType = new Map<GraphQLObjectType, Branch>();
 
@@ -46,7 +49,10 @@ function getOrCreate<K>(branches: Map<K, Branch>, key: K): Branch {
   return branch;
 }
 
-/** Measured on Node 22: the bytes that a compiled field and a compiled selection set retain, without document nodes. */
+/**
+ * Measured on Node 22: the bytes that a compiled field and a compiled selection set retain, without document
+ * nodes.
+ */
 const FIELD_BYTES = 1300;
 const SELECTION_SET_BYTES = 300;
 const REFERENCE_BYTES = 8;

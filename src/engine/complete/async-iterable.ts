@@ -120,7 +120,10 @@ function endList({ ex, list, index }: Iteration): void {
   else onChildError(list, error, 0);
 }
 
-/** Writes a part of the list in a synchronous run. Returns the pending positions, with the text after them as the last one. */
+/**
+ * Writes a part of the list in a synchronous run. Returns the pending positions, with the text after them as
+ * the last one.
+ */
 function writePart(ex: Execution, write: () => void): Pending[] {
   const start = ex.pos;
   ex.segment = start;

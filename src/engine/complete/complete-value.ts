@@ -11,7 +11,10 @@ import { subscribe } from '../run/promises.ts';
 import { itemPath } from '../run/resolve-info.ts';
 import { ignoreRejections } from '../run/unused-values.ts';
 
-/** Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value fails. */
+/**
+ * Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value
+ * fails.
+ */
 export function completeValue(
   ex: Execution,
   position: Position,
@@ -69,7 +72,9 @@ export function handleSyncError(
 
 const COMMA = 44;
 
-/** Writes one item with its comma and handles its errors. Throws a FieldError if the list has to become null. */
+/**
+ * Writes one item with its comma and handles its errors. Throws a FieldError if the list has to become null.
+ */
 export type ItemRun = (
   ex: Execution,
   item: unknown,

@@ -1,13 +1,17 @@
 /*
- * graphql-js quotes values in error messages with a function that it does not export. An enum without a matching value
- * quotes any value with that function, so the engine uses an enum. A copy of the function would differ between versions.
+ * graphql-js quotes values in error messages with a function that it does not export. An enum without a
+ * matching value quotes any value with that function, so the engine uses an enum. A copy of the function
+ * would differ between versions.
  */
 import { GraphQLEnumType, GraphQLError, type GraphQLLeafType } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
 
 type OutputFunction = (value: unknown) => unknown;
 
-/** The method of leaf types that converts values for the response. graphql 17 renamed it, and error messages name it. */
+/**
+ * The method of leaf types that converts values for the response. graphql 17 renamed it, and error messages
+ * name it.
+ */
 export const OUTPUT_METHOD: 'serialize' | 'coerceOutputValue' = V17 ? 'coerceOutputValue' : 'serialize';
 
 /** The output method of a type, to detect whether it was replaced. */

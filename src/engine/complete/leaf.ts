@@ -57,7 +57,10 @@ const DIRECT_WRITES: ReadonlyMap<unknown, { output: unknown; write: DirectWrite 
   ).map(([type, write]) => [type, { output: outputFunction(type), write }]),
 );
 
-/** Returns the writer for a type whose output function can be skipped; undefined if the function has to be called. */
+/**
+ * Returns the writer for a type whose output function can be skipped; undefined if the function has to be
+ * called.
+ */
 export function directWrite(type: GraphQLLeafType): DirectWrite | undefined {
   const direct = DIRECT_WRITES.get(type);
   return direct?.output === outputFunction(type) ? direct?.write : undefined;
@@ -104,8 +107,9 @@ function writeOutput(
 const DEFERRED: ErrorPosition = { field: undefined, nullable: true, shape: 'leaf' };
 
 /**
- * Writes an object, bigint or other value of a custom scalar as JSON.stringify of the whole response would: `toJSON`
- * receives the key. A value without JSON (a function) is removed with its key; in a list it becomes null.
+ * Writes an object, bigint or other value of a custom scalar as JSON.stringify of the whole response would:
+ * `toJSON` receives the key. A value without JSON (a function) is removed with its key; in a list it becomes
+ * null.
  */
 export function writeCustomValue(
   ex: Execution,
@@ -117,7 +121,8 @@ export function writeCustomValue(
   try {
     json = stringify(output, path.key);
   } catch {
-    // A bigint, a cycle, or a `toJSON` that throws. The response fails unless an error removes this value from it.
+    // A bigint, a cycle, or a `toJSON` that throws. The response fails unless an error removes this value
+    // from it.
     const pending = openPending(ex, DEFERRED, path);
     pending.state = DONE;
     pending.deferredJson = { value: output, json: '' };

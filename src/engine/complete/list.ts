@@ -57,7 +57,10 @@ function isIterable(value: unknown): value is Iterable<unknown> {
   );
 }
 
-/** 16 closes the iterator if an item makes the list fail. 17 reads it to the end, because it may contain promises. */
+/**
+ * 16 closes the iterator if an item makes the list fail. 17 reads it to the end, because it may contain
+ * promises.
+ */
 const iterate: (
   ex: Execution,
   values: Iterable<unknown>,

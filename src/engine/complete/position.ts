@@ -19,7 +19,10 @@ export function compilePosition(compiler: Compiler, plan: FieldPlan): Position {
   return positionOf(compiler, plan, plan.type, plan.keyText);
 }
 
-/** `keyText` is the key of a field. It is removed together with a value that has no JSON; list items have no key. */
+/**
+ * `keyText` is the key of a field. It is removed together with a value that has no JSON; list items have no
+ * key.
+ */
 function positionOf(
   compiler: Compiler,
   plan: FieldPlan,

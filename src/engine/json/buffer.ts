@@ -1,4 +1,6 @@
-/** The first bytes of every response. Idle buffers keep them, so that an execution starts writing after them. */
+/**
+ * The first bytes of every response. Idle buffers keep them, so that an execution starts writing after them.
+ */
 export const RESPONSE_START: Buffer = Buffer.from('{"data":');
 
 /** A working buffer with two views of the same memory. */
@@ -6,7 +8,10 @@ export interface PooledBuffer {
   readonly buf: Buffer;
   /** Reads and writes four bytes at any offset. */
   readonly view: DataView;
-  /** Reads four bytes at offsets that are multiples of four, which is cheaper. Omits up to three bytes at the end. */
+  /**
+   * Reads four bytes at offsets that are multiples of four, which is cheaper. Omits up to three bytes at the
+   * end.
+   */
   readonly words: Int32Array;
 }
 
@@ -14,7 +19,10 @@ export interface PooledBuffer {
 export interface BufferPool {
   /** Returns a buffer for a response of about `expectedBytes`. */
   take(expectedBytes: number): PooledBuffer;
-  /** Replaces a buffer with one of at least `neededBytes`: copies the first `usedBytes` and takes back the old buffer. */
+  /**
+   * Replaces a buffer with one of at least `neededBytes`: copies the first `usedBytes` and takes back the old
+   * buffer.
+   */
   enlarge(buffer: PooledBuffer, usedBytes: number, neededBytes: number): PooledBuffer;
   /** Takes back a buffer that has no other reader or writer. */
   give(buffer: PooledBuffer): void;
@@ -32,7 +40,9 @@ const MAX_KEPT_SIZE = 1024 * 1024;
 const MAX_IDLE_BYTES = 4 * 1024 * 1024;
 const MAX_IDLE_COUNT = 64;
 
-/** Creates a pool that is bounded in count and bytes. The buffer that has been idle longest is dropped first. */
+/**
+ * Creates a pool that is bounded in count and bytes. The buffer that has been idle longest is dropped first.
+ */
 export function createBufferPool(): BufferPool {
   const idle: PooledBuffer[] = [];
   let bytes = 0;
@@ -86,7 +96,9 @@ function allocate(bytes: number): PooledBuffer {
   return pooled;
 }
 
-/** Adds the views to a buffer. Its offset must be a multiple of four, as it is for memory that is not shared. */
+/**
+ * Adds the views to a buffer. Its offset must be a multiple of four, as it is for memory that is not shared.
+ */
 export function withViews(buf: Buffer): PooledBuffer {
   const { buffer, byteOffset, length } = buf;
   return {
@@ -96,7 +108,10 @@ export function withViews(buf: Buffer): PooledBuffer {
   };
 }
 
-/** Receives JSON bytes: a buffer that is replaced by a larger one when it is full, and the offset after the last byte. */
+/**
+ * Receives JSON bytes: a buffer that is replaced by a larger one when it is full, and the offset after the
+ * last byte.
+ */
 export interface Sink {
   buffer: PooledBuffer;
   /** `buffer.buf`, without the extra property access. */
@@ -132,8 +147,8 @@ export function writeByte(sink: Sink, byte: number): void {
 }
 
 /**
- * Writes text that is JSON already. A UTF-16 unit needs at most three bytes of UTF-8; long text is measured exactly,
- * because three times its length would waste memory.
+ * Writes text that is JSON already. A UTF-16 unit needs at most three bytes of UTF-8; long text is measured
+ * exactly, because three times its length would waste memory.
  */
 export function writeJson(sink: Sink, json: string): void {
   reserve(sink, json.length < LONG_JSON ? json.length * 3 : Buffer.byteLength(json));

@@ -32,8 +32,8 @@ export function writeNumber(sink: Sink, value: number): void {
 }
 
 /**
- * Writes a number with at most two decimal places; returns false for any other. Decimals of up to 15 digits are distinct
- * as doubles, so no shorter decimal exists and JavaScript prints the same digits.
+ * Writes a number with at most two decimal places; returns false for any other. Decimals of up to 15 digits
+ * are distinct as doubles, so no shorter decimal exists and JavaScript prints the same digits.
  */
 function writeDecimal(sink: Sink, value: number): boolean {
   const hundredths = Math.round(value * 100);

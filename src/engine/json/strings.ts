@@ -1,9 +1,15 @@
 import { reserve, type Sink, writeJson } from './buffer.ts';
 
-/** For longer strings a native write followed by a scan of the bytes is faster than a loop over the characters. */
+/**
+ * For longer strings a native write followed by a scan of the bytes is faster than a loop over the
+ * characters.
+ */
 export const LONG_STRING = 40;
 
-/** Bytes of the longest UTF-8 character. A write that stops for lack of space has still filled more bytes than `length`. */
+/**
+ * Bytes of the longest UTF-8 character. A write that stops for lack of space has still filled more bytes than
+ * `length`.
+ */
 const MAX_CHARACTER = 4;
 
 const QUOTE = 34;
@@ -75,8 +81,9 @@ function firstSpecial({ buf, buffer }: Sink, start: number, end: number): number
     const b = words[word + 1] as number;
     const c = words[word + 2] as number;
     const d = words[word + 3] as number;
-    // A subtraction sets the highest bit of a byte below its subtrahend; a borrow can only cause a false positive.
-    // The XOR moves quotes (0x22) next to the control characters, so that one subtraction finds both.
+    // A subtraction sets the highest bit of a byte below its subtrahend; a borrow can only cause a false
+    // positive. The XOR moves quotes (0x22) next to the control characters, so that one subtraction finds
+    // both.
     const found =
       ((a ^ 0x02020202) - 0x21212121) |
       ((a ^ 0x5c5c5c5c) - 0x01010101) |

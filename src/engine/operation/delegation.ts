@@ -5,7 +5,10 @@ import { optionalExport } from '../../execution/graphql-version.ts';
 const INCREMENTAL_DIRECTIVES = new Set(['defer', 'stream']);
 const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
 
-/** Whether graphql-js has to execute an operation, because it uses a feature that the engine does not implement. */
+/**
+ * Whether graphql-js has to execute an operation, because it uses a feature that the engine does not
+ * implement.
+ */
 export function needsGraphqlJs(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -42,8 +45,8 @@ function currentExecute(): unknown {
 }
 
 /**
- * Warns once per process if a library has replaced `execute` of graphql-js, as some tracers do: the compiled engine does
- * not call it, so the library would not see those operations.
+ * Warns once per process if a library has replaced `execute` of graphql-js, as some tracers do: the compiled
+ * engine does not call it, so the library would not see those operations.
  */
 export function warnIfExecuteIsWrapped(): void {
   if (hasWarned) return;

@@ -88,7 +88,8 @@ function resolveOutcome(ex: Execution, root: Pending): void {
   } catch (error) {
     reject?.(error);
   }
-  // A finished object graph in V8's old space keeps later graphs alive, which doubled the cost of garbage collection.
+  // A finished object graph in V8's old space keeps later graphs alive, which doubled the cost of garbage
+  // collection.
   root.onDone = undefined;
   root.children = undefined;
 }
@@ -103,8 +104,8 @@ interface SerialRun {
 }
 
 /**
- * Executes the fields of a mutation one after the other. Returns true if no field had to wait. Throws a FieldError if
- * `data` becomes null synchronously.
+ * Executes the fields of a mutation one after the other. Returns true if no field had to wait. Throws a
+ * FieldError if `data` becomes null synchronously.
  */
 function runSerially(ex: Execution, fields: readonly FieldRun[], root: Pending): boolean {
   root.children = [];
@@ -142,8 +143,8 @@ function advance(run: SerialRun): boolean {
 
 function waitFor(run: SerialRun, field: Pending): void {
   const { root, fields, next } = run;
-  // graphql-js has a `then` that stores the field, one for each remaining field, and the handler. A field that was started
-  // by such a `then` is one promise deeper.
+  // graphql-js has a `then` that stores the field, one for each remaining field, and the handler. A field
+  // that was started by such a `then` is one promise deeper.
   root.childErrorMicrotasks = 2 + (run.hasWaited ? 1 : 0) + fields.length - next;
   root.openChildren++;
   field.parent = root;

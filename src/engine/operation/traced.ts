@@ -99,7 +99,9 @@ function traceStep(
 /** Results by outcome, since graphql-js publishes one object on both channels. */
 const results = new WeakMap<Settled, object>();
 
-/** Sets the result that graphql-js publishes. The data is parsed from the response when a subscriber reads it. */
+/**
+ * Sets the result that graphql-js publishes. The data is parsed from the response when a subscriber reads it.
+ */
 function setResult(context: TraceContext, settled: Settled): void {
   Object.defineProperty(context, 'result', {
     configurable: true,

@@ -62,7 +62,10 @@ const ACCEPTED_VALUES: ReadonlyMap<unknown, (value: unknown) => boolean> = new M
   [GraphQLFloat, Number.isFinite],
 ]);
 
-/** Compiles the coercion of an operation's variables. Values of built-in scalars are checked here; graphql-js coerces the rest. */
+/**
+ * Compiles the coercion of an operation's variables. Values of built-in scalars are checked here; graphql-js
+ * coerces the rest.
+ */
 export function compileVariables(
   schema: GraphQLSchema,
   operation: OperationDefinitionNode,

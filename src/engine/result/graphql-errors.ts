@@ -7,7 +7,8 @@ import { keysOf } from '../run/resolve-info.ts';
 
 /** Converts the errors of an execution, in order. */
 export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
-  // Each GraphQLError shows the stack of its original error, and capturing another stack would be most of the cost.
+  // Each GraphQLError shows the stack of its original error, and capturing another stack would be most of the
+  // cost.
   const limit = Error.stackTraceLimit;
   Reflect.set(Error, 'stackTraceLimit', 0);
   try {
@@ -79,8 +80,8 @@ function convert({ reason, field, path }: FieldError): GraphQLError {
 }
 
 /**
- * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per field, and the
- * stack of the original error is formatted when it is read.
+ * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per
+ * field, and the stack of the original error is formatted when it is read.
  */
 function fromPlainError(originalError: Error, field: ErrorField, path: (string | number)[]): GraphQLError {
   const message = originalError.message;

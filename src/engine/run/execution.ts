@@ -19,8 +19,9 @@ export const FAILED = 1;
 export const DONE = 2;
 
 /**
- * The state of one execution. A synchronous run is the code between two waits; it appends to `buf`. A position that waits for a
- * promise becomes a Pending; the text since the last one is the open segment, from `segment` to `pos`.
+ * The state of one execution. A synchronous run is the code between two waits; it appends to `buf`. A
+ * position that waits for a promise becomes a Pending; the text since the last one is the open segment, from
+ * `segment` to `pos`.
  */
 export class Execution implements Sink {
   buffer: PooledBuffer;
@@ -75,7 +76,10 @@ export class Execution implements Sink {
   }
 }
 
-/** Collects the errors of an asynchronous iterable while it is read; only the error with the lowest index is reported. */
+/**
+ * Collects the errors of an asynchronous iterable while it is read; only the error with the lowest index is
+ * reported.
+ */
 export interface ErrorCollector {
   add(error: FieldError, index: number): void;
   first(): FieldError | undefined;
@@ -123,7 +127,9 @@ export class Pending {
   }
 }
 
-/** Sets a position to null and keeps its error, unless the position or one of its ancestors is null already. */
+/**
+ * Sets a position to null and keeps its error, unless the position or one of its ancestors is null already.
+ */
 export function addError(ex: Execution, error: FieldError, path: ResponsePath | undefined): void {
   ex.nulledPaths ??= new Set();
   for (let at = path; at !== undefined; at = at.prev) if (ex.nulledPaths.has(at)) return;
@@ -142,8 +148,8 @@ const { AbortedGraphQLExecutionError: AbortedError } = graphql as {
 export const NO_BUFFER: PooledBuffer = withViews(Buffer.alloc(0));
 
 /**
- * Returns the working buffer and drops the references to values of the user. Promises whose values are no longer
- * needed may keep the execution alive.
+ * Returns the working buffer and drops the references to values of the user. Promises whose values are no
+ * longer needed may keep the execution alive.
  */
 export function releaseExecution(ex: Execution): void {
   ex.removeAbortListener?.();

@@ -14,10 +14,16 @@ export interface ErrorField {
   location(): FieldLocation;
 }
 
-/** The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see microtasks.ts). */
+/**
+ * The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see
+ * microtasks.ts).
+ */
 export type Shape = 'leaf' | 'object' | 'list';
 
-/** The properties of a response position that error propagation needs (GraphQL specification, "Handling Execution Errors"). */
+/**
+ * The properties of a response position that error propagation needs (GraphQL specification, "Handling
+ * Execution Errors").
+ */
 export interface ErrorPosition {
   readonly field: ErrorField | undefined;
   readonly nullable: boolean;
@@ -37,7 +43,9 @@ export class FieldError {
   }
 }
 
-/** Wraps a value that was caught at a position. An error that propagates from a descendant keeps its position. */
+/**
+ * Wraps a value that was caught at a position. An error that propagates from a descendant keeps its position.
+ */
 export function toFieldError(
   caught: unknown,
   position: ErrorPosition,

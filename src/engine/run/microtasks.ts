@@ -1,8 +1,9 @@
 /*
- * graphql-js joins promises with Promise.all and `then`, so an error needs several microtasks to propagate from its
- * position to the position that becomes null. Meanwhile other errors are still added, so the number of microtasks decides
- * which errors a response contains and in which order. The engine has counters instead of promises. Only after a
- * failure does it wait for the number of microtasks that the promises would have taken.
+ * graphql-js joins promises with Promise.all and `then`, so an error needs several microtasks to propagate
+ * from its position to the position that becomes null. Meanwhile other errors are still added, so the number
+ * of microtasks decides which errors a response contains and in which order. The engine has counters instead
+ * of promises. Only after a failure does it wait for the number of microtasks that the promises would have
+ * taken.
  */
 import { V17 } from '../../execution/graphql-version.ts';
 import type { Pending } from './execution.ts';
@@ -19,12 +20,17 @@ export function afterMicrotasks(count: number, callback: () => void): void {
   else void RESOLVED.then(() => afterMicrotasks(count - 1, callback));
 }
 
-/** Counts microtasks from the exception of a continuation until its position handles the error: one per enclosing `then`. */
+/**
+ * Counts microtasks from the exception of a continuation until its position handles the error: one per
+ * enclosing `then`.
+ */
 export function microtasksToHandler(pending: Pending): number {
   return pending.promiseDepth;
 }
 
-/** Counts microtasks from the failure of a child until the position of the object or list handles the error. */
+/**
+ * Counts microtasks from the failure of a child until the position of the object or list handles the error.
+ */
 export function microtasksFromChild(pending: Pending): number {
   return (
     pending.childErrorMicrotasks ??
@@ -43,8 +49,8 @@ export function microtasksFromIterable(pending: Pending): number {
 }
 
 /*
- * Successes count only in graphql 16, below an object of which one field threw while others were pending: its error
- * waits for all of them (`finally`).
+ * Successes count only in graphql 16, below an object of which one field threw while others were pending: its
+ * error waits for all of them (`finally`).
  */
 
 /** Counts microtasks from a value until the parent's Promise.all receives it. */
@@ -57,7 +63,9 @@ export function microtasksOfComposite(pending: Pending): number {
   return joinMicrotasks(pending) - 1 + pending.promiseDepth + 2;
 }
 
-/** Counts microtasks from the last sibling until the position handles the error that waited for the siblings. */
+/**
+ * Counts microtasks from the last sibling until the position handles the error that waited for the siblings.
+ */
 export function microtasksOfPendingError(pending: Pending): number {
   return 2 + pending.promiseDepth + 1;
 }

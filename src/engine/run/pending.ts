@@ -19,7 +19,10 @@ export function openPending(ex: Execution, position: ErrorPosition, path: Respon
   return pending;
 }
 
-/** Creates one Pending for an object or list that was written from `start` on and contains the positions since `mark`. */
+/**
+ * Creates one Pending for an object or list that was written from `start` on and contains the positions since
+ * `mark`.
+ */
 export function wrapPending(
   ex: Execution,
   position: ErrorPosition,

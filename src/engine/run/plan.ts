@@ -12,15 +12,18 @@ import type { ErrorField, ErrorPosition } from './field-error.ts';
 import type { Program } from './program.ts';
 import type { SchemaSnapshot } from './schema-functions.ts';
 
-/** Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null. */
+/**
+ * Writes one field with its key and handles its errors. Throws a FieldError if the parent has to become null.
+ */
 export type FieldRun = (ex: Execution, source: unknown, parent: ResponsePath | undefined) => void;
 
 /** Writes the fields of an object value. */
 export type ObjectRun = (ex: Execution, source: unknown, path: ResponsePath | undefined) => void;
 
 /**
- * Writes a value that is not a promise (CompleteValue of the specification). Throws the reason if that fails. If it has
- * to wait (for an asynchronous `resolveType`), it writes nothing and returns a continuation for a Pending.
+ * Writes a value that is not a promise (CompleteValue of the specification). Throws the reason if that fails.
+ * If it has to wait (for an asynchronous `resolveType`), it writes nothing and returns a continuation for a
+ * Pending.
  */
 export type Complete = (
   ex: Execution,
@@ -32,7 +35,10 @@ export type Complete = (
 /** Continues with a position that waits. */
 export type Continuation = (pending: Pending) => void;
 
-/** Writes a value of the JavaScript type that its built-in scalar represents; returns false for any other value. */
+/**
+ * Writes a value of the JavaScript type that its built-in scalar represents; returns false for any other
+ * value.
+ */
 export type DirectWrite = (ex: Execution, value: unknown) => boolean;
 
 /** A response position that can be null or fail: a field, or the items of a list. */

@@ -14,8 +14,8 @@ import type { Complete, Continuation } from './plan.ts';
 import { ignoreRejections } from './unused-values.ts';
 
 /**
- * Continues with a position when a promise settles. Throws the errors of `then`. `originalValue` is the value that is completed
- * with the result of the promise, if it is not the result itself.
+ * Continues with a position when a promise settles. Throws the errors of `then`. `originalValue` is the value
+ * that is completed with the result of the promise, if it is not the result itself.
  */
 export function subscribe(
   pending: Pending,
@@ -119,7 +119,9 @@ export function handleError(pending: Pending, error: FieldError): void {
   }
 }
 
-/** Handles the failure of a child. Later failures in the same object or list are ignored, as by Promise.all. */
+/**
+ * Handles the failure of a child. Later failures in the same object or list are ignored, as by Promise.all.
+ */
 export function onChildError(pending: Pending, error: FieldError, key: string | number | undefined): void {
   if (pending.state !== WAITING) return;
   if (pending.errorCollector !== undefined) {

@@ -27,8 +27,8 @@ const originals: ReadonlyMap<unknown, readonly unknown[]> = new Map(
 );
 
 /**
- * Whether a type is a built-in scalar with its original input functions. Applications replace these functions to sanitize
- * input, so the engine may skip only the original ones.
+ * Whether a type is a built-in scalar with its original input functions. Applications replace these functions
+ * to sanitize input, so the engine may skip only the original ones.
  */
 export function readsInputUnchanged(type: unknown): boolean {
   const functions = originals.get(type);
@@ -56,8 +56,8 @@ const inputOf: Read = V17 ? (type) => type.coerceInputValue : (type) => type.par
 const literalOf: Read = V17 ? (type) => type.coerceInputLiteral : (type) => type.parseLiteral;
 
 /**
- * Stores the functions of a schema that an operation was compiled with. A function that is replaced later (a guard, a
- * tracer, a sanitizer) has to take effect with the next execution, as with graphql-js.
+ * Stores the functions of a schema that an operation was compiled with. A function that is replaced later (a
+ * guard, a tracer, a sanitizer) has to take effect with the next execution, as with graphql-js.
  */
 export class SchemaSnapshot {
   readonly #fields: GraphQLField<unknown, unknown>[] = [];

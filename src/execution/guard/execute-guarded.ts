@@ -6,7 +6,10 @@ import { ExecutionGuard } from './guarded-execution.ts';
 import { guardedFieldResolver, guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
-/** Calls `execute` so that no promise in the values of resolvers causes an unhandled rejection. Changes `args`. */
+/**
+ * Calls `execute` so that no promise in the values of resolvers causes an unhandled rejection. Changes
+ * `args`.
+ */
 export function executeGuarded(execute: ExecuteFunction, args: ExecutionArgs): MaybePromise<ExecutionResult> {
   const guard = new ExecutionGuard(args.rootValue);
   args.schema = guardedSchema(args.schema);

@@ -1,7 +1,8 @@
 /*
- * graphql-js leaves rejections unhandled after an error: of promises in values that it no longer reads, and in version 16 of
- * items before one that made their list fail. Unhandled, they end the process. A guard sees the values that resolvers
- * return (see guarded-schema.ts). When something fails, it handles the rejections of everything that they contain.
+ * graphql-js leaves rejections unhandled after an error: of promises in values that it no longer reads, and
+ * in version 16 of items before one that made their list fail. Unhandled, they end the process. A guard sees
+ * the values that resolvers return (see guarded-schema.ts). When something fails, it handles the rejections
+ * of everything that they contain.
  */
 import { types } from 'node:util';
 import { V17 } from '../graphql-version.ts';
@@ -51,7 +52,10 @@ export class ExecutionGuard {
     }
   }
 
-  /** Something failed: values may have become unused. Rejections are reported after the callbacks of `process.nextTick`. */
+  /**
+   * Something failed: values may have become unused. Rejections are reported after the callbacks of
+   * `process.nextTick`.
+   */
   fail(): void {
     if (this.#unused === undefined) {
       this.#unused = new UnusedValues();
@@ -67,7 +71,10 @@ export class ExecutionGuard {
     });
   }
 
-  /** Guards what a resolver returned for a field with `lists` nested lists. Returns what graphql-js should complete. */
+  /**
+   * Guards what a resolver returned for a field with `lists` nested lists. Returns what graphql-js should
+   * complete.
+   */
   result(value: unknown, lists: number): unknown {
     if (typeof value !== 'object' || value === null) return value;
     if (isThenable(value)) return this.promise(value, (resolved) => this.result(resolved, lists));
@@ -110,7 +117,8 @@ export class ExecutionGuard {
 
   /** Guards a promise; `toResult` guards its value. */
   promise(promise: Promise<unknown>, toResult: Then): unknown {
-    // graphql 17 handles its own promises. It awaits this one, so another subscription does not change the order.
+    // graphql 17 handles its own promises. It awaits this one, so another subscription does not change the
+    // order.
     if (V17) {
       if (types.isPromise(promise)) Promise.prototype.then.call(promise, toResult, () => this.fail());
       return promise;
@@ -130,7 +138,10 @@ export class ExecutionGuard {
     return { [THEN]: then };
   }
 
-  /** Calls graphql-js with a settled promise. In a failed list the position stays pending, because nothing waits for it. */
+  /**
+   * Calls graphql-js with a settled promise. In a failed list the position stays pending, because nothing
+   * waits for it.
+   */
   #continue(scope: ListScope | undefined, value: unknown, step: () => unknown): unknown {
     if (isDead(scope)) {
       this.#values.push(value);

@@ -25,7 +25,10 @@ type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 const originals = new WeakMap<object, object>();
 const guards = new WeakMap<object, ExecutionGuard>();
 
-/** The guard of an execution. Only graphql 17 runs resolvers outside of `ExecutionGuard.run`, later and with the same variables. */
+/**
+ * The guard of an execution. Only graphql 17 runs resolvers outside of `ExecutionGuard.run`, later and with
+ * the same variables.
+ */
 export function guardOf({ variableValues }: GraphQLResolveInfo): ExecutionGuard | undefined {
   if (!V17) return currentGuard();
   let guard = guards.get(variableValues);

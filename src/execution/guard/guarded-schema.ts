@@ -30,8 +30,8 @@ const OUTPUT_METHOD = V17 ? 'coerceOutputValue' : 'serialize';
 const schemas = new WeakMap<GraphQLSchema, GraphQLSchema>();
 
 /**
- * A view of a schema for graphql-js: its resolvers pass what they return to the guard of the execution. Resolvers get the
- * schema and types of the application.
+ * A view of a schema for graphql-js: its resolvers pass what they return to the guard of the execution.
+ * Resolvers get the schema and types of the application.
  */
 export function guardedSchema(schema: GraphQLSchema): GraphQLSchema {
   let guarded = schemas.get(schema);
@@ -42,7 +42,10 @@ export function guardedSchema(schema: GraphQLSchema): GraphQLSchema {
   return guarded;
 }
 
-/** Creates the views of the types of one schema. They inherit everything else from the types of the application. */
+/**
+ * Creates the views of the types of one schema. They inherit everything else from the types of the
+ * application.
+ */
 class GuardedTypes {
   readonly view: GraphQLSchema;
   readonly #types = new Map<object, unknown>();

@@ -8,8 +8,9 @@ const noop = (): void => undefined;
 const { then } = Promise.prototype;
 
 /**
- * Handles the rejections of promises in values that an execution does not use any more: a promise itself, the items of
- * arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection ends the process.
+ * Handles the rejections of promises in values that an execution does not use any more: a promise itself, the
+ * items of arrays, sets and maps, and the properties of objects, recursively. Unhandled, such a rejection
+ * ends the process.
  *
  * Runs no code of the user: skips getters, proxies, and thenables other than promises, because some
  * (query builders) start their work when `then` is called.
@@ -21,7 +22,10 @@ export class UnusedValues {
     this.#visit(value, 0);
   }
 
-  /** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
+  /**
+   * Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very
+   * large.
+   */
   ignoreRootRejections(rootValue: unknown): void {
     this.#visit(rootValue, MAX_DEPTH - 1);
   }

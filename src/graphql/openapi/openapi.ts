@@ -12,7 +12,9 @@ const BATCH = { type: 'array', minItems: 1, items: REQUEST };
 const PAGE = { 'text/html': { schema: { type: 'string' } } };
 const RESPONSE = { $ref: '#/components/schemas/GraphQLResponse' };
 
-/** Creates the function that describes the endpoint at a path in OpenAPI 3.1, with the options of the handler. */
+/**
+ * Creates the function that describes the endpoint at a path in OpenAPI 3.1, with the options of the handler.
+ */
 export function createOpenApi(settings: HttpSettings): (path: string) => OpenApiFragment {
   const operations: Record<string, object> = {};
   if (settings.methods.includes('GET')) operations['get'] = get(settings);

@@ -16,7 +16,8 @@ interface RawParams {
 const NAMES = new Set<string>(['query', 'operationName', 'variables', 'extensions']);
 
 /**
- * Reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty parameter counts as absent.
+ * Reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty parameter counts as
+ * absent.
  *
  * @throws HttpError 400.
  */

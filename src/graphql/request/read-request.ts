@@ -17,7 +17,8 @@ import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
 type BodyKind = 'json' | 'multipart';
 
 /**
- * Creates the checks that need only the head of a request: method, `Host`, `Accept`, and for GET and HEAD cross-site reads.
+ * Creates the checks that need only the head of a request: method, `Host`, `Accept`, and for GET and HEAD
+ * cross-site reads.
  *
  * @throws HttpError 403, 405, 406, 415, 421.
  */
@@ -57,18 +58,22 @@ export function createRequestCheck(
 /** Reads the parameters of a request: synchronously, unless its body has to be read. */
 export type ReadRequest = (exchange: Exchange) => MaybePromise<RequestParams>;
 
-/** Values that a request may contain in addition to its variables: the members of one or more operations, and extensions. */
+/**
+ * Values that a request may contain in addition to its variables: the members of one or more operations, and
+ * extensions.
+ */
 const EXTRA_VALUES = 1000;
 
 /**
- * Creates the reader of one handler. It reads the URL, the body, or the `req.body` of an earlier body parser; the files of a
- * multipart request are received by `src/uploads`.
+ * Creates the reader of one handler. It reads the URL, the body, or the `req.body` of an earlier body parser;
+ * the files of a multipart request are received by `src/uploads`.
  *
  * @throws HttpError 400, 403, 408, 413, 415.
  */
 export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadRequest {
   const { limits } = settings;
-  // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character is split.
+  // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character
+  // is split.
   const decoder = new TextDecoder('utf-8', { fatal: true });
   const maxValues = limits.variables + EXTRA_VALUES;
   const uploads = resolveUploadOptions(settings.uploads, maxValues);
@@ -104,8 +109,8 @@ export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadReq
 }
 
 /**
- * Whether an earlier body parser has set `req.body`. Some parsers set an empty object for types that they do not read; the
- * stream is then untouched.
+ * Whether an earlier body parser has set `req.body`. Some parsers set an empty object for types that they do
+ * not read; the stream is then untouched.
  */
 function isParsed(req: ConnectRequest): boolean {
   const { body } = req;
@@ -146,7 +151,9 @@ function bodyKindOf(
   return kind;
 }
 
-/** Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight. */
+/**
+ * Compares the exact type: `text/plain; application/json` is text, which browsers send without a preflight.
+ */
 function classify(contentType: string): BodyKind | 'charset' | 'other' {
   const [essence = '', ...parameters] = contentType.split(';');
   const type = essence.trim().toLowerCase();
@@ -158,7 +165,10 @@ function classify(contentType: string): BodyKind | 'charset' | 'other' {
 
 const classifyCached = cacheByHeader(classify);
 
-/** Whether there are several Content-Type lines. Node keeps the first, but a proxy may have checked another one. */
+/**
+ * Whether there are several Content-Type lines. Node keeps the first, but a proxy may have checked another
+ * one.
+ */
 function isRepeated({ rawHeaders }: IncomingMessage): boolean {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {

@@ -22,7 +22,10 @@ export class Failures {
     this.#sender = sender;
   }
 
-  /** Responds to a client's mistake, passes an unexpected error to `next`, and ignores errors after a disconnect. */
+  /**
+   * Responds to a client's mistake, passes an unexpected error to `next`, and ignores errors after a
+   * disconnect.
+   */
   fail(exchange: Exchange, error: unknown): void {
     const { req, res } = exchange;
     if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
@@ -66,7 +69,9 @@ const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
   socket: undefined,
 });
 
-/** The response of a bare server when `formatError` or `pretty` throws while an unexpected error is reported. */
+/**
+ * The response of a bare server when `formatError` or `pretty` throws while an unexpected error is reported.
+ */
 const MASKED_ERROR: Reply = {
   status: 500,
   headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },

@@ -20,7 +20,10 @@ const NAMED_FORMATS: Readonly<Record<string, Readonly<Record<string, Incremental
   deferspec: { 20220824: { format: '20220824', framing: part('deferSpec=20220824') } },
 };
 
-/** Returns the response for the preferred type of an `Accept` header; undefined if it names no incremental one. */
+/**
+ * Returns the response for the preferred type of an `Accept` header; undefined if it names no incremental
+ * one.
+ */
 export function incrementalResponse(
   accept: string | undefined,
   defaultFormat: IncrementalFormat,
@@ -52,7 +55,8 @@ export function allPayloads(first: string, rest: IncrementalPayloads): AsyncIter
   return {
     [Symbol.asyncIterator]: () => ({
       next() {
-        // The execution of deferred parts begins with the first call of `rest.next`, after the first payload was sent.
+        // The execution of deferred parts begins with the first call of `rest.next`, after the first payload
+        // was sent.
         if (!isFirst) return rest.next();
         isFirst = false;
         return Promise.resolve({ done: false, value: first });

@@ -21,8 +21,8 @@ export interface ReservedOperation<T> {
 }
 
 /**
- * Single connection mode of GraphQL over server-sent events: a client reserves one stream with PUT, listens to it with GET,
- * starts operations with POST or GET, and stops them with DELETE.
+ * Single connection mode of GraphQL over server-sent events: a client reserves one stream with PUT, listens
+ * to it with GET, starts operations with POST or GET, and stops them with DELETE.
  */
 export class SingleConnection {
   readonly #core: GraphQLCore;
@@ -42,8 +42,8 @@ export class SingleConnection {
   }
 
   /**
-   * Handles a request that reserves or opens a stream, or stops an operation. Returns undefined for any other request; if that
-   * one starts an operation of a stream, the exchange has its reservation.
+   * Handles a request that reserves or opens a stream, or stops an operation. Returns undefined for any other
+   * request; if that one starts an operation of a stream, the exchange has its reservation.
    *
    * @throws HttpError 400, 404, 409, 429, 503.
    */
@@ -115,7 +115,9 @@ export class SingleConnection {
     return STREAMED;
   }
 
-  /** Opens the stream. The context is created as for a WebSocket, so that `disconnect` finds the stream by it. */
+  /**
+   * Opens the stream. The context is created as for a WebSocket, so that `disconnect` finds the stream by it.
+   */
   #listen(exchange: Exchange, reservation: Reservation): MaybePromise<typeof STREAMED | RequestError> {
     assertNotOpen(reservation);
     try {

@@ -43,7 +43,9 @@ export class Streaming {
     }
   }
 
-  /** Whether a request without an acceptable JSON type gets a streaming response, or is about a reservation. */
+  /**
+   * Whether a request without an acceptable JSON type gets a streaming response, or is about a reservation.
+   */
   accepts(req: IncomingMessage): boolean {
     return this.isReservation(req) || this.#framingFor(req.headers.accept) !== undefined;
   }

@@ -10,7 +10,10 @@ export interface Deadlines {
   clear(onTimeout: () => void): void;
 }
 
-/** Creates deadlines of the given length. They count the ticks of the timer, which is cheaper than reading the clock. */
+/**
+ * Creates deadlines of the given length. They count the ticks of the timer, which is cheaper than reading the
+ * clock.
+ */
 export function createDeadlines(milliseconds: number): Deadlines {
   const waiting = new Map<() => void, number>();
   let timer: NodeJS.Timeout | undefined;

@@ -10,12 +10,14 @@ const DESTROY_DELAY = 1000;
 const draining = new WeakSet<IncomingMessage>();
 
 /**
- * Call this whenever a response is sent before the request's body was read to its end (413, 415, 405, 403, a field limit),
- * just before or after the response is written, after removing your own `data` listeners. Has no effect on any other request.
+ * Call this whenever a response is sent before the request's body was read to its end (413, 415, 405, 403, a
+ * field limit), just before or after the response is written, after removing your own `data` listeners. Has
+ * no effect on any other request.
  *
- * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The connection remains
- * usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second later. Closing it immediately would
- * reset the connection of a client that is still sending, and the client would never receive the response.
+ * The response is sent immediately and keep-alive stays on; the rest of the body is read and discarded. The
+ * connection remains usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second
+ * later. Closing it immediately would reset the connection of a client that is still sending, and the client
+ * would never receive the response.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
   if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
@@ -58,8 +60,9 @@ interface ResettableStream {
 }
 
 /**
- * HTTP/2 keeps the connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response object of the
- * compatibility API emits `finish` only when the whole stream is closed, so this function listens to the stream.
+ * HTTP/2 keeps the connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response
+ * object of the compatibility API emits `finish` only when the whole stream is closed, so this function
+ * listens to the stream.
  */
 function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const { stream } = res as ServerResponse & { stream?: ResettableStream };
@@ -67,7 +70,8 @@ function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const reset = (): void => {
     if (!req.complete) stream.close(0);
   };
-  // Waits two turns of the event loop: Node's client never closes a stream that receives the end and the reset together.
+  // Waits two turns of the event loop: Node's client never closes a stream that receives the end and the
+  // reset together.
   const resetLater = (): void => void setImmediate(setImmediate, reset);
   if (stream.writableFinished) resetLater();
   else stream.once('finish', resetLater);

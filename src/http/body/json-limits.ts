@@ -12,8 +12,8 @@ const OPENING = 0x7b;
 const CLOSING = 0x7d;
 
 /**
- * Refuses JSON with too many or too deep values, which would block the event loop. Counting is ten times as fast as
- * parsing and allocates no values.
+ * Refuses JSON with too many or too deep values, which would block the event loop. Counting is ten times as
+ * fast as parsing and allocates no values.
  *
  * @throws HttpError 400.
  */
@@ -49,7 +49,10 @@ export function assertJsonTextWithinLimits(text: string, maxValues: number): voi
 const limitExceeded = (message: string): HttpError =>
   new HttpError(400, `The JSON of the request ${message}`, { code: 'LIMIT_JSON' });
 
-/** Returns the position of the closing quote of the string that begins at `start`; the text's length if there is none. */
+/**
+ * Returns the position of the closing quote of the string that begins at `start`; the text's length if there
+ * is none.
+ */
 function endOfString(bytes: Buffer, start: number): number {
   for (let end = bytes.indexOf(QUOTE, start + 1); end !== -1; end = bytes.indexOf(QUOTE, end + 1)) {
     let first = end;

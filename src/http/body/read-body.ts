@@ -20,9 +20,9 @@ export const CLIENT_ABORTED: unique symbol = Symbol('client aborted');
 type Reject = (error: unknown) => void;
 
 /**
- * Creates a function that reads a request body to its end and parses it. It keeps the caller's asynchronous context, which the
- * events of the stream lack. The promise rejects with an HttpError (400, 408, 413, 415), with `CLIENT_ABORTED`, or with
- * an error of `parse`.
+ * Creates a function that reads a request body to its end and parses it. It keeps the caller's asynchronous
+ * context, which the events of the stream lack. The promise rejects with an HttpError (400, 408, 413, 415),
+ * with `CLIENT_ABORTED`, or with an error of `parse`.
  */
 export function createBodyReader<T>(
   options: BodyOptions,
@@ -53,8 +53,8 @@ export function createBodyReader<T>(
 
   return (req) =>
     new Promise((resolve, reject) => {
-      // Node parses a small body that shares a packet with the head right after the handler returns: one tick later it
-      // is buffered, and needs no listeners.
+      // Node parses a small body that shares a packet with the head right after the handler returns: one tick
+      // later it is buffered, and needs no listeners.
       if (req.readableFlowing === null && !req.complete) nextTick(read, req, resolve, reject);
       else read(req, resolve, reject);
     });

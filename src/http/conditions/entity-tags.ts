@@ -22,8 +22,8 @@ export function listMatchesWeakly(list: string, tag: string): boolean {
 }
 
 /**
- * Tests the tags of a list (RFC 9110 §8.8.3) from quote to quote, since tags may contain commas. Linear in the length
- * of the list, however malformed it is.
+ * Tests the tags of a list (RFC 9110 §8.8.3) from quote to quote, since tags may contain commas. Linear in
+ * the length of the list, however malformed it is.
  */
 function some(list: string, test: (text: string, weak: boolean) => boolean): boolean {
   let open = list.indexOf('"');

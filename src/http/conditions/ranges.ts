@@ -8,9 +8,9 @@ const MAX_RANGES = 16;
 const SPEC = /^(?:(\d+)-(\d*)|-(\d+))$/;
 
 /**
- * Parses a `Range` header for a representation of `size` bytes (RFC 9110 §14.1.2); merges overlapping and adjacent ranges.
- * Returns undefined for another unit, bad syntax or more than 16 ranges: the header is ignored. Returns an empty list when
- * no range is satisfiable: the status is 416.
+ * Parses a `Range` header for a representation of `size` bytes (RFC 9110 §14.1.2); merges overlapping and
+ * adjacent ranges. Returns undefined for another unit, bad syntax or more than 16 ranges: the header is
+ * ignored. Returns an empty list when no range is satisfiable: the status is 416.
  */
 export function parseRanges(header: string, size: number): ByteRange[] | undefined {
   if (header.slice(0, 6).toLowerCase() !== 'bytes=') return undefined;

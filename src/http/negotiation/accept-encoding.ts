@@ -4,8 +4,9 @@ export type EncodingWeights = (coding: string) => number;
 const WEIGHT = /^[ \t]*q=(0(?:\.\d{0,3})?|1(?:\.0{0,3})?)[ \t]*$/i;
 
 /**
- * Parses `Accept-Encoding` (RFC 9110 §12.5.3). Without the header only identity is acceptable. With it, identity is
- * acceptable unless `identity;q=0` or `*;q=0` excludes it; its weight is lower than that of any coding in the list.
+ * Parses `Accept-Encoding` (RFC 9110 §12.5.3). Without the header only identity is acceptable. With it,
+ * identity is acceptable unless `identity;q=0` or `*;q=0` excludes it; its weight is lower than that of any
+ * coding in the list.
  */
 export function parseAcceptEncoding(header: string | undefined): EncodingWeights {
   if (header === undefined) return (coding) => (coding === 'identity' ? 1 : 0);

@@ -20,8 +20,8 @@ export interface Negotiated {
 }
 
 /**
- * Creates a function that negotiates a fixed list of offers (RFC 9110 §12.5.1): by weight, then by the order of the header,
- * then by the order of the offers.
+ * Creates a function that negotiates a fixed list of offers (RFC 9110 §12.5.1): by weight, then by the order
+ * of the header, then by the order of the offers.
  */
 export function createNegotiator(offers: readonly string[]): (accept: string | undefined) => Negotiated {
   const absent: Negotiated = { type: offers[0], explicit: false, acceptable: offers };

@@ -4,20 +4,22 @@ import type { Socket } from 'node:net';
 import { nextTick } from 'node:process';
 
 /**
- * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it should not begin yet:
- * requests with effects must not run in parallel (RFC 9112 §9.3.2), and a queued response never emits `close` when its
- * connection is lost (Node 20 and 22), so that nothing would release its files and memory.
+ * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it
+ * should not begin yet: requests with effects must not run in parallel (RFC 9112 §9.3.2), and a queued
+ * response never emits `close` when its connection is lost (Node 20 and 22), so that nothing would release
+ * its files and memory.
  */
 export function isQueued(res: ServerResponse): boolean {
   if (res.socket !== null) return false;
-  // Without an earlier response on the socket, the response was created by a test or an adapter and never gets a socket.
+  // Without an earlier response on the socket, the response was created by a test or an adapter and never
+  // gets a socket.
   const earlier = (res.req?.socket as (Socket & { _httpMessage?: unknown }) | undefined)?._httpMessage;
   return earlier !== undefined && earlier !== null && earlier !== res;
 }
 
 /**
- * Calls `run` when the earlier responses of the connection have been sent, in the asynchronous context of the caller. Does not
- * call it if the connection is lost before.
+ * Calls `run` when the earlier responses of the connection have been sent, in the asynchronous context of the
+ * caller. Does not call it if the connection is lost before.
  */
 export function whenFirst(res: ServerResponse, run: () => void): void {
   const bound = AsyncResource.bind(run);

@@ -1,7 +1,10 @@
 /** Headers of a reply, by lower-case name. */
 export type Headers = Record<string, string>;
 
-/** The error of a client's mistake: the status and headers of the response, and a message that the client may see. */
+/**
+ * The error of a client's mistake: the status and headers of the response, and a message that the client may
+ * see.
+ */
 export class HttpError extends Error {
   readonly status: number;
   readonly headers: Headers;
@@ -17,7 +20,10 @@ export class HttpError extends Error {
   }
 }
 
-/** Converts a thrown value to an Error for `next`, for which undefined, 'route' and 'router' have other meanings. */
+/**
+ * Converts a thrown value to an Error for `next`, for which undefined, 'route' and 'router' have other
+ * meanings.
+ */
 export function toError(error: unknown): Error {
   if (typeof error === 'object' && error !== null) return error as Error;
   return new Error(`A value was thrown that is not an Error: ${String(error)}`, { cause: error });

@@ -43,8 +43,9 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
 }
 
 /**
- * Writes head and body as one chunk. `end(body)` would add an empty second chunk, and Node writes two chunks with a more
- * expensive call. A large body is not joined to its head, which would copy it; both still leave in one write.
+ * Writes head and body as one chunk. `end(body)` would add an empty second chunk, and Node writes two chunks
+ * with a more expensive call. A large body is not joined to its head, which would copy it; both still leave
+ * in one write.
  */
 function endText(res: ServerResponse, body: string, length: number): void {
   // Text with as many bytes as characters is ASCII, which needs no encoder.
@@ -80,8 +81,9 @@ function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | un
 }
 
 /**
- * Returns the socket if a response writes directly to it. Undefined if other code may delay or keep bytes: middleware that has
- * patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that is still being sent.
+ * Returns the socket if a response writes directly to it. Undefined if other code may delay or keep bytes:
+ * middleware that has patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that
+ * is still being sent.
  */
 function directSocket(res: ServerResponse): Socket | undefined {
   const { socket } = res;
@@ -92,7 +94,10 @@ function directSocket(res: ServerResponse): Socket | undefined {
 const { writeHead: nodeWriteHead, write: nodeWrite, end: nodeEnd } = ServerResponse.prototype;
 const nodeSocketWrite = Socket.prototype.write;
 
-/** These classes inherit their methods. A method of the class itself was set by other code before this module was loaded. */
+/**
+ * These classes inherit their methods. A method of the class itself was set by other code before this module
+ * was loaded.
+ */
 const isPatchedForAll =
   Object.hasOwn(ServerResponse.prototype, 'write') ||
   Object.hasOwn(ServerResponse.prototype, 'end') ||
@@ -109,7 +114,10 @@ function isPlainSocket(socket: Socket): boolean {
   return Object.getPrototypeOf(socket) === Socket.prototype && socket.write === nodeSocketWrite;
 }
 
-/** Writes the head immediately, or sets its headers where middleware has patched the response and may read or change them. */
+/**
+ * Writes the head immediately, or sets its headers where middleware has patched the response and may read or
+ * change them.
+ */
 function writeHead(res: ServerResponse, status: number, headers: Headers): void {
   if (isUnpatched(res)) {
     res.writeHead(status, headers);

@@ -7,14 +7,18 @@ export interface Settings {
 
 const appOf = (req: IncomingMessage & { readonly app?: Settings }): Settings | undefined => req.app;
 
-/** The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as `:authority`. */
+/**
+ * The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as
+ * `:authority`.
+ */
 export function hostOf({ headers }: IncomingMessage): string | undefined {
   return headers.host ?? (headers[':authority'] as string | undefined);
 }
 
 /**
- * The host that the client sees: `X-Forwarded-Host` if the setting `trust proxy` of Express trusts the proxy, else `Host`.
- * Any client can send the header, so it is ignored without the setting. Upgrade requests have no `app`: pass that of the server.
+ * The host that the client sees: `X-Forwarded-Host` if the setting `trust proxy` of Express trusts the proxy,
+ * else `Host`. Any client can send the header, so it is ignored without the setting. Upgrade requests have no
+ * `app`: pass that of the server.
  */
 export function publicHostOf(
   req: IncomingMessage,

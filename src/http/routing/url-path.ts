@@ -1,6 +1,9 @@
 const ORIGIN = /^https?:\/\/[^/?#]*/i;
 
-/** Returns the path of a request target, also of an absolute one (RFC 9112 §3.2.2); `''` if a mount has stripped all of it. */
+/**
+ * Returns the path of a request target, also of an absolute one (RFC 9112 §3.2.2); `''` if a mount has
+ * stripped all of it.
+ */
 export function pathOf(url = '/'): string {
   const origin = url[0] === '/' ? undefined : ORIGIN.exec(url)?.[0];
   const path = origin === undefined ? url : url.slice(origin.length);

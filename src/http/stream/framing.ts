@@ -1,6 +1,6 @@
 /**
- * The format of a streaming response. A payload is JSON text without line breaks; the text around it delimits it, so that
- * the client can process it immediately.
+ * The format of a streaming response. A payload is JSON text without line breaks; the text around it delimits
+ * it, so that the client can process it immediately.
  */
 export interface Framing {
   readonly contentType: string;
@@ -15,8 +15,9 @@ export interface Framing {
 }
 
 /**
- * Server-sent events (HTML, "Server-sent events") with the event names of GraphQL over SSE. The comment at the start makes
- * proxies forward the response. EventSource ignores an event without a `data` line, so `complete` has an empty one.
+ * Server-sent events (HTML, "Server-sent events") with the event names of GraphQL over SSE. The comment at
+ * the start makes proxies forward the response. EventSource ignores an event without a `data` line, so
+ * `complete` has an empty one.
  */
 export const EVENT_STREAM: Framing = {
   contentType: 'text/event-stream; charset=utf-8',
@@ -51,7 +52,8 @@ interface MultipartOptions {
 const PART_HEAD = '\r\nContent-Type: application/json; charset=utf-8\r\n\r\n';
 
 /**
- * `multipart/mixed` (RFC 2046 §5.1.3). The delimiter that ends a part is sent together with the part: clients wait for it.
+ * `multipart/mixed` (RFC 2046 §5.1.3). The delimiter that ends a part is sent together with the part: clients
+ * wait for it.
  */
 export function multipartMixed(options: MultipartOptions): Framing {
   const { boundary, parameters, wrapper: [before, after] = ['', ''], heartbeat } = options;

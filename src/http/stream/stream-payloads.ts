@@ -19,8 +19,9 @@ export interface PayloadStream {
 const STALL_TIMEOUT = 30_000;
 
 /**
- * Sends the payloads of an async iterable, each as soon as it is available. Reads the next payload only when the client has
- * received the previous ones, and calls `return` of the iterator when the client disconnects. Never rejects.
+ * Sends the payloads of an async iterable, each as soon as it is available. Reads the next payload only when
+ * the client has received the previous ones, and calls `return` of the iterator when the client disconnects.
+ * Never rejects.
  */
 export async function streamPayloads(res: ServerResponse, stream: PayloadStream): Promise<void> {
   const { framing, status, headers, payloads, keepAlive } = stream;

@@ -40,7 +40,10 @@ export class StreamWriter {
     return this.#res.writableLength;
   }
 
-  /** Sends the head and the start of the body. Caches must not store the response, and proxies not transform or delay it. */
+  /**
+   * Sends the head and the start of the body. Caches must not store the response, and proxies not transform
+   * or delay it.
+   */
   open(status: number, headers: Readonly<Record<string, string>> = {}): void {
     const res = this.#res;
     res.statusCode = status;
@@ -109,7 +112,10 @@ export class StreamWriter {
     this.#res.destroy();
   }
 
-  /** Calls `closed` once when the response has ended or the client has disconnected. Returns a function that cancels this. */
+  /**
+   * Calls `closed` once when the response has ended or the client has disconnected. Returns a function that
+   * cancels this.
+   */
   onClosed(closed: () => void): () => void {
     const res = this.#res;
     res.once('close', closed);

@@ -1,6 +1,6 @@
 /**
- * Ends a stream whose events are not all in the history. It has the form of a GraphQLError, so that clients see it without
- * a dependency of the pubsub on graphql.
+ * Ends a stream whose events are not all in the history. It has the form of a GraphQLError, so that clients
+ * see it without a dependency of the pubsub on graphql.
  */
 class EventsMissedError extends Error {
   override readonly name = 'GraphQLError';

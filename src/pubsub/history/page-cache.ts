@@ -6,8 +6,8 @@ const LIFETIME_MILLISECONDS = 1000;
 const MAX_PAGES = 64;
 
 /**
- * Shares reads of the history. After a deployment, many clients continue after the same event within a short time. The events
- * after an id never change, so a page stays correct.
+ * Shares reads of the history. After a deployment, many clients continue after the same event within a short
+ * time. The events after an id never change, so a page stays correct.
  */
 export class PageCache {
   readonly #load: (after: string) => Promise<Page>;

@@ -10,8 +10,9 @@ import type { HistoryStore, StoredEvent } from './store.ts';
 type Queue = EventQueue<unknown>;
 
 /**
- * The streams of one topic with a history. Every event names the event before it. When that one has not arrived, or after a
- * lost connection, the topic reads the missing events from the history and then continues with live events.
+ * The streams of one topic with a history. Every event names the event before it. When that one has not
+ * arrived, or after a lost connection, the topic reads the missing events from the history and then continues
+ * with live events.
  */
 export class RecordedTopic extends Topic {
   readonly #store: HistoryStore;
@@ -19,7 +20,9 @@ export class RecordedTopic extends Topic {
   readonly #cursor: (id: string) => string;
   /** The streams that have reached the position of the topic and get its events. */
   readonly #live = new Set<Queue>();
-  /** The id of the last event that was delivered to the live streams. Undefined until the topic has started. */
+  /**
+   * The id of the last event that was delivered to the live streams. Undefined until the topic has started.
+   */
   #position: string | undefined;
   /** The events that recovery has delivered and that may still arrive as messages. */
   readonly #recovered = new Set<string>();

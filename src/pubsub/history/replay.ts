@@ -14,8 +14,9 @@ interface ReplayedTopic {
 }
 
 /**
- * Creates a stream of the events after an id. It reads the history as fast as the consumer reads, until it reaches the
- * position of the topic; there it joins the live streams. The topic delivers every event after its position to those.
+ * Creates a stream of the events after an id. It reads the history as fast as the consumer reads, until it
+ * reaches the position of the topic; there it joins the live streams. The topic delivers every event after
+ * its position to those.
  */
 export function replay(
   topic: ReplayedTopic,
@@ -57,7 +58,8 @@ export function replay(
     index = 0;
     position = page.at(-1)?.id ?? position;
     if (reached !== -1) join();
-    // Another process has delivered events that have not arrived here yet. The topic will reach this position.
+    // Another process has delivered events that have not arrived here yet. The topic will reach this
+    // position.
     else if (page.length === 0 && topic.position !== position && topic.position === before)
       await topic.nextMove();
   }

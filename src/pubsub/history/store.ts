@@ -18,7 +18,10 @@ export interface HistoryExtent {
 export interface HistoryStore {
   /** Returns the id of the newest event of a channel, or `START`. */
   newest(channel: string): Promise<string>;
-  /** Returns the events that follow an id, oldest first, a limited number per call; undefined if they are not all stored. */
+  /**
+   * Returns the events that follow an id, oldest first, a limited number per call; undefined if they are not
+   * all stored.
+   */
   read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined>;
   extent(channel: string): Promise<HistoryExtent>;
 }
@@ -34,7 +37,10 @@ export interface HistoryLimits {
 /** The id before the first event of a channel. */
 export const START = '0-0';
 
-/** Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of a quiet topic can resume. */
+/**
+ * Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of a quiet
+ * topic can resume.
+ */
 export const QUIET_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
 
 /** The maximum number of events that `read` returns. */

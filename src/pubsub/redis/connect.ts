@@ -40,7 +40,10 @@ const isCluster = (client: RedisClient): client is Cluster =>
 const duplicate = (client: RedisClient, options: RedisOptions): Redis =>
   named(client.duplicate(options) as Redis);
 
-/** Sets the name of a connection when it is ready. In ioredis itself it has the defect of CLIENT SETINFO, see below. */
+/**
+ * Sets the name of a connection when it is ready. In ioredis itself it has the defect of CLIENT SETINFO, see
+ * below.
+ */
 function named(client: Redis): Redis {
   const { connectionName } = client.options;
   if (connectionName === undefined) return client;
@@ -50,8 +53,8 @@ function named(client: Redis): Redis {
 }
 
 /**
- * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one node; after a lost
- * connection it uses another one.
+ * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one
+ * node; after a lost connection it uses another one.
  */
 async function connectCluster(cluster: Cluster, options: RedisOptions): Promise<RedisClients> {
   const Client = await loadClient();
@@ -95,7 +98,8 @@ function connectionOptions({ commandTimeout }: ConnectionTimeouts): RedisOptions
     disconnectTimeout: 250,
     // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.
     enableReadyCheck: false,
-    // When a connection closes before Redis has replied to CLIENT SETINFO, ioredis (5.11) takes it for ready and never reconnects.
+    // When a connection closes before Redis has replied to CLIENT SETINFO, ioredis (5.11) takes it for ready
+    // and never reconnects.
     disableClientInfo: true,
     enableOfflineQueue: false,
     autoResubscribe: false,

@@ -21,8 +21,8 @@ export interface ConnectionEvents {
 const CHECKS = 5;
 
 /**
- * One connection to Redis that detects a silent server or network. It pings an idle connection. When a reply does not
- * arrive in time, it resets the connection, rejects its commands, and ioredis connects again.
+ * One connection to Redis that detects a silent server or network. It pings an idle connection. When a reply
+ * does not arrive in time, it resets the connection, rejects its commands, and ioredis connects again.
  */
 export class RedisConnection {
   /** Resolves when the first attempt to connect has succeeded or failed. */
@@ -33,7 +33,10 @@ export class RedisConnection {
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
   #inFlight = 0;
-  /** Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent Redis. */
+  /**
+   * Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent
+   * Redis.
+   */
   #silentChecks = 0;
   #idleChecks = 0;
   #timedOut = false;
@@ -91,7 +94,8 @@ export class RedisConnection {
     return new Promise((resolve) => {
       if (this.#client.status === 'end') return resolve();
       this.#client.once('end', () => resolve());
-      // Between two attempts there is no connection that could emit `end`, and none of a cluster without known nodes.
+      // Between two attempts there is no connection that could emit `end`, and none of a cluster without
+      // known nodes.
       const isUnconnected = 'nodes' in this.#client && this.#client.nodes().length === 0;
       if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
       this.#client.disconnect();

@@ -20,8 +20,8 @@ const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{
 /** The first character of messages with ids. No JSON text begins with it. */
 const MARK = '@';
 
-// Atomic, so that the stream has the events in the order of the messages. Old events are removed once per second: an id begins
-// with the milliseconds since 1970. ARGV: channel, payload, length, age, quiet.
+// Atomic, so that the stream has the events in the order of the messages. Old events are removed once per
+// second: an id begins with the milliseconds since 1970. ARGV: channel, payload, length, age, quiet.
 const PUBLISH = `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'p', previous, 'e', ARGV[2])

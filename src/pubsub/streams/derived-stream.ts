@@ -6,8 +6,8 @@ interface Waiter<T> {
 }
 
 /**
- * A stream that is derived from other streams. `return` ends it and its sources immediately, even while `next` waits: an async
- * generator would first wait for the event.
+ * A stream that is derived from other streams. `return` ends it and its sources immediately, even while
+ * `next` waits: an async generator would first wait for the event.
  */
 export class DerivedStream<T> implements EventStream<T> {
   readonly #sources: readonly AsyncIterator<unknown>[];

@@ -51,8 +51,9 @@ export function map<T, R>(
 }
 
 /**
- * Returns the events of several streams in order of arrival. Ends when all streams have ended; if one fails, all end. The
- * events have cursors if those of all streams have them, and the topics of the streams are different.
+ * Returns the events of several streams in order of arrival. Ends when all streams have ended; if one fails,
+ * all end. The events have cursors if those of all streams have them, and the topics of the streams are
+ * different.
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T> {
   const sources: readonly Source<T>[] = streams.map((stream) => stream[Symbol.asyncIterator]());
@@ -69,7 +70,8 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
         if (arrival === undefined) pending.set(source, arrivalFrom(source));
       }
       const { source, result } = await Promise.race(pending.values() as Iterable<Promise<Arrival<T>>>);
-      // The next `Promise.race` prefers the other sources, so that a source with many events does not block them.
+      // The next `Promise.race` prefers the other sources, so that a source with many events does not block
+      // them.
       pending.delete(source);
       if (result.done === true) continue;
       pending.set(source, undefined);

@@ -26,8 +26,9 @@ interface Waiter<T> {
 const COMPACT = 1024;
 
 /**
- * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error when the events beyond
- * `bufferSize` exceed `bufferBytes`, or when it is longer than `bufferSize` and the consumer reads nothing between two checks.
+ * The events of one subscriber: a producer pushes them, a consumer iterates. The queue ends with an error
+ * when the events beyond `bufferSize` exceed `bufferBytes`, or when it is longer than `bufferSize` and the
+ * consumer reads nothing between two checks.
  */
 export class EventQueue<T> implements EventStream<T> {
   startCursor: string | undefined;
@@ -43,7 +44,10 @@ export class EventQueue<T> implements EventStream<T> {
   #open = true;
   #failure: Error | undefined;
 
-  /** The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than `bufferSize`. */
+  /**
+   * The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than
+   * `bufferSize`.
+   */
   constructor(limits: QueueLimits, { ended, grew }: { ended: () => void; grew: () => void }) {
     this.#limits = limits;
     this.#ended = ended;
@@ -84,7 +88,10 @@ export class EventQueue<T> implements EventStream<T> {
     }
   }
 
-  /** Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further check. */
+  /**
+   * Ends the queue of a consumer that has stopped reading. Returns true when the queue needs no further
+   * check.
+   */
   check(): boolean {
     const { bufferSize } = this.#limits;
     if (!this.#open || this.length <= bufferSize) return true;

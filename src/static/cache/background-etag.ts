@@ -7,8 +7,9 @@ import type { StaticSettings } from '../options.ts';
 import type { CacheEntry } from './entry.ts';
 
 /**
- * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice. Until the
- * ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves the cache.
+ * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice.
+ * Until the ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves
+ * the cache.
  */
 export function createBackgroundEtags(
   settings: StaticSettings,
@@ -47,7 +48,9 @@ async function addEtag(representation: Representation, isWanted: () => boolean):
   if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
 }
 
-/** Computes the ETag of the version that the representation describes; undefined when the file has changed. */
+/**
+ * Computes the ETag of the version that the representation describes; undefined when the file has changed.
+ */
 async function hashVersion(
   { realPath, version, metadata }: Representation,
   isWanted: () => boolean,

@@ -6,8 +6,8 @@ const { UV_THREADPOOL_SIZE } = process.env;
 const THREADS = Math.min(Math.max(Math.trunc(Number(UV_THREADPOOL_SIZE ?? 4)) || 4, 1), 1024);
 // Checks that run simultaneously. More would delay the application's own DNS and file operations.
 const MAX_RUNNING = Math.max(16, THREADS);
-// Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one thread
-// when a file system hangs.
+// Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one
+// thread when a file system hangs.
 const MAX_RUNNING_IF_SLOW = Math.max(THREADS - 1, 1);
 // Milliseconds without a finished check after which a folder counts as slow.
 const SLOW_MS = 50;
@@ -25,8 +25,8 @@ interface Folder {
 }
 
 /**
- * Entries that wait for a check in the thread pool. Alternates between folders: a mounted file system, or the first segment of
- * a path on the file system of the root.
+ * Entries that wait for a check in the thread pool. Alternates between folders: a mounted file system, or the
+ * first segment of a path on the file system of the root.
  */
 export class CheckQueue {
   readonly #mounts: Mounts;
@@ -83,7 +83,10 @@ export class CheckQueue {
     else if (folder.running === 0) this.#folders.delete(folder.name);
   }
 
-  /** Other file systems together leave a thread to the one of the root, and a slow folder leaves one to the others. */
+  /**
+   * Other file systems together leave a thread to the one of the root, and a slow folder leaves one to the
+   * others.
+   */
   #mayStart({ name, isMount, running, lastProgress }: Folder, now: number): boolean {
     if (isMount) return this.#runningOnMounts < MAX_RUNNING_IF_SLOW;
     const hasProgress = running === 0 || now - lastProgress < SLOW_MS;

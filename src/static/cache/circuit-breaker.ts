@@ -1,6 +1,8 @@
 import { readFileSync } from 'node:fs';
 
-/** Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`. */
+/**
+ * Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`.
+ */
 export interface CircuitBreaker {
   allows(now: number): boolean;
   /** Records how long a few checks took. */
@@ -9,16 +11,18 @@ export interface CircuitBreaker {
 
 // A stat of a cached inode takes a few microseconds. If a few of them take a millisecond, they waited.
 const SLOW_MS = 1;
-// How long the thread pool does all checks after a slow one. Each further one within a second doubles the time.
+// How long the thread pool does all checks after a slow one. Each further one within a second doubles the
+// time.
 const MIN_OPEN_MS = 100;
 const MAX_OPEN_MS = 10_000;
 const FORGET_MS = 1000;
-// Reading the block counter costs as much as a stat, so a value of up to this age is used as the starting point.
+// Reading the block counter costs as much as a stat, so a value of up to this age is used as the starting
+// point.
 const SAMPLE_MS = 100;
 
 /**
- * Creates a breaker that opens when checks were slow and the thread read blocks from a disk meanwhile. A preempted or throttled
- * process is slow too, but reads no blocks.
+ * Creates a breaker that opens when checks were slow and the thread read blocks from a disk meanwhile. A
+ * preempted or throttled process is slow too, but reads no blocks.
  */
 export function createCircuitBreaker(bytesRead: () => number): CircuitBreaker {
   let openUntil = 0;
@@ -49,7 +53,10 @@ export function createCircuitBreaker(bytesRead: () => number): CircuitBreaker {
   };
 }
 
-/** The bytes that this thread has read from disks; those of the process if Linux does not count them by thread. */
+/**
+ * The bytes that this thread has read from disks; those of the process if Linux does not count them by
+ * thread.
+ */
 export function diskBytesOfThread(): number {
   try {
     const text = readFileSync('/proc/thread-self/io', 'latin1');

@@ -9,9 +9,10 @@ const MAX_PER_TURN = 256;
 const CHUNK = 8;
 
 /**
- * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in the same turn
- * of the event loop share a check, which starts after the last of them arrived; requests that arrive during a check share
- * the next one. Therefore no response is older than its request, and a file is checked, read and hashed once for all of them.
+ * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in
+ * the same turn of the event loop share a check, which starts after the last of them arrived; requests that
+ * arrive during a check share the next one. Therefore no response is older than its request, and a file is
+ * checked, read and hashed once for all of them.
  */
 export class Coalescer {
   readonly #context: CheckContext;
@@ -58,7 +59,10 @@ export class Coalescer {
     for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
   };
 
-  /** Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread pool. */
+  /**
+   * Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread
+   * pool.
+   */
   #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
     const { breaker, mounts } = this.#context;
     const startedAt = performance.now();
@@ -103,7 +107,9 @@ function takeWaiting(entry: CacheEntry): Waiter[] {
   return waiters;
 }
 
-/** Continues one request. An exception of its handlers must not leave the other requests without a response. */
+/**
+ * Continues one request. An exception of its handlers must not leave the other requests without a response.
+ */
 function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | undefined): void {
   try {
     waiter.asyncScope.runInAsyncScope(waiter.onChecked, waiter, error, result);

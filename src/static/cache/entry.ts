@@ -10,8 +10,8 @@ export interface Waiter {
   onChecked(error: unknown, result: LoadResult | undefined): void;
 }
 
-// Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the parser refuses or
-// the option `dotfiles` decides about: the fallback file may be at such a path.
+// Excludes the bare root, which may have to redirect to the mount path with a slash, and paths that the
+// parser refuses or the option `dotfiles` decides about: the fallback file may be at such a path.
 const LITERAL = /^(?:\/(?!\.)[\w\-.~!$&'()*+,;=:@]+)+\/?$/;
 
 /** The state of one URL path while a file is cached for it or requests wait for it. */
@@ -38,7 +38,10 @@ export class CacheEntry {
   bodyBytes = 0;
   /** Whether a large body was cached or is being read into the cache. */
   isPopular = false;
-  /** Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old space. */
+  /**
+   * Requests for the next check. Undefined instead of an empty list, so that few short-lived arrays reach old
+   * space.
+   */
   waiting: Waiter[] | undefined = undefined;
   /** `checking`: requests that arrive now have to wait for another check. */
   state: 'idle' | 'queued' | 'checking' = 'idle';

@@ -3,17 +3,20 @@ import type { Representation } from '../file/representation.ts';
 import { CacheEntry } from './entry.ts';
 import type { MemoryBudget } from './memory-budget.ts';
 
-// Bytes of memory of a file without its bodies, and of one further coding, as measured with paths of 40 characters.
+// Bytes of memory of a file without its bodies, and of one further coding, as measured with paths of 40
+// characters.
 const FILE_BYTES = 1024;
 const CODING_BYTES = 700;
 // Bytes of memory of a Buffer in addition to its content.
 const BUFFER_BYTES = 400;
-// The number of uses after which a large body is loaded into memory, so that one scan of large files evicts nothing.
+// The number of uses after which a large body is loaded into memory, so that one scan of large files evicts
+// nothing.
 const USES_UNTIL_LARGE_BODY = 8;
 
 /**
- * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. A memory budget, which other caches
- * may share, bounds the bytes: a file whose body is evicted keeps its ETag and headers, and is read from disk.
+ * Cached files by URL path. Only files that exist are stored, so unknown paths evict nothing. A memory
+ * budget, which other caches may share, bounds the bytes: a file whose body is evicted keeps its ETag and
+ * headers, and is read from disk.
  */
 export class FileCache {
   readonly #budget: MemoryBudget;
@@ -77,7 +80,10 @@ export class FileCache {
     if (this.#budget.reserveBody(entry, body.length + BUFFER_BYTES)) representation.body = body;
   }
 
-  /** Reserves memory for the body of a large file that is requested often; false if it should not be cached now. */
+  /**
+   * Reserves memory for the body of a large file that is requested often; false if it should not be cached
+   * now.
+   */
   reserveLargeBody(entry: CacheEntry, representation: Representation): boolean {
     if (entry.uses < USES_UNTIL_LARGE_BODY || this.#filling.has(representation)) return false;
     // A file that was just written is likely to change while it is read.

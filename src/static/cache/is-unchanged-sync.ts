@@ -5,8 +5,8 @@ import type { Dependency } from '../file/resolve-file.ts';
 const OPTIONS = { bigint: true, throwIfNoEntry: false } as const;
 
 /**
- * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes less of
- * the event loop's time than handing it to the thread pool and receiving the result.
+ * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
+ * less of the event loop's time than handing it to the thread pool and receiving the result.
  *
  * @param localDevice - the device whose files may be checked this way; undefined if there is none
  */

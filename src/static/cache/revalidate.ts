@@ -100,7 +100,10 @@ function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): 
   );
 }
 
-/** Returns the new `freshUntil`. A file that changed within `revalidateAfter` is likely to change again and is always checked. */
+/**
+ * Returns the new `freshUntil`. A file that changed within `revalidateAfter` is likely to change again and is
+ * always checked.
+ */
 function freshUntil(file: LoadedFile, revalidateAfter: number): number {
   if (revalidateAfter === 0 || file.isRacilyClean || Date.now() - file.changedAt <= revalidateAfter) return 0;
   return performance.now() + revalidateAfter;

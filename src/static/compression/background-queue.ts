@@ -2,8 +2,8 @@
 export type Task = () => Promise<number>;
 
 /**
- * Runs tasks one at a time, and pauses between them so that they use at most a share of one CPU core on average. Tasks have
- * keys: a key that is queued or running is not queued again.
+ * Runs tasks one at a time, and pauses between them so that they use at most a share of one CPU core on
+ * average. Tasks have keys: a key that is queued or running is not queued again.
  */
 export class BackgroundQueue {
   readonly #share: number;

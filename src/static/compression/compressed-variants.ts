@@ -59,7 +59,10 @@ export class CompressedVariants implements Variants {
     return undefined;
   }
 
-  /** Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file itself. */
+  /**
+   * Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file
+   * itself.
+   */
   #best(weightOf: EncodingWeights, identityWeight: number): Representation | undefined | 'none' {
     const preferred = this.#list()
       .filter(({ coding }) => weightOf(coding) > 0 && weightOf(coding) >= identityWeight)

@@ -81,8 +81,8 @@ function encoderFor(coding: Precompressed): Encoder {
 }
 
 /**
- * Identifies the output of `encode` for given bytes: equal values give equal bytes. Output depends on the level, on the
- * version of the library, and on the instructions that the processor has.
+ * Identifies the output of `encode` for given bytes: equal values give equal bytes. Output depends on the
+ * level, on the version of the library, and on the instructions that the processor has.
  */
 export function encodingId(coding: Precompressed, size: number): string {
   const encoder = ENCODERS[coding];

@@ -1,5 +1,5 @@
-// Text, and binary formats whose content is not compressed. Streams of events are excluded, which clients read while they
-// arrive, and woff2, images, audio, video and archives, which are compressed already.
+// Text, and binary formats whose content is not compressed. Streams of events are excluded, which clients
+// read while they arrive, and woff2, images, audio, video and archives, which are compressed already.
 const COMPRESSIBLE = new RegExp(
   [
     '^text/(?!event-stream)',

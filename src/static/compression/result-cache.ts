@@ -6,7 +6,8 @@ interface Stored {
   usedAt: number;
 }
 
-// Results that were used within this time are not evicted, so that more files than fit cause no endless recompression.
+// Results that were used within this time are not evicted, so that more files than fit cause no endless
+// recompression.
 const MIN_IDLE_MS = 60_000;
 // A result without bytes, its key and its place in the Map take about this many bytes.
 const OVERHEAD = 200;
@@ -29,7 +30,10 @@ export class ResultCache {
     return stored.result;
   }
 
-  /** Makes room for a result by evicting results that are not in use. Returns false if there are too few of them. */
+  /**
+   * Makes room for a result by evicting results that are not in use. Returns false if there are too few of
+   * them.
+   */
   makeRoom(bytes: number): boolean {
     const needed = bytes + OVERHEAD;
     if (needed > this.#maxBytes) return false;

@@ -13,8 +13,9 @@ const TEMPORARY = /^\..*\.tmp$/;
 const OLD_MS = 3_600_000;
 
 /**
- * Results of compression in a directory, which several processes may share and which survives a restart. A file contains a
- * digest of its name and bytes, followed by the bytes. Files are written under another name and then renamed.
+ * Results of compression in a directory, which several processes may share and which survives a restart. A
+ * file contains a digest of its name and bytes, followed by the bytes. Files are written under another name
+ * and then renamed.
  */
 export class ResultDirectory {
   readonly #path: string;

@@ -28,12 +28,18 @@ export function isPermissionError(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
 }
 
-/** Whether the system has run out of descriptors or memory. The client may retry, and the result is not cached. */
+/**
+ * Whether the system has run out of descriptors or memory. The client may retry, and the result is not
+ * cached.
+ */
 export function isResourceError(error: unknown): boolean {
   return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }
 
-/** Whether the file was replaced or deleted on the server of a network file system. Opening the path again finds the new file. */
+/**
+ * Whether the file was replaced or deleted on the server of a network file system. Opening the path again
+ * finds the new file.
+ */
 export function isStaleError(error: unknown): boolean {
   return codeOf(error) === 'ESTALE';
 }

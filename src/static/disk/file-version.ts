@@ -1,6 +1,8 @@
 import type { BigIntStats } from 'node:fs';
 
-/** The stat fields that identify one version of a file: a write or a replacement changes at least one of them. */
+/**
+ * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
+ */
 export type FileVersion = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
 
 /** Copies the fields of a version; a whole `BigIntStats` would take another kilobyte per cached file. */
@@ -8,7 +10,10 @@ export function fileVersionOf({ dev, ino, size, mtimeNs, ctimeNs }: FileVersion)
   return { dev, ino, size, mtimeNs, ctimeNs };
 }
 
-/** Whether two stats show the same version. No program can set ctime back, so a restored mtime does not hide a write. */
+/**
+ * Whether two stats show the same version. No program can set ctime back, so a restored mtime does not hide a
+ * write.
+ */
 export function sameVersion(a: FileVersion, b: FileVersion): boolean {
   return (
     a.ctimeNs === b.ctimeNs &&
@@ -23,8 +28,9 @@ export function sameVersion(a: FileVersion, b: FileVersion): boolean {
 export type OpenFileVersion = FileVersion & Pick<BigIntStats, 'nlink'>;
 
 /**
- * Whether two `fstat` results of one descriptor show the same bytes. A new ctime together with a new link count is not a
- * write: an atomic replacement has removed the name. The kernel may update the link count slightly before ctime.
+ * Whether two `fstat` results of one descriptor show the same bytes. A new ctime together with a new link
+ * count is not a write: an atomic replacement has removed the name. The kernel may update the link count
+ * slightly before ctime.
  */
 export function sameContent(before: OpenFileVersion, after: OpenFileVersion): boolean {
   if (before.size !== after.size || before.mtimeNs !== after.mtimeNs) return false;
@@ -33,13 +39,13 @@ export function sameContent(before: OpenFileVersion, after: OpenFileVersion): bo
 
 const SECOND = 1_000_000_000n;
 
-// Modification times, in seconds, that build tools write instead of real ones: 0 and 1 (Nix, reproducible archives), the
-// start of 1980 (zip) and the time of every file in an npm package.
+// Modification times, in seconds, that build tools write instead of real ones: 0 and 1 (Nix, reproducible
+// archives), the start of 1980 (zip) and the time of every file in an npm package.
 const PLACEHOLDER_MTIMES = new Set([0, 1, 315_532_800, 499_162_500]);
 
 /**
- * Returns the `Last-Modified` date in milliseconds; undefined for a placeholder. With a placeholder a browser would
- * keep an old version after a deployment of different bytes with the same mtime.
+ * Returns the `Last-Modified` date in milliseconds; undefined for a placeholder. With a placeholder a browser
+ * would keep an old version after a deployment of different bytes with the same mtime.
  */
 export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {
   const mtime = Number(mtimeNs / SECOND);
@@ -47,8 +53,9 @@ export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {
 }
 
 /**
- * Whether a version is so recent that another write could leave its timestamps unchanged. Git calls this "racily clean".
- * Kernels before 6.13 set timestamps per timer tick, some file systems per second or two seconds.
+ * Whether a version is so recent that another write could leave its timestamps unchanged. Git calls this
+ * "racily clean". Kernels before 6.13 set timestamps per timer tick, some file systems per second or two
+ * seconds.
  *
  * @param now - milliseconds since the epoch
  */

@@ -23,7 +23,9 @@ export async function readBytes(fd: number, size: number): Promise<Buffer | unde
   return body;
 }
 
-/** Reads a file and computes its strong ETag. Files of more than one slice are read and hashed slice by slice. */
+/**
+ * Reads a file and computes its strong ETag. Files of more than one slice are read and hashed slice by slice.
+ */
 export async function readAndHash(
   fd: number,
   size: number,
@@ -44,7 +46,8 @@ export async function readAndHash(
   return { body, etag: etagFromDigest(size, hash) };
 }
 
-// Loaded at the first use: an ES module that imports a CommonJS package statically loads Node's parser of such packages.
+// Loaded at the first use: an ES module that imports a CommonJS package statically loads Node's parser of
+// such packages.
 let loadedEtag: Promise<typeof import('etag')> | undefined;
 
 /** Returns the strong ETag of bytes in memory. */
@@ -66,8 +69,8 @@ async function etagOfSlices(body: Buffer): Promise<string> {
 }
 
 /**
- * Computes the ETag that `etagOfBytes` would return, slice by slice. Undefined when the file has become shorter, or when
- * `isWanted` returns false.
+ * Computes the ETag that `etagOfBytes` would return, slice by slice. Undefined when the file has become
+ * shorter, or when `isWanted` returns false.
  */
 export async function etagOfFile(
   fd: number,

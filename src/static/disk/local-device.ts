@@ -15,8 +15,8 @@ const KERNEL_CACHED = new Set([
 ]);
 
 /**
- * Whether a repeated `stat` takes microseconds because the kernel caches the inode. False for network file systems (NFS,
- * SMB), FUSE, 9p and virtiofs, and for unknown types.
+ * Whether a repeated `stat` takes microseconds because the kernel caches the inode. False for network file
+ * systems (NFS, SMB), FUSE, 9p and virtiofs, and for unknown types.
  */
 export function isKernelCached(type: number, platform: NodeJS.Platform): boolean {
   return platform === 'linux' && KERNEL_CACHED.has(type);

@@ -58,7 +58,10 @@ function readMountTable(): string {
   }
 }
 
-/** Returns the mount points below a directory. The fifth field of a line of mountinfo is the mount point (proc(5)). */
+/**
+ * Returns the mount points below a directory. The fifth field of a line of mountinfo is the mount point
+ * (proc(5)).
+ */
 function mountPointsBelow(directory: string, table: string): string[] {
   const prefix = directory.endsWith('/') ? directory : `${directory}/`;
   const points: string[] = [];
@@ -69,7 +72,10 @@ function mountPointsBelow(directory: string, table: string): string[] {
   return points.sort((a, b) => b.length - a.length);
 }
 
-/** Decodes the octal escapes of spaces, tabs, line breaks and backslashes; the table is read as Latin-1, paths are UTF-8. */
+/**
+ * Decodes the octal escapes of spaces, tabs, line breaks and backslashes; the table is read as Latin-1, paths
+ * are UTF-8.
+ */
 function unescapeOctal(text: string): string {
   const bytes = text.replace(/\\([0-7]{3})/g, (_, digits: string) =>
     String.fromCharCode(Number.parseInt(digits, 8)),

@@ -9,7 +9,8 @@ import { type RootDirectory, withSeparator } from './root-directory.ts';
 const openAsync = promisify(open);
 const fstatAsync = promisify(fstat);
 
-// Windows has neither flag. With O_NONBLOCK, opening a FIFO that has replaced the file does not wait for a writer.
+// Windows has neither flag. With O_NONBLOCK, opening a FIFO that has replaced the file does not wait for a
+// writer.
 const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
 const NONBLOCK = constants.O_NONBLOCK ?? 0;
 
@@ -54,9 +55,9 @@ export class ReadableFile {
 }
 
 /**
- * Opens a file that a stat has found, unless it is outside the root. Compares the path of the open descriptor, so that a
- * link that is switched between check and open is detected before the first byte is read.
- * Returns undefined if the path has changed and must be resolved again.
+ * Opens a file that a stat has found, unless it is outside the root. Compares the path of the open
+ * descriptor, so that a link that is switched between check and open is detected before the first byte is
+ * read. Returns undefined if the path has changed and must be resolved again.
  */
 export async function openInsideRoot(
   root: RootDirectory,
@@ -70,7 +71,10 @@ export async function openInsideRoot(
   return typeof realPath === 'string' ? openRealPath(realPath) : realPath;
 }
 
-/** Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other paths. */
+/**
+ * Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other
+ * paths.
+ */
 async function openLiteral(
   root: RootDirectory,
   path: string,
@@ -90,7 +94,10 @@ async function openLiteral(
   return undefined;
 }
 
-/** Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved again. */
+/**
+ * Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved
+ * again.
+ */
 export async function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
   // O_NOFOLLOW protects the last segment only, so the path of the descriptor is compared too.
   const fd = await openOrUndefined(realPath, NOFOLLOW);
@@ -139,13 +146,16 @@ async function isOpenAt(fd: number, realPath: string, actual: string | undefined
   return sameVersion(opened, atPath) && (await realpath(realPath)) === realPath;
 }
 
-/** Returns the path without symbolic links, and refuses files outside the root and other spellings of a name. */
+/**
+ * Returns the path without symbolic links, and refuses files outside the root and other spellings of a name.
+ */
 export async function resolveInsideRoot(
   root: RootDirectory,
   path: string,
   options: { followSymlinks: boolean },
 ): Promise<string | NotFound> {
-  // The links of the root are resolved once, so that both steps see the same deployment if the root is switched.
+  // The links of the root are resolved once, so that both steps see the same deployment if the root is
+  // switched.
   const realRoot = await root.resolve();
   const relative = root.relative(path);
   const realPath = await realpath(withSeparator(realRoot) + relative);
@@ -157,8 +167,9 @@ export async function resolveInsideRoot(
 }
 
 /**
- * Whether every segment has the spelling that it has on disk. A file system that ignores case or the Unicode form would
- * let `/.ENV` or `/A.TXT` bypass a guard. Symbolic links may lead to a name that differs in case only.
+ * Whether every segment has the spelling that it has on disk. A file system that ignores case or the Unicode
+ * form would let `/.ENV` or `/A.TXT` bypass a guard. Symbolic links may lead to a name that differs in case
+ * only.
  */
 async function isExactSpelling(realRoot: string, relative: string, realPath: string): Promise<boolean> {
   if (withSeparator(realRoot) + relative === realPath) return true;

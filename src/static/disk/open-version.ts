@@ -36,8 +36,8 @@ export interface KnownFile {
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
 
 /**
- * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives neither an error
- * nor a file when the version differs.
+ * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives
+ * neither an error nor a file when the version differs.
  */
 export function openVersion(
   { realPath, version }: KnownFile,

@@ -4,7 +4,10 @@ import { sep } from 'node:path';
 import { localDeviceOf } from './local-device.ts';
 import { Mounts } from './mounts.ts';
 
-/** The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any time. */
+/**
+ * The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any
+ * time.
+ */
 export class RootDirectory {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */

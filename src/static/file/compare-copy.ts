@@ -44,9 +44,10 @@ export interface CopyToCompare {
 }
 
 /**
- * Returns why a compressed copy does not belong to its source; undefined when it does. The copy is decompressed and compared
- * with the content ETag or the bytes of the source, because deployment tools do not keep the order of modification times.
- * Times are compared only if the source was not hashed, or if this version of Node cannot decompress the coding.
+ * Returns why a compressed copy does not belong to its source; undefined when it does. The copy is
+ * decompressed and compared with the content ETag or the bytes of the source, because deployment tools do not
+ * keep the order of modification times. Times are compared only if the source was not hashed, or if this
+ * version of Node cannot decompress the coding.
  */
 export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
   const { file, copy, coding, source } = comparison;
@@ -62,13 +63,19 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
   return isSame ? undefined : 'its content differs from its source';
 }
 
-/** Whether compressed bytes are a copy of `source`; false if this version of Node cannot decompress the coding. */
+/**
+ * Whether compressed bytes are a copy of `source`; false if this version of Node cannot decompress the
+ * coding.
+ */
 export async function isCopyOf(copy: Buffer, source: Buffer, coding: Precompressed): Promise<boolean> {
   const decoder = DECODERS[coding];
   return decoder !== undefined && (await decodesTo(copy, source, decoder));
 }
 
-/** Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops decompression bombs. */
+/**
+ * Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops
+ * decompression bombs.
+ */
 async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
   try {
     const bytes = await decode(compressed, { maxOutputLength: Math.max(expected.length, 1) });

@@ -45,8 +45,8 @@ export async function loadFile(
 }
 
 /**
- * Whether the paths of a loaded file still lead to the same real paths. A stat of the files cannot show that one of their
- * directories was moved and replaced by a link to its new place.
+ * Whether the paths of a loaded file still lead to the same real paths. A stat of the files cannot show that
+ * one of their directories was moved and replaced by a link to its new place.
  */
 export async function stillResolves(
   root: RootDirectory,
@@ -101,7 +101,8 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
     link: settings.earlyHints === false ? undefined : await findLinks(type, file, snapshot),
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
-  // Depends on the version that was read, not on that of the first stat: the file may have been replaced in between.
+  // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
+  // between.
   const uncompressed = representationOf(
     { path, realPath },
     snapshot,

@@ -22,7 +22,10 @@ export interface SelectionRules {
 
 /** The codings of a file that are created while it is served. */
 export interface Variants {
-  /** Selects a representation for a request: undefined for the file itself, 'none' if the client accepts no representation. */
+  /**
+   * Selects a representation for a request: undefined for the file itself, 'none' if the client accepts no
+   * representation.
+   */
   select(request: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none';
 }
 
@@ -45,9 +48,13 @@ export interface LoadedFile {
   readonly variants: Variants | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
-  /** Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file. */
+  /**
+   * Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file.
+   */
   readonly canStream: boolean;
-  /** Whether another write could leave the timestamps unchanged; the next request then reads the file again. */
+  /**
+   * Whether another write could leave the timestamps unchanged; the next request then reads the file again.
+   */
   readonly isRacilyClean: boolean;
   /** The latest ctime of the files, in milliseconds since the epoch. */
   readonly changedAt: number;

@@ -2,7 +2,10 @@ import { extname } from 'node:path';
 import { MEDIA_TYPE_TABLE } from './media-type-table.ts';
 
 const UNKNOWN = 'application/octet-stream';
-/** Types by extension, as far as files had them. Thousands of files share one string, which stays in the CPU caches. */
+/**
+ * Types by extension, as far as files had them. Thousands of files share one string, which stays in the CPU
+ * caches.
+ */
 const types = new Map<string, string>();
 
 /** Returns the `Content-Type` for a file name. Unknown extensions are binary; content is never sniffed. */
@@ -11,7 +14,10 @@ export function mediaTypeOf(path: string): string {
   return types.get(extension) ?? findType(extension);
 }
 
-/** Searches the text of the table, which takes microseconds once per extension. A parsed table would take a megabyte. */
+/**
+ * Searches the text of the table, which takes microseconds once per extension. A parsed table would take a
+ * megabyte.
+ */
 function findType(extension: string): string {
   const name = extension.slice(1).toLowerCase();
   const at = /^[\w-]+$/.test(name) ? MEDIA_TYPE_TABLE.indexOf(` ${name} `) : -1;

@@ -22,7 +22,10 @@ export interface PrecompressedFile {
   readonly snapshot: Snapshot;
 }
 
-/** Finds the compressed copies of a file in the order of the option, and all paths whose stat decided the result. */
+/**
+ * Finds the compressed copies of a file in the order of the option, and all paths whose stat decided the
+ * result.
+ */
 export async function findPrecompressed(
   root: RootDirectory,
   path: string,

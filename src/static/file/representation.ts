@@ -19,7 +19,9 @@ export interface Metadata {
   readonly link?: string | undefined;
 }
 
-/** One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file. */
+/**
+ * One representation. Its headers are built for each response: prebuilt ones would take 400 bytes per file.
+ */
 export class Representation implements Validators {
   readonly metadata: Metadata;
   /** The file on disk. */
@@ -90,7 +92,10 @@ function httpDateOf(time: number): string {
   return lastDate;
 }
 
-/** Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110 §8.8.3.3). */
+/**
+ * Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110
+ * §8.8.3.3).
+ */
 export function etagForCoding(etag: string, coding: string | undefined): string {
   return coding === undefined ? etag : etag.replace(/"$/, `-${coding}"`);
 }

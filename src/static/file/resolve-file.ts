@@ -21,14 +21,20 @@ export interface FoundFile {
   /** The path below the root, with slashes: for `/dir/` it is `/dir/index.html`. */
   readonly filePath: string;
   readonly stats: BigIntStats;
-  /** Paths that were tried before and do not lead to a file. When one of them changes, the URL path may lead elsewhere. */
+  /**
+   * Paths that were tried before and do not lead to a file. When one of them changes, the URL path may lead
+   * elsewhere.
+   */
   readonly dependencies: readonly Dependency[];
 }
 
 /** The result of resolving a URL path: a file, a directory, or nothing. */
 export type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
 
-/** Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension added. */
+/**
+ * Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension
+ * added.
+ */
 export async function resolveFile(
   root: RootDirectory,
   urlPath: string,
@@ -43,7 +49,8 @@ export async function resolveFile(
     const stats = await statOrUndefined(path, (error) => {
       lastError = error;
     });
-    // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is opened.
+    // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is
+    // opened.
     if (stats?.isFile()) return { kind: 'file', path, filePath, stats, dependencies };
     dependencies.push(dependencyOf(path, stats));
     if (stats === undefined) continue;
@@ -51,7 +58,8 @@ export async function resolveFile(
     if (!stats.isDirectory() || filePath !== urlPath) continue;
     reason = 'a directory';
     isDirectory = true;
-    // With a folder of the same name, the page is used for the folder's path unless the folder has an index file.
+    // With a folder of the same name, the page is used for the folder's path unless the folder has an index
+    // file.
     if (!settings.cleanUrls && (await hasIndex(root, urlPath, settings, dependencies))) break;
   }
   return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason, lastError);

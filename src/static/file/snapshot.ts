@@ -27,7 +27,10 @@ export interface Snapshot {
   readonly isRacilyClean: boolean;
 }
 
-/** Reads one version of an open file, with its bytes when it is small; undefined when the file changed meanwhile. */
+/**
+ * Reads one version of an open file, with its bytes when it is small; undefined when the file changed
+ * meanwhile.
+ */
 export async function takeSnapshot(
   file: ReadableFile,
   settings: StaticSettings,
@@ -66,8 +69,8 @@ async function readVersion(
     const content = await readAndHash(fd, size);
     return content && { ...common, ...content, contentEtag: content.etag };
   }
-  // Another write could leave the timestamps of a racily clean file unchanged: the response might stream other bytes
-  // than the hashed bytes.
+  // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
+  // other bytes than the hashed bytes.
   if (size > settings.maxEagerHashBytes || racilyClean) {
     return { ...common, body: undefined, etag: undefined, contentEtag: undefined };
   }

@@ -9,8 +9,8 @@ const PRELOADED = new Set(['font', 'style', 'script']);
 const DUMMY = 'http://relative.invalid';
 
 /**
- * Returns the value of a `Link` header for the stylesheets, module scripts and fonts in the head of a page (RFC 8288, HTML
- * §4.6.7); undefined if there are none.
+ * Returns the value of a `Link` header for the stylesheets, module scripts and fonts in the head of a page
+ * (RFC 8288, HTML §4.6.7); undefined if there are none.
  */
 export function linkHeaderOf(html: Buffer): string | undefined {
   const tags = readHead(html.toString('utf8', 0, Math.min(html.length, HEAD_BYTES)));
@@ -74,8 +74,8 @@ function format(
 }
 
 /**
- * Returns a URL for a `Link` header, which is relative to the URL of the page like the URLs in the page. With a `base`
- * element, only a base that is absolute can be applied here.
+ * Returns a URL for a `Link` header, which is relative to the URL of the page like the URLs in the page. With
+ * a `base` element, only a base that is absolute can be applied here.
  */
 function resolveUrl(href: string, base: string | undefined): string | undefined {
   if (href === '' || (/^[a-z][a-z\d+.-]*:/i.test(href) && !/^https?:/i.test(href))) return undefined;

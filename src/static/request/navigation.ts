@@ -3,8 +3,9 @@ import { extname } from 'node:path';
 
 const HTML_TYPE = /(?:^|,)\s*text\/html\s*(?:;(?!\s*q=0(?:\.0*)?\s*(?:,|$))[^,]*)?(?=,|$)/i;
 
-// Extensions of files that pages load or link to, and of scripts that other servers run. The list is fixed: a route may end
-// like a domain (`/users/jane@example.com`) or a version, and many of these endings have a media type too.
+// Extensions of files that pages load or link to, and of scripts that other servers run. The list is fixed: a
+// route may end like a domain (`/users/jane@example.com`) or a version, and many of these endings have a
+// media type too.
 const ASSETS = new Set(
   [
     'js mjs cjs jsx ts mts cts tsx css scss less map wasm json json5 jsonld webmanifest xml txt csv md rss atom yaml yml',

@@ -15,9 +15,9 @@ const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
 const UNPRINTABLE = /[^\x21-\x7e]/;
 
 /**
- * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no dot
- * segments, no empty segments, no backslashes, and percent-encoding is decoded exactly once. Therefore earlier
- * middleware that guards a path cannot interpret it differently.
+ * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no
+ * dot segments, no empty segments, no backslashes, and percent-encoding is decoded exactly once. Therefore
+ * earlier middleware that guards a path cannot interpret it differently.
  *
  * @param url - `req.url`
  */

@@ -10,7 +10,9 @@ export interface MultipartBody {
   readonly tail: Buffer;
 }
 
-/** Builds a `multipart/byteranges` body. The boundary is random, so that no file can contain it on purpose. */
+/**
+ * Builds a `multipart/byteranges` body. The boundary is random, so that no file can contain it on purpose.
+ */
 export function buildMultipart(ranges: readonly ByteRange[], size: number, type: string): MultipartBody {
   const boundary = randomBytes(18).toString('hex');
   const tail = Buffer.from(`\r\n--${boundary}--\r\n`);

@@ -8,12 +8,15 @@ export function isFinished(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isAborted(res);
 }
 
-/** Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged. */
+/**
+ * Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged.
+ */
 export type PresetHeaders = readonly string[] | undefined;
 
 /**
- * Returns the headers that are already set. A replaced `writeHead` may set headers at the last moment, and older versions of
- * on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a response counts as changed.
+ * Returns the headers that are already set. A replaced `writeHead` may set headers at the last moment, and
+ * older versions of on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a
+ * response counts as changed.
  */
 export function presetHeadersOf(res: ServerResponse): PresetHeaders {
   const names = res.getHeaderNames();
@@ -21,7 +24,9 @@ export function presetHeadersOf(res: ServerResponse): PresetHeaders {
   return isUntouched ? undefined : names;
 }
 
-/** Sets the status and the headers. Keeps headers that are already set, except framing headers of the body. */
+/**
+ * Sets the status and the headers. Keeps headers that are already set, except framing headers of the body.
+ */
 export function setResponseHeaders(
   res: ServerResponse,
   status: number,

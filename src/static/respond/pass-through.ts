@@ -21,8 +21,9 @@ export function passThrough(request: RequestTriple, cause: NotServed, settings: 
 }
 
 /**
- * Creates an error with the members that `send` gives its errors: `status`, `statusCode` and `expose`, and the message and
- * `code` of the file system. Several requests may share a result, so each of them gets its own error.
+ * Creates an error with the members that `send` gives its errors: `status`, `statusCode` and `expose`, and
+ * the message and `code` of the file system. Several requests may share a result, so each of them gets its
+ * own error.
  */
 function errorFor({ status = 404, error }: NotServed): Error {
   const message = error?.message ?? STATUS_CODES[status] ?? '';

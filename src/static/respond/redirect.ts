@@ -6,8 +6,8 @@ const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
 const SAFE_SEGMENT = /^[\w\-.~%!$&'()*+,;=:@]+$/;
 
 /**
- * Redirects to `segment/`. The location is relative and consists of one segment of a path that resolved, so it cannot lead
- * to another host, whatever the request line contains.
+ * Redirects to `segment/`. The location is relative and consists of one segment of a path that resolved, so
+ * it cannot lead to another host, whatever the request line contains.
  */
 export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>, segment: string): void {
   const url = request.req.url ?? '';

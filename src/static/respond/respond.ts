@@ -23,7 +23,10 @@ export function serve(request: RequestContext): void {
   else lookUp(request, entry);
 }
 
-/** Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls `respond`. */
+/**
+ * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
+ * `respond`.
+ */
 function lookUp(request: RequestContext, entry: CacheEntry): void {
   request.entry = entry;
   request.context.checker.check(request);
@@ -55,7 +58,8 @@ function respondNotFound(request: RequestContext, cause: NotServed): void {
     passThrough(request, cause, settings);
     return;
   }
-  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store either.
+  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store
+  // either.
   addVary(request.res, 'Accept, Sec-Fetch-Mode');
   if (!isNavigation(request.req)) {
     passThrough(request, cause, settings);

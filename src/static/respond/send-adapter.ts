@@ -1,7 +1,8 @@
-// The only file that uses the package `send`, for the framing of a single body that takes several reads: `send` computes
-// the range of the stream, sets Content-Length and Content-Range, and starts the response. The rest is replaced: `send` would
-// stat the path again, later than our check, and would stream from a second descriptor. Its preconditions, ranges, ETag
-// and dates are switched off because they have been evaluated before.
+// The only file that uses the package `send`, for the framing of a single body that takes several reads:
+// `send` computes the range of the stream, sets Content-Length and Content-Range, and starts the response.
+// The rest is replaced: `send` would stat the path again, later than our check, and would stream from a
+// second descriptor. Its preconditions, ranges, ETag and dates are switched off because they have been
+// evaluated before.
 import type { Stats } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
 import { basename, dirname } from 'node:path';
@@ -15,10 +16,13 @@ type Send = typeof import('send');
 // What `send` reads of a request: without headers it finds neither conditions nor a range.
 const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 
-// Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from memory.
+// Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from
+// memory.
 let send: Send | undefined;
 
-/** Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body. */
+/**
+ * Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body.
+ */
 export function startWithSend(
   request: RequestTriple,
   plan: StreamPlan,

@@ -14,7 +14,10 @@ export function sendWhole(
   return sendAll(request, representation, { status: 200, headers: representation.headers200, preset });
 }
 
-/** Sends the page for 404 responses. Conditions and ranges do not apply, and clients must revalidate it before reuse. */
+/**
+ * Sends the page for 404 responses. Conditions and ranges do not apply, and clients must revalidate it before
+ * reuse.
+ */
 export function sendNotFoundPage(
   request: RequestTriple,
   representation: Representation,

@@ -65,7 +65,9 @@ function sendRepresentation(
   return undefined;
 }
 
-/** Selects the best coding by the client's weights, then by our order; undefined when the client accepts none. */
+/**
+ * Selects the best coding by the client's weights, then by our order; undefined when the client accepts none.
+ */
 function negotiateCoding(file: LoadedFile, header: string | undefined): Representation | undefined {
   if (file.precompressed.length === 0) return file.uncompressed;
   const weightOf = parseAcceptEncoding(header);
@@ -96,7 +98,9 @@ function effectiveValidators(
   };
 }
 
-/** Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2). */
+/**
+ * Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2).
+ */
 function requestedRanges(
   { req, res }: RequestContext,
   { metadata }: Representation,
@@ -113,16 +117,17 @@ function requestedRanges(
 }
 
 /**
- * Whether a middleware that has replaced `write` may compress this body. It would compress a range on its own, and a
- * client cannot reassemble compressed ranges.
+ * Whether a middleware that has replaced `write` may compress this body. It would compress a range on its
+ * own, and a client cannot reassemble compressed ranges.
  */
 function isCompressible({ coding, type }: Metadata): boolean {
   return coding === undefined && /^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type);
 }
 
 /**
- * Sends a 103 with the resources of a page before its response (RFC 8297). Only over HTTP/2, because some clients of HTTP/1.1
- * take a 103 for the response, and only to page navigations: browsers ignore it otherwise.
+ * Sends a 103 with the resources of a page before its response (RFC 8297). Only over HTTP/2, because some
+ * clients of HTTP/1.1 take a 103 for the response, and only to page navigations: browsers ignore it
+ * otherwise.
  */
 function sendEarlyHints({ req, res }: RequestContext, { link }: Metadata): void {
   if (link === undefined || req.httpVersionMajor < 2 || req.method !== 'GET' || !isNavigation(req)) return;

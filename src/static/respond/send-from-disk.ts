@@ -35,7 +35,10 @@ export function sendFromDisk(request: RequestContext, plan: StreamPlan, retry: (
   });
 }
 
-/** Opens the file on the event loop, and reads it there if it is small: both take microseconds unless a disk has to be read. */
+/**
+ * Opens the file on the event loop, and reads it there if it is small: both take microseconds unless a disk
+ * has to be read.
+ */
 function sendSync(request: RequestContext, plan: StreamPlan, startedAt: number, retry: () => void): void {
   const { cache, breaker } = request.context;
   const { representation } = plan;

@@ -14,7 +14,10 @@ export function sendStatus(
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });
 }
 
-/** Responds with 503 when descriptors or memory ran out, or when a file keeps changing: the client may retry soon. */
+/**
+ * Responds with 503 when descriptors or memory ran out, or when a file keeps changing: the client may retry
+ * soon.
+ */
 export function sendUnavailable(request: Pick<RequestTriple, 'req' | 'res'>): void {
   sendStatus(request, 503, { 'Retry-After': '1' });
 }

@@ -13,8 +13,8 @@ import { SourceRepresentation } from './source-representation.ts';
 class ChangedError extends Error {}
 
 /**
- * Streams a body from a source. It sends the headers after it has read the first bytes. The last bytes are sent only if the
- * file has not changed meanwhile, otherwise the connection is destroyed.
+ * Streams a body from a source. It sends the headers after it has read the first bytes. The last bytes are
+ * sent only if the file has not changed meanwhile, otherwise the connection is destroyed.
  *
  * @param retry - called if the file has changed before anything was sent
  */

@@ -9,8 +9,9 @@ import { type SourceDependency, versionOf } from './resolve-source-file.ts';
 const MAX_ATTEMPTS = 16;
 
 /**
- * Checks cache entries with the `stat` of a source. A source whose `stat` is synchronous is checked immediately. Requests
- * for a file that is not cached share one load, and check its result again: it may be older than they are.
+ * Checks cache entries with the `stat` of a source. A source whose `stat` is synchronous is checked
+ * immediately. Requests for a file that is not cached share one load, and check its result again: it may be
+ * older than they are.
  */
 export class SourceChecker {
   readonly #loader: SourceLoader;

@@ -122,7 +122,10 @@ function readExtra(extra: Buffer): { zip64: Buffer | undefined; mtime: Date | un
   return { zip64, mtime };
 }
 
-/** Converts a time of MS-DOS, which has no time zone; undefined for the start of 1980, which build tools write. */
+/**
+ * Converts a time of MS-DOS, which has no time zone; undefined for the start of 1980, which build tools
+ * write.
+ */
 function dosTime(date: number, time: number): Date | undefined {
   if (date <= 0x21) return undefined;
   const day = [1980 + (date >> 9), ((date >> 5) & 15) - 1, date & 31] as const;

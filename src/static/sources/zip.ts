@@ -105,7 +105,9 @@ async function openEntry(
 /** The error of a stream is thrown to the code that iterates over it. */
 function ignore(): void {}
 
-/** Skips bytes, limits the output to a range, and checks the CRC of an entry that is read from start to end. */
+/**
+ * Skips bytes, limits the output to a range, and checks the CRC of an entry that is read from start to end.
+ */
 async function* verified(
   bytes: Readable,
   entry: ZipEntry,

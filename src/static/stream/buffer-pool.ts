@@ -1,13 +1,14 @@
 const KIB = 1024;
-// Large buffers need fewer calls of the thread pool and are used while few transfers run. Then medium buffers are used until
-// the capacity is reached, and small buffers beyond it.
+// Large buffers need fewer calls of the thread pool and are used while few transfers run. Then medium buffers
+// are used until the capacity is reached, and small buffers beyond it.
 const LARGE = 512 * KIB;
 const MEDIUM = 256 * KIB;
 const SMALL = 64 * KIB;
 
 /**
- * Read buffers for transfers. At most `capacity` bytes are in use or kept for reuse, and a quarter of it when no transfer runs:
- * a new buffer costs more than reading into it, because the kernel has to clear its pages first.
+ * Read buffers for transfers. At most `capacity` bytes are in use or kept for reuse, and a quarter of it when
+ * no transfer runs: a new buffer costs more than reading into it, because the kernel has to clear its pages
+ * first.
  */
 export class BufferPool {
   readonly #capacity: number;

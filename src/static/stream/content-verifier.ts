@@ -9,13 +9,14 @@ import type { StaticSettings } from '../options.ts';
 const RECENT = 60_000;
 
 /**
- * Decides whether a response may be completed after its file changed during the transfer. A new stat alone does not show
- * whether the bytes changed: data may have been appended, or only permissions, owner, name or times may have changed. So the
- * part of the file that the response promised is read again and compared.
+ * Decides whether a response may be completed after its file changed during the transfer. A new stat alone
+ * does not show whether the bytes changed: data may have been appended, or only permissions, owner, name or
+ * times may have changed. So the part of the file that the response promised is read again and compared.
  *
  * - A response with a content ETag: with the ETag.
- * - Any other response: with a hash of the bytes that were sent. It is computed if ETags come from the content, and for files
- *   that were modified recently. Without it, only changes that leave size and mtime alone are accepted.
+ * - Any other response: with a hash of the bytes that were sent. It is computed if ETags come from the
+ *   content, and for files that were modified recently. Without it, only changes that leave size and mtime
+ *   alone are accepted.
  */
 export class ContentVerifier {
   readonly #representation: Representation;

@@ -43,7 +43,10 @@ export const tooManyFiles = (maxFiles: number): HttpError =>
 export const bodyTooLarge = (maxBytes: number): HttpError =>
   new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
 
-/** Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has disconnected. */
+/**
+ * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has
+ * disconnected.
+ */
 export const clientAborted = (): HttpError =>
   new HttpError(400, 'The client closed the connection before the upload was complete', {
     code: 'CLIENT_GONE',

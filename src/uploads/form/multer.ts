@@ -1,10 +1,13 @@
-// The adapter for multer. It uses multer's middleware as a parser only: splitting the body, decoding names and part headers, and
-// the limits of parts and text. Three things are replaced:
-// - Errors. multer calls `next(error)` after it has read the whole request, so a client that waits for its 413 would wait forever
-//   (multer issue 344). The adapter uses the events of multer's parser; the later `next(error)` only repeats them.
-// - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not recognise a body
-//   over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest` replaces it.
-// - The storage. multer's disk storage needs file names and may not delete its files (CVE-2026-5038); see ../storage.
+// The adapter for multer. It uses multer's middleware as a parser only: splitting the body, decoding names
+// and part headers, and the limits of parts and text. Three things are replaced:
+// - Errors. multer calls `next(error)` after it has read the whole request, so a client that waits for its
+//   413 would wait forever (multer issue 344). The adapter uses the events of multer's parser; the later
+//   `next(error)` only repeats them.
+// - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not
+//   recognise a body over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest`
+//   replaces it.
+// - The storage. multer's disk storage needs file names and may not delete its files (CVE-2026-5038); see
+//   ../storage.
 
 import { EventEmitter } from 'node:events';
 import type { Readable, Writable } from 'node:stream';
@@ -36,7 +39,8 @@ export async function loadMulterParser(limits: FormLimits): Promise<CreateParser
         // An `error` event without a listener would end the process.
         file.stream.on('error', () => {});
         if (req instanceof MulterRequest) req.form.push(filePart(file));
-        // The spool stores the content, so multer does not have to wait before it reports the end of the form.
+        // The spool stores the content, so multer does not have to wait before it reports the end of the
+        // form.
         stored(null, {});
       },
       _removeFile(_req: object, _file: object, removed: (error: null) => void): void {

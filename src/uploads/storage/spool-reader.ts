@@ -4,7 +4,10 @@ import type { Spool } from './spool.ts';
 
 const CHUNK = 64 * 1024;
 
-/** Creates a stream of a spool from its first byte. Streams are independent and wait for bytes that have not arrived. */
+/**
+ * Creates a stream of a spool from its first byte. Streams are independent and wait for bytes that have not
+ * arrived.
+ */
 export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readable {
   let position = 0;
   const deliver = (reader: Readable, chunk: Buffer): void => {
@@ -40,7 +43,8 @@ export function readSpool(spool: Spool, options: UploadReadOptions = {}): Readab
       advance(this, size);
     },
   });
-  // A resolver may abandon a stream without listeners; the error at the end of the response must not end the process.
+  // A resolver may abandon a stream without listeners; the error at the end of the response must not end the
+  // process.
   reader.on('error', () => {});
   return reader;
 }

@@ -112,7 +112,9 @@ function storageError(error: Error): Error {
   return new HttpError(507, 'There is no space for the upload', { code: 'NO_SPACE' });
 }
 
-/** Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it. */
+/**
+ * Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it.
+ */
 function readerError(error: Error): Error {
   if (!(error instanceof HttpError)) return error;
   const extensions = { code: error.code, http: { status: error.status } };

@@ -9,14 +9,15 @@ import type { Spool } from './spool.ts';
 import { readAll, readSpool } from './spool-reader.ts';
 
 const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-spec';
-// Control characters, lone surrogates, line and paragraph separators, and bidirectional controls, which show `gnp.exe` as `exe.png`.
+// Control characters, lone surrogates, line and paragraph separators, and bidirectional controls, which show
+// `gnp.exe` as `exe.png`.
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu;
 const MAX_FILENAME_BYTES = 255;
 const MAX_EXTENSION_LENGTH = 32;
 
 /**
- * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered symbol, so that files
- * of the CommonJS build are recognised by the ES build.
+ * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
+ * symbol, so that files of the CommonJS build are recognised by the ES build.
  */
 const UPLOADED = Symbol.for('espalier.uploaded');
 
@@ -24,8 +25,8 @@ const UPLOADED = Symbol.for('espalier.uploaded');
 export type Upload = UploadedFile;
 
 /**
- * The scalar type of file arguments. Its values come only from file parts of a multipart request, never from JSON values or
- * literals. It cannot be an output type.
+ * The scalar type of file arguments. Its values come only from file parts of a multipart request, never from
+ * JSON values or literals. It cannot be an output type.
  */
 export const Upload: GraphQLScalarType<UploadedFile, never> = new GraphQLScalarType<UploadedFile, never>({
   name: 'Upload',
@@ -54,8 +55,8 @@ function kindName(node: ValueNode): string {
 }
 
 /**
- * Creates the value for resolvers. Its members are closures, so that `const { createReadStream } = await file` works. It is not
- * a promise, so that `file.filename` works too.
+ * Creates the value for resolvers. Its members are closures, so that `const { createReadStream } = await
+ * file` works. It is not a promise, so that `file.filename` works too.
  */
 export function createUploadedFile(info: UploadedFileInfo, spool: Spool): UploadedFile {
   const bytes = (): Promise<Buffer<ArrayBuffer>> => handled(readAll(spool));
@@ -102,8 +103,8 @@ async function save(spool: Spool, path: string | URL): Promise<number> {
 }
 
 /**
- * Makes a filename from the client safe for display, storage and headers. multer has decoded the `%0D%0A` of browsers
- * to line breaks, which would be header injection in a Content-Disposition.
+ * Makes a filename from the client safe for display, storage and headers. multer has decoded the `%0D%0A` of
+ * browsers to line breaks, which would be header injection in a Content-Disposition.
  */
 export function cleanFilename(raw: string): string {
   const text = raw.replace(UNSAFE, '');

@@ -70,9 +70,10 @@ export class ConnectionContext {
 }
 
 /**
- * Copies a context and adds the client's parameters, so that one client's parameters never reach another through a
- * shared value. The copy keeps the prototype; a value without members (an array, a Map, a string) is returned unchanged.
- * The parameters become single members and are never merged, so that a client cannot choose the names of other members.
+ * Copies a context and adds the client's parameters, so that one client's parameters never reach another
+ * through a shared value. The copy keeps the prototype; a value without members (an array, a Map, a string)
+ * is returned unchanged. The parameters become single members and are never merged, so that a client cannot
+ * choose the names of other members.
  */
 function withParams(given: unknown, params: Params): unknown {
   if (given !== undefined && given !== null && !isRecord(given)) return given;

@@ -103,7 +103,10 @@ export class Deadlines {
     }
   }
 
-  /** Data received or drained since the last ping also proves that the client is alive: large messages delay its pong. */
+  /**
+   * Data received or drained since the last ping also proves that the client is alive: large messages delay
+   * its pong.
+   */
   #ping(now: number): void {
     const { websocket, queue } = this.#connection;
     const activity = hasByteCount(this.#socket) ? this.#socket.bytesRead + queue.drains : -1;

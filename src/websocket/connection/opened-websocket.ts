@@ -20,8 +20,9 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Gives the WebSocket the members of the upgrade request that context functions read: `headers`, `url`, `socket`, `state`,
- * and the members that middleware has added. Does not change members of the WebSocket itself.
+ * Gives the WebSocket the members of the upgrade request that context functions read: `headers`, `url`,
+ * `socket`, `state`, and the members that middleware has added. Does not change members of the WebSocket
+ * itself.
  */
 export function exposeRequest(
   websocket: WebSocketLike,

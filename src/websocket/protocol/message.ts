@@ -18,7 +18,9 @@ export interface OperationPayload {
 /** Values of a message that are not variables. */
 const MAX_OTHER_VALUES = 1000;
 
-/** Parses a message; undefined for text that is not JSON, or that contains more values than any operation may. */
+/**
+ * Parses a message; undefined for text that is not JSON, or that contains more values than any operation may.
+ */
 export function parseMessage(text: string, maxVariables: number): unknown {
   try {
     assertJsonTextWithinLimits(text, maxVariables + MAX_OTHER_VALUES);

@@ -99,7 +99,10 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
     this.#session.forgetOperation(this);
   }
 
-  /** Sends the last message in a microtask, so that the id stays in use for all messages that arrived in the same packet. */
+  /**
+   * Sends the last message in a microtask, so that the id stays in use for all messages that arrived in the
+   * same packet.
+   */
   #end(errors: readonly GraphQLFormattedError[] | undefined): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

@@ -18,8 +18,9 @@ const REFUSED = 1011;
 type StartMessage = Readonly<Record<string, unknown>>;
 
 /**
- * The legacy subprotocol `graphql-ws` (PROTOCOL.md of subscriptions-transport-ws). Messages that its clients never send
- * are ignored and leave the socket open. Nothing is executed before the connection is accepted (CVE-2026-35523).
+ * The legacy subprotocol `graphql-ws` (PROTOCOL.md of subscriptions-transport-ws). Messages that its clients
+ * never send are ignored and leave the socket open. Nothing is executed before the connection is accepted
+ * (CVE-2026-35523).
  */
 export class SubscriptionsTransportWsSession extends Session {
   readonly name = 'graphql-ws';
@@ -45,7 +46,9 @@ export class SubscriptionsTransportWsSession extends Session {
     }
   }
 
-  /** Returns the first error only: clients expect one object, and Apollo Kotlin casts the payload to a map. */
+  /**
+   * Returns the first error only: clients expect one object, and Apollo Kotlin casts the payload to a map.
+   */
   protected errorPayload(errors: readonly GraphQLFormattedError[]): unknown {
     return errors[0];
   }

@@ -9,7 +9,10 @@ interface ExpressApp extends Settings {
   readonly response: object;
 }
 
-/** Gives request and response the prototypes of the server's Express app, and the members that its middleware expects. */
+/**
+ * Gives request and response the prototypes of the server's Express app, and the members that its middleware
+ * expects.
+ */
 export function applyAppPrototypes(server: Server, req: IncomingMessage, res: ServerResponse): void {
   const app = expressAppOf(server);
   if (app !== undefined) {

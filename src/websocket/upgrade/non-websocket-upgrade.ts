@@ -10,9 +10,10 @@ type ServerWithCallback = Server & { shouldUpgradeCallback?: ShouldUpgrade };
 const isWebSocket = ({ headers }: IncomingMessage): boolean => headers.upgrade?.toLowerCase() === 'websocket';
 
 /**
- * A server with an `upgrade` listener no longer emits `request` for requests that only offer another protocol, such as
- * `Upgrade: h2c` of curl and of Java's client (RFC 9110 §7.8: a server may ignore it). While the server has no other
- * `upgrade` listener (`isAlone`), they stay plain requests. The function that it returns undoes this.
+ * A server with an `upgrade` listener no longer emits `request` for requests that only offer another
+ * protocol, such as `Upgrade: h2c` of curl and of Java's client (RFC 9110 §7.8: a server may ignore it).
+ * While the server has no other `upgrade` listener (`isAlone`), they stay plain requests. The function that
+ * it returns undoes this.
  */
 export function keepPlainRequests(server: Server, isAlone: () => boolean): () => void {
   const target: ServerWithCallback = server;
@@ -25,7 +26,10 @@ export function keepPlainRequests(server: Server, isAlone: () => boolean): () =>
   };
 }
 
-/** Handles a plain request in older versions of Node, which have already detached the socket. Returns true if it did. */
+/**
+ * Handles a plain request in older versions of Node, which have already detached the socket. Returns true if
+ * it did.
+ */
 export function handleAsPlainRequest(server: Server, req: IncomingMessage, socket: Duplex): boolean {
   if (isWebSocket(req)) return false;
   const { 'content-length': length, 'transfer-encoding': coding } = req.headers;

@@ -15,10 +15,10 @@ function originOf({ headers }: IncomingMessage): string | readonly string[] | un
 }
 
 /**
- * Browsers send cookies with WebSockets that any page opens (cross-site WebSocket hijacking), and the page's origin.
- * Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme
- * unless our own socket uses TLS, because a proxy may terminate TLS; and the origins of the option. `app` is the Express app of the
- * server, whose setting `trust proxy` decides whether the headers of a proxy count.
+ * Browsers send cookies with WebSockets that any page opens (cross-site WebSocket hijacking), and the page's
+ * origin. Allowed: requests without `Origin`, which browsers never send; our own host, with any scheme unless
+ * our own socket uses TLS, because a proxy may terminate TLS; and the origins of the option. `app` is the
+ * Express app of the server, whose setting `trust proxy` decides whether the headers of a proxy count.
  */
 export function isOriginAllowed(
   req: IncomingMessage,

@@ -25,15 +25,19 @@ export function rejectUpgrade(
   socket.end(`${lines.join('\r\n')}\r\n\r\n${text}`);
 }
 
-/** Destroys the socket after the response was written. Frames are read until then: unread data would cause a reset. */
+/**
+ * Destroys the socket after the response was written. Frames are read until then: unread data would cause a
+ * reset.
+ */
 export function destroyWhenWritten(socket: Duplex): void {
   socket.once('finish', () => socket.destroy());
   socket.resume();
 }
 
 /**
- * Creates a response for an upgrade request, whose socket Node has detached; it ends the connection. Returns undefined,
- * with the socket destroyed, if the client pipelined the upgrade after a request that has no response yet.
+ * Creates a response for an upgrade request, whose socket Node has detached; it ends the connection. Returns
+ * undefined, with the socket destroyed, if the client pipelined the upgrade after a request that has no
+ * response yet.
  */
 export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): ServerResponse | undefined {
   const res = new ServerResponse(req);
@@ -47,7 +51,10 @@ export function createUpgradeResponse(req: IncomingMessage, socket: Duplex): Ser
   }
 }
 
-/** Whether an earlier request has no response yet. The socket is then destroyed, since two responses would be mixed. */
+/**
+ * Whether an earlier request has no response yet. The socket is then destroyed, since two responses would be
+ * mixed.
+ */
 export function hasPendingResponse(req: IncomingMessage, socket: Duplex): boolean {
   const res = createUpgradeResponse(req, socket);
   res?.detachSocket(socket as Socket);

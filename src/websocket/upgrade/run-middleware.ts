@@ -7,7 +7,10 @@ import { debug } from '../../logging/debug.ts';
 import { applyAppPrototypes } from './app-prototypes.ts';
 import { createUpgradeResponse, destroyWhenWritten } from './reject-upgrade.ts';
 
-/** The result of running middleware: all called `next`; one has responded, or the socket has closed; or one has failed. */
+/**
+ * The result of running middleware: all called `next`; one has responded, or the socket has closed; or one
+ * has failed.
+ */
 export type MiddlewareResult = 'passed' | 'responded' | { readonly status: number };
 
 /** The upgrade request that the middleware runs on. */
@@ -20,8 +23,8 @@ export interface UpgradeExchange {
 }
 
 /**
- * Runs middleware on an upgrade request. A response of a middleware (401, a redirect) reaches the client as HTTP.
- * Calls `done` once. Returns a function that stops waiting and reports a status.
+ * Runs middleware on an upgrade request. A response of a middleware (401, a redirect) reaches the client as
+ * HTTP. Calls `done` once. Returns a function that stops waiting and reports a status.
  */
 export function runMiddleware(
   list: readonly Middleware[],

@@ -129,7 +129,10 @@ export function createUpgradeHandler(
 
 type Reject = (req: IncomingMessage, socket: Duplex, status: number, reason: string) => void;
 
-/** Creates the function that refuses an upgrade. Outside production the response contains the reason; the debug log always does. */
+/**
+ * Creates the function that refuses an upgrade. Outside production the response contains the reason; the
+ * debug log always does.
+ */
 function createReject(): Reject {
   const isProduction = process.env['NODE_ENV'] === 'production';
   return (req, socket, status, reason) => {

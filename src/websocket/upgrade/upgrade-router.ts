@@ -23,7 +23,10 @@ interface UnclaimedUpgrade extends Upgrade {
   readonly deadline: number;
 }
 
-/** Milliseconds that other listeners have to respond to an upgrade of another path: many respond asynchronously. */
+/**
+ * Milliseconds that other listeners have to respond to an upgrade of another path: many respond
+ * asynchronously.
+ */
 const UNCLAIMED_TIMEOUT = 10_000;
 
 /** One router for each server, for all paths that are attached to it. */
@@ -86,7 +89,10 @@ class UpgradeRouter {
     this.#restorePlainRequests();
   }
 
-  /** Moves the router's listener to the start: it has to receive each upgrade before other listeners write to the socket. */
+  /**
+   * Moves the router's listener to the start: it has to receive each upgrade before other listeners write to
+   * the socket.
+   */
   #listenFirst(): void {
     const listeners = this.#server.listeners('upgrade');
     const index = listeners.indexOf(this.#listener);
@@ -96,7 +102,10 @@ class UpgradeRouter {
     this.#server.prependListener('upgrade', this.#listener);
   }
 
-  /** Whether the server has no other listener. One that has replaced all listeners calls them itself, and counts as another. */
+  /**
+   * Whether the server has no other listener. One that has replaced all listeners calls them itself, and
+   * counts as another.
+   */
   #isAlone(): boolean {
     const [first, ...others] = this.#server.listeners('upgrade');
     return first === this.#listener && others.length === 0;
@@ -155,7 +164,10 @@ function isClaimed({ socket, bytesWritten }: Upgrade): boolean {
   );
 }
 
-/** Marks the listeners of routers. `Symbol.for` makes it equal in the CommonJS and the ES build, which one process may load. */
+/**
+ * Marks the listeners of routers. `Symbol.for` makes it equal in the CommonJS and the ES build, which one
+ * process may load.
+ */
 const ROUTER = Symbol.for('espalier.upgradeRouter');
 
 const markAsRouter = (listener: UpgradeListener): UpgradeListener =>

@@ -66,8 +66,8 @@ async function loadWebSocketServer(
       threshold: 1024,
       concurrencyLimit: 10,
     },
-    // Uses the client's order. Without a common subprotocol the socket is accepted and closed with 4406, which clients
-    // can read, unlike a refused handshake.
+    // Uses the client's order. Without a common subprotocol the socket is accepted and closed with 4406,
+    // which clients can read, unlike a refused handshake.
     handleProtocols: (offered) =>
       [...offered].find((name) => protocols.some((protocol) => protocol === name)) ?? false,
   });

@@ -1,7 +1,10 @@
 import type { Writable } from 'node:stream';
 import type { FlushScheduler } from '../../subscriptions/flush-scheduler.ts';
 
-/** The start of a message, which consists of `prefix`, the result and `}`, so that many sockets can share the result. */
+/**
+ * The start of a message, which consists of `prefix`, the result and `}`, so that many sockets can share the
+ * result.
+ */
 export interface FrameEnvelope {
   /** The start of the message, one character per UTF-8 byte. */
   readonly prefix: string;
@@ -51,7 +54,10 @@ export class Frames {
   }
 }
 
-/** Larger bodies are written by reference: copying them for each socket costs more than another part of a writev. */
+/**
+ * Larger bodies are written by reference: copying them for each socket costs more than another part of a
+ * writev.
+ */
 const MAX_COPIED = 4096;
 const FIN_TEXT = 0x81;
 const CLOSING_BRACE = 0x7d;
@@ -65,8 +71,8 @@ export interface FrameScheduler extends FlushScheduler {
 }
 
 /**
- * Creates a writer that caches the last body. A shared event has the same body for many sockets; writing it as text is a little
- * cheaper than copying its bytes for each.
+ * Creates a writer that caches the last body. A shared event has the same body for many sockets; writing it
+ * as text is a little cheaper than copying its bytes for each.
  */
 export function createFrameWriter(): FrameWriter {
   let last: Buffer | undefined;
@@ -103,8 +109,8 @@ function headerText(length: number): string {
 }
 
 /**
- * Writes all messages as WebSocket text frames (RFC 6455 §5.2: final, unmasked) in one write to the socket: a system call
- * costs more than executing, serialising and framing one message.
+ * Writes all messages as WebSocket text frames (RFC 6455 §5.2: final, unmasked) in one write to the socket: a
+ * system call costs more than executing, serialising and framing one message.
  */
 function writeFrames(socket: Writable, frames: Frames): void {
   const { envelopes, bodies } = frames;

@@ -17,8 +17,8 @@ const MAX_KEPT_BUFFER = 1024 * 1024;
 const EMPTY = Buffer.alloc(0);
 
 /**
- * Large results are written immediately, which releases their buffers if the client keeps up. Slow clients often wait for
- * equal results, so a result that equals the previous one shares its buffer.
+ * Large results are written immediately, which releases their buffers if the client keeps up. Slow clients
+ * often wait for equal results, so a result that equals the previous one shares its buffer.
  */
 export function createPrivateResultSender(): SendPrivateResult {
   const encode = createEncoder();

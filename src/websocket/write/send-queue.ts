@@ -6,10 +6,15 @@ import type { FlushMode } from '../../subscriptions/live-operation.ts';
 import { type FrameEnvelope, type FrameScheduler, Frames, wholeMessage } from './frames.ts';
 import { isOpen } from './ready-state.ts';
 
-/** Bytes that are written to the socket at a time. Written messages cannot be dropped; `drains` grows per chunk. */
+/**
+ * Bytes that are written to the socket at a time. Written messages cannot be dropped; `drains` grows per
+ * chunk.
+ */
 export const CHUNK_SIZE: number = 64 * 1024;
 
-/** The messages of one WebSocket, in order. Writes once per burst, and pauses while the client does not read. */
+/**
+ * The messages of one WebSocket, in order. Writes once per burst, and pauses while the client does not read.
+ */
 export class SendQueue implements Flushable {
   readonly #websocket: WebSocketLike;
   /** The underlying socket, if we may write frames to it; undefined if extensions transform them. */
