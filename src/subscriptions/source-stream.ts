@@ -34,20 +34,23 @@ const open: OpenSource = (operation, inputs) => {
   if (validateSubscriptionArgs === undefined) {
     const opened = graphql.createSourceEventStream(args);
     return isThenable(opened)
-      ? opened.then((result) => withCodes(result, maxErrors))
-      : withCodes(opened, maxErrors);
+      ? opened.then((result) => withCodes(result, operation))
+      : withCodes(opened, operation);
   }
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)
-    ? withCodes({ errors: checked }, maxErrors)
+    ? withCodes({ errors: checked }, operation)
     : graphql.createSourceEventStream(checked as ExecutionArgs);
 };
 
-/** Adds the code to errors of variables, as engines do. Errors of resolvers have a path. */
-function withCodes(result: SourceResult, maxErrors: number): SourceResult {
+/** Adds the code to errors of variables, and of a schema without subscriptions. Errors of resolvers have a path. */
+function withCodes(result: SourceResult, { maxErrors, schema }: PreparedOperation): SourceResult {
   if (isStream(result) || result.errors === undefined) return result;
   const errors = result.errors.slice(0, maxErrors);
-  for (const error of errors) if (error.path === undefined) setErrorCode(error, 'BAD_USER_INPUT');
+  // graphql 17 refuses the operation in its validation.
+  const isSupported = schema.getSubscriptionType() != null;
+  const code = isSupported ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED';
+  for (const error of errors) if (error.path === undefined) setErrorCode(error, code);
   return { errors };
 }
 

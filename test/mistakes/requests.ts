@@ -663,8 +663,8 @@ export const SOCKETS: Mistake[] = [
   [
     'a subscription without a Subscription type',
     () => operate(graphqlHTTP(buildSchema('type Query { a: Int }')), {}, { query: 'subscription { a }' }),
-    /Schema is not configured|subscription operation is not supported/,
-    /not configured to execute subscription|supported by the schema/,
+    'GRAPHQL_VALIDATION_FAILED',
+    /Schema is not configured to execute subscription|subscription operation is not supported by the schema/,
   ],
   [
     'subscribe that returns no iterable',
