@@ -176,7 +176,11 @@ function respond({ req, res }: Exchange, status: number, body: string): void {
   writeReply(req, res, { status, headers, body });
 }
 
-/** Whether a request has no body (RFC 9112 §6.3): a PUT with a body reserves nothing. */
+/**
+ * Whether a request announces no body: a PUT with a body reserves nothing. HTTP/2 needs no length (RFC 9113
+ * §8.1.1).
+ */
 function isEmpty({ headers }: IncomingMessage): boolean {
-  return headers['transfer-encoding'] === undefined && Number(headers['content-length'] ?? 0) === 0;
+  if (headers['content-type'] !== undefined || headers['transfer-encoding'] !== undefined) return false;
+  return Number(headers['content-length'] ?? 0) === 0;
 }
