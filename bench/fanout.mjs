@@ -1,53 +1,8 @@
 import { runTopic } from './harness.mjs';
+import { createBus, eventOf, QUERY, TYPES } from './lib/event-bus.mjs';
 import { frames, openSockets } from './lib/socket-load.mjs';
 
 const SOCKETS = 1000;
-const QUERY = 'subscription { event { id name value } }';
-const TYPES = `
-  type Event { id: Int! name: String! value: Float! }
-  type Query { none: Int }
-  type Subscription { event: Event! }
-`;
-
-/** A bus with hand-written iterators, so that no server pays for a pub/sub library. */
-function createBus() {
-  const readers = new Set();
-  return {
-    publish(value) {
-      for (const reader of readers) reader(value);
-    },
-    subscribe() {
-      const queue = [];
-      let take;
-      const reader = (value) => {
-        if (take === undefined) return queue.push(value);
-        const resolve = take;
-        take = undefined;
-        resolve({ done: false, value });
-      };
-      readers.add(reader);
-      return {
-        next: () =>
-          queue.length > 0
-            ? Promise.resolve({ done: false, value: queue.shift() })
-            : new Promise((resolve) => {
-                take = resolve;
-              }),
-        return() {
-          readers.delete(reader);
-          take?.({ done: true });
-          return Promise.resolve({ done: true });
-        },
-        [Symbol.asyncIterator]() {
-          return this;
-        },
-      };
-    },
-  };
-}
-
-const eventOf = (id) => ({ event: { id, name: 'an event for each user', value: id / 7 } });
-
 /** `/publish?events=8` publishes synchronously; `/memory` reports the memory of the process. */
 function controls(publish, connections = () => 0) {
   let id = 0;

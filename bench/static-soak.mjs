@@ -13,7 +13,6 @@ import {
   existsSync,
   mkdirSync,
   mkdtempSync,
-  readdirSync,
   readFileSync,
   readlinkSync,
   renameSync,
@@ -27,6 +26,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { openFiles } from './lib/open-files.mjs';
 
 const here = fileURLToPath(import.meta.url);
 const tagsSeen = new Map();
@@ -65,13 +65,7 @@ async function serve(root) {
   );
   process.on('message', () => {
     global.gc();
-    const fds = readdirSync('/proc/self/fd').map((fd) => {
-      try {
-        return readlinkSync(`/proc/self/fd/${fd}`);
-      } catch {
-        return '';
-      }
-    });
+    const fds = openFiles();
     const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
     const resources = process.getActiveResourcesInfo();
     process.send({

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
-import { readdirSync, readlinkSync } from 'node:fs';
+import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
+import { openFiles } from './open-files.mjs';
 
 const lines = (count) => Array.from({ length: count }, (_, index) => `line ${index} of a list`);
 
@@ -52,13 +53,7 @@ export async function serve(folder) {
 function stateOf(folder, faults, subscriptions) {
   global.gc();
   global.gc();
-  const targets = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`);
-    } catch {
-      return '';
-    }
-  });
+  const targets = openFiles();
   const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
   const resources = process.getActiveResourcesInfo();
   return {
