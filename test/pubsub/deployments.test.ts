@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort, type RedisServer, startRedis } from '../redis.ts';
+import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {
   [topic: string]: number;
@@ -38,24 +39,6 @@ function connectTo(port: number): Redis {
 }
 
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
-const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
-
-async function take(stream: EventStream<number>, count: number): Promise<number[]> {
-  const taken: number[] = [];
-  while (taken.length < count) taken.push((await stream.next()).value);
-  return taken;
-}
-
-async function publishUntilSent(events: PubSub<Events>, topic: string, tick: number): Promise<void> {
-  for (;;) {
-    const sent = await events.publish(topic, tick).then(
-      () => true,
-      () => false,
-    );
-    if (sent) return;
-    await pause();
-  }
-}
 
 describe('a Redis Cluster', () => {
   let ports: number[];
@@ -110,7 +93,7 @@ describe('a Redis Cluster', () => {
     const topics = numbers(0, 8).map((number) => `topic ${number}`);
     const streams = topics.map((topic) => there.subscribe(topic));
     for (const topic of topics) await there.ready(topic);
-    for (const topic of topics) await publishUntilSent(here, topic, 1);
+    for (const topic of topics) await publishWhenConnected(() => here.publish(topic, 1));
     for (const stream of streams) expect(await take(stream, 1)).toEqual([1]);
   });
 
@@ -120,14 +103,16 @@ describe('a Redis Cluster', () => {
     const topics = numbers(0, 8).map((number) => `recorded ${number}`);
     const streams = topics.map((topic) => there.subscribe(topic));
     for (const topic of topics) await there.ready(topic);
-    for (const topic of topics) for (const tick of numbers(0, 5)) await publishUntilSent(here, topic, tick);
+    for (const topic of topics)
+      for (const tick of numbers(0, 5)) await publishWhenConnected(() => here.publish(topic, tick));
     const cursors: string[] = [];
     for (const stream of streams) {
       cursors.push((await stream.next()).cursor as string);
       expect(await take(stream, 4)).toEqual([1, 2, 3, 4]);
     }
     for (const port of ports) await connectTo(port).client('KILL', 'TYPE', 'pubsub');
-    for (const topic of topics) for (const tick of numbers(5, 10)) await publishUntilSent(here, topic, tick);
+    for (const topic of topics)
+      for (const tick of numbers(5, 10)) await publishWhenConnected(() => here.publish(topic, tick));
     for (const [index, topic] of topics.entries()) {
       expect(await take(streams[index] as EventStream<number>, 5)).toEqual(numbers(5, 10));
       expect(await take(there.subscribe(topic, { after: cursors[index] }), 9)).toEqual(numbers(1, 10));
@@ -167,7 +152,7 @@ describe('a master with a replica and Sentinel', () => {
     const events = connect({ redis: client, history: {} });
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    for (const tick of numbers(0, 10)) await publishUntilSent(events, 'tick', tick);
+    for (const tick of numbers(0, 10)) await publishWhenConnected(() => events.publish('tick', tick));
     expect(await take(stream, 10)).toEqual(numbers(0, 10));
     const known = connectTo(port);
     // Sentinel refuses until it knows the replica.
@@ -176,7 +161,7 @@ describe('a master with a replica and Sentinel', () => {
     while ((await failover()) !== 'OK') await pause();
     const role = async (): Promise<unknown> => (await follower.role())[0];
     while ((await role()) !== 'master') await pause();
-    for (const tick of numbers(10, 20)) await publishUntilSent(events, 'tick', tick);
+    for (const tick of numbers(10, 20)) await publishWhenConnected(() => events.publish('tick', tick));
     const rest = await take(stream, 10).catch((error) => error.code);
     expect([numbers(10, 20), 'ERR_EVENTS_MISSED']).toContainEqual(rest);
     client.disconnect();

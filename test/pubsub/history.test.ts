@@ -14,6 +14,7 @@ import {
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { listen, MODERN, ready } from '../subscriptions/client.ts';
+import { numbers, take } from './events.ts';
 import { type StallingProxy, startProxy } from './proxy.ts';
 
 interface Events {
@@ -36,14 +37,6 @@ function connect(options: PubSubOptions = {}): PubSub<Events> {
 
 const overRedis = (options: PubSubOptions = {}): PubSub<Events> =>
   connect({ redis: proxy.url, heartbeat: 100, commandTimeout: 200, ...options });
-
-const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
-
-async function take(stream: EventStream<number>, count: number): Promise<number[]> {
-  const taken: number[] = [];
-  while (taken.length < count) taken.push((await stream.next()).value);
-  return taken;
-}
 
 /** Takes events and returns the cursor of the last one. */
 async function cursorAfter(stream: EventStream<number>, count: number): Promise<string> {

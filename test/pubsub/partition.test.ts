@@ -5,6 +5,7 @@ import { Redis } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
+import { publishWhenConnected } from './events.ts';
 import { type StallingProxy, startProxy } from './proxy.ts';
 
 interface Events {
@@ -30,18 +31,6 @@ function connect(options: PubSubOptions = {}): PubSub<Events> {
   });
   open.push(events);
   return events;
-}
-
-/** The connection of the publisher reconnects independently. */
-async function publishWhenConnected(events: PubSub<Events>, tick: number): Promise<void> {
-  for (;;) {
-    const sent = await events.publish('tick', tick).then(
-      () => true,
-      () => false,
-    );
-    if (sent) return;
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 beforeAll(async () => {
@@ -93,7 +82,7 @@ describe('a connection to Redis without a reply', () => {
     });
     await expect(events.publish('tick', 2)).rejects.toThrow(/Redis/);
     proxy.heal();
-    await publishWhenConnected(events, 3);
+    await publishWhenConnected(() => events.publish('tick', 3));
     while (received.at(-1) !== 3) received.push((await stream.next()).value);
     expect(received).toEqual([0, 3]);
   });
@@ -114,7 +103,7 @@ describe('a connection to Redis without a reply', () => {
         await ended;
         const again = events.subscribe('tick');
         await events.ready('tick');
-        await publishWhenConnected(events, 2);
+        await publishWhenConnected(() => events.publish('tick', 2));
         expect((await again.next()).value).toBe(2);
         expect(await admin.client('LIST')).toContain('name=chat');
       } finally {
