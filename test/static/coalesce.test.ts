@@ -6,41 +6,12 @@ import { FileCache } from '../../src/static/cache/file-cache.ts';
 import { budgetFor } from '../../src/static/cache/memory-budget.ts';
 import type { CheckContext } from '../../src/static/cache/revalidate.ts';
 import { Mounts } from '../../src/static/disk/mounts.ts';
-import type { LoadedFile, LoadResult } from '../../src/static/file/loaded-file.ts';
-import { Representation } from '../../src/static/file/representation.ts';
+import type { LoadResult } from '../../src/static/file/loaded-file.ts';
+import { loadedFile } from './loaded-file.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
 
 const NOT_FOUND: LoadResult = { kind: 'not-found', reason: 'no such file' };
-
-function loadedFile(bytes: number, more: Partial<LoadedFile> = {}): LoadedFile {
-  const version = { dev: 1n, ino: 1n, size: BigInt(bytes), mtimeNs: 1n, ctimeNs: 1n };
-  const metadata = {
-    coding: undefined,
-    type: 'text/plain',
-    size: bytes,
-    cacheControl: undefined,
-    vary: undefined,
-    acceptRanges: true,
-  };
-  const uncompressed = new Representation(
-    metadata,
-    { path: '/', realPath: '/', version, body: Buffer.alloc(bytes) },
-    { tag: '"x"', modified: 0 },
-  );
-  return {
-    kind: 'file',
-    dependencies: [],
-    uncompressed,
-    precompressed: [],
-    variants: undefined,
-    stats: undefined,
-    canStream: true,
-    isRacilyClean: false,
-    changedAt: 0,
-    ...more,
-  };
-}
 
 const createCache = (): FileCache => new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: 10 }));
 

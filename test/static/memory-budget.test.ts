@@ -2,43 +2,10 @@ import type { CacheEntry } from '../../src/static/cache/entry.ts';
 import { FileCache } from '../../src/static/cache/file-cache.ts';
 import { budgetFor, defaultMaxBytes, MemoryBudget } from '../../src/static/cache/memory-budget.ts';
 import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
-import { Representation } from '../../src/static/file/representation.ts';
+import { loadedFile } from './loaded-file.ts';
 
 const KIB = 1024;
 const MIB = 1024 * KIB;
-
-function loadedFile(bytes: number, more: Partial<LoadedFile> & { isInMemory?: boolean } = {}): LoadedFile {
-  const { isInMemory = true, ...rest } = more;
-  const uncompressed = new Representation(
-    {
-      coding: undefined,
-      type: 'text/plain',
-      size: bytes,
-      cacheControl: undefined,
-      vary: undefined,
-      acceptRanges: true,
-    },
-    {
-      path: '/',
-      realPath: '/',
-      version: { dev: 1n, ino: 1n, size: BigInt(bytes), mtimeNs: 1n, ctimeNs: 1n },
-      body: isInMemory ? Buffer.alloc(bytes) : undefined,
-    },
-    { tag: '"x"', modified: 0 },
-  );
-  return {
-    kind: 'file',
-    dependencies: [],
-    uncompressed,
-    precompressed: [],
-    variants: undefined,
-    stats: undefined,
-    canStream: true,
-    isRacilyClean: false,
-    changedAt: 0,
-    ...rest,
-  };
-}
 
 interface Limits {
   maxBytes?: number;
