@@ -3,19 +3,9 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { LEGACY, listen, MODERN, ready } from './client.ts';
-import { until } from './serve.ts';
+import { inProduction, until } from './serve.ts';
 
-const environment = process.env['NODE_ENV'];
-const stops: (() => Promise<void>)[] = [];
-beforeAll(() => {
-  process.env['NODE_ENV'] = 'production';
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-afterAll(() => {
-  process.env['NODE_ENV'] = environment;
-});
+const stops = inProduction();
 
 /** Serves a schema whose operations the function executes. */
 async function serve(engine: ExecuteFunction) {

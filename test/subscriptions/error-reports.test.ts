@@ -5,19 +5,9 @@ import type { ErrorDetails, GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, handshake, LEGACY, listen, MODERN, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { until } from './serve.ts';
+import { inProduction, until } from './serve.ts';
 
-const environment = process.env['NODE_ENV'];
-const stops: (() => Promise<void>)[] = [];
-beforeAll(() => {
-  process.env['NODE_ENV'] = 'production';
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-afterAll(() => {
-  process.env['NODE_ENV'] = environment;
-});
+const stops = inProduction();
 
 interface Report {
   readonly message: string;

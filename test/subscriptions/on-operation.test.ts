@@ -7,19 +7,9 @@ import type { OperationDetails } from '../../types/operation.ts';
 import type { ContextWebSocket, SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, LEGACY, listen, MODERN, type RawClient, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { until } from './serve.ts';
+import { inProduction, until } from './serve.ts';
 
-const environment = process.env['NODE_ENV'];
-const stops: (() => Promise<void>)[] = [];
-beforeAll(() => {
-  process.env['NODE_ENV'] = 'production';
-});
-afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
-});
-afterAll(() => {
-  process.env['NODE_ENV'] = environment;
-});
+const stops = inProduction();
 
 /** Serves the test schema with a `graphqlHTTP` handler that has the given options. */
 async function serve(handlerOptions: GraphQLOptions, options: SubscriptionOptions = {}) {

@@ -14,6 +14,23 @@ export interface Served {
   readonly subscriptions: Subscriptions;
 }
 
+/** Runs the tests of a file in production, and the returned functions after each of them. */
+export function inProduction(): (() => Promise<void>)[] {
+  const environment = process.env['NODE_ENV'];
+  const stops: (() => Promise<void>)[] = [];
+  beforeAll(() => {
+    // Development adds the messages of unexpected errors to their extensions.
+    process.env['NODE_ENV'] = 'production';
+  });
+  afterEach(async () => {
+    for (const stop of stops.splice(0)) await stop();
+  });
+  afterAll(() => {
+    process.env['NODE_ENV'] = environment;
+  });
+  return stops;
+}
+
 const running: Served[] = [];
 
 /** Starts a server, over TLS if `secure`, with the test schema attached; `stopAll` closes it. */
