@@ -1,29 +1,38 @@
 // One-time notices about settings that are probably not intended.
 
-let noticeGiven = false;
-let versionNoticeGiven = false;
+const given = new Set<string>();
 
-/** Logs one line, once per process, about defaults that production servers usually change. */
+/** Logs one line, once per process and topic. */
+function notice(topic: string, message: string): void {
+  if (given.has(topic)) return;
+  given.add(topic);
+  warn(message);
+}
+
+function warn(message: string): void {
+  console.warn(`espalier: ${message}`);
+}
+
+/** Logs, once per process, the defaults that production servers usually change. */
 export function noteProductionDefaults(page: string, options: readonly string[]): void {
-  if (noticeGiven || options.length === 0) return;
-  noticeGiven = true;
-  console.warn(
-    `espalier: NODE_ENV is production, and these defaults are on: ${options.join(', ')}. See ${page}`,
+  if (options.length === 0) return;
+  notice(
+    'production',
+    `NODE_ENV is production, and these defaults are on: ${options.join(', ')}. See ${page}`,
   );
 }
 
-/** Logs one line, once per process, about a version of graphql that is not in the supported range. */
+/** Logs, once per process, a version of graphql that is not in the supported range. */
 export function noteUnsupportedVersion(version: string, supported: string): void {
-  if (versionNoticeGiven) return;
-  versionNoticeGiven = true;
-  console.warn(
-    `espalier: graphql ${version} is installed, but the supported versions are ${supported}. Small documents can block a server with an older version: run npm install graphql@latest`,
+  notice(
+    'graphql',
+    `graphql ${version} is installed, but the supported versions are ${supported}. Small documents can block a server with an older version: run npm install graphql@latest`,
   );
 }
 
 /** Logs that sockets do not use the options of a handler that is mounted on the same path. */
 export function noteBareSchema(path: string): void {
-  console.warn(
-    `espalier: attachSubscriptions was given a schema, but a handler of graphqlHTTP is mounted on ${path}. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)`,
+  warn(
+    `attachSubscriptions was given a schema, but a handler of graphqlHTTP is mounted on ${path}. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)`,
   );
 }
