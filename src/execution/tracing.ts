@@ -5,7 +5,6 @@
 import { tracingChannel } from 'node:diagnostics_channel';
 import type { MaybePromise } from '../../types/connect.ts';
 import { V17 } from './graphql-version.ts';
-
 import { type ExecutionInputs, isThenable, type ValidatedOperation } from './types.ts';
 
 export type TracingChannel = ReturnType<typeof tracingChannel>;

@@ -366,7 +366,7 @@ eachExpress((express, version) => {
   it.each([
     ['express.static', () => express.static(root)],
     ['staticFiles', () => staticFiles(root)],
-  ])('%s evaluates the ETags of its own responses', async (_name, make) => {
+  ])('%s evaluates the ETags that it sent', async (_name, make) => {
     const port = await listen(express().use(make()));
     const etag = (await get(port, '/numbers.txt')).headers.etag as string;
     for (const [headers, status] of [

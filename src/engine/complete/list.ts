@@ -11,7 +11,7 @@ import { compileItem } from './complete-value.ts';
 const OPEN = 91;
 const CLOSE = 93;
 
-/** Completes a list: any iterable object, and with graphql 17 also any asynchronous iterable. */
+/** Completes a list: an iterable object, or with graphql 17 an asynchronous iterable. */
 export function completeList(plan: FieldPlan, items: Position): Complete {
   const writeItem = compileItem(items);
   const completeAsync = V17 ? completeAsyncIterable(items) : undefined;

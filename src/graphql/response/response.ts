@@ -58,7 +58,7 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
   ): GraphQLResponse {
     const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensions(cause.errors);
     const status = extensions.status ?? defaultStatus;
-    // In the draft only a 2xx response may be application/json: any other may come from an intermediary.
+    // In the draft only a 2xx response may be application/json, because intermediaries send others as well.
     const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
     return { status, type: finalType, body, headers: extensions.headers, cause };
   }
