@@ -1,11 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { Precompressed } from '../../../types/static.ts';
 import { listMatchesWeakly } from '../../http/conditions/entity-tags.ts';
-import { type EncodingWeights, parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
-import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
+import type { EncodingWeights } from '../../http/negotiation/accept-encoding.ts';
 import type { FileContent, SelectionRules, VariantFactory, Variants } from '../file/loaded-file.ts';
 import { Representation } from '../file/representation.ts';
-import { type Compressor, keyFor } from './compressor.ts';
+import { type Compressor, keyFor, type Preferences } from './compressor.ts';
 import { isCompressibleType } from './media-types.ts';
 
 /** One coding of a file. */
@@ -15,8 +14,6 @@ interface Variant {
   readonly key: string;
   readonly tag: string | undefined;
 }
-
-const weightsOf = cacheByHeader(parseAcceptEncoding);
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
 export class CompressedVariants implements Variants {
@@ -34,8 +31,8 @@ export class CompressedVariants implements Variants {
   select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none' {
     const header = headers['accept-encoding'];
     if (typeof header !== 'string') return undefined;
-    const weightOf = weightsOf(header);
-    const identityWeight = weightOf('identity');
+    const preferences = this.#work.compressor.preferencesOf(header);
+    const { weightOf, identityWeight } = preferences;
     // A range of a compressed body would be of little use, because only its whole is cached.
     if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
       return undefined;
@@ -46,7 +43,7 @@ export class CompressedVariants implements Variants {
       const { tag } = this.#identity;
       if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return undefined;
     }
-    return this.#best(weightOf, identityWeight);
+    return this.#best(preferences);
   }
 
   /** Finds a coding whose current bytes the client has, as its `If-None-Match` shows. */
@@ -63,14 +60,14 @@ export class CompressedVariants implements Variants {
    * Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file
    * itself.
    */
-  #best(weightOf: EncodingWeights, identityWeight: number): Representation | undefined | 'none' {
-    const preferred = this.#list()
-      .filter(({ coding }) => weightOf(coding) > 0 && weightOf(coding) >= identityWeight)
-      .sort((a, b) => weightOf(b.coding) - weightOf(a.coding));
-    for (const [index, variant] of preferred.entries()) {
+  #best({ preferred, identityWeight }: Preferences): Representation | undefined | 'none' {
+    const { compressor, content } = this.#work;
+    const variants = this.#list();
+    for (const index of preferred) {
+      const variant = variants[index] as Variant;
       const { coding, key } = variant;
-      const { compressor, content } = this.#work;
-      const body = index === 0 ? compressor.get(key, coding, content) : compressor.getReady(key);
+      const isBest = index === preferred[0];
+      const body = isBest ? compressor.get(key, coding, content) : compressor.getReady(key);
       if (body !== undefined && body !== 'useless') return this.#represent(variant, body);
     }
     return identityWeight > 0 ? undefined : 'none';

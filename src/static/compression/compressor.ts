@@ -1,4 +1,6 @@
 import type { Precompressed } from '../../../types/static.ts';
+import { type EncodingWeights, parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
+import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
 import { debug } from '../../logging/debug.ts';
 import type { CompressSettings } from '../compress-options.ts';
 import type { FileContent } from '../file/loaded-file.ts';
@@ -14,9 +16,18 @@ const MAX_RATIO = 0.95;
 // Text compresses to about this share. Used to check for room before the work.
 const EXPECTED_RATIO = 0.3;
 
+/** The weights of an `Accept-Encoding`, and the order of the codings for it. */
+export interface Preferences {
+  readonly weightOf: EncodingWeights;
+  readonly identityWeight: number;
+  /** The indexes of the codings that the client prefers to the file itself, the best first. */
+  readonly preferred: readonly number[];
+}
+
 /** Compresses each content once per coding, in the background, for all files of one middleware. */
 export class Compressor {
   readonly settings: CompressSettings;
+  readonly preferencesOf: (acceptEncoding: string) => Preferences;
   readonly #results: ResultCache;
   readonly #queue: BackgroundQueue;
   readonly #directory: ResultDirectory | undefined;
@@ -24,6 +35,7 @@ export class Compressor {
   constructor(settings: CompressSettings) {
     const { maxBytes, cpuShare, directory, maxDirectoryBytes } = settings;
     this.settings = settings;
+    this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
     this.#results = new ResultCache(maxBytes);
     this.#queue = new BackgroundQueue(cpuShare, MAX_QUEUED);
     this.#directory = directory === undefined ? undefined : new ResultDirectory(directory, maxDirectoryBytes);
@@ -62,6 +74,17 @@ export class Compressor {
     await this.#directory?.write(key, result);
     return milliseconds;
   }
+}
+
+function parsePreferences(header: string, codings: readonly Precompressed[]): Preferences {
+  const weightOf = parseAcceptEncoding(header);
+  const identityWeight = weightOf('identity');
+  const weights = codings.map(weightOf);
+  const weightAt = (index: number): number => weights[index] as number;
+  const preferred = [...codings.keys()]
+    .filter((index) => weightAt(index) > 0 && weightAt(index) >= identityWeight)
+    .sort((a, b) => weightAt(b) - weightAt(a));
+  return { weightOf, identityWeight, preferred };
 }
 
 /** Identifies the compressed bytes of a content. */
