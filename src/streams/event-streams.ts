@@ -3,7 +3,7 @@ import type { GraphQLCore } from '../core/core.ts';
 import { toGraphQLError } from '../core/errors.ts';
 import type { GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { attachedEndpoint, LiveEndpoint } from '../subscriptions/endpoint.ts';
+import { attachedEndpoint, LIVE_DEFAULTS, LiveEndpoint } from '../subscriptions/endpoint.ts';
 import { createFlushScheduler } from '../subscriptions/flush-scheduler.ts';
 import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
 import { runWithContext } from '../subscriptions/start.ts';
@@ -13,19 +13,6 @@ import type { StreamFormat } from './stream-formats.ts';
 import type { StreamOperation } from './stream-operation.ts';
 import { createJoin } from './stream-queue.ts';
 
-const MIB = 1024 * 1024;
-
-/** The settings of streams without `attachSubscriptions`: its defaults. */
-const DEFAULTS = {
-  operations: ['query', 'mutation', 'subscription'],
-  drop: false,
-  share: undefined,
-  maxOperations: 100,
-  maxOperationBytes: 4 * MIB,
-  maxIdLength: 256,
-  maxBufferedBytes: MIB,
-} as const;
-const MAX_CONNECTIONS = 100_000;
 /** Milliseconds between two checks of deadlines. */
 const PERIOD = 1000;
 
@@ -111,7 +98,10 @@ export class EventStreams {
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
     const endpoint = attached?.endpoint ?? this.#createEndpoint();
-    if (endpoint.isClosed || endpoint.connectionCount >= (attached?.maxConnections ?? MAX_CONNECTIONS)) {
+    if (
+      endpoint.isClosed ||
+      endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.maxConnections)
+    ) {
       throw new HttpError(503, 'Too many connections, or the server is about to stop', {
         headers: { 'retry-after': '5' },
         code: 'TOO_MANY_CONNECTIONS',
@@ -121,7 +111,7 @@ export class EventStreams {
   }
 
   #createEndpoint(): LiveEndpoint {
-    this.#ownEndpoint ??= new LiveEndpoint(this.#core, DEFAULTS, createFlushScheduler(), PERIOD);
+    this.#ownEndpoint ??= new LiveEndpoint(this.#core, LIVE_DEFAULTS, createFlushScheduler(), PERIOD);
     return this.#ownEndpoint;
   }
 

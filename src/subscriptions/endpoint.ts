@@ -23,6 +23,8 @@ export interface LiveConnection {
   closeSocket(code: number, reason: string): void;
 }
 
+const MIB = 1024 * 1024;
+
 /** The limits of the clients of one endpoint. */
 export interface EndpointSettings extends OperationSettings {
   readonly maxOperations: number;
@@ -30,6 +32,24 @@ export interface EndpointSettings extends OperationSettings {
   readonly maxIdLength: number;
   readonly maxBufferedBytes: number;
 }
+
+export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
+  'query',
+  'mutation',
+  'subscription',
+];
+
+/** The defaults of every transport, which the options of `attachSubscriptions` change. */
+export const LIVE_DEFAULTS: EndpointSettings & { readonly maxConnections: number } = {
+  operations: OPERATION_KINDS,
+  drop: false,
+  share: undefined,
+  maxOperations: 100,
+  maxOperationBytes: 4 * MIB,
+  maxIdLength: 256,
+  maxBufferedBytes: MIB,
+  maxConnections: 100_000,
+};
 
 /**
  * The connections of one endpoint over all transports, with the sources, groups and timers that they share.

@@ -17,11 +17,11 @@ import {
   rule,
   unchecked,
 } from '../options/rules.ts';
+import { LIVE_DEFAULTS, OPERATION_KINDS } from '../subscriptions/endpoint.ts';
 import type { ConnectionSettings } from './connection/settings.ts';
 import type { AllowedOrigins } from './upgrade/origin.ts';
 import type { UpgradeSettings } from './upgrade/upgrade-handler.ts';
 
-const KINDS = ['query', 'mutation', 'subscription'] as const;
 const MIB = 1024 * 1024;
 
 /**
@@ -37,17 +37,17 @@ export const connectionRules: Rules<ConnectionSettings> = {
   onConnect: optionalFunction(),
   onOperation: optionalFunction(),
   operations: rule<readonly string[]>(
-    KINDS,
-    isListOf(isOneOf(...KINDS)),
+    OPERATION_KINDS,
+    isListOf(isOneOf(...OPERATION_KINDS)),
     "a list of 'query', 'mutation' and 'subscription'",
   ),
   connectionInitWaitTimeout: positive(10_000, 'milliseconds'),
   keepAlive: count(12_000, 'milliseconds'),
-  maxOperations: positive(100),
-  maxOperationBytes: positive(4 * MIB, 'bytes'),
-  maxBufferedBytes: positive(MIB, 'bytes'),
+  maxOperations: positive(LIVE_DEFAULTS.maxOperations),
+  maxOperationBytes: positive(LIVE_DEFAULTS.maxOperationBytes, 'bytes'),
+  maxBufferedBytes: positive(LIVE_DEFAULTS.maxBufferedBytes, 'bytes'),
   drop: oneOf(false, 'oldest'),
-  maxIdLength: positive(256),
+  maxIdLength: positive(LIVE_DEFAULTS.maxIdLength),
   share: optionalFunction(),
 };
 
@@ -61,6 +61,6 @@ export const upgradeRules: Rules<UpgradeSettings> = {
     "a list of origins such as 'https://app.example.com' without a path or a trailing slash, '*', or a function of the origin and the request",
   ),
   maxPayload: positive(MIB, 'bytes'),
-  maxConnections: positive(100_000),
+  maxConnections: positive(LIVE_DEFAULTS.maxConnections),
   perMessageDeflate: flag(false),
 };
