@@ -46,7 +46,7 @@ export class Representation implements Validators {
     this.body = source.body;
     this.tag = tag;
     this.modified = modified;
-    this.#lastModified = modified === undefined ? undefined : httpDateOf(modified);
+    this.#lastModified = modified === undefined ? undefined : formatHttpDate(modified);
   }
 
   /** The headers of a 200. */
@@ -79,18 +79,6 @@ export class Representation implements Validators {
 
 /** The file that a representation describes. */
 export type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
-
-let lastTime: number | undefined;
-let lastDate = '';
-
-/** Formats a date. Files of one deployment often have the same date and then share one string. */
-function httpDateOf(time: number): string {
-  if (time !== lastTime) {
-    lastTime = time;
-    lastDate = formatHttpDate(time);
-  }
-  return lastDate;
-}
 
 /**
  * Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110
