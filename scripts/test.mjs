@@ -1,5 +1,5 @@
 // Runs the tests and prints a line per pass and a total. Arguments go to Jest: npm test -- static.
-// npm test: on this Node, with graphql 16 and the compiled engine.
+// npm test: on this Node, with graphql 16 and the compiled engine; without the slow tests unless one is named.
 // npm run test:all (--all): also with graphql-js as the engine, with graphql 17, on other versions of Node, with the other
 // versions of TypeScript (these come from npm the first time), with Express 4 in the browser, and with more random cases.
 import { spawnSync } from 'node:child_process';
@@ -30,6 +30,15 @@ const ONCE = [
   'commands',
   'deployment',
 ];
+// These tests take over ten seconds each and check what others check in a smaller form.
+const SLOW = [
+  'browser-photo-wall',
+  'engine/document-memory',
+  'graphql/wrapped-responses',
+  'static/memory-budget',
+  'streaming/slow-clients',
+  'subscriptions/slow-clients',
+];
 // These tests depend on the version of Node only.
 const WITHOUT_GRAPHQL = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
 
@@ -49,7 +58,7 @@ summarize(results);
 
 function passes() {
   const first = { node: here, graphql: 16, engine: 'compiled' };
-  if (!all) return [{ ...first, skip: ['neighbours/'] }];
+  if (!all) return [{ ...first, skip: args.length > 0 ? ['neighbours/'] : ['neighbours/', ...SLOW] }];
   installNeighbours();
   return [
     { ...first, skip: [] },
