@@ -37,7 +37,10 @@ export async function receiveUploads<Params>(
   }
 
   res.once('close', () => {
-    if (receiving) form.fail(clientAborted());
+    if (res.writableFinished) {
+      // The response of a streaming upload may precede the end of a body that has arrived in full.
+      setImmediate(() => receiving && !req.complete && form.fail(clientAborted()));
+    } else if (receiving) form.fail(clientAborted());
     files.release();
   });
   try {

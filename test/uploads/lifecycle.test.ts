@@ -7,6 +7,7 @@ import * as net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
+import debug from 'debug';
 import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
@@ -240,6 +241,24 @@ describe('streaming', () => {
     expect(json.errors).toMatchObject([
       { message: expect.stringMatching(/larger than 1100000/), extensions: { code: 'FILE_TOO_LARGE' } },
     ]);
+  });
+
+  it('streaming logs no abort when the response ends after the whole body has arrived', async () => {
+    const lines: string[] = [];
+    const write = jest
+      .spyOn(debug, 'log')
+      .mockImplementation((...words: unknown[]) => void lines.push(words.join(' ')));
+    debug.enable('espalier:uploads');
+    try {
+      await using server = await startServer(graphqlHTTP(createSchema([]), streaming()));
+      for (let time = 0; time < 5; time++) {
+        expect((await post(server.url, [...head, file('0', 'text')])).json.errors).toBeUndefined();
+      }
+    } finally {
+      debug.disable();
+      write.mockRestore();
+    }
+    expect(lines.filter((line) => line.includes('closed the connection'))).toEqual([]);
   });
 
   it('streaming fails the readers of a file when the client aborts', async () => {

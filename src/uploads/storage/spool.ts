@@ -1,4 +1,5 @@
 import { close, read, writev } from 'node:fs';
+import { bytesAt, dropBytes } from './chunks.ts';
 import { openUnlinkedTempFile } from './temp-file.ts';
 
 /** The storage of a spool. */
@@ -23,8 +24,6 @@ export class Spool {
   size = 0;
   /** Whether the whole file has been received and stored. */
   complete = false;
-  /** The error with which readers fail. */
-  error: Error | undefined;
   /** Called when the sender can continue after `write` returned false. */
   onDrain: () => void = () => {};
 
@@ -39,11 +38,19 @@ export class Spool {
   #busy = 0;
   #writing = false;
   #finish: (() => void) | undefined;
+  #error: Error | undefined;
   #released = false;
   #waiting: (() => void)[] = [];
 
   constructor(settings: SpoolSettings) {
     this.#settings = settings;
+  }
+
+  /** The error with which readers fail. */
+  get error(): Error | undefined {
+    // Most files have no reader when they are released, so the error is created when it is read.
+    if (this.#released) this.#error ??= new Error('The upload can only be read until the response ends');
+    return this.#error;
   }
 
   /** Appends a chunk, which must not change afterwards. Returns false when the sender should wait for `onDrain`. */
@@ -66,32 +73,22 @@ export class Spool {
   /** Discards the content; readers fail with the error. */
   fail(error: Error): void {
     if (this.error !== undefined) return;
-    this.error = error;
-    this.#chunks = [];
-    this.#notifyReaders();
-    this.onDrain();
-    this.#finishIfStored();
+    this.#error = error;
+    this.#discard();
   }
 
   /** Frees memory and descriptor; readers fail. */
   release(): void {
     if (this.#released) return;
     this.#released = true;
-    this.fail(new Error('The upload can only be read until the response ends'));
+    this.#discard();
     this.#freeMemory();
     this.#closeWhenIdle();
   }
 
   /** The bytes in memory from a position to the end of their chunk; undefined when they are on disk. */
   peek(position: number): Buffer | undefined {
-    let start = this.#flushed;
-    for (const chunk of this.#chunks) {
-      const end = start + chunk.length;
-      if (position >= start && position < end)
-        return position === start ? chunk : chunk.subarray(position - start);
-      start = end;
-    }
-    return undefined;
+    return bytesAt(this.#chunks, position - this.#flushed);
   }
 
   /** Reads bytes on disk at a position. */
@@ -116,6 +113,13 @@ export class Spool {
     budget.left -= bytes;
     this.#reserved += bytes;
     return true;
+  }
+
+  #discard(): void {
+    this.#chunks = [];
+    this.#notifyReaders();
+    this.onDrain();
+    this.#finishIfStored();
   }
 
   #freeMemory(): void {
@@ -186,15 +190,3 @@ export class Spool {
 }
 
 const truncated = (): Error => new Error('The temporary file is shorter than what was written to it');
-
-/** Removes bytes from the start of a list of chunks; a write may end inside a chunk. */
-function dropBytes(chunks: Buffer[], bytes: number): void {
-  let left = bytes;
-  let whole = 0;
-  while (whole < chunks.length && left >= (chunks[whole] as Buffer).length) {
-    left -= (chunks[whole] as Buffer).length;
-    whole++;
-  }
-  chunks.splice(0, whole);
-  if (left > 0) chunks[0] = (chunks[0] as Buffer).subarray(left);
-}

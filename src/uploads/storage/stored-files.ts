@@ -19,6 +19,7 @@ export class StoredFiles {
   readonly #failed: (error: Error) => void;
   readonly #spools = new Map<string, Spool>();
   readonly #stored: Promise<void>[] = [];
+  #released = false;
 
   /** `failed` is called as soon as a file cannot be stored or is too large. */
   constructor(settings: StorageSettings, failed: (error: Error) => void) {
@@ -43,6 +44,7 @@ export class StoredFiles {
     const info = infoOf(part);
     if (!assertSync(this.#settings.accept(info), UPLOAD_OPTIONS, 'accept')) throw notAccepted(info);
     const spool = new Spool(this.#settings);
+    if (this.#released) spool.release();
     this.#spools.set(part.name, spool);
     const stored = fillSpool(spool, part, this.#settings.maxFileSize);
     stored.catch(this.#failed);
@@ -63,8 +65,9 @@ export class StoredFiles {
     }
   }
 
-  /** Frees memory and descriptors. */
+  /** Frees memory and descriptors, also those of files that arrive later. */
   release(): void {
+    this.#released = true;
     for (const spool of this.#spools.values()) spool.release();
   }
 }
