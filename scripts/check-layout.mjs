@@ -21,6 +21,7 @@ const RANKS = {
   'src/static': 3,
   'src/server': 3,
   'src/pubsub': 3,
+  'src/redis': 2,
   'src/http': 2,
   'src/logging': 1,
   'src/options': 1,

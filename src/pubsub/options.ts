@@ -1,8 +1,9 @@
 import type { PubSubOptions, RedisClient } from '../../types/pubsub.ts';
+import { createWarningLog } from '../logging/warning-log.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
 import { isEither, isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
-import { createErrorLog } from './error-log.ts';
+import { redisRule } from '../redis/connect.ts';
 import type { HistoryLimits } from './history/store.ts';
 
 /** The checked options of `createPubSub`. */
@@ -23,12 +24,11 @@ type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
   readonly onError: ((error: Error) => void) | false | undefined;
 };
 
-const isRedis = (value: unknown): boolean =>
-  isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
+const WARNINGS = { owner: 'createPubSub', type: 'PubSubWarning', code: 'ESPALIER_PUBSUB' };
 const ignore = (): void => undefined;
 
 const RULES: Rules<Given> = {
-  redis: rule(undefined, isRedis, 'a redis:// or rediss:// URL, or an ioredis client'),
+  redis: redisRule,
   prefix: rule('espalier:', isString, 'a string'),
   bufferSize: positive(1024),
   bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
@@ -56,6 +56,6 @@ export function resolvePubSubOptions(options: PubSubOptions | undefined): PubSub
       history === undefined
         ? undefined
         : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES),
-    onError: onError === false ? ignore : (onError ?? createErrorLog()),
+    onError: onError === false ? ignore : (onError ?? createWarningLog(WARNINGS)),
   };
 }

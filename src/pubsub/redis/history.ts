@@ -1,4 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import type { RedisCommands } from '../../redis/connection.ts';
 import type { EventLink } from '../cursor.ts';
 import {
   type HistoryExtent,
@@ -9,7 +10,6 @@ import {
   START,
   type StoredEvent,
 } from '../history/store.ts';
-import type { RedisCommands } from './connection.ts';
 
 /** Sends a command on the connection for publishing. */
 type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;

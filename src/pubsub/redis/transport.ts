@@ -1,15 +1,15 @@
 import type { RedisClient } from '../../../types/pubsub.ts';
-import type { HistoryLimits } from '../history/store.ts';
-import type { Transport, TransportEvents } from '../transport.ts';
-import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
-import { connectClients } from './connect.ts';
+import { connectClients } from '../../redis/connect.ts';
 import {
   type ConnectionTimeouts,
   isRefusal,
   isReplyError,
   type RedisCommands,
   RedisConnection,
-} from './connection.ts';
+} from '../../redis/connection.ts';
+import type { HistoryLimits } from '../history/store.ts';
+import type { Transport, TransportEvents } from '../transport.ts';
+import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
 import { parsePayload, RedisHistory, splitMessage } from './history.ts';
 
 interface Connections {
@@ -104,7 +104,7 @@ export class RedisTransport implements Transport {
 
   async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
     const { error } = this.#events;
-    const clients = await connectClients(redis, timeouts);
+    const clients = await connectClients({ redis, ...timeouts, owner: 'createPubSub' });
     const publisher = new RedisConnection(clients.publisher, timeouts, { ready() {}, closed() {}, error });
     const subscriber = new RedisConnection(clients.subscriber, timeouts, {
       ready: () => void this.#resubscribe(subscriber),

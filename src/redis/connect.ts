@@ -1,6 +1,17 @@
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
-import type { RedisClient } from '../../../types/pubsub.ts';
+import type { RedisClient } from '../../types/pubsub.ts';
+import { type Accepts, isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
 import type { ConnectionTimeouts, RedisCommands } from './connection.ts';
+
+const isRedis: Accepts = (value) =>
+  isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
+
+/** The rule of the option `redis`. */
+export const redisRule: Rule<string | RedisClient | undefined> = rule<string | RedisClient | undefined>(
+  undefined,
+  isRedis,
+  'a redis:// or rediss:// URL, or an ioredis client',
+);
 
 /** The two clients that Redis pub/sub needs. */
 export interface RedisClients {
@@ -8,29 +19,37 @@ export interface RedisClients {
   readonly subscriber: Redis;
 }
 
-/** Creates clients for a URL, or with the settings of a client. They connect in the background. */
-export async function connectClients(
-  redis: string | RedisClient,
-  timeouts: ConnectionTimeouts,
-): Promise<RedisClients> {
-  const options = connectionOptions(timeouts);
-  if (typeof redis !== 'string') {
-    if (isCluster(redis)) return connectCluster(redis, options);
-    return { publisher: duplicate(redis, options), subscriber: duplicate(redis, options) };
-  }
-  const Client = await loadClient();
-  return {
-    publisher: named(new Client(redis, options)),
-    subscriber: named(new Client(redis, options)),
-  };
+/** The server to connect to, and the public function that has the option, for errors. */
+export interface RedisTarget extends ConnectionTimeouts {
+  readonly redis: string | RedisClient;
+  readonly owner: string;
 }
 
-async function loadClient(): Promise<typeof Redis> {
+/** Creates a client for commands, for a URL or with the settings of a client. It connects in the background. */
+export async function connectClient(target: RedisTarget): Promise<RedisCommands> {
+  const { redis } = target;
+  const options = connectionOptions(target);
+  if (typeof redis === 'string') return named(new (await loadClient(target))(redis, options));
+  return isCluster(redis) ? duplicateCluster(redis, options) : duplicate(redis, options);
+}
+
+/** Creates both clients for a URL, or with the settings of a client. They connect in the background. */
+export async function connectClients(target: RedisTarget): Promise<RedisClients> {
+  const { redis } = target;
+  const options = connectionOptions(target);
+  const Client = typeof redis === 'string' || isCluster(redis) ? await loadClient(target) : undefined;
+  const publisher = await connectClient(target);
+  if (Client === undefined) return { publisher, subscriber: duplicate(redis as RedisClient, options) };
+  if (typeof redis === 'string') return { publisher, subscriber: named(new Client(redis, options)) };
+  return { publisher, subscriber: subscriberOf(publisher as Cluster, Client, options) };
+}
+
+async function loadClient({ owner }: RedisTarget): Promise<typeof Redis> {
   // The `try` lets bundlers build an application that has no ioredis because it uses no Redis.
   try {
     return (await import('ioredis')).Redis;
   } catch (cause) {
-    throw new Error('createPubSub: the option "redis" needs the package "ioredis"; install it', { cause });
+    throw new Error(`${owner}: the option "redis" needs the package "ioredis"; install it`, { cause });
   }
 }
 
@@ -52,20 +71,22 @@ function named(client: Redis): Redis {
   return client;
 }
 
-/**
- * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one
- * node; after a lost connection it uses another one.
- */
-async function connectCluster(cluster: Cluster, options: RedisOptions): Promise<RedisClients> {
-  const Client = await loadClient();
+function duplicateCluster(cluster: Cluster, options: RedisOptions): Cluster {
   const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
-  const publisher = cluster.duplicate([], {
+  return cluster.duplicate([], {
     redisOptions: shared,
     lazyConnect: false,
     enableOfflineQueue: false,
     // A command whose connection was lost is not sent again.
     retryDelayOnFailover: 0,
   });
+}
+
+/**
+ * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one
+ * node; after a lost connection it uses another one.
+ */
+function subscriberOf(publisher: Cluster, Client: typeof Redis, options: RedisOptions): Redis {
   function selectNode(): void {
     const nodes = publisher.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
@@ -74,7 +95,7 @@ async function connectCluster(cluster: Cluster, options: RedisOptions): Promise<
     Object.assign(subscriber.options, { host, port, username, password, tls });
   }
   const subscriber = new Client({
-    ...cluster.options.redisOptions,
+    ...publisher.options.redisOptions,
     ...options,
     lazyConnect: true,
     retryStrategy(attempt) {
@@ -86,7 +107,7 @@ async function connectCluster(cluster: Cluster, options: RedisOptions): Promise<
     selectNode();
     if (subscriber.status === 'wait') void subscriber.connect().catch(() => undefined);
   });
-  return { publisher, subscriber: named(subscriber) };
+  return named(subscriber);
 }
 
 /** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */

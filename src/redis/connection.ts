@@ -1,5 +1,5 @@
 import type { Cluster, Redis } from 'ioredis';
-import { messageOf } from '../error-log.ts';
+import { messageOf } from '../logging/warning-log.ts';
 
 /** The times, in milliseconds, after which a silent connection counts as lost. */
 export interface ConnectionTimeouts {

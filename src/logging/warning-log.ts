@@ -1,11 +1,18 @@
 const INTERVAL_MILLISECONDS = 60_000;
 const MAX_MESSAGES = 100;
 
+/** The public function that reports errors, with the type and the code of its warnings. */
+interface WarningSource {
+  readonly owner: string;
+  readonly type: string;
+  readonly code: string;
+}
+
 /**
  * Writes errors as process warnings to standard error, one line each. An equal message is written at most
  * once a minute.
  */
-export function createErrorLog(): (error: Error) => void {
+export function createWarningLog({ owner, type, code }: WarningSource): (error: Error) => void {
   const written = new Map<string, { until: number; repeated: number }>();
   return (error) => {
     const message = messageOf(error);
@@ -19,10 +26,7 @@ export function createErrorLog(): (error: Error) => void {
     written.set(message, { until: now + INTERVAL_MILLISECONDS, repeated: 0 });
     const repeated =
       entry === undefined || entry.repeated === 0 ? '' : ` (${entry.repeated} more times since then)`;
-    process.emitWarning(`createPubSub: ${message}${repeated}`, {
-      type: 'PubSubWarning',
-      code: 'ESPALIER_PUBSUB',
-    });
+    process.emitWarning(`${owner}: ${message}${repeated}`, { type, code });
   };
 }
 
