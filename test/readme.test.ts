@@ -131,10 +131,16 @@ describe('the documentation', () => {
     }
   });
 
-  it('README.md has at most 250 lines and code near its top', () => {
+  it('README.md has at most 90 lines and code near its top', () => {
     const lines = read('README.md').split('\n');
-    expect(lines.length).toBeLessThanOrEqual(251);
+    expect(lines.length).toBeLessThanOrEqual(91);
     expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
+  });
+
+  it('the figures of README.md are in docs/benchmarks.md', () => {
+    const figures = read('README.md').match(/^\|.*\d [µm]s \|.*times \|$/gm) ?? [];
+    expect(figures.length).toBeGreaterThan(2);
+    for (const row of figures) expect(read('docs/benchmarks.md')).toContain(row);
   });
 
   it('the documentation links only to files that exist', () => {
