@@ -2,13 +2,20 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 
-const folder = fileURLToPath(new URL('../test/neighbours/', import.meta.url));
+const folderOf = (path) => fileURLToPath(new URL(`../${path}/`, import.meta.url));
 
 /** The folder in which graphql 17 is installed. */
-export const graphql17 = `${folder}node_modules/graphql17`;
+export const graphql17 = `${folderOf('test/neighbours')}node_modules/graphql17`;
 
-/** Installs the other versions of graphql and TypeScript that the tests use, unless they are current. */
+/**
+ * Installs the packages of folders with their own lockfile, unless they are current: other versions of graphql and
+ * TypeScript, bundlers, other servers, and the builder of the documentation site.
+ */
 export function installNeighbours() {
+  for (const path of ['test/neighbours', 'site']) install(folderOf(path));
+}
+
+function install(folder) {
   const installed = `${folder}node_modules/.package-lock.json`;
   if (existsSync(installed) && statSync(installed).mtimeMs > statSync(`${folder}package-lock.json`).mtimeMs)
     return;

@@ -29,7 +29,11 @@ const ONCE = [
   'scripts',
   'commands',
   'deployment',
+  'docs',
+  'site/',
 ];
+// These tests use packages that their own folders install.
+const INSTALLED = ['neighbours/', 'site/'];
 // These tests take over ten seconds each and check what others check in a smaller form.
 const SLOW = [
   'browser-photo-wall',
@@ -58,7 +62,7 @@ summarize(results);
 
 function passes() {
   const first = { node: here, graphql: 16, engine: 'compiled' };
-  if (!all) return [{ ...first, skip: args.length > 0 ? ['neighbours/'] : ['neighbours/', ...SLOW] }];
+  if (!all) return [{ ...first, skip: args.length > 0 ? INSTALLED : [...INSTALLED, ...SLOW] }];
   installNeighbours();
   return [
     { ...first, skip: [] },
