@@ -42,7 +42,16 @@ const RUN_BY: Record<string, string> = {
   graphql: 'test/examples/file-share.test.ts',
   sh: 'test/commands.test.ts',
   text: 'test/graphiql/page.test.ts',
+  yaml: 'test/site/snippets.test.ts',
+  dockerfile: 'test/site/snippets.test.ts',
+  'ts site': 'test/site/snippets.test.ts',
+  'ts signature': 'test/docs.test.ts',
+  'ts example': 'test/snippets.test.ts',
+  'sh docker': 'test/site/tutorial.test.ts',
 };
+
+/** The code blocks of docs/tutorial.md, which test/site/tutorial.test.ts runs in their order. */
+const TUTORIAL = /^\w+ tutorial\b/;
 
 /** Lines of shell blocks that another test runs: npm install with the packed tarball, curl with a real server. */
 const RUN_ELSEWHERE: Record<string, string> = {
@@ -81,7 +90,8 @@ describe('the code blocks of the documentation', () => {
   it.each(guides)('every code block of %s has a language that a test runs', (page) => {
     const fences = [...read(page).matchAll(/^ *```(.*)$/gm)].map(([, info]) => info as string);
     const languages = fences.filter((_, index) => index % 2 === 0);
-    expect(languages.filter((language) => !Object.hasOwn(RUN_BY, language))).toEqual([]);
+    const known = (language: string) => Object.hasOwn(RUN_BY, language) || TUTORIAL.test(language);
+    expect(languages.filter((language) => !known(language))).toEqual([]);
   });
 
   it('the tests that run the code blocks exist', () => {

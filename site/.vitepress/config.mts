@@ -1,0 +1,83 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vitepress';
+import { HOME } from '../home.mjs';
+import { forSite, slugify, writeFigures } from '../markdown.mjs';
+import { sidebarOf } from '../sidebar.mjs';
+
+const here = (path: string): string => fileURLToPath(new URL(`../${path}`, import.meta.url));
+const REPOSITORY = 'https://github.com/espalier-js/espalier';
+const TAGLINE = 'Static files, GraphQL and live subscriptions for Express';
+
+// build.mjs sets these for each version.
+const { SITE_BASE = '/', SITE_DOCS = here('../docs'), SITE_OUT = here('dist') } = process.env;
+const { SITE_REF = 'main', SITE_VERSION, SITE_VERSIONS = '[]' } = process.env;
+const { version } = JSON.parse(readFileSync(here('../package.json'), 'utf8')) as { version: string };
+const files = readdirSync(SITE_DOCS, { recursive: true, encoding: 'utf8' }).filter((name) =>
+  name.endsWith('.md'),
+);
+
+writeFigures(SITE_DOCS, here('public/figures'));
+
+export default defineConfig({
+  title: 'espalier',
+  description: `${TAGLINE}.`,
+  lang: 'en',
+  base: SITE_BASE,
+  srcDir: SITE_DOCS,
+  outDir: SITE_OUT,
+  cacheDir: here('.cache/vite'),
+  cleanUrls: true,
+  metaChunk: true,
+  ignoreDeadLinks: 'localhostLinks',
+  rewrites: { 'README.md': 'index.md', ':folder/README.md': ':folder/index.md' },
+  head: [
+    ['link', { rel: 'icon', href: `${SITE_BASE}logo.svg`, type: 'image/svg+xml' }],
+    ['meta', { name: 'theme-color', content: '#1d6b43' }],
+  ],
+  markdown: {
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
+    languageAlias: { caddyfile: 'nginx', haproxy: 'nginx' },
+    anchor: { slugify },
+    headers: { slugify },
+    toc: { slugify },
+    config: (md) => forSite(md, { docs: SITE_DOCS, source: `${REPOSITORY}/blob/${SITE_REF}` }),
+  },
+  vite: { publicDir: here('public') },
+  themeConfig: {
+    logo: '/logo.svg',
+    nav: [
+      { text: 'Tutorial', link: '/tutorial' },
+      {
+        text: 'Guides',
+        link: '/errors',
+        activeMatch: '^/(errors|authentication|cors|clients|dataloader|testing|deployment)',
+      },
+      { text: 'API', link: '/api/', activeMatch: '^/api/' },
+      { component: 'VersionMenu' },
+    ],
+    sidebar: sidebarOf(files),
+    outline: [2, 3],
+    search: { provider: 'local', options: { miniSearch: { searchOptions: { boostDocument } } } },
+    socialLinks: [{ icon: 'github', link: REPOSITORY, ariaLabel: 'Source code on GitHub' }],
+    editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },
+    footer: { message: 'Released under the MIT licence.' },
+    versions: { current: SITE_VERSION ?? version, base: SITE_BASE, all: JSON.parse(SITE_VERSIONS) },
+  },
+  transformPageData(page) {
+    if (page.relativePath === 'index.md') Object.assign(page.frontmatter, HOME);
+    else page.description = descriptionOf(readFileSync(`${SITE_DOCS}/${page.filePath}`, 'utf8'));
+  },
+});
+
+/** Guides come before the tables of the reference. */
+function boostDocument(id: string): number {
+  return /\/api\//.test(id) ? 0.5 : 1;
+}
+
+/** The first sentences of a page, for search engines. */
+function descriptionOf(text: string): string {
+  const paragraph = text.split(/\n\s*\n/).find((part) => /^[A-Z`]/.test(part)) ?? TAGLINE;
+  const plain = paragraph.replace(/\[([^\]]*)\]\([^)]*\)/g, '$1').replace(/[`*]/g, '');
+  return plain.replace(/\s+/g, ' ').trim();
+}

@@ -1,0 +1,70 @@
+// Changes to Markdown, so that the pages of docs/ are readable both on GitHub and as a site.
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, relative, resolve } from 'node:path';
+
+/** The id of a heading as on GitHub, so that links to headings work in both places. */
+export function slugify(text) {
+  return text
+    .trim()
+    .toLowerCase()
+    .replace(/[^\p{L}\p{N}\p{M}\s_-]/gu, '')
+    .replace(/\s/g, '-');
+}
+
+/** A plugin of markdown-it. `docs` is the folder of the pages, `source` the URL of the repository's files. */
+export function forSite(md, { docs, source }) {
+  const root = dirname(docs);
+  md.core.ruler.push('espalier', ({ tokens, env }) => {
+    const folder = dirname(join(docs, env.relativePath.replace(/^index\.md$/, 'README.md')));
+    // The first screen of the site has the title already.
+    if (env.relativePath === 'index.md') tokens.splice(0, tokens[0]?.tag === 'h1' ? 3 : 0);
+    for (const { children } of tokens) {
+      for (const token of children ?? []) {
+        if (token.type === 'link_open') token.attrSet('href', linkFor(token.attrGet('href'), folder));
+        if (token.type === 'image' && token.attrGet('src').endsWith('.svg')) asFigure(token, folder);
+      }
+    }
+  });
+
+  /** Links out of docs/ lead to the repository. */
+  function linkFor(href, folder) {
+    if (/^(?:[a-z]+:|#|\/)/i.test(href)) return href;
+    const path = resolve(folder, href.replace(/#.*$/, ''));
+    if (!relative(docs, path).startsWith('..')) return href.replace(/\bREADME\.md/, 'index.md');
+    const kind = existsSync(path) && statSync(path).isDirectory() ? 'tree' : 'blob';
+    return `${source.replace('/blob/', `/${kind}/`)}/${relative(root, path)}${/#.*$/.exec(href)?.[0] ?? ''}`;
+  }
+
+  /** The site has a switch for the colour scheme, which an <img> cannot see: each drawing becomes two. */
+  function asFigure(token, folder) {
+    const file = resolve(folder, token.attrGet('src'));
+    const { width, height } = sizeOf(file);
+    const alt = md.utils.escapeHtml(token.content);
+    const image = (scheme) =>
+      `<img class="${scheme}-only" src="/figures/${basename(file, '.svg')}.${scheme}.svg" width="${width}" height="${height}" alt="${alt}">`;
+    token.type = 'html_inline';
+    token.content = `<span class="figure" tabindex="0" role="group" aria-label="${alt}">${image('light')}${image('dark')}</span>`;
+    token.children = null;
+  }
+}
+
+const DARK = /@media \(prefers-color-scheme: dark\) \{([\s\S]*?)\n\}/;
+
+/** Writes each drawing of the pages once for each colour scheme, into a folder of the site. */
+export function writeFigures(docs, folder) {
+  rmSync(folder, { recursive: true, force: true });
+  mkdirSync(folder, { recursive: true });
+  const images = join(docs, 'images');
+  const drawings = existsSync(images) ? readdirSync(images).filter((name) => name.endsWith('.svg')) : [];
+  for (const name of drawings) {
+    const text = readFileSync(join(images, name), 'utf8');
+    const stem = basename(name, '.svg');
+    writeFileSync(join(folder, `${stem}.light.svg`), text.replace(DARK, ''));
+    writeFileSync(join(folder, `${stem}.dark.svg`), text.replace(DARK, '$1'));
+  }
+}
+
+function sizeOf(file) {
+  const [, width, height] = /viewBox="0 0 (\d+) (\d+)"/.exec(readFileSync(file, 'utf8')) ?? [];
+  return { width, height };
+}

@@ -1,0 +1,118 @@
+// The pages of docs/ in the order of the sidebar: [text, path below docs/]. A test compares the list with the folder.
+
+const PARTS = [
+  {
+    text: 'Introduction',
+    pages: [
+      ['Overview', 'README.md'],
+      ['Tutorial', 'tutorial.md'],
+      ['How it works', 'how-it-works.md'],
+      ['Benchmarks', 'benchmarks.md'],
+    ],
+  },
+  {
+    text: 'Parts',
+    pages: [
+      ['Static files', 'static-files.md'],
+      ['GraphQL over HTTP', 'graphql.md'],
+      ['Uploads', 'uploads.md'],
+      ['Subscriptions', 'subscriptions.md'],
+      ['Streaming', 'streaming.md'],
+      ['Resuming subscriptions', 'resume.md'],
+      ['GraphiQL', 'graphiql.md'],
+      ['Compiled engine', 'engine.md'],
+      ['createServer', 'server.md'],
+    ],
+  },
+  {
+    text: 'Guides',
+    pages: [
+      ['Errors and logging', 'errors.md'],
+      ['Authentication', 'authentication.md'],
+      ['CORS and dev servers', 'cors.md'],
+      ['Clients', 'clients.md'],
+      ['DataLoader', 'dataloader.md'],
+      ['Trusted documents', 'documents.md'],
+      ['Caching', 'caching.md'],
+      ['Hook per operation', 'operation-hook.md'],
+      ['Query cost', 'cost.md'],
+      ['Uploads to object storage', 'object-storage.md'],
+      ['Testing', 'testing.md'],
+      ['Recipes', 'recipes.md'],
+      ['Troubleshooting', 'troubleshooting.md'],
+    ],
+  },
+  {
+    text: 'Production',
+    pages: [
+      ['Security', 'security.md'],
+      ['Deployment', 'deployment.md'],
+      ['Docker and Kubernetes', 'containers.md'],
+      ['Serverless functions', 'serverless.md'],
+      ['Scaling', 'scaling.md'],
+      ['Observability', 'observability.md'],
+      ['Health checks', 'health.md'],
+    ],
+  },
+  {
+    text: 'Migrating',
+    collapsed: true,
+    pages: [
+      ['Overview', 'migrating.md'],
+      ['From express.static', 'migrating/express-static.md'],
+      ['From sirv', 'migrating/sirv.md'],
+      ['From express-graphql', 'migrating/express-graphql.md'],
+      ['From graphql-http', 'migrating/graphql-http.md'],
+      ['From Apollo Server', 'migrating/apollo-server.md'],
+      ['From GraphQL Yoga', 'migrating/graphql-yoga.md'],
+      ['From graphql-upload', 'migrating/graphql-upload.md'],
+      ['From graphql-ws', 'migrating/graphql-ws.md'],
+    ],
+  },
+];
+
+/** Pages that may be absent until their feature is complete. */
+export const PLANNED = [
+  'caching.md',
+  'cost.md',
+  'documents.md',
+  'health.md',
+  'observability.md',
+  'recipes.md',
+  'resume.md',
+];
+
+/** Every page that the sidebar lists, without those of the API reference. */
+export const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));
+
+/** The sidebar of VitePress for the files that exist. Unlisted files of an older version come last. */
+export function sidebarOf(files) {
+  const link = (file) => `/${file.replace(/(?:README|index)\.md$/, '').replace(/\.md$/, '')}`;
+  const item = ([text, file]) => ({ text, link: link(file) });
+  const reference = files.filter((file) => file.startsWith('api/')).sort();
+  const entry = (file) =>
+    `espalier${file === 'api/espalier.md' ? '' : `/${file.slice('api/'.length, -'.md'.length)}`}`;
+  const groups = PARTS.map(({ text, collapsed, pages }) => ({
+    text,
+    collapsed: collapsed ?? false,
+    items: pages.filter(([, file]) => files.includes(file)).map(item),
+  }));
+  groups.push({
+    text: 'Reference',
+    collapsed: false,
+    items: [
+      item(['API', 'api/README.md']),
+      ...reference.filter((file) => file !== 'api/README.md').map((file) => item([entry(file), file])),
+      { text: 'Error codes', link: '/errors#error-codes' },
+    ],
+  });
+  const unlisted = files.filter((file) => !LISTED.includes(file) && !reference.includes(file));
+  if (unlisted.length > 0) {
+    groups.push({
+      text: 'More',
+      collapsed: true,
+      items: unlisted.map((file) => item([file.replace(/\.md$/, ''), file])),
+    });
+  }
+  return groups;
+}

@@ -1,0 +1,207 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
+import { launch } from '../chromium.ts';
+import { failExample, type Running, startExample, stopExamples } from '../examples/start.ts';
+import { pages, root } from '../snippets.ts';
+
+// Builds the site and opens it in Chromium, served by examples/docs-site.
+
+jest.setTimeout(300_000);
+
+const out = join(root, 'artifacts/site');
+const screenshots = join(root, 'artifacts/site-screenshots');
+const DESKTOP: BrowserContextOptions = { viewport: { width: 1440, height: 900 }, colorScheme: 'light' };
+const PHONE: BrowserContextOptions = {
+  viewport: { width: 390, height: 844 },
+  colorScheme: 'dark',
+  isMobile: true,
+  hasTouch: true,
+};
+/** The addresses of the pages of docs/. */
+const paths = pages
+  .filter((page) => page.startsWith('docs/'))
+  .map((page) => page.slice('docs'.length).replace(/README\.md$|\.md$/, ''));
+
+let browser: Browser;
+let server: Running;
+let axe: string;
+
+beforeAll(async () => {
+  if (!existsSync(join(root, 'site/node_modules'))) throw new Error('run npm ci --prefix site first');
+  axe = readFileSync(join(root, 'site/node_modules/axe-core/axe.min.js'), 'utf8');
+  rmSync(out, { recursive: true, force: true });
+  mkdirSync(screenshots, { recursive: true });
+  const versions = join(root, 'artifacts/versions.json');
+  writeFileSync(versions, JSON.stringify([{ name: '0.0', ref: 'HEAD' }]));
+  const args = ['site/build.mjs', '--out', out, '--versions', versions];
+  const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  if (status !== 0) throw new Error(`The site was not built:\n${stdout}\n${stderr}`);
+  server = await startExample('docs-site/server', { SITE_DIR: out });
+  browser = await launch();
+});
+
+afterAll(async () => {
+  await browser?.close();
+  await stopExamples();
+});
+
+/** Opens a page and collects its problems: requests to other hosts, errors, violations of the policy. */
+async function open(
+  path: string,
+  options: BrowserContextOptions,
+): Promise<{ page: Page; problems: string[] }> {
+  const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
+  const page = await context.newPage();
+  const problems: string[] = [];
+  page.on('request', (request) => {
+    if (!request.url().startsWith(server.url) && !request.url().startsWith('data:'))
+      problems.push(request.url());
+  });
+  page.on('response', (response) => {
+    if (response.status() >= 400) problems.push(`${response.status()} ${response.url()}`);
+  });
+  page.on('console', (message) => {
+    if (message.type() === 'error' || message.type() === 'warning') problems.push(message.text());
+  });
+  page.on('pageerror', (error) => problems.push(String(error)));
+  await page.goto(`${server.url}${path}`, { waitUntil: 'networkidle' });
+  return { page, problems };
+}
+
+interface AxeResult {
+  violations: { id: string; nodes: { html: string; failureSummary: string }[] }[];
+}
+
+/** The violations that axe-core finds, each with the first of its elements. */
+async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(axe);
+  const { violations } = (await page.evaluate('axe.run(document)')) as AxeResult;
+  return violations.map(
+    ({ id, nodes }) => `${id} (${nodes.length}): ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
+  );
+}
+
+/** Pixels by which the page is wider than the window. */
+const overflow = (page: Page): Promise<number> =>
+  page.evaluate('document.documentElement.scrollWidth - document.documentElement.clientWidth');
+
+it('the site has a page for every page of docs/', () => {
+  expect(paths.length).toBeGreaterThan(35);
+  const file = (path: string): string => join(out, path.endsWith('/') ? `${path}index.html` : `${path}.html`);
+  expect(paths.filter((path) => !existsSync(file(path)))).toEqual([]);
+});
+
+it.each([
+  ['desktop in light colours', DESKTOP],
+  ['phone in dark colours', PHONE],
+])(
+  'every page has no violation of axe-core, no error and no request to another host (%s)',
+  async (name, options) => {
+    const found: Record<string, unknown> = {};
+    const shown = new Set([
+      '/',
+      '/tutorial',
+      '/how-it-works',
+      '/errors',
+      '/api/graphql',
+      '/benchmarks',
+      '/migrating/apollo-server',
+    ]);
+    for (const path of [...paths, '/absent']) {
+      const { page, problems } = await open(path, options);
+      const absent =
+        path === '/absent' ? problems.splice(0).filter((text) => !text.includes('404')) : problems;
+      const result = {
+        problems: absent,
+        violations: await violationsOf(page),
+        overflow: await overflow(page),
+      };
+      if (result.problems.length + result.violations.length + result.overflow > 0) found[path] = result;
+      if (shown.has(path)) {
+        const file = `${name.split(' ')[0]}${path.replaceAll('/', '-')}.png`;
+        await page.screenshot({ path: join(screenshots, file) });
+      }
+      await page.context().close();
+    }
+    expect(found).toEqual({});
+  },
+);
+
+it('the search of the site finds an option by its name and opens its page', async () => {
+  const { page, problems } = await open('/', DESKTOP);
+  await page.keyboard.press('Control+K');
+  await page.getByRole('searchbox').fill('maxFileSize');
+  await page.getByRole('option').first().waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await page.screenshot({ path: join(screenshots, 'desktop-search.png') });
+  await page.getByRole('option').filter({ hasText: 'Uploads' }).first().click();
+  await page.waitForURL(/\/(uploads|object-storage|api\/graphql)/);
+  expect(problems).toEqual([]);
+  await page.context().close();
+});
+
+it('the switch for dark colours changes the page and its drawings', async () => {
+  const { page } = await open('/how-it-works', DESKTOP);
+  const shown = () => page.locator('.figure img:visible').first().getAttribute('src');
+  expect(await shown()).toContain('.light.svg');
+  await page.locator('.VPNavBarAppearance button').click();
+  expect(await shown()).toContain('.dark.svg');
+  expect(await violationsOf(page)).toEqual([]);
+  await page.screenshot({ path: join(screenshots, 'desktop-dark-how-it-works.png') });
+  await page.context().close();
+});
+
+it('the menu of a phone opens and leads to another page', async () => {
+  const { page, problems } = await open('/', PHONE);
+  await page.locator('.VPNavBarHamburger').click();
+  await page.getByRole('link', { name: 'Tutorial', exact: true }).waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await page.screenshot({ path: join(screenshots, 'phone-menu.png') });
+  await page.getByRole('link', { name: 'Tutorial', exact: true }).click();
+  await page.getByRole('heading', { level: 1, name: /Tutorial/ }).waitFor();
+  expect(problems).toEqual([]);
+  await page.context().close();
+});
+
+it('the version menu opens an older version, which links the newest one', async () => {
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
+  const { page, problems } = await open('/tutorial', DESKTOP);
+  await page.getByLabel('Version of the documentation').selectOption('0.0');
+  await page.waitForURL(`${server.url}/0.0/`);
+  await page.goto(`${server.url}/0.0/static-files`);
+  await page.getByText('This page describes version 0.0.').waitFor();
+  expect(await violationsOf(page)).toEqual([]);
+  await page.getByRole('link', { name: `Read the documentation of ${version}.` }).click();
+  await page.waitForURL(`${server.url}/`);
+  expect(problems).toEqual([]);
+  await page.context().close();
+});
+
+it('examples/docs-site sends pages with a strict policy, files that never change as immutable, and a 404 page', async () => {
+  const page = await fetch(`${server.url}/tutorial`);
+  expect(page.headers.get('content-security-policy')).toMatch(
+    /default-src 'none'; script-src 'self' 'sha256-/,
+  );
+  expect(page.headers.get('content-security-policy')).not.toMatch(/script-src[^;]*unsafe/);
+  const etag = page.headers.get('etag') as string;
+  expect((await fetch(`${server.url}/tutorial`, { headers: { 'If-None-Match': etag } })).status).toBe(304);
+  const script = /src="(\/assets\/app\.[^"]+\.js)"/.exec(await page.text())?.[1] as string;
+  const asset = await fetch(`${server.url}${script}`);
+  expect([asset.headers.get('cache-control'), asset.headers.get('content-encoding')]).toEqual([
+    'public, max-age=31536000, immutable',
+    expect.stringMatching(/br|zstd|gzip/),
+  ]);
+  const absent = await fetch(`${server.url}/absent`, {
+    headers: { accept: 'text/html', 'sec-fetch-dest': 'document' },
+  });
+  expect([absent.status, await absent.text()]).toEqual([404, expect.stringContaining('404')]);
+});
+
+it('examples/docs-site says how to build the pages if there are none', async () => {
+  const { code, output } = await failExample('docs-site/server', {
+    SITE_DIR: join(root, 'artifacts/absent'),
+  });
+  expect([code, output]).toEqual([1, expect.stringContaining('npm run build --prefix site')]);
+});
