@@ -2,7 +2,8 @@ import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql'
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
-import type { EngineSettings, ErrorOrigin } from '../execution/types.ts';
+import type { ErrorOrigin } from '../execution/types.ts';
+import type { EngineSettings } from '../execution/engine.ts';
 import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
 import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';

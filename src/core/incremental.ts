@@ -5,15 +5,8 @@ import {
   incrementalDirectives,
   SUPPORTS_INCREMENTAL,
 } from '../execution/incremental.ts';
-import type {
-  Engine,
-  EngineSettings,
-  ExecuteOperation,
-  IncrementalFormat,
-  MemoryAccount,
-  PreparedOperation,
-  ValidatedOperation,
-} from '../execution/types.ts';
+import type { ExecuteOperation, IncrementalFormat, PreparedOperation, ValidatedOperation } from '../execution/types.ts';
+import type { Engine, EngineSettings, MemoryAccount } from '../execution/engine.ts';
 import { type OptionScope, optionError } from '../options/resolve-options.ts';
 import type { CoreSettings } from './options.ts';
 

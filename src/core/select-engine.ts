@@ -1,6 +1,7 @@
 import { compiled } from '../engine/index.ts';
 import { engineFromExecute, graphqlJs } from '../execution/graphql-js.ts';
-import type { Engine, ExecuteOperation } from '../execution/types.ts';
+import type { ExecuteOperation } from '../execution/types.ts';
+import type { Engine } from '../execution/engine.ts';
 import type { CoreSettings } from './options.ts';
 
 /** Returns the engine that the option `engine` selects. */

@@ -4,13 +4,8 @@ import { executionArgsWith } from './execution-args.ts';
 import { executeGuarded } from './guard/execute-guarded.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { outcomeFromStream } from './result-stream.ts';
-import {
-  type Engine,
-  type EngineSettings,
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  isThenable,
-} from './types.ts';
+import { type ExecutionInputs, type ExecutionOutcome, isThenable } from './types.ts';
+import type { Engine, EngineSettings } from './engine.ts';
 
 /** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {

@@ -4,15 +4,8 @@ import type { MaybePromise } from '../../types/connect.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { outcomeFromResult } from './graphql-js.ts';
 import { optionalExport } from './graphql-version.ts';
-import {
-  type EngineSettings,
-  type ExecuteOperation,
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  type IncrementalFormat,
-  isThenable,
-  type ValidatedOperation,
-} from './types.ts';
+import { type ExecuteOperation, type ExecutionInputs, type ExecutionOutcome, type IncrementalFormat, isThenable, type ValidatedOperation } from './types.ts';
+import type { EngineSettings } from './engine.ts';
 
 /** The result of graphql 17 for an operation with deferred parts. */
 interface IncrementalResults {

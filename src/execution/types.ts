@@ -2,10 +2,8 @@
 import type {
   DocumentNode,
   GraphQLError,
-  GraphQLFormattedError,
   GraphQLSchema,
   OperationDefinitionNode,
-  SourceLocation,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
@@ -149,49 +147,4 @@ export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
     ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
     typeof (value as { then?: unknown }).then === 'function'
   );
-}
-
-/** Counts the memory of one operation against the budget of the document cache. */
-export interface MemoryAccount {
-  /**
-   * Adds bytes that the operation retains from now on. Returns false if they are more than one operation may
-   * have: the operation should release them.
-   */
-  charge(bytes: number): boolean;
-}
-
-/**
- * Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's
- * function. Without `account` the memory of the operation is not limited.
- */
-export type Engine = (
-  operation: ValidatedOperation,
-  settings: EngineSettings,
-  account?: MemoryAccount,
-) => ExecuteOperation;
-
-/** The settings that engines need. */
-export interface EngineSettings {
-  fieldResolver: unknown;
-  typeResolver: unknown;
-  /** The coercion of variables stops after this many errors. */
-  maxErrors: number;
-  /** Omits "Did you mean …?" from messages. */
-  hideSuggestions: boolean;
-  /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
-  formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
-  /**
-   * Like `formatErrors`, for an error that a resolver threw and that has no properties of a GraphQLError: no
-   * GraphQLError is created for it. Undefined if the format of such errors depends on more than the
-   * arguments.
-   */
-  readonly maskError?:
-    | ((error: Error, place: ErrorPlace, origin?: ErrorOrigin) => GraphQLFormattedError)
-    | undefined;
-}
-
-/** The place of a field error, as the response contains it. */
-export interface ErrorPlace {
-  readonly locations: readonly SourceLocation[] | undefined;
-  readonly path: readonly (string | number)[];
 }

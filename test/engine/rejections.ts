@@ -1,6 +1,6 @@
 // Run by rejections.test.ts, which reads how many rejections were unhandled in each case.
 import { buildSchema } from 'graphql';
-import type { Engine } from '../../src/execution/types.ts';
+import type { Engine } from '../../src/execution/engine.ts';
 import { engines, guardedGraphqlJs, prepare } from './compare.ts';
 
 const schema = buildSchema(`

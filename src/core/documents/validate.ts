@@ -11,7 +11,8 @@ import {
   validate,
 } from 'graphql';
 import { setErrorCode } from '../../execution/graphql-js.ts';
-import type { EngineSettings, RequestError } from '../../execution/types.ts';
+import type { RequestError } from '../../execution/types.ts';
+import type { EngineSettings } from '../../execution/engine.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';
 import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';

@@ -1,5 +1,5 @@
 import type { FieldNode, GraphQLObjectType } from 'graphql';
-import type { MemoryAccount } from '../../execution/types.ts';
+import type { MemoryAccount } from '../../execution/engine.ts';
 import type { FieldRun } from '../run/plan.ts';
 import type { SchemaSnapshot } from '../run/schema-functions.ts';
 

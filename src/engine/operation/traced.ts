@@ -13,13 +13,8 @@ import {
   type TracingChannel,
   trace,
 } from '../../execution/tracing.ts';
-import {
-  type EngineSettings,
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  isThenable,
-  type ValidatedOperation,
-} from '../../execution/types.ts';
+import { type ExecutionInputs, type ExecutionOutcome, isThenable, type ValidatedOperation } from '../../execution/types.ts';
+import type { EngineSettings } from '../../execution/engine.ts';
 import type { ProgramRun } from './execute.ts';
 import { type CoercedVariables, toCoerced, type VariableErrors, variableValues } from './variables.ts';
 

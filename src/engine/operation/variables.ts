@@ -16,7 +16,7 @@ import {
   type VariableDefinitionNode,
 } from 'graphql';
 import { V17 } from '../../execution/graphql-version.ts';
-import type { EngineSettings } from '../../execution/types.ts';
+import type { EngineSettings } from '../../execution/engine.ts';
 import { readsInputUnchanged, type SchemaSnapshot } from '../run/schema-functions.ts';
 
 type Values = Record<string, unknown>;
