@@ -1,10 +1,11 @@
-import { type DocumentNode, Kind, visit } from 'graphql';
+import type { DocumentNode } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import { type Condition, conditionsOf, variantKey } from '../execution/conditions.ts';
+import type { Engine, MemoryAccount } from '../execution/engine.ts';
 import { guardedGraphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { isTraced, resolveChannel } from '../execution/tracing.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
-import type { Engine, MemoryAccount } from '../execution/engine.ts';
 import { CompiledMemory, SharedFields, type SharedPlans } from './compile/shared-plans.ts';
 import { needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
 import { compileRoot, type ProgramRun } from './operation/execute.ts';
@@ -108,12 +109,6 @@ function compileForm(
   };
 }
 
-/** A variable of `@skip` or `@include`, with its default value. */
-interface Condition {
-  readonly name: string;
-  readonly fallback: boolean | undefined;
-}
-
 /**
  * The compiled variants of one operation: one for each combination of the variables in `@skip` and
  * `@include`.
@@ -128,7 +123,7 @@ class Variants {
 
   constructor(program: Program, document: DocumentNode, shared: SharedPlans) {
     this.#program = program;
-    this.#conditions = conditionsOf(program, document);
+    this.#conditions = conditionsOf(program.operation, document);
     this.#shared = shared;
   }
 
@@ -156,35 +151,4 @@ class Variants {
     }
     return run;
   }
-}
-
-/** The values of the conditions as a string of digits; undefined if one is not a boolean. */
-function variantKey(
-  conditions: readonly Condition[],
-  variables: Record<string, unknown>,
-): string | undefined {
-  let key = '';
-  for (const { name, fallback } of conditions) {
-    const value = Object.hasOwn(variables, name) ? variables[name] : fallback;
-    if (typeof value !== 'boolean') return undefined;
-    key += value ? '1' : '0';
-  }
-  return key;
-}
-
-function conditionsOf({ operation }: Program, document: DocumentNode): Condition[] {
-  const names = new Set<string>();
-  visit(document, {
-    Directive: (node) => {
-      if (node.name.value !== 'skip' && node.name.value !== 'include') return;
-      for (const { value } of node.arguments ?? [])
-        if (value.kind === Kind.VARIABLE) names.add(value.name.value);
-    },
-  });
-  // The document may contain other operations with other variables.
-  const used = (operation.variableDefinitions ?? []).filter(({ variable }) => names.has(variable.name.value));
-  return used.map(({ variable, defaultValue }) => ({
-    name: variable.name.value,
-    fallback: defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined,
-  }));
 }

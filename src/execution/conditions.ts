@@ -1,0 +1,39 @@
+import { type DocumentNode, Kind, type OperationDefinitionNode, visit } from 'graphql';
+
+/** A variable of `@skip` or `@include`, with its default value. */
+export interface Condition {
+  readonly name: string;
+  readonly fallback: boolean | undefined;
+}
+
+/** Returns the variables of an operation that its document uses in `@skip` and `@include`. */
+export function conditionsOf(operation: OperationDefinitionNode, document: DocumentNode): Condition[] {
+  const names = new Set<string>();
+  visit(document, {
+    Directive: (node) => {
+      if (node.name.value !== 'skip' && node.name.value !== 'include') return;
+      for (const { value } of node.arguments ?? [])
+        if (value.kind === Kind.VARIABLE) names.add(value.name.value);
+    },
+  });
+  // The document may contain other operations with other variables.
+  const used = (operation.variableDefinitions ?? []).filter(({ variable }) => names.has(variable.name.value));
+  return used.map(({ variable, defaultValue }) => ({
+    name: variable.name.value,
+    fallback: defaultValue?.kind === Kind.BOOLEAN ? defaultValue.value : undefined,
+  }));
+}
+
+/** The values of the conditions as a string of digits; undefined if one is not a boolean. */
+export function variantKey(
+  conditions: readonly Condition[],
+  variables: Record<string, unknown>,
+): string | undefined {
+  let key = '';
+  for (const { name, fallback } of conditions) {
+    const value = Object.hasOwn(variables, name) ? variables[name] : fallback;
+    if (typeof value !== 'boolean') return undefined;
+    key += value ? '1' : '0';
+  }
+  return key;
+}
