@@ -7,9 +7,16 @@ import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
-import type { GraphQLHandler, GraphQLOptions, RequestOf, SchemaSource } from '../types/graphql.ts';
+import type {
+  GraphQLHandler,
+  GraphQLOptions,
+  MethodName,
+  RequestOf,
+  SchemaSource,
+} from '../types/graphql.ts';
 
 export { Upload } from '../src/uploads/storage/upload.ts';
+export type * from '../types/caching.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/limits.ts';
@@ -18,10 +25,11 @@ export type * from '../types/streaming.ts';
 export type * from '../types/uploads.ts';
 
 /** The HTTP methods that the option `methods` accepts. */
-export const Method: { readonly GET: 'GET'; readonly POST: 'POST'; readonly HEAD: 'HEAD' } = {
+export const Method: { readonly [Name in MethodName]: Name } = {
   GET: 'GET',
   POST: 'POST',
   HEAD: 'HEAD',
+  QUERY: 'QUERY',
 };
 
 /**

@@ -15,7 +15,7 @@ export function missingPrograms() {
         ]),
     ...need('redis-server', 'redis-server'),
     ...need('nginx', 'nginx-light'),
-    // Only the tests of docs/deployment.md need these; CI runs them all.
+    // Only the tests of docs/deployment.md and of shared caches need these; CI runs them all.
     ...(process.env.CI === 'true' ? proxies() : []),
   ];
 }
@@ -25,7 +25,11 @@ export function leftOutPrograms() {
   return process.env.CI === 'true' ? [] : proxies().map((text) => `${text} Its tests are left out.`);
 }
 
-const proxies = () => [...need('caddy', 'caddy'), ...need('haproxy', 'haproxy')];
+const proxies = () => [
+  ...need('caddy', 'caddy'),
+  ...need('haproxy', 'haproxy'),
+  ...need('varnishd', 'varnish'),
+];
 
 function need(program, debianPackage) {
   if (PATH.some((folder) => isExecutable(join(folder, program)))) return [];

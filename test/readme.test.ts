@@ -1,5 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
+import { resolveCacheControl } from '../src/core/caching/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveUploadOptions } from '../src/uploads/options.ts';
@@ -13,6 +14,7 @@ const PAGES: Record<string, string> = {
   static: 'static-files',
   graphql: 'graphql',
   limits: 'graphql',
+  caching: 'caching',
   streaming: 'streaming',
   uploads: 'uploads',
   subscriptions: 'subscriptions',
@@ -49,6 +51,7 @@ const DEFAULTS: Record<string, object> = {
   static: { ...resolveStaticOptions(undefined), ...resolveStaticOptions(undefined).cache },
   graphql: resolveHttpOptions(undefined),
   limits: resolveHttpOptions(undefined).limits,
+  caching: { ...resolveCacheControl(true) },
   streaming: { ...resolveHttpOptions(undefined).eventStreams },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),

@@ -36,6 +36,12 @@ export interface GraphiQLOptions {
    */
   endpoint?: string | undefined;
   /**
+   * The method of queries. Mutations are always sent with POST. The server must accept QUERY (RFC 10008), and
+   * proxies must pass it on.
+   * @default 'POST'
+   */
+  method?: 'POST' | 'QUERY' | undefined;
+  /**
    * URL for subscriptions; `http` and `https` become `ws` and `wss`.
    * @default the endpoint
    */

@@ -9,6 +9,7 @@ import type {
   GraphQLTypeResolver,
   ValidationRule,
 } from 'graphql';
+import type { CacheControlOptions } from './caching.ts';
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
@@ -98,7 +99,11 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   extends GraphQLCoreOptions<Source> {
   /** GraphiQL on GET requests that prefer HTML: a boolean, its options, or a function of the request. @default true */
   graphiql?: GraphiQLOption<Req> | undefined;
-  /** The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). @default [GET, POST, HEAD] */
+  /**
+   * The allowed methods; any other gets 405 with `Allow` (RFC 9110 §15.5.6). QUERY is a GET with the body of
+   * a POST (RFC 10008).
+   * @default [GET, POST, HEAD, QUERY]
+   */
   methods?: readonly MethodName[] | undefined;
   /**
    * Mutations over GET: `'guarded'` runs them unless the request may come from another site's page or a link
@@ -122,6 +127,12 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   pretty?: boolean | Hook<[req: Req], boolean> | undefined;
   /** Sends a `Server-Timing` header: milliseconds to prepare, create the context and execute. Anyone can read it. @default false */
   serverTiming?: boolean | undefined;
+  /**
+   * Caching over HTTP: `@cacheControl` in the schema and `info.cacheControl` of resolvers decide about
+   * `Cache-Control` of GET and QUERY responses, which get an ETag. `false`: `no-store`.
+   * @default false
+   */
+  cacheControl?: boolean | CacheControlOptions | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -140,9 +151,15 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
 }
 
 /** A method that `graphqlHTTP` supports. */
-export type MethodName = 'GET' | 'POST' | 'HEAD';
+export type MethodName = 'GET' | 'POST' | 'HEAD' | 'QUERY';
 
-/** An OpenAPI 3.1 fragment to merge into an application's document. */
+/** Options of `openapi`. */
+export interface OpenApiOptions {
+  /** The version of the application's document. Only 3.2 can describe QUERY. @default '3.1' */
+  readonly version?: '3.1' | '3.2' | undefined;
+}
+
+/** An OpenAPI fragment to merge into an application's document. */
 export interface OpenApiFragment {
   readonly paths: Record<string, Record<string, object>>;
   readonly components: { readonly schemas: Record<string, object> };
@@ -156,9 +173,9 @@ export interface GraphQLHandler {
   /**
    * Describes the route mounted at `path`, with the current options.
    *
-   * @throws TypeError (code `ERR_OPTION`) if `path` is not a path.
+   * @throws TypeError (code `ERR_OPTION`) if `path` is not a path, or for a wrong option.
    */
-  openapi(path: string): OpenApiFragment;
+  openapi(path: string, options?: OpenApiOptions): OpenApiFragment;
 }
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */

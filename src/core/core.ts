@@ -1,14 +1,15 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import type { EngineSettings } from '../execution/engine.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
-import type { EngineSettings } from '../execution/engine.ts';
 import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
 import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { createCaching } from './caching/caching.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import { assertIncremental, mayBeIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
@@ -106,6 +107,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     hideSuggestions,
+    caching: settings.caching && createCaching(schema, settings.caching),
     formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };

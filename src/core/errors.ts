@@ -1,7 +1,7 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
-import type { ErrorOrigin } from '../execution/types.ts';
 import type { EngineSettings } from '../execution/engine.ts';
+import type { ErrorOrigin } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
 import type { ErrorReporter } from '../logging/report-error.ts';
 import { formatValue } from '../options/format-value.ts';

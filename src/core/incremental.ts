@@ -1,12 +1,17 @@
 import { GraphQLSchema } from 'graphql';
+import type { Engine, EngineSettings, MemoryAccount } from '../execution/engine.ts';
 import {
   declaresIncremental,
   executeIncrementally,
   incrementalDirectives,
   SUPPORTS_INCREMENTAL,
 } from '../execution/incremental.ts';
-import type { ExecuteOperation, IncrementalFormat, PreparedOperation, ValidatedOperation } from '../execution/types.ts';
-import type { Engine, EngineSettings, MemoryAccount } from '../execution/engine.ts';
+import type {
+  ExecuteOperation,
+  IncrementalFormat,
+  PreparedOperation,
+  ValidatedOperation,
+} from '../execution/types.ts';
 import { type OptionScope, optionError } from '../options/resolve-options.ts';
 import type { CoreSettings } from './options.ts';
 
@@ -53,10 +58,11 @@ export function createOperationFactory(
   options: Settings,
 ): (operation: ValidatedOperation, account: MemoryAccount) => PreparedOperation {
   const addIncremental = createIncremental(options, settings);
-  const { maxErrors } = settings;
+  const { maxErrors, caching } = settings;
   return (operation, account) => {
     const execute = engine(operation, settings, account);
-    return { ...operation, maxErrors, ...addIncremental(operation, execute) };
+    const cachePolicy = caching?.policyOf(operation, account);
+    return { ...operation, maxErrors, cachePolicy, ...addIncremental(operation, execute) };
   };
 }
 

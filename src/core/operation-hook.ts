@@ -1,9 +1,15 @@
 import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
-import { setErrorCode } from '../execution/graphql-js.ts';
-import { type ExecutionInputs, type ExecutionOutcome, isThenable, type PreparedOperation, type RequestError } from '../execution/types.ts';
 import type { EngineSettings } from '../execution/engine.ts';
+import { setErrorCode } from '../execution/graphql-js.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+} from '../execution/types.ts';
 import { wrongReturnValue } from '../options/resolve-options.ts';
 import { isListOf, isObject } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';

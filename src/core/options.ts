@@ -24,6 +24,7 @@ import {
   unchecked,
   type WithDefaults,
 } from '../options/rules.ts';
+import type { CachingSettings } from './caching/options.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
 /** The limits of one document. */
@@ -51,6 +52,8 @@ export interface CoreSettings {
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
   readonly incremental: boolean | { readonly format?: IncrementalFormat | undefined } | undefined;
   readonly documentCacheBytes: number;
+  /** Undefined if caching is off. */
+  readonly caching?: CachingSettings | undefined;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -96,7 +99,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching'>> = {
   context: unchecked,
   rootValue: unchecked,
   fieldResolver: optionalFunction(),

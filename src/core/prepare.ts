@@ -1,7 +1,12 @@
 import { type GraphQLSchema, getOperationAST } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { GraphQLParams, PreparedOperation, RequestError, ValidatedOperation } from '../execution/types.ts';
 import type { Engine, EngineSettings } from '../execution/engine.ts';
+import type {
+  GraphQLParams,
+  PreparedOperation,
+  RequestError,
+  ValidatedOperation,
+} from '../execution/types.ts';
 import { assertSync } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createDocumentCache, retainedBytes } from './documents/document-cache.ts';

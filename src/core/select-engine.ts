@@ -1,7 +1,7 @@
 import { compiled } from '../engine/index.ts';
+import type { Engine } from '../execution/engine.ts';
 import { engineFromExecute, graphqlJs } from '../execution/graphql-js.ts';
 import type { ExecuteOperation } from '../execution/types.ts';
-import type { Engine } from '../execution/engine.ts';
 import type { CoreSettings } from './options.ts';
 
 /** Returns the engine that the option `engine` selects. */

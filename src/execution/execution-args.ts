@@ -1,7 +1,7 @@
 import type { ExecutionArgs } from 'graphql';
+import type { EngineSettings } from './engine.ts';
 import { V17 } from './graphql-version.ts';
 import type { ExecutionInputs, ValidatedOperation } from './types.ts';
-import type { EngineSettings } from './engine.ts';
 
 /** Creates graphql-js's arguments for one operation and one request. graphql 16 has no abort signals. */
 export function executionArgs(operation: ValidatedOperation, inputs: ExecutionInputs): ExecutionArgs {

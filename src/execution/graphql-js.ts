@@ -1,32 +1,68 @@
-import type { ExecutionResult, GraphQLError } from 'graphql';
+import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
 import type { ExecuteFunction } from '../../types/graphql.ts';
+import type { Caching, FieldTracker } from './caching.ts';
+import type { Engine, EngineSettings } from './engine.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { executeGuarded } from './guard/execute-guarded.ts';
+import { runTracked } from './guard/guarded-resolvers.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { outcomeFromStream } from './result-stream.ts';
 import { type ExecutionInputs, type ExecutionOutcome, isThenable } from './types.ts';
-import type { Engine, EngineSettings } from './engine.ts';
 
 /** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
+  return createEngine((args, { caching }, inputs) => {
+    if (caching === undefined) return execute(args);
+    const tracker = createTracker(caching, inputs);
+    return runTracked(tracker, () => executeGuarded(execute, args, tracker));
+  });
+}
+
+/** The reference engine: graphql-js's own `execute`. */
+export const graphqlJs: Engine = createEngine((args, { caching }, inputs) =>
+  // Only guarded executions report their fields.
+  caching === undefined
+    ? executeNonIncremental(args)
+    : executeGuarded(executeNonIncremental, args, createTracker(caching, inputs)),
+);
+
+/**
+ * The reference engine for operations that the compiled engine gives to it. Clients choose these operations,
+ * so the rejections that graphql-js leaves unhandled must not end the process.
+ */
+export const guardedGraphqlJs: Engine = createEngine((args, { caching }, inputs) =>
+  executeGuarded(executeNonIncremental, args, caching && createTracker(caching, inputs)),
+);
+
+type Run = (
+  args: ExecutionArgs,
+  settings: EngineSettings,
+  inputs: ExecutionInputs,
+) => ReturnType<ExecuteFunction>;
+
+function createEngine(run: Run): Engine {
   return (operation, settings) => (inputs) => {
-    const result = execute(executionArgsWith(settings, operation, inputs));
+    const result = run(executionArgsWith(settings, operation, inputs), settings, inputs);
     return isThenable(result)
       ? result.then((settled) => outcomeFromResult(settled as ExecutionResult, settings, inputs))
       : outcomeFromResult(result as ExecutionResult, settings, inputs);
   };
 }
 
-/** The reference engine: graphql-js's own `execute`. */
-export const graphqlJs: Engine = engineFromExecute(executeNonIncremental);
-
-/**
- * The reference engine for operations that the compiled engine gives to it. Clients choose these operations,
- * so the rejections that graphql-js leaves unhandled must not end the process.
- */
-export const guardedGraphqlJs: Engine = engineFromExecute((args) =>
-  executeGuarded(executeNonIncremental, args),
-);
+/** Creates the tracker that counts fields and sets `info.cacheControl`. */
+export function createTracker(
+  caching: Caching,
+  { caching: execution }: Pick<ExecutionInputs, 'caching'>,
+): FieldTracker {
+  execution?.expectFields();
+  return (info) => {
+    const definition = info.parentType.getFields()[info.fieldName];
+    if (definition === undefined) return;
+    const isRoot = info.path.prev === undefined;
+    if (execution !== undefined && caching.isCounted(definition, isRoot)) execution.count(definition, isRoot);
+    Object.assign(info, { cacheControl: caching.controlFor(execution, definition, isRoot) });
+  };
+}
 
 const NO_ERRORS: readonly GraphQLError[] = [];
 

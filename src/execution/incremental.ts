@@ -1,11 +1,20 @@
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { executionArgsWith } from './execution-args.ts';
-import { outcomeFromResult } from './graphql-js.ts';
-import { optionalExport } from './graphql-version.ts';
-import { type ExecuteOperation, type ExecutionInputs, type ExecutionOutcome, type IncrementalFormat, isThenable, type ValidatedOperation } from './types.ts';
+import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { EngineSettings } from './engine.ts';
+import { executionArgsWith } from './execution-args.ts';
+import { createTracker, outcomeFromResult } from './graphql-js.ts';
+import { optionalExport } from './graphql-version.ts';
+import { executeGuarded } from './guard/execute-guarded.ts';
+import {
+  type ExecuteOperation,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  type IncrementalFormat,
+  isThenable,
+  type ValidatedOperation,
+} from './types.ts';
 
 /** The result of graphql 17 for an operation with deferred parts. */
 interface IncrementalResults {
@@ -65,7 +74,16 @@ export function executeIncrementally(
 ): ExecuteOperation {
   const execute = EXECUTORS[format] as ExecuteIncrementally;
   return (inputs) => {
-    const result = execute(executionArgsWith(settings, operation, inputs));
+    const args = executionArgsWith(settings, operation, inputs);
+    const { caching } = settings;
+    const result =
+      caching === undefined
+        ? execute(args)
+        : (executeGuarded(
+            execute as ExecuteFunction,
+            args,
+            createTracker(caching, inputs),
+          ) as ReturnType<ExecuteIncrementally>);
     return isThenable(result)
       ? result.then((settled) => toOutcome(settled, settings, inputs))
       : toOutcome(result, settings, inputs);

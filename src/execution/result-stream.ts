@@ -1,7 +1,7 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { StreamedResults } from '../../types/operation.ts';
-import type { ExecutionInputs, ExecutionOutcome } from './types.ts';
 import type { EngineSettings } from './engine.ts';
+import type { ExecutionInputs, ExecutionOutcome } from './types.ts';
 
 const isStreamed = (result: object): result is StreamedResults =>
   Symbol.asyncIterator in result || ('initialResult' in result && 'subsequentResults' in result);

@@ -1,12 +1,8 @@
 // The types that HTTP, WebSockets and the engines share: plain values without any transport.
-import type {
-  DocumentNode,
-  GraphQLError,
-  GraphQLSchema,
-  OperationDefinitionNode,
-} from 'graphql';
+import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
+import type { ExecutionCaching, OperationCaching } from './caching.ts';
 
 /**
  * The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request
@@ -40,6 +36,8 @@ export interface PreparedOperation extends ValidatedOperation {
    * parts.
    */
   readonly incremental?: IncrementalFormat | undefined;
+  /** The static cache policy; undefined if caching is off. */
+  readonly cachePolicy?: OperationCaching | undefined;
 }
 
 /**
@@ -80,6 +78,8 @@ export interface ExecutionInputs {
    * result.
    */
   readonly incremental?: IncrementalFormat | undefined;
+  /** The cache policy of the execution; undefined if its result is not cached. */
+  readonly caching?: ExecutionCaching | undefined;
 }
 
 /** The origin of an operation, for reports of unexpected errors. */

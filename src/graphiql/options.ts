@@ -48,6 +48,7 @@ const RULES: Rules<CheckedOptions> = {
   persistHeaders: flag(false),
   endpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
   subscriptionEndpoint: optional(isUrl, 'a URL, absolute or relative to the page'),
+  method: oneOf('POST', 'QUERY'),
   subscriptions: flag(true),
   theme: oneOf('system', 'light', 'dark'),
   csp: rule<CheckedOptions['csp']>(
@@ -90,6 +91,7 @@ interface CheckedOptions {
   persistHeaders: boolean;
   endpoint: string | undefined;
   subscriptionEndpoint: string | undefined;
+  method: string;
   subscriptions: boolean;
   theme: string;
   csp: boolean | ExtraSources;

@@ -20,7 +20,7 @@ const AMBIENT_SCHEME = /^\s*(?:basic|digest|negotiate|ntlm)\b/i;
 
 /** The checks against cross-site request forgery. */
 export interface Csrf {
-  /** @throws HttpError for a GET or HEAD that must not run a mutation. */
+  /** @throws HttpError for a GET, HEAD or QUERY that must not run a mutation. */
   assertMutation(req: IncomingMessage, accepted: Negotiated): void;
   /**
    * @throws HttpError for a cross-site GET with a cookie, in a fetch mode that hides the response from the
@@ -58,6 +58,12 @@ export function createCsrf(options: Options): Csrf {
   return {
     assertMutation(req, accepted) {
       const { getMutations } = options;
+      // The option is about GET: clients and proxies may repeat a QUERY (RFC 10008 §2).
+      if (req.method === 'QUERY') {
+        throw new HttpError(422, 'A QUERY request cannot run a mutation; send it as POST', {
+          code: 'MUTATION_OVER_QUERY',
+        });
+      }
       if (req.method === 'HEAD') throw methodRefusal('A HEAD request cannot run a mutation; send it as POST');
       if (getMutations === false) {
         throw methodRefusal(

@@ -1,4 +1,5 @@
 import type { ServerResponse } from 'node:http';
+import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { Negotiated } from '../http/negotiation/accept.ts';
 import type { Reservation } from '../streams/reservations.ts';
@@ -28,6 +29,17 @@ export interface Exchange {
   reservation: Reservation | undefined;
   /** The operation of the reserved event stream. */
   operation: StreamOperation | undefined;
+  /** The caching of the result; undefined if caching is off, and for batches. */
+  caching: ResultCaching | undefined;
+}
+
+/** The data that the caching headers of a result depend on. */
+export interface ResultCaching {
+  policy(): CachePolicy;
+  /** The strong ETag of the body, if it is known. */
+  readonly etag?: string | undefined;
+  /** Seconds since the result was created, for one that is stored. */
+  readonly age?: number | undefined;
 }
 
 /** The result of a request whose response has begun, because it is a stream. */

@@ -19,12 +19,8 @@ import type { HttpSettings } from './options.ts';
 import type { RequestParams } from './request/params.ts';
 import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
 import { Failures } from './response/failures.ts';
-import {
-  createResponseFactory,
-  createSender,
-  type ResponseFactory,
-  type Sender,
-} from './response/response.ts';
+import { createResponseFactory, type ResponseFactory } from './response/response.ts';
+import { createSender, type Sender } from './response/sender.ts';
 import { OperationRunner, type Result } from './run-operation.ts';
 import { Streaming } from './streaming/streaming.ts';
 import { startTimings } from './timings.ts';
@@ -85,6 +81,7 @@ class Pipeline {
       batchCost: undefined,
       reservation: undefined,
       operation: undefined,
+      caching: undefined,
     };
     if (events.request.hasSubscribers) events.request.publish({ req, res });
     try {

@@ -2,6 +2,7 @@ import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { MethodName } from '../../types/graphql.ts';
 import type { DocumentLimits, GraphQLLimits } from '../../types/limits.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import { type CachingSettings, resolveCacheControl } from '../core/caching/options.ts';
 import {
   type CoreSettings,
   type DocumentLimitSettings,
@@ -10,6 +11,7 @@ import {
   resolveCoreOptions,
 } from '../core/options.ts';
 import { noteProductionDefaults } from '../logging/notices.ts';
+import { optionError } from '../options/resolve-options.ts';
 import {
   flag,
   isBoolean,
@@ -46,16 +48,19 @@ interface OwnSettings {
   readonly pretty: boolean | ((req: unknown) => boolean);
   readonly serverTiming: boolean;
   readonly eventStreams: unknown;
+  readonly cacheControl: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams'> & {
+  Omit<OwnSettings, 'eventStreams' | 'cacheControl'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
     /** Whether the option `eventStreams` was set. */
     readonly isEventStreamsSet: boolean;
+    /** The settings of caching headers; undefined if they are off. */
+    readonly cacheControl: CachingSettings | undefined;
   };
 
 const limits: Rules<OwnLimits> = {
@@ -64,14 +69,14 @@ const limits: Rules<OwnLimits> = {
   batch: limit(10),
 };
 
-const isMethod = isOneOf('GET', 'POST', 'HEAD');
+const isMethod = isOneOf('GET', 'POST', 'HEAD', 'QUERY');
 const isSwitch = isEither(isBoolean, isFunction);
 
 const rules: Rules<OwnSettings> = {
   methods: rule<readonly MethodName[]>(
-    ['GET', 'POST', 'HEAD'],
+    ['GET', 'POST', 'HEAD', 'QUERY'],
     oneOrMore(isMethod),
-    'a list of Method.GET, Method.POST and Method.HEAD',
+    'a list of Method.GET, Method.POST, Method.HEAD and Method.QUERY',
   ),
   getMutations: oneOf('guarded', true, false),
   trustedOrigins: rule<readonly string[]>(
@@ -98,6 +103,7 @@ const rules: Rules<OwnSettings> = {
     isEither(isOneOf(false), isObject),
     'an object of options, or false',
   ),
+  cacheControl: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -114,10 +120,24 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
     );
   }
+  assertGraphiQLMethod(settings);
   const { eventStreams } = settings;
+  const cacheControl = resolveCacheControl(settings.cacheControl);
   return {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
+    cacheControl,
+    caching: cacheControl,
   };
+}
+
+/** @throws TypeError (code `ERR_OPTION`) if GraphiQL would send a method that this handler refuses. */
+function assertGraphiQLMethod({ graphiql, methods }: Pick<OwnSettings, 'graphiql' | 'methods'>): void {
+  if (typeof graphiql !== 'object' || graphiql.method !== 'QUERY' || graphiql.endpoint !== undefined) return;
+  if (methods.includes('QUERY')) return;
+  throw optionError(
+    GRAPHQL_OPTIONS,
+    'option "graphiql.method" is "QUERY", but "methods" does not contain it; add Method.QUERY',
+  );
 }

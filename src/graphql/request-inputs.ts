@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { ExecutionCaching } from '../execution/caching.ts';
 import type { ErrorOrigin, ExecutionInputs, IncrementalFormat } from '../execution/types.ts';
 import { isAborted } from '../http/reply/connection.ts';
 import type { Exchange } from './exchange.ts';
@@ -14,6 +15,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   readonly variableValues: Record<string, unknown> | undefined;
   /** Set before the execution if the client accepts an incremental response. */
   incremental: IncrementalFormat | undefined;
+  /** Set before the execution if caching is on. */
+  caching: ExecutionCaching | undefined;
   readonly #res: ServerResponse;
   #controller: AbortController | undefined;
 

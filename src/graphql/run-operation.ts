@@ -98,6 +98,12 @@ export class OperationRunner {
       context,
       rootValue,
     );
+    if (prepared.cachePolicy !== undefined) {
+      inputs.caching = prepared.cachePolicy.start(params.variables);
+      // A batch is a list of results with different policies.
+      const isQuery = prepared.operation.operation === 'query';
+      if (isQuery && exchange.batchCost === undefined) exchange.caching = inputs.caching;
+    }
     if (prepared.incremental !== undefined) {
       inputs.incremental = this.#streaming.incrementalFormatFor(exchange, prepared.incremental);
     }

@@ -7,6 +7,11 @@ export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-fi
 export const ZIP_FILES: OptionScope = { name: 'zipFiles', page: 'static-files' };
 export const SEA_FILES: OptionScope = { name: 'seaFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
+export const CACHING_OPTIONS: OptionScope = {
+  name: 'graphqlHTTP',
+  page: 'caching',
+  within: 'cacheControl',
+};
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', page: 'subscriptions' };

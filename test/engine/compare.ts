@@ -1,8 +1,8 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
 import { compiled } from '../../src/engine/index.ts';
+import type { Engine, EngineSettings } from '../../src/execution/engine.ts';
 import { graphqlJs, guardedGraphqlJs } from '../../src/execution/graphql-js.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
-import type { Engine, EngineSettings } from '../../src/execution/engine.ts';
 
 export const engines = { compiled, graphqlJs };
 /** graphql-js as it executes the operations that the compiled engine gives to it. */

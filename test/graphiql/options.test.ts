@@ -11,6 +11,7 @@ describe('the options of GraphiQL', () => {
     expect(title).toBe('GraphiQL');
     expect(JSON.parse(config)).toEqual({
       headersEditor: true,
+      method: 'POST',
       persistHeaders: false,
       subscriptions: true,
       theme: 'system',

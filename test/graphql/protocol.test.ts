@@ -227,7 +227,7 @@ eachExpress((express) => {
         const { body } = await request(serve({ eventStreams: { single: false } }))
           [method]('/graphql')
           .expect(405)
-          .expect('allow', 'GET, POST, HEAD');
+          .expect('allow', 'GET, POST, HEAD, QUERY');
         expect(body.errors[0].extensions.code).toBe('METHOD_NOT_ALLOWED');
       },
     );
@@ -239,7 +239,7 @@ eachExpress((express) => {
           [method]('/graphql')
           .send({ query: '{ hello }' })
           .expect(405)
-          .expect('allow', 'GET, POST, HEAD');
+          .expect('allow', 'GET, POST, HEAD, QUERY');
       },
     );
 

@@ -188,7 +188,7 @@ export const REQUESTS: Mistake[] = [
     'PUT',
     () => send(api(), { method: 'PUT', body: '{}' }),
     /^405 .*The method PUT is not allowed/,
-    'allowed: GET, POST, HEAD',
+    'allowed: GET, POST, HEAD, QUERY',
   ],
   [
     'a CORS preflight without cors',

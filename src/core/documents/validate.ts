@@ -10,9 +10,9 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
+import type { EngineSettings } from '../../execution/engine.ts';
 import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { RequestError } from '../../execution/types.ts';
-import type { EngineSettings } from '../../execution/engine.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';
 import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';

@@ -37,13 +37,36 @@ export function compileField(
   if (definition === undefined) return undefined;
   snapshot.addField(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
+  return countedField(program, plan, compileRun(compiler, plan));
+}
+
+function compileRun(compiler: Compiler, plan: FieldPlan): FieldRun {
+  const { program } = compiler;
   if (program.tracesResolvers) {
     return resolverField(plan, tracedResolver(plan, program), compilePosition(compiler, plan));
   }
-  if (definition === TypeNameMetaFieldDef) return typeNameField(plan);
+  if (plan.definition === TypeNameMetaFieldDef) return typeNameField(plan);
   const position = compilePosition(compiler, plan);
   if (plan.resolve !== undefined) return resolverField(plan, plan.resolve, position);
   return leafPropertyField(plan, position) ?? propertyField(plan, position);
+}
+
+/**
+ * Counts the executions of a field for its cache policy, if its resolver or a method of its parent value may
+ * replace its hint by `info.cacheControl`.
+ */
+function countedField(
+  { operation, rootType, settings: { caching } }: Program,
+  { definition, parentType, resolve, needsInfo }: FieldPlan,
+  run: FieldRun,
+): FieldRun {
+  const mayReplaceHint = resolve === undefined || needsInfo;
+  if (caching === undefined || operation.operation !== 'query' || !mayReplaceHint) return run;
+  if (!caching.isCounted(definition, parentType === rootType)) return run;
+  return (ex, source, parent) => {
+    ex.inputs.caching?.count(definition, parent === undefined);
+    run(ex, source, parent);
+  };
 }
 
 function definitionOf(

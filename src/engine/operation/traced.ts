@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../../types/connect.ts';
+import type { EngineSettings } from '../../execution/engine.ts';
 import { outcomeFromResult } from '../../execution/graphql-js.ts';
-
 import {
   coercionChannel,
   executeChannel,
@@ -13,8 +13,12 @@ import {
   type TracingChannel,
   trace,
 } from '../../execution/tracing.ts';
-import { type ExecutionInputs, type ExecutionOutcome, isThenable, type ValidatedOperation } from '../../execution/types.ts';
-import type { EngineSettings } from '../../execution/engine.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type ValidatedOperation,
+} from '../../execution/types.ts';
 import type { ProgramRun } from './execute.ts';
 import { type CoercedVariables, toCoerced, type VariableErrors, variableValues } from './variables.ts';
 

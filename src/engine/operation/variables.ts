@@ -15,8 +15,8 @@ import {
   typeFromAST,
   type VariableDefinitionNode,
 } from 'graphql';
-import { V17 } from '../../execution/graphql-version.ts';
 import type { EngineSettings } from '../../execution/engine.ts';
+import { V17 } from '../../execution/graphql-version.ts';
 import { readsInputUnchanged, type SchemaSnapshot } from '../run/schema-functions.ts';
 
 type Values = Record<string, unknown>;

@@ -9,8 +9,8 @@ import {
   Kind,
   type OperationDefinitionNode,
 } from 'graphql';
-import type { ValidatedOperation } from '../../execution/types.ts';
 import type { EngineSettings } from '../../execution/engine.ts';
+import type { ValidatedOperation } from '../../execution/types.ts';
 import { type BufferPool, createBufferPool } from '../json/buffer.ts';
 
 /** One operation of one document, with the data that its compilation and execution need. */

@@ -1,4 +1,5 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
+import type { Caching } from '../../execution/caching.ts';
 import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/types.ts';
 import type { Execution } from './execution.ts';
@@ -17,9 +18,26 @@ interface InfoFunctions {
 export const createInfo: (ex: Execution, plan: FieldPlan, path: ResponsePath) => GraphQLResolveInfo = V17
   ? (ex, plan, path) => {
       ex.infoFunctions ??= createInfoFunctions(ex);
-      return { ...infoData(ex, plan, path), ...ex.infoFunctions };
+      const info = { ...infoData(ex, plan, path), ...ex.infoFunctions };
+      const { caching } = ex.program.settings;
+      return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
     }
-  : infoData;
+  : (ex, plan, path) => {
+      const info = infoData(ex, plan, path);
+      const { caching } = ex.program.settings;
+      return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
+    };
+
+/** Adds the member that resolvers have with the option `cacheControl`. */
+function withCacheControl(
+  caching: Caching,
+  info: GraphQLResolveInfo,
+  ex: Execution,
+  { definition }: FieldPlan,
+): GraphQLResolveInfo {
+  const isRoot = info.path.prev === undefined;
+  return Object.assign(info, { cacheControl: caching.controlFor(ex.inputs.caching, definition, isRoot) });
+}
 
 function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
   const { program } = ex;

@@ -1,17 +1,23 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { ExecuteFunction } from '../../../types/graphql.ts';
+import type { FieldTracker } from '../caching.ts';
 import { isThenable } from '../types.ts';
 import { ExecutionGuard } from './guarded-execution.ts';
-import { guardedFieldResolver, guardedTypeResolver } from './guarded-resolvers.ts';
+import { guardedFieldResolver, guardedTypeResolver, setTracker } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
 /**
  * Calls `execute` so that no promise in the values of resolvers causes an unhandled rejection. Changes
- * `args`.
+ * `args`. `tracker` gets the fields.
  */
-export function executeGuarded(execute: ExecuteFunction, args: ExecutionArgs): MaybePromise<ExecutionResult> {
+export function executeGuarded(
+  execute: ExecuteFunction,
+  args: ExecutionArgs,
+  tracker?: FieldTracker,
+): MaybePromise<ExecutionResult> {
   const guard = new ExecutionGuard(args.rootValue);
+  if (tracker !== undefined) setTracker(guard, tracker);
   args.schema = guardedSchema(args.schema);
   args.fieldResolver = guardedFieldResolver(args.fieldResolver);
   args.typeResolver = guardedTypeResolver(args.typeResolver);

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import {
   defaultFieldResolver,
   defaultTypeResolver,
@@ -13,6 +14,7 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
+import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
@@ -68,6 +70,7 @@ export function guardField(
   seen.schema = originalOf(schema);
   seen.parentType = originalOf(info.parentType);
   seen.returnType = type;
+  trackField(guard, info);
   if (guard === undefined) return resolve(source, args, context, info);
   try {
     const value = resolve(source, args, context, info);
@@ -80,6 +83,34 @@ export function guardField(
     guard.fail();
     throw error;
   }
+}
+
+/** The trackers of executions, by guard and by `info.variableValues`. */
+const trackers = new WeakMap<object, FieldTracker>();
+let unattributed = 0;
+
+/** The number of calls of resolvers whose execution is not known. */
+export const unattributedCalls = (): number => unattributed;
+
+/** Sets the function that gets the fields of a guarded execution. */
+export function setTracker(guard: ExecutionGuard, tracker: FieldTracker): void {
+  trackers.set(guard, tracker);
+}
+
+const calls = new AsyncLocalStorage<FieldTracker>();
+
+/** Calls a function of the application, which may begin the execution later. Its fields go to the tracker. */
+export const runTracked = <T>(tracker: FieldTracker, run: () => T): T => calls.run(tracker, run);
+
+/** graphql 16 and functions of the option `engine` call some resolvers outside of `ExecutionGuard.run`. */
+function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo): void {
+  const tracker = trackers.get(guard ?? info.variableValues) ?? calls.getStore();
+  if (tracker === undefined) {
+    if (guard === undefined) unattributed += 1;
+    return;
+  }
+  if (guard !== undefined && info.path.prev === undefined) trackers.set(info.variableValues, tracker);
+  tracker(info);
 }
 
 function countLists(type: GraphQLOutputType): number {

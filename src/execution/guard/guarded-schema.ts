@@ -116,9 +116,16 @@ class GuardedTypes {
   #field(field: Field): Field {
     const resolve: FieldResolver = (source, args, context, info) =>
       guardField(field.resolve as FieldResolver, field.type, info.schema, [source, args, context, info]);
+    // Tracers wrap the resolvers of the schema that `execute` gets.
+    let wrapped: unknown;
     return derive(field, {
       type: { value: this.#output(field.type) },
-      resolve: { get: () => (field.resolve === undefined ? undefined : resolve) },
+      resolve: {
+        get: () => wrapped ?? (field.resolve === undefined ? undefined : resolve),
+        set: (value) => {
+          wrapped = value;
+        },
+      },
     });
   }
 }

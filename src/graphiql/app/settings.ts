@@ -2,6 +2,8 @@
 interface Config {
   endpoint?: string;
   subscriptionEndpoint?: string;
+  /** The method of queries. */
+  method: 'POST' | 'QUERY';
   subscriptions: boolean;
   headersEditor: boolean;
   persistHeaders: boolean;

@@ -1,6 +1,6 @@
-import type { OpenApiFragment } from '../../../types/graphql.ts';
-import { wrongArgument } from '../../options/resolve-options.ts';
-import { isString } from '../../options/rules.ts';
+import type { OpenApiFragment, OpenApiOptions } from '../../../types/graphql.ts';
+import { type OptionScope, resolveOptions, wrongArgument } from '../../options/resolve-options.ts';
+import { isString, oneOf, type Rules } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
@@ -12,24 +12,28 @@ const BATCH = { type: 'array', minItems: 1, items: REQUEST };
 const PAGE = { 'text/html': { schema: { type: 'string' } } };
 const RESPONSE = { $ref: '#/components/schemas/GraphQLResponse' };
 
-/**
- * Creates the function that describes the endpoint at a path in OpenAPI 3.1, with the options of the handler.
- */
-export function createOpenApi(settings: HttpSettings): (path: string) => OpenApiFragment {
+type OpenApi = (path: string, options?: OpenApiOptions) => OpenApiFragment;
+
+const SCOPE: OptionScope = { ...GRAPHQL_OPTIONS, name: 'openapi' };
+const rules: Rules<Required<OpenApiOptions>> = { version: oneOf('3.1', '3.2') };
+
+/** Creates the function that describes the endpoint at a path, with the options of the handler. */
+export function createOpenApi(settings: HttpSettings): OpenApi {
   const operations: Record<string, object> = {};
   if (settings.methods.includes('GET')) operations['get'] = get(settings);
   if (settings.methods.includes('POST')) operations['post'] = post(settings);
   if (settings.methods.includes('HEAD')) operations['head'] = head(settings);
-  return (path) => {
+  // OpenAPI 3.1 has a closed list of methods.
+  const withQuery = settings.methods.includes('QUERY')
+    ? { ...operations, query: query(settings) }
+    : operations;
+  return (path, options) => {
     if (!isString(path) || !path.startsWith('/')) {
-      throw wrongArgument(
-        { ...GRAPHQL_OPTIONS, name: 'openapi' },
-        'path',
-        path,
-        "the path of the mount, such as '/graphql'",
-      );
+      throw wrongArgument(SCOPE, 'path', path, "the path of the mount, such as '/graphql'");
     }
-    return { paths: { [path]: operations }, components: { schemas: SCHEMAS } };
+    const { version } = resolveOptions(SCOPE, options, rules);
+    const described = version === '3.2' ? withQuery : operations;
+    return { paths: { [path]: described }, components: { schemas: SCHEMAS } };
   };
 }
 
@@ -81,6 +85,32 @@ function post(settings: HttpSettings): object {
     tags: ['GraphQL'],
     requestBody: { required: true, content },
     responses: responses(settings, ['400', '403', '405', '406', '408', '413', '415']),
+  };
+}
+
+function query(settings: HttpSettings): object {
+  const { batching, limits } = settings;
+  const schema = batching ? { oneOf: [REQUEST, { ...BATCH, ...atMost(limits.batch) }] } : REQUEST;
+  const { 422: draft, ...described } = responses(settings, [
+    '400',
+    '403',
+    '405',
+    '406',
+    '408',
+    '413',
+    '415',
+    '422',
+  ]);
+  return {
+    operationId: 'graphqlQuery',
+    summary: 'Run a GraphQL query given in the body; safe and idempotent',
+    description: `A body of at most ${limits.bodyBytes} bytes. Mutations get 422.`,
+    tags: ['GraphQL'],
+    requestBody: { required: true, content: { [JSON_TYPE]: { schema } } },
+    responses: {
+      ...described,
+      422: { ...draft, description: 'The operation is a mutation, or the request is not valid' },
+    },
   };
 }
 

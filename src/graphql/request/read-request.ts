@@ -17,8 +17,7 @@ import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
 type BodyKind = 'json' | 'multipart';
 
 /**
- * Creates the checks that need only the head of a request: method, `Host`, `Accept`, and for GET and HEAD
- * cross-site reads.
+ * Creates the checks that need only the head of a request: method, `Host`, `Accept`, and cross-site reads.
  *
  * @throws HttpError 403, 405, 406, 415, 421.
  */
@@ -49,7 +48,7 @@ export function createRequestCheck(
     }
     if (req.method === 'POST') return;
     // A page of another site could send a GET with another type without a preflight, and time the response.
-    const contentType = req.headers['content-type'];
+    const contentType = req.method === 'QUERY' ? undefined : req.headers['content-type'];
     if (contentType !== undefined && classify(contentType) !== 'json') throw unsupportedType(UNSUPPORTED);
     csrf.assertRead(req);
   };
@@ -99,7 +98,7 @@ export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadReq
 
   return (exchange) => {
     const { req } = exchange;
-    if (req.method !== 'POST') return paramsFromUrl(req.url ?? '/');
+    if (req.method !== 'POST' && req.method !== 'QUERY') return paramsFromUrl(req.url ?? '/');
     if (bodyKindOf(req, settings) === 'multipart') return receiveForm(exchange);
     if (!isParsed(req)) return readBody(req);
     const { body } = req;
@@ -140,12 +139,19 @@ function bodyKindOf(
   { multipartUploadsEnabled }: Pick<HttpSettings, 'multipartUploadsEnabled'>,
 ): BodyKind {
   const contentType = req.headers['content-type'];
-  if (contentType === undefined) throw unsupportedType('The request has no Content-Type');
+  if (contentType === undefined) {
+    // RFC 10008 §2: the type decides what a QUERY means.
+    if (req.method === 'QUERY') {
+      const message = `A QUERY request must have a Content-Type; send ${JSON_TYPE}`;
+      throw new HttpError(400, message, { code: 'CONTENT_TYPE_REQUIRED' });
+    }
+    throw unsupportedType('The request has no Content-Type');
+  }
   if (isRepeated(req)) throw unsupportedType('The request has more than one Content-Type');
   // The boundary differs from request to request, so caching the type would not help.
   const kind = contentType.startsWith('multipart/') ? classify(contentType) : classifyCached(contentType);
   if (kind === 'charset') throw unsupportedType('The charset of the request body must be UTF-8');
-  if (kind === 'other' || (kind === 'multipart' && !multipartUploadsEnabled)) {
+  if (kind === 'other' || (kind === 'multipart' && (!multipartUploadsEnabled || req.method === 'QUERY'))) {
     throw unsupportedType(UNSUPPORTED);
   }
   return kind;

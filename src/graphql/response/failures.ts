@@ -8,7 +8,8 @@ import { HttpError, toError } from '../../http/reply/http-error.ts';
 import { type Reply, writeReply } from '../../http/reply/write-reply.ts';
 import { debug } from '../../logging/debug.ts';
 import type { Exchange } from '../exchange.ts';
-import type { ResponseFactory, Sender } from './response.ts';
+import type { ResponseFactory } from './response.ts';
+import type { Sender } from './sender.ts';
 
 /** Responds to the requests of one handler that failed. */
 export class Failures {

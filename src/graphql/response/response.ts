@@ -1,16 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError } from 'graphql';
 import type { GraphQLCore } from '../../core/core.ts';
-import { events } from '../../core/diagnostics.ts';
 import { isPublicError, refusalError, toGraphQLError } from '../../core/errors.ts';
 import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../../execution/types.ts';
-import { drainRequest } from '../../http/body/drain.ts';
 import type { Headers, HttpError } from '../../http/reply/http-error.ts';
-import { withVary, writeReplyInPlace } from '../../http/reply/write-reply.ts';
-import { assertSync } from '../../options/resolve-options.ts';
-import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
-import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
-import type { HttpSettings } from '../options.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 
 /** The response to one operation or one batch, before it is written. */
 export interface GraphQLResponse {
@@ -22,7 +15,7 @@ export interface GraphQLResponse {
   /** Headers of a refused request, or headers that errors of resolvers set. */
   readonly headers: Headers | undefined;
   /** Holds the errors before masking, which some outcomes create when they are read. */
-  readonly cause: { readonly errors: readonly GraphQLError[] };
+  readonly cause: Pick<ExecutionOutcome, 'errors'> & Partial<Pick<ExecutionOutcome, 'kind'>>;
 }
 
 /** Creates responses with the status that the media type requires (GraphQL over HTTP, "Status Codes"). */
@@ -126,75 +119,4 @@ function httpExtensions(errors: readonly GraphQLError[]): HttpExtensions {
     if (headers !== undefined) merged.headers = { ...headers, ...merged.headers };
   }
   return merged;
-}
-
-/** Writes responses. Does nothing if other code has begun the response or the client disconnected. */
-export interface Sender {
-  send(exchange: Exchange, response: GraphQLResponse): void;
-  /** Sends a response before the body of the request was read to its end. */
-  sendEarly(exchange: Exchange, response: GraphQLResponse): void;
-}
-
-/** Creates the sender of one handler. */
-export function createSender({ pretty }: Pick<HttpSettings, 'pretty'>): Sender {
-  const isPretty =
-    typeof pretty === 'function'
-      ? (req: IncomingMessage) => assertSync(pretty(req), GRAPHQL_OPTIONS, 'pretty')
-      : () => pretty;
-
-  function replyOf({ req, res, timings }: Exchange, response: GraphQLResponse) {
-    const { status, type, headers: extra, release } = response;
-    const headers = baseHeaders(res, type);
-    if (timings !== undefined) headers['server-timing'] = timings.toString();
-    if (extra !== undefined) Object.assign(headers, extra);
-    const body = isPretty(req) ? indent(response.body) : response.body;
-    return { status, headers, body, release };
-  }
-
-  function send(exchange: Exchange, response: GraphQLResponse): void {
-    const { req, res } = exchange;
-    if (res.headersSent || res.destroyed) return;
-    writeReplyInPlace(req, res, replyOf(exchange, response));
-    if (events.response.hasSubscribers) publish(exchange, response);
-  }
-
-  return {
-    send,
-    sendEarly(exchange, response) {
-      const { req, res } = exchange;
-      if (res.headersSent || res.destroyed) return;
-      // Draining would not help: the body did not arrive in time.
-      if (response.status === 408) res.shouldKeepAlive = false;
-      else drainRequest(req, res);
-      send(exchange, response);
-    },
-  };
-}
-
-const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
-
-/** Creates the headers of every response; keeps Cache-Control and Vary that the application has set. */
-function baseHeaders(res: ServerResponse, type: string): Headers {
-  const headers: Headers = {
-    'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
-    'x-content-type-options': 'nosniff',
-    vary: withVary(res.getHeader('vary'), 'Accept'),
-    'cache-control': 'no-store',
-  };
-  const own = res.getHeader('cache-control');
-  if (own !== undefined) headers['cache-control'] = String(own);
-  return headers;
-}
-
-const indent = (body: string | Buffer): string =>
-  `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
-
-function publish({ req, res, started }: Exchange, { status, cause }: GraphQLResponse): void {
-  events.response.publish({
-    req,
-    res,
-    status,
-    errors: cause.errors,
-    duration: started === 0 ? 0 : performance.now() - started,
-  });
 }

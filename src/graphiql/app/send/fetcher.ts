@@ -13,7 +13,10 @@ export const fetcher: Fetcher = (params, options = {}): FetcherReturnType => {
   const headers = textHeaders(options.headers);
   const upload = operation && sendUpload(operation, params, headers);
   if (upload !== undefined) return upload;
-  if (operation?.operation !== 'subscription') return sendOverHttp(params, headers, isIncremental(document));
+  if (operation?.operation !== 'subscription') {
+    const method = operation?.operation === 'query' ? config.method : 'POST';
+    return sendOverHttp(params, headers, { method, incremental: isIncremental(document) });
+  }
   if (config.subscriptions) return subscribeOverSocket(params, headers);
   return errorResult('Subscriptions are switched off on this page by the option graphiql.subscriptions.');
 };

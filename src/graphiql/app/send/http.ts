@@ -7,14 +7,15 @@ import { errorResult } from './error-result.ts';
 const SINGLE = 'application/graphql-response+json, application/json;q=0.9';
 const INCREMENTAL = `multipart/mixed;incrementalSpec=v0.2, multipart/mixed;deferSpec=20220824, multipart/mixed;q=0.9, ${SINGLE}`;
 
-/** Sends an operation with POST. A response with several parts (`@defer`, `@stream`) becomes an iterator of the parts. */
+/** Sends an operation. A response with several parts (`@defer`, `@stream`) becomes an iterator of the parts. */
 export async function sendOverHttp(
   params: FetcherParams,
   headers: Record<string, string>,
-  incremental: boolean,
+  { method, incremental }: { method: 'POST' | 'QUERY'; incremental: boolean },
 ) {
   const stop = new AbortController();
-  const response = await post({
+  const response = await send({
+    method,
     signal: stop.signal,
     headers: { accept: incremental ? INCREMENTAL : SINGLE, 'content-type': 'application/json', ...headers },
     body: JSON.stringify(params),
@@ -27,17 +28,18 @@ export async function sendOverHttp(
 /** Sends a form of the GraphQL multipart request specification. */
 export async function sendForm(body: FormData, headers: Record<string, string>): Promise<ExecutionResult> {
   // The header makes browsers send a preflight request, which servers with CSRF protection require.
-  const response = await post({
+  const response = await send({
+    method: 'POST',
     headers: { accept: SINGLE, 'graphql-require-preflight': 'true', ...headers },
     body,
   });
   return response === undefined ? unreachable() : readWhole(response);
 }
 
-/** Sends a POST request. Undefined if there is no response; the browser gives no reason. */
-async function post(request: RequestInit): Promise<Response | undefined> {
+/** Sends a request. Undefined if there is no response; the browser gives no reason. */
+async function send(request: RequestInit): Promise<Response | undefined> {
   try {
-    return await fetch(endpoint, { method: 'POST', credentials: 'same-origin', ...request });
+    return await fetch(endpoint, { credentials: 'same-origin', ...request });
   } catch (error) {
     if (error instanceof TypeError) return undefined;
     throw error;

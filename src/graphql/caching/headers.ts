@@ -1,0 +1,95 @@
+import type { CachePolicy } from '../../../types/caching.ts';
+import { isCacheable } from '../../core/caching/operation-policy.ts';
+import type { CachingSettings } from '../../core/caching/options.ts';
+import type { ExecutionOutcome } from '../../execution/types.ts';
+import { checkPreconditions } from '../../http/conditions/preconditions.ts';
+import { type Headers, HttpError } from '../../http/reply/http-error.ts';
+import { type Reply, withVary } from '../../http/reply/write-reply.ts';
+import type { Exchange } from '../exchange.ts';
+import { hasCredentials } from './credentials.ts';
+import { etagFor, etagOf } from './entity-tag.ts';
+
+/**
+ * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
+ * the client has it.
+ *
+ * @throws HttpError 412 if the precondition `If-Match` is false.
+ */
+export type AddCacheHeaders = (exchange: Exchange, response: CacheableResponse, reply: Reply) => void;
+
+interface CacheableResponse {
+  readonly status: number;
+  readonly type: string;
+  /** The outcome of the execution; errors have no `kind`. */
+  readonly cause: Partial<Pick<ExecutionOutcome, 'kind'>>;
+}
+
+interface HeaderOptions extends CachingSettings {
+  /** Whether a key separates the cached responses of users. */
+  readonly hasKey: boolean;
+}
+
+/** Creates the function that adds caching headers to the responses of one handler. */
+export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
+  return (exchange, response, reply) => {
+    const { req, res, caching } = exchange;
+    if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
+    if (caching === undefined) return;
+    const { headers } = reply;
+    // The application's own header has priority.
+    if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
+    if (caching.age !== undefined) headers['age'] = String(caching.age);
+    const own = res.getHeader('etag');
+    const tag =
+      own === undefined ? etagFor(res, caching.etag ?? etagOf(reply.body ?? '', response.type)) : String(own);
+    headers['etag'] = tag;
+    switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
+      case 'not-modified':
+        toNotModified(reply);
+        return;
+      case 'failed':
+        throw new HttpError(412, 'The result has another ETag than If-Match', {
+          code: 'PRECONDITION_FAILED',
+        });
+    }
+  };
+}
+
+/** Adds `Cache-Control`, `CDN-Cache-Control` (RFC 9213), `Vary` and the header of tags. */
+function addPolicy(
+  headers: Headers,
+  { req, res }: Exchange,
+  policy: CachePolicy,
+  { vary, tagHeader, hasKey }: HeaderOptions,
+): void {
+  if (!isCacheable(policy)) return;
+  const { maxAge, sharedMaxAge, tags } = policy;
+  const names = new Set([...vary.map((name) => name.toLowerCase()), ...policy.vary]);
+  if (policy.scope === 'PUBLIC' && (hasKey || !hasCredentials(req, res))) {
+    const isEqual = sharedMaxAge === maxAge;
+    headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
+    if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
+    if (tagHeader !== false && tags.length > 0) {
+      headers[tagHeader.toLowerCase()] = tags.join(tagHeader === 'Cache-Tag' ? ',' : ' ');
+    }
+  } else if (maxAge > 0) {
+    headers['cache-control'] = `private, max-age=${maxAge}`;
+    // Another user of the same browser must not get the stored response.
+    names.add('authorization').add('cookie');
+  }
+  if (names.size > 0) headers['vary'] = withVary(headers['vary'], [...names].map(toFieldName).join(', '));
+}
+
+/** Writes a name with capitals, as in `Accept-Language`. */
+const toFieldName = (name: string): string =>
+  name.replace(/(^|-)([a-z])/g, (letters) => letters.toUpperCase());
+
+/** RFC 9110 §15.4.5: a 304 has the headers for caches, and no content. */
+function toNotModified(reply: Reply): void {
+  reply.release?.();
+  reply.status = 304;
+  reply.body = undefined;
+  reply.release = undefined;
+  delete reply.headers['content-type'];
+  delete reply.headers['x-content-type-options'];
+}

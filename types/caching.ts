@@ -1,0 +1,72 @@
+import type { GraphQLCompositeType, GraphQLResolveInfo } from 'graphql';
+
+/** The users that may share a cached result: all, or only the user that received it. */
+export type CacheScope = 'PUBLIC' | 'PRIVATE';
+
+/** How long and for whom the value of a field may be cached. Missing members change nothing. */
+export interface CacheHint {
+  /** Seconds that the value stays fresh. 0: not cacheable. */
+  readonly maxAge?: number | undefined;
+  /** Seconds that the value stays fresh in shared caches such as CDNs. @default maxAge */
+  readonly sharedMaxAge?: number | undefined;
+  /** @default 'PUBLIC' */
+  readonly scope?: CacheScope | undefined;
+  /** Names of request headers that the value depends on. */
+  readonly vary?: readonly string[] | undefined;
+}
+
+/** The policy of a whole result. It is cacheable if one of the two lifetimes is greater than 0. */
+export interface CachePolicy {
+  /** Seconds that the result stays fresh. */
+  readonly maxAge: number;
+  /** Seconds that the result stays fresh in shared caches. */
+  readonly sharedMaxAge: number;
+  readonly scope: CacheScope;
+  /** Names of request headers that the result depends on, in lower case. */
+  readonly vary: readonly string[];
+  /** The tags that invalidate the result. */
+  readonly tags: readonly string[];
+}
+
+/** The hint of one field while it is executed: the hint of the schema, changed by the resolver. */
+export interface FieldCachePolicy {
+  readonly maxAge: number | undefined;
+  readonly sharedMaxAge: number | undefined;
+  readonly scope: CacheScope | undefined;
+  readonly vary: readonly string[] | undefined;
+  /** Makes the policy stricter: the lower lifetimes and `PRIVATE` win, and the names of `vary` are added. */
+  restrict(hint: CacheHint): void;
+  /** Replaces the members that `hint` has. */
+  replace(hint: CacheHint): void;
+  /** Returns the lifetime and scope, or null if the field has no lifetime greater than 0. */
+  policyIfCacheable(): { readonly maxAge: number; readonly scope: CacheScope } | null;
+}
+
+/** `info.cacheControl` of a resolver. Its functions throw a TypeError (code `ERR_OPTION`) for wrong values. */
+export interface CacheControl {
+  /** Replaces members of the field's hint. */
+  readonly setCacheHint: (hint: CacheHint) => void;
+  /** The field's hint, to read or to restrict. */
+  readonly cacheHint: FieldCachePolicy;
+  /** Returns the hint of a type, for fields of an abstract type whose object type the resolver knows. */
+  readonly cacheHintFromType: (type: GraphQLCompositeType) => CacheHint;
+  /** Adds tags to the result. Tags are visible ASCII characters without spaces, commas and quotes. */
+  readonly tag: (...tags: string[]) => void;
+}
+
+/** The `info` argument of resolvers when the option `cacheControl` is on. */
+export type CacheControlInfo = GraphQLResolveInfo & { readonly cacheControl: CacheControl };
+
+/** The option `cacheControl` of `graphqlHTTP`. */
+export interface CacheControlOptions {
+  /** Names of request headers that every result depends on, such as `Accept-Language`. @default [] */
+  vary?: readonly string[] | undefined;
+  /** Seconds for root fields and fields of object types that have no hint. @default 0, not cacheable */
+  defaultMaxAge?: number | undefined;
+  /**
+   * The header that lists the tags of a result for a CDN: `Cache-Tag` (Cloudflare, Akamai) is separated by
+   * commas, `Surrogate-Key` (Fastly) and `xkey` (Varnish) by spaces.
+   * @default false, no header
+   */
+  tagHeader?: false | 'Cache-Tag' | 'Surrogate-Key' | 'xkey' | undefined;
+}
