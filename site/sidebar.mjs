@@ -73,7 +73,6 @@ const PARTS = [
 
 /** Pages that may be absent until their feature is complete. */
 export const PLANNED = [
-  'caching.md',
   'cost.md',
   'documents.md',
   'health.md',

@@ -1,7 +1,7 @@
 import type { CacheHint, FieldCachePolicy } from '../../../types/caching.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
-import { isListOf, isObject, isOneOf, isString } from '../../options/rules.ts';
+import { type Accepts, isListOf, isObject, isOneOf, isString } from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
 
 const isScope = isOneOf(undefined, 'PUBLIC', 'PRIVATE');
@@ -9,7 +9,7 @@ const isScope = isOneOf(undefined, 'PUBLIC', 'PRIVATE');
 const isFieldName = (name: unknown): boolean => isString(name) && /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/.test(name);
 
 /** Accepts a list of names of request headers. */
-export const isVary = isListOf(isFieldName);
+export const isVary: Accepts = isListOf(isFieldName);
 
 const isSeconds = (value: unknown): boolean =>
   value === undefined || (typeof value === 'number' && Number.isFinite(value) && value >= 0);
