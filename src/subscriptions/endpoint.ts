@@ -8,7 +8,7 @@ import { assertSync } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { SourceCounters } from './consume-source.ts';
 import type { FlushScheduler } from './flush-scheduler.ts';
-import { SubscriptionGroups } from './groups.ts';
+import { SubscriptionGroups } from './sharing/groups.ts';
 import { createIntervalTimer, type IntervalTimer } from './interval-timer.ts';
 import type { OperationSettings } from './start.ts';
 

@@ -11,9 +11,9 @@ import {
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { consumeResults, consumeSource, type SourceCounters } from './consume-source.ts';
-import type { SubscriptionGroups } from './groups.ts';
+import type { SubscriptionGroups } from './sharing/groups.ts';
 import type { ClientOperation, LiveOperation } from './live-operation.ts';
-import { type ShareFunction, shareKeyOf } from './share-key.ts';
+import { type ShareFunction, shareKeyOf } from './sharing/share-key.ts';
 
 /** The services that all live operations of one endpoint use. */
 export interface OperationServices {

@@ -1,8 +1,8 @@
 import type { GraphQLError } from 'graphql';
-import type { MaybePromise } from '../../types/connect.ts';
-import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
-import { consumeSource, type EventConsumer, type SourceCounters } from './consume-source.ts';
-import type { LiveOperation } from './live-operation.ts';
+import type { MaybePromise } from '../../../types/connect.ts';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../../execution/types.ts';
+import { consumeSource, type EventConsumer, type SourceCounters } from '../consume-source.ts';
+import type { LiveOperation } from '../live-operation.ts';
 
 /** Decides when a group has to wait until its results are written before it executes further events. */
 export interface GroupPacing {

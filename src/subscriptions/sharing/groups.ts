@@ -1,9 +1,9 @@
 import type { GraphQLSchema } from 'graphql';
-import type { PreparedOperation } from '../execution/types.ts';
-import type { SourceCounters } from './consume-source.ts';
+import type { PreparedOperation } from '../../execution/types.ts';
+import type { SourceCounters } from '../consume-source.ts';
 import { type GroupPacing, SharedSubscription } from './group.ts';
-import type { IntervalTimer } from './interval-timer.ts';
-import type { LiveOperation } from './live-operation.ts';
+import type { IntervalTimer } from '../interval-timer.ts';
+import type { LiveOperation } from '../live-operation.ts';
 import { groupNameOf, type ShareKey } from './share-key.ts';
 
 /** Milliseconds that a source stays open after its last subscriber has left, for clients that reconnect. */

@@ -1,7 +1,7 @@
-import type { SharedOperation } from '../../types/subscriptions.ts';
-import type { GraphQLParams } from '../execution/types.ts';
-import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
-import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import type { SharedOperation } from '../../../types/subscriptions.ts';
+import type { GraphQLParams } from '../../execution/types.ts';
+import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 
 /** The option `share`. */
 export type ShareFunction = (context: unknown, operation: SharedOperation) => unknown;
