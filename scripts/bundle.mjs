@@ -5,12 +5,16 @@ import { rolldown } from 'rolldown';
 // Modules that several entries share. An entry loads only the groups that it imports: espalier/static loads neither
 // graphql nor ws. Rolldown's few helper functions for CommonJS are in the group that all entries import.
 const GROUPS = [
-  { name: 'lib/http', test: /[\\/]src[\\/](http|logging|options)[\\/]|rolldown[\\/]runtime/ },
+  // Subscriptions and espalier/pubsub share the cursors.
+  {
+    name: 'lib/http',
+    test: /[\\/]src[\\/](http|logging|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
+  },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]/,
+    test: /[\\/]src[\\/](core|cursors|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]/,
   },
 ];
 
@@ -42,6 +46,19 @@ export async function bundle(root, entries, folder) {
     { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [linkToVersion(version)] },
     { file: join(folder, 'cli.mjs'), format: 'esm', banner: '#!/usr/bin/env node' },
   );
+}
+
+/** Writes espalier/client, which is for browsers: minified, and without a shared module. */
+export async function bundleClient(root, folder) {
+  for (const [format, extension] of [
+    ['esm', 'mjs'],
+    ['cjs', 'cjs'],
+  ]) {
+    await write(
+      { cwd: root, input: join(root, 'client/index.ts'), platform: 'browser' },
+      { file: join(folder, `client.${extension}`), format, minify: true },
+    );
+  }
 }
 
 async function write(options, output) {

@@ -95,6 +95,13 @@ export interface EventStream<T> extends AsyncIterableIterator<T> {
   [Symbol.asyncIterator](): this;
   /** The cursor before the first event. Undefined without `history`, and until Redis has replied. */
   readonly startCursor?: string | undefined;
+  /**
+   * The cursor up to which the consumer has all events: those that it took before its last call of `next`,
+   * and those that a `filter` has left out. Undefined while `startCursor` is.
+   */
+  readonly position?: string | undefined;
+  /** Resolves when `startCursor` is known or the stream has ended. Never resolves without `history`. */
+  started?(): Promise<void>;
 }
 
 /** Numbers of one `createPubSub`, for metrics. */

@@ -1,5 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import type { EventResult } from '../../types/pubsub.ts';
+import type { EventResult, EventStream } from '../../types/pubsub.ts';
 
 /** The position of an event in the history of its channel. Ids are compared for equality only. */
 export interface EventLink {
@@ -13,7 +13,14 @@ export interface EventLink {
 
 const ID = /^\d{1,20}-\d{1,20}$/;
 
-const resumed = new AsyncLocalStorage<string>();
+/** `Symbol.for` makes the storage equal in the CommonJS and the ES build. */
+const STORAGE = Symbol.for('espalier.resumed');
+
+function storage(): AsyncLocalStorage<string> {
+  const shared = globalThis as { [STORAGE]?: AsyncLocalStorage<string> };
+  shared[STORAGE] ??= new AsyncLocalStorage();
+  return shared[STORAGE];
+}
 
 /** Creates the result of a `next()`. Events without a history have no cursor. */
 export function resultOf<T>(value: T, cursor: string | undefined): EventResult<T> {
@@ -43,8 +50,49 @@ export function joinCursors(cursors: readonly (string | undefined)[]): string | 
 
 /** Calls a function. Streams that it creates, also after an `await`, continue after the cursor. */
 export function resumeAfter<Result>(cursor: string, run: () => Result): Result {
-  return resumed.run(cursor, run);
+  return storage().run(cursor, run);
 }
 
-/** The cursor of the enclosing `resumeAfter`. */
-export const resumedCursor = (): string | undefined => resumed.getStore();
+/**
+ * Returns the cursor after which the client continues, within the `subscribe` resolver of a subscription.
+ * Undefined if the client starts without a cursor. Streams of `createPubSub` use it themselves; other sources
+ * must begin after it, and return it as their `startCursor`.
+ */
+export const resumedCursor = (): string | undefined => storage().getStore();
+
+/** Whether two cursors have the same positions, in any order. */
+export function areEqualCursors(a: string, b: string): boolean {
+  if (a === b || a.length !== b.length || !a.includes('&')) return a === b;
+  return a.split('&').sort().join('&') === b.split('&').sort().join('&');
+}
+
+/** An iterator that may have cursors: a stream of createPubSub, one derived from it, or another source. */
+export type Source<T> = AsyncIterator<T> &
+  Partial<Pick<EventStream<T>, 'startCursor' | 'position' | 'started'>>;
+
+/** How far the events of one source have been delivered. */
+export class Progress {
+  readonly #source: Source<unknown>;
+  /** The cursor of the last delivered event. */
+  #delivered: string | undefined;
+  /** The position of the source at that time, which does not include the event. */
+  #before: string | undefined;
+
+  constructor(source: Source<unknown>) {
+    this.#source = source;
+  }
+
+  /** Called when an event was delivered, before the next call of `next`. */
+  deliver(cursor: string | undefined): void {
+    if (cursor === undefined) return;
+    this.#delivered = cursor;
+    this.#before = this.#source.position;
+  }
+
+  /** The cursor after the last delivered event, or after later events that a filter has left out. */
+  get cursor(): string | undefined {
+    const { position } = this.#source;
+    if (this.#delivered === undefined) return position ?? this.#source.startCursor;
+    return position === this.#before ? this.#delivered : position;
+  }
+}

@@ -179,6 +179,41 @@ describe.each([
     expect(stats.topics['tick']?.oldest).toBeLessThanOrEqual(Date.now());
   });
 
+  it('position is the cursor of the events that the consumer has taken, or that a filter has left out', async () => {
+    const events = create();
+    const source = events.subscribe('tick');
+    const even = filter(events.subscribe('tick'), (tick) => tick % 2 === 0);
+    const both = merge(
+      events.subscribe('tick'),
+      map(events.subscribe('tock'), (tock) => tock),
+    );
+    await Promise.all([source, even, both].map((stream) => stream.started?.()));
+    for (const stream of [source, even, both]) expect(stream.position).toBe(stream.startCursor);
+    await publishAll(events, [0, 1, 3]);
+    const cursors = [await source.next(), await source.next(), await source.next()].map(
+      ({ cursor }) => cursor,
+    );
+    // The last event counts when the next one is requested.
+    expect(source.position).toBe(cursors[1]);
+    const waiting = [source.next(), even.next(), even.next()];
+    await waiting[1];
+    while (even.position !== cursors[2]) await new Promise(setImmediate);
+    expect(source.position).toBe(cursors[2]);
+    const replayed = events.subscribe('tick', { after: cursors[0] });
+    expect(replayed.position).toBe(cursors[0]);
+    await replayed.next();
+    expect(replayed.position).toBe(cursors[0]);
+    await replayed.next();
+    expect(replayed.position).toBe(cursors[1]);
+    const last = replayed.next();
+    while (replayed.position !== cursors[2]) await new Promise(setImmediate);
+    let merged: string | undefined;
+    for (let taken = 0; taken < 3; taken++) ({ cursor: merged } = await both.next());
+    await events.publish('tick', 4);
+    await Promise.all([...waiting, last]);
+    expect(await take(events.subscribe('tick', { after: merged }), 1)).toEqual([4]);
+  });
+
   it('filter, map and merge keep the cursors of their sources', async () => {
     const events = create();
     const streams = (after?: string) =>
@@ -353,13 +388,32 @@ describe('a history in Redis', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await other.ready('tick');
+    // The first publish sends the script, the others its hash.
+    await events.publish('tick', -1);
+    await cursorAfter(stream, 1);
     await admin.config('RESETSTAT');
     await publishAll(events, numbers(0, 100));
     const cursor = await cursorAfter(stream, 1);
-    expect(await commandCalls('eval')).toBe(100);
+    expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([0, 100]);
     const streams = numbers(0, 100).map(() => other.subscribe('tick', { after: cursor }));
     for (const each of streams) expect(await take(each, 99)).toEqual(numbers(1, 100));
-    expect(await commandCalls('eval')).toBe(101);
+    expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([1, 100]);
+  });
+
+  it('publishes keep their order when Redis does not have the script', async () => {
+    const events = overRedis();
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    for (let round = 0; round < 10; round++) {
+      const publishing: Promise<void>[] = [];
+      for (let index = 0; index < 20; index++) {
+        if (index % 7 === round % 7) await admin.script('FLUSH');
+        publishing.push(events.publish('tick', round * 20 + index));
+        if (index % 3 === 0) await new Promise(setImmediate);
+      }
+      await Promise.all(publishing);
+    }
+    expect(await take(stream, 200)).toEqual(numbers(0, 200));
   });
 
   it('createPubSub without a history sends PUBLISH only and gives no cursors', async () => {

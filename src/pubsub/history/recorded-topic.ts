@@ -49,10 +49,7 @@ export class RecordedTopic extends Topic {
   /** Opens a stream of later events, or of those after an id. */
   override open(after?: string): EventStream<unknown> {
     const queue = this.addQueue();
-    if (after !== undefined) {
-      queue.startCursor = this.#cursor(after);
-      return replay(this, queue, after);
-    }
+    if (after !== undefined) return replay(this, queue, after);
     this.#live.add(queue);
     if (this.#position !== undefined) queue.startCursor = this.#cursor(this.#position);
     return queue;

@@ -27,9 +27,14 @@ export function replay(
   let isLive = false;
   let page: readonly StoredEvent[] = [];
   let index = 0;
+  let taken = topic.cursorOf(after);
+  let acknowledged = taken;
+  let isQueueRead = false;
+  queue.startCursor = taken;
 
   function join(): void {
     isLive = true;
+    queue.startCursor = topic.cursorOf(position);
     topic.join(queue);
   }
 
@@ -65,15 +70,24 @@ export function replay(
   }
 
   const pull = async (): Promise<EventResult<unknown>> => {
+    acknowledged = taken;
     for (;;) {
       const event = page[index];
       if (event !== undefined) {
         index++;
-        return { value: event.payload, done: false, cursor: topic.cursorOf(event.id) };
+        taken = topic.cursorOf(event.id);
+        return { value: event.payload, done: false, cursor: taken };
       }
-      if (isLive) return queue.next();
+      if (isLive) {
+        isQueueRead = true;
+        return queue.next();
+      }
       await advance();
     }
   };
-  return new DerivedStream([queue], pull, () => queue.startCursor);
+  const startCursor = taken;
+  return new DerivedStream([queue], pull, {
+    startCursor: () => startCursor,
+    position: () => (isQueueRead ? queue.position : acknowledged),
+  });
 }

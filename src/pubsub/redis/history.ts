@@ -10,9 +10,7 @@ import {
   START,
   type StoredEvent,
 } from '../history/store.ts';
-
-/** Sends a command on the connection for publishing. */
-type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
+import { RedisScript, type Send } from './script.ts';
 
 /** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
 const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{${channel}}:newest`];
@@ -20,18 +18,23 @@ const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{
 /** The first character of messages with ids. No JSON text begins with it. */
 const MARK = '@';
 
-// Atomic, so that the stream has the events in the order of the messages. Old events are removed once per
-// second: an id begins with the milliseconds since 1970. ARGV: channel, payload, length, age, quiet.
+// Atomic, so that the stream has the events in the order of the messages. Once per second old events are
+// removed and the keys get their time to live: an id begins with the milliseconds since 1970. ARGV: channel,
+// payload, length, age, time to live of the events, time to live of the newest id.
 const PUBLISH = `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'p', previous, 'e', ARGV[2])
-if string.sub(id, 1, 10) ~= string.sub(previous, 1, 10) then
+if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
+  redis.call('SET', KEYS[2], id, 'KEEPTTL')
+else
   redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ARGV[4]))
+  redis.call('PEXPIRE', KEYS[1], ARGV[5])
+  redis.call('SET', KEYS[2], id, 'PX', ARGV[6])
 end
-redis.call('PEXPIRE', KEYS[1], ARGV[4])
-redis.call('SET', KEYS[2], id, 'PX', ARGV[5])
 redis.call('PUBLISH', ARGV[1], '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[2])
 `;
+/** Milliseconds between two renewals of the time to live, at most. */
+const RENEWAL = 1000;
 
 // ARGV: the id, the maximum number of events.
 const READ = `
@@ -48,6 +51,7 @@ export class RedisHistory implements HistoryStore {
   readonly #send: Send;
   readonly #limits: HistoryLimits;
   readonly #isFinal: (error: unknown) => boolean;
+  readonly #publish = new RedisScript(PUBLISH);
 
   /** Reads are repeated after errors that are not `isFinal`. */
   constructor(send: Send, limits: HistoryLimits, isFinal: (error: unknown) => boolean) {
@@ -59,10 +63,9 @@ export class RedisHistory implements HistoryStore {
   /** Stores and publishes an event in one command. */
   async publish(channel: string, payload: string): Promise<void> {
     const { length, age } = this.#limits;
-    const keys = keysOf(channel);
-    await this.#send((client) =>
-      client.eval(PUBLISH, 2, ...keys, channel, payload, length, age, age + QUIET_MILLISECONDS),
-    );
+    const lifetime = age + RENEWAL;
+    const args = [channel, payload, length, age, lifetime, lifetime + QUIET_MILLISECONDS];
+    await this.#publish.run(this.#send, keysOf(channel), args);
   }
 
   async newest(channel: string): Promise<string> {

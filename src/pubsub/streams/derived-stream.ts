@@ -1,8 +1,15 @@
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
+import type { Source } from '../cursor.ts';
 
 interface Waiter<T> {
   resolve(result: EventResult<T>): void;
   reject(error: unknown): void;
+}
+
+/** The cursors of a derived stream. */
+export interface Positions {
+  startCursor(): string | undefined;
+  position(): string | undefined;
 }
 
 /**
@@ -10,25 +17,34 @@ interface Waiter<T> {
  * `next` waits: an async generator would first wait for the event.
  */
 export class DerivedStream<T> implements EventStream<T> {
-  readonly #sources: readonly AsyncIterator<unknown>[];
+  readonly #sources: readonly Source<unknown>[];
   readonly #pull: () => Promise<EventResult<T>>;
-  readonly #startCursor: () => string | undefined;
+  readonly #positions: Positions;
   readonly #waiting = new Set<Waiter<T>>();
   #last: Promise<unknown> = Promise.resolve();
   #done = false;
 
   constructor(
-    sources: readonly AsyncIterator<unknown>[],
+    sources: readonly Source<unknown>[],
     pull: () => Promise<EventResult<T>>,
-    startCursor: () => string | undefined,
+    positions: Positions,
   ) {
     this.#sources = sources;
     this.#pull = pull;
-    this.#startCursor = startCursor;
+    this.#positions = positions;
   }
 
   get startCursor(): string | undefined {
-    return this.#startCursor();
+    return this.#positions.startCursor();
+  }
+
+  get position(): string | undefined {
+    return this.#positions.position();
+  }
+
+  /** Resolves for streams with a start only: other iterators have none. */
+  async started(): Promise<void> {
+    await Promise.all(this.#sources.map((source) => source.started?.()));
   }
 
   next(): Promise<EventResult<T>> {

@@ -1,10 +1,7 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
-import { joinCursors, resultOf } from '../cursor.ts';
-import { DerivedStream } from './derived-stream.ts';
-
-/** An iterator that may have cursors: a stream of createPubSub, or one derived from it. */
-type Source<T> = AsyncIterator<T> & { readonly startCursor?: string | undefined };
+import { joinCursors, Progress, resultOf, type Source } from '../cursor.ts';
+import { DerivedStream, type Positions } from './derived-stream.ts';
 
 /**
  * Returns the events of a stream that pass a test. The test may return a promise.
@@ -30,7 +27,7 @@ export function filter<T>(
       if (result.done === true || (await test(result.value))) return result;
     }
   };
-  return new DerivedStream([source], pull, () => source.startCursor);
+  return new DerivedStream([source], pull, positionsOf(source));
 }
 
 /**
@@ -47,7 +44,7 @@ export function map<T, R>(
     const result: EventResult<T> = await source.next();
     return result.done === true ? result : resultOf(await transform(result.value), result.cursor);
   };
-  return new DerivedStream([source], pull, () => source.startCursor);
+  return new DerivedStream([source], pull, positionsOf(source));
 }
 
 /**
@@ -60,9 +57,11 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
   const pending = new Map<Source<T>, Promise<Arrival<T>> | undefined>(
     sources.map((source) => [source, undefined]),
   );
-  const latest = new Map<Source<T>, string>();
-  const cursor = (): string | undefined =>
-    joinCursors(sources.map((source) => latest.get(source) ?? source.startCursor));
+  const progress = new Map(sources.map((source) => [source, new Progress(source)]));
+  const positions: Positions = {
+    startCursor: () => joinCursors(sources.map(({ startCursor }) => startCursor)),
+    position: () => joinCursors(sources.map(({ position }) => position)),
+  };
 
   const pull = async (): Promise<EventResult<T>> => {
     while (pending.size > 0) {
@@ -76,13 +75,19 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
       if (result.done === true) continue;
       pending.set(source, undefined);
       if (result.cursor === undefined) return result;
-      latest.set(source, result.cursor);
-      return resultOf(result.value, cursor());
+      progress.get(source)?.deliver(result.cursor);
+      const cursors = sources.map((each) => progress.get(each)?.cursor);
+      return resultOf(result.value, joinCursors(cursors));
     }
     return { value: undefined, done: true };
   };
-  return new DerivedStream(sources, pull, cursor);
+  return new DerivedStream(sources, pull, positions);
 }
+
+const positionsOf = (source: Source<unknown>): Positions => ({
+  startCursor: () => source.startCursor,
+  position: () => source.position,
+});
 
 interface Arrival<T> {
   readonly source: Source<T>;

@@ -31,8 +31,6 @@ const COMPACT = 1024;
  * consumer reads nothing between two checks.
  */
 export class EventQueue<T> implements EventStream<T> {
-  startCursor: string | undefined;
-
   readonly #limits: QueueLimits;
   readonly #ended: () => void;
   readonly #grew: () => void;
@@ -43,6 +41,11 @@ export class EventQueue<T> implements EventStream<T> {
   #waiters: Waiter<T>[] = [];
   #open = true;
   #failure: Error | undefined;
+  #startCursor: string | undefined;
+  /** The cursor of the last event that the consumer has taken, and that before its last call of `next`. */
+  #taken: string | undefined;
+  #position: string | undefined;
+  #started: (() => void)[] | undefined;
 
   /**
    * The queue calls `ended` once, when it accepts no more events, and `grew` when it becomes longer than
@@ -52,6 +55,19 @@ export class EventQueue<T> implements EventStream<T> {
     this.#limits = limits;
     this.#ended = ended;
     this.#grew = grew;
+  }
+
+  get startCursor(): string | undefined {
+    return this.#startCursor;
+  }
+
+  set startCursor(cursor: string | undefined) {
+    this.#startCursor = cursor;
+    this.#announceStart();
+  }
+
+  get position(): string | undefined {
+    return this.#position ?? this.#startCursor;
   }
 
   get length(): number {
@@ -67,6 +83,7 @@ export class EventQueue<T> implements EventStream<T> {
     const waiter = this.#waiters.shift();
     if (waiter !== undefined) {
       this.#readSinceCheck = true;
+      this.#taken = cursor ?? this.#taken;
       waiter.resolve(resultOf(value, cursor));
       return;
     }
@@ -107,10 +124,20 @@ export class EventQueue<T> implements EventStream<T> {
     this.#open = false;
     this.#failure = error;
     this.#ended();
+    this.#announceStart();
     for (const waiter of this.#waiters.splice(0)) this.#finish(waiter);
   }
 
+  started(): Promise<void> {
+    if (this.#startCursor !== undefined || !this.#open) return Promise.resolve();
+    return new Promise((resolve) => {
+      this.#started ??= [];
+      this.#started.push(resolve);
+    });
+  }
+
   next(): Promise<EventResult<T>> {
+    this.#position = this.#taken;
     const entry = this.#take();
     if (entry !== undefined) return Promise.resolve(resultOf(entry.value, entry.cursor));
     return new Promise((resolve, reject) => {
@@ -134,6 +161,7 @@ export class EventQueue<T> implements EventStream<T> {
     if (this.length === 0) return undefined;
     const entry = this.#entries[this.#first++] as Entry<T>;
     this.#bytes -= entry.bytes;
+    this.#taken = entry.cursor ?? this.#taken;
     this.#readSinceCheck = true;
     if (this.length === 0) this.#clear();
     else if (this.#first >= COMPACT && this.#first * 2 >= this.#entries.length) {
@@ -141,6 +169,12 @@ export class EventQueue<T> implements EventStream<T> {
       this.#first = 0;
     }
     return entry;
+  }
+
+  #announceStart(): void {
+    const waiting = this.#started;
+    this.#started = undefined;
+    for (const resolve of waiting ?? []) resolve();
   }
 
   #clear(): void {
