@@ -1,10 +1,10 @@
-// Builds dist/: the entries of middleware/ as ES and CommonJS modules with their declarations, then GraphiQL's files when
-// their sources changed.
+// Builds dist/: the entries of middleware/ and the client as ES and CommonJS modules with their declarations, then
+// GraphiQL's files when their sources changed.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { bundle } from './bundle.mjs';
+import { bundle, bundleClient } from './bundle.mjs';
 import { bundleDeclarations } from './declarations.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -19,7 +19,8 @@ for (const name of readdirSync(dist)) {
   if (name !== 'graphiql') rmSync(join(dist, name), { recursive: true });
 }
 await bundle(root, entries, dist);
-bundleDeclarations(emitted, entries, dist);
+await bundleClient(root, dist);
+bundleDeclarations(emitted, [...entries, 'client'], dist);
 run('scripts/build-ide.mjs', []);
 
 function run(script, args) {

@@ -17,6 +17,7 @@ const RANKS = {
   'src/core': 5,
   'src/engine': 4,
   'src/cli': 4,
+  'src/cursors': 4,
   'src/execution': 3,
   'src/static': 3,
   'src/server': 3,

@@ -46,8 +46,9 @@ export async function startServer() {
 export async function startProxy(port) {
   const lines = new Set();
   let stalled = false;
+  let target = port;
   const server = net.createServer((client) => {
-    const upstream = net.connect(port, '127.0.0.1');
+    const upstream = net.connect(target, '127.0.0.1');
     const line = { stalled, sockets: [client, upstream] };
     lines.add(line);
     for (const [from, to] of [line.sockets, [upstream, client]]) {
@@ -67,6 +68,11 @@ export async function startProxy(port) {
   return {
     port: server.address().port,
     drop,
+    /** Connects to another port from now on. */
+    retarget(other) {
+      target = other;
+      drop();
+    },
     stall() {
       stalled = true;
       for (const line of lines) line.stalled = true;

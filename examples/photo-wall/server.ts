@@ -1,11 +1,14 @@
 // A wall of pictures that updates live in every open tab: `npm start`. See README.md.
+import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { createPubSub } from 'espalier/pubsub';
+import { memoryFiles } from 'espalier/sources';
 import express from 'express';
 import { createSchema, type Events } from './schema.ts';
 import { openStore } from './store.ts';
@@ -15,14 +18,23 @@ const {
   HOST = '127.0.0.1',
   DATA_DIR = fileURLToPath(new URL('data', import.meta.url)),
   REDIS_URL,
+  // Several processes need the same secret.
+  CURSOR_KEY = randomBytes(32).toString('hex'),
 } = process.env;
 const folder = resolve(DATA_DIR);
 
 const store = await openStore(folder, new URL('pictures/', import.meta.url)).catch((error: Error) =>
   giveUp(`the pictures cannot be kept in ${folder}: ${error.message}`),
 );
-const events = createPubSub<Events>({ redis: REDIS_URL, prefix: 'photo-wall:', onError: report });
+// With a history, open tabs continue after a lost connection without a gap.
+const events = createPubSub<Events>({
+  redis: REDIS_URL,
+  prefix: 'photo-wall:',
+  history: {},
+  onError: report,
+});
 const graphql = graphqlHTTP(createSchema(store, events), {
+  cursors: { key: CURSOR_KEY },
   uploads: { maxFileSize: 10 * 1024 * 1024, maxFiles: 1 },
 });
 
@@ -36,11 +48,17 @@ const app = express();
 app.disable('x-powered-by');
 app.use('/uploads', staticFiles(store.pictures, { maxAge: '1y', immutable: true, setHeaders: forPictures }));
 app.use('/graphql', graphql);
+app.use('/modules/graphql-ws', staticFiles(new URL('.', import.meta.resolve('graphql-ws/client'))));
+app.use(
+  '/modules',
+  staticFiles(
+    memoryFiles({ 'espalier-client.mjs': readFileSync(new URL(import.meta.resolve('espalier/client'))) }),
+  ),
+);
 app.use('/', staticFiles(new URL('public/', import.meta.url), { html: true, setHeaders: forPage }));
 
 const server = createServer(app);
-// A connection is accepted once this process receives events, so a client that then queries misses none.
-const sockets = attachSubscriptions(server, graphql, { onConnect: () => events.ready('photoAdded') });
+const sockets = attachSubscriptions(server, graphql);
 server.on('error', (error: NodeJS.ErrnoException) =>
   giveUp(
     error.code === 'EADDRINUSE'

@@ -82,15 +82,14 @@ async function load(before) {
 older.onclick = () => load(wall.lastElementChild?.id);
 acceptPictures((photo) => show(photo, true));
 
-// Subscribe first, then query: a picture that is added in between arrives twice, and none is missed.
+// The subscription starts first and the query follows: a picture that is added in between arrives twice, and none is
+// missed.
 const words = { on: 'Live', off: 'Reconnecting', refused: 'Not live' };
 follow(ADDED, {
   event: ({ photoAdded }) => show(photoAdded, true),
-  started() {
-    retryBroken();
-    void load();
-  },
+  refetch: () => void load(),
   state(next) {
+    if (next === 'on') retryBroken();
     if (wall.getAttribute('aria-busy') === 'true' && next !== 'on') void load();
     live.textContent = words[next];
     live.className = `live ${next === 'on' ? 'on' : 'off'}`;
