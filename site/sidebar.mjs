@@ -78,7 +78,6 @@ export const PLANNED = [
   'health.md',
   'observability.md',
   'recipes.md',
-  'resume.md',
 ];
 
 /** Every page that the sidebar lists, without those of the API reference. */

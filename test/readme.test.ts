@@ -21,6 +21,7 @@ const PAGES: Record<string, string> = {
   graphiql: 'graphiql',
   server: 'server',
   pubsub: 'scaling',
+  cursors: 'resume',
 };
 
 interface Option {

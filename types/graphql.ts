@@ -11,6 +11,7 @@ import type {
 } from 'graphql';
 import type { CacheControlOptions } from './caching.ts';
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { CursorOptions } from './cursors.ts';
 import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { GraphQLLimits } from './limits.ts';
@@ -66,6 +67,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   onError?: false | ErrorReporter | undefined;
   /** Called once for each operation, between validation and execution; may refuse it, or add `extensions` to its response. @default none */
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
+  /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
+  cursors?: CursorOptions | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */

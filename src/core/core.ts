@@ -1,6 +1,7 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import { type CursorSettings, resolveCursors } from '../cursors/options.ts';
 import type { EngineSettings } from '../execution/engine.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
@@ -46,6 +47,8 @@ export interface GraphQLCore {
   readonly contextFor: ContextFactory;
   /** Returns the hook of an endpoint: its own option `onOperation`, or the option of the handler. */
   operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
+  /** The option `cursors`; undefined if it is not set. */
+  readonly cursors: CursorSettings | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Whether the option `allowedHosts` allows the host of a request. */
@@ -121,6 +124,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
       createOperationHook(onOperation, engineSettings),
+    cursors: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     rootValueFor:
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')

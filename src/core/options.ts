@@ -47,6 +47,7 @@ export interface CoreSettings {
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
+  readonly cursors: unknown;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
@@ -113,6 +114,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching'>> = {
     "a list of hosts such as 'api.example.com' or 'localhost:3000'",
   ),
   onOperation: optionalFunction(),
+  cursors: rule<unknown>(undefined, isObject, 'an object with a key'),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),

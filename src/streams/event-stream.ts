@@ -2,15 +2,19 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
-import { HttpError } from '../http/reply/http-error.ts';
 import { StreamWriter } from '../http/stream/stream-writer.ts';
 import type { LiveConnection, LiveEndpoint } from '../subscriptions/endpoint.ts';
 import { formatErrorsSafely } from '../subscriptions/format-errors.ts';
-import type { FlushMode } from '../subscriptions/live-operation.ts';
-import type { OperationServices } from '../subscriptions/start.ts';
+import type { OperationServices } from '../subscriptions/subscribe.ts';
 import { StreamDeadlines } from './stream-deadlines.ts';
 import type { StreamFormat } from './stream-formats.ts';
-import { type OperationRequest, type OperationStream, StreamOperation } from './stream-operation.ts';
+import {
+  type OperationRequest,
+  type OperationStream,
+  type StreamMessage,
+  StreamOperation,
+} from './stream-operation.ts';
+import { StreamOperations } from './stream-operations.ts';
 import { type JoinMessages, StreamQueue } from './stream-queue.ts';
 
 /** One streaming response with its operations, or the reservation of one. */
@@ -23,10 +27,9 @@ export class EventStream implements LiveConnection, OperationStream {
   readonly endpoint: LiveEndpoint;
   readonly services: OperationServices;
   readonly #queue: StreamQueue;
-  readonly #operations = new Map<string | undefined, StreamOperation>();
+  readonly #operations = new StreamOperations();
   #request: IncomingMessage;
   #writer: StreamWriter | undefined;
-  #operationBytes = 0;
   readonly #deadlines = new StreamDeadlines();
   readonly #onClosed: (stream: EventStream) => void;
 
@@ -72,30 +75,17 @@ export class EventStream implements LiveConnection, OperationStream {
    *
    * @throws HttpError 409, 413, 429.
    */
-  addOperation(operation: OperationRequest): StreamOperation {
-    const { maxOperations, maxOperationBytes } = this.endpoint.settings;
-    if (this.#operations.has(operation.id)) {
-      const message = `The operation id ${JSON.stringify(operation.id)} is in use`;
-      throw new HttpError(409, message, { code: 'OPERATION_ID_IN_USE' });
-    }
-    if (this.#operations.size >= maxOperations) {
-      throw new HttpError(429, 'Too many operations at a time', { code: 'OPERATION_REFUSED' });
-    }
-    const added = new StreamOperation(this, operation, this.format.resultEnvelope(operation.id));
-    if (this.#operationBytes + added.bytes > maxOperationBytes) {
-      const message = 'The documents and variables of the operations in progress are too large together';
-      throw new HttpError(413, message, { code: 'OPERATION_REFUSED' });
-    }
-    this.#operationBytes += added.bytes;
-    this.#operations.set(operation.id, added);
-    return added;
+  addOperation(request: OperationRequest): StreamOperation {
+    const operation = new StreamOperation(this, request, this.format.resultEnvelope(request.id));
+    this.#operations.add(operation, this.endpoint.settings);
+    return operation;
   }
 
   cancelOperation(id: string): void {
     this.#operations.get(id)?.cancel();
   }
 
-  push(operation: StreamOperation, body: Buffer, mode: FlushMode): void {
+  push(operation: StreamOperation, { envelope, body, mode }: StreamMessage): void {
     if (this.isClosing) return;
     const queue = this.#queue;
     const { maxBufferedBytes } = this.endpoint.settings;
@@ -107,7 +97,7 @@ export class EventStream implements LiveConnection, OperationStream {
         return;
       }
     }
-    queue.push(operation, body, mode);
+    queue.push(envelope, body, mode);
   }
 
   waitForDrain(): Promise<void> | undefined {
@@ -135,22 +125,24 @@ export class EventStream implements LiveConnection, OperationStream {
   }
 
   forgetOperation(operation: StreamOperation): void {
-    if (this.#operations.get(operation.id) !== operation) return;
-    this.#operations.delete(operation.id);
-    this.#operationBytes -= operation.bytes;
+    this.#operations.delete(operation);
   }
 
   /** Ends the response without its ending, so that the client connects again. */
   closeSocket(): void {
     if (this.isClosing) return;
+    this.#sendPositions();
     this.#cancelOperations();
     this.#queue.flushAll();
+    if (this.endpoint.core.cursors !== undefined) this.#writer?.write(this.format.retryMessage());
     if (this.#writer === undefined) this.#close();
     else this.#writer.endIncomplete();
   }
 
   keepAlive(): void {
-    if (!this.isClosing) this.#writer?.keepAlive();
+    if (this.isClosing) return;
+    this.#sendPositions();
+    this.#writer?.keepAlive();
   }
 
   checkDeadlines(now: number): void {
@@ -176,9 +168,13 @@ export class EventStream implements LiveConnection, OperationStream {
     else this.#writer.destroy();
   }
 
+  #sendPositions(): void {
+    for (const operation of this.#operations.all()) operation.sendPosition();
+  }
+
   #cancelOperations(): void {
     this.isClosing = true;
-    for (const operation of [...this.#operations.values()]) operation.cancel();
+    for (const operation of this.#operations.all()) operation.cancel();
   }
 
   /** Called when the response has ended, or the reservation is not used any more. */

@@ -13,9 +13,20 @@ export interface StreamFormat {
   resultEnvelope(id: string | undefined): Envelope;
   /** Returns the text around the list of errors that ends an operation, before or after its first result. */
   errorEnvelope(id: string | undefined, hasResults: boolean): Envelope;
+  /** Returns a line with a cursor that precedes an event; empty if the protocol has none. */
+  cursorLine(cursor: string): string;
+  /**
+   * Returns the message that makes the client wait for a random time before it connects again, or a message
+   * without an effect. EventSource waits for a constant time otherwise, so that all clients of a closed
+   * server would come back in the same moment.
+   */
+  retryMessage(): string;
   /** Returns the message that one of several operations has ended. */
   completion(id: string): string;
 }
+
+/** Milliseconds before a client connects again, at least. */
+const MIN_RETRY = 1000;
 
 const MULTIPART = { boundary: 'graphql', parameters: 'subscriptionSpec="1.0"', heartbeat: '{}' };
 const RESULT_PART = multipartMixed({ ...MULTIPART, wrapper: ['{"payload":', '}'] });
@@ -52,6 +63,8 @@ export const SERVER_SENT_EVENTS: StreamFormat = {
   resultEnvelope: (id) => (id === undefined ? RESULT_EVENT : eventEnvelope(id, ['', ''])),
   errorEnvelope: (id) => eventEnvelope(id, ['{"errors":', '}']),
   completion: (id) => `event: complete\ndata: {"id":${JSON.stringify(id)}}\n\n`,
+  cursorLine: (cursor) => `id: ${cursor}\n`,
+  retryMessage: () => `retry: ${Math.round(MIN_RETRY * (1 + Math.random() * 3))}\n\n`,
 };
 
 const RESULT_ENVELOPE = partEnvelope(RESULT_PART);
@@ -67,4 +80,6 @@ export const MULTIPART_SUBSCRIPTION: StreamFormat = {
   resultEnvelope: () => RESULT_ENVELOPE,
   errorEnvelope: (_, hasResults) => (hasResults ? FAILED_ENVELOPE : REFUSED_ENVELOPE),
   completion: () => '',
+  cursorLine: () => '',
+  retryMessage: () => RESULT_PART.keepAlive ?? '',
 };

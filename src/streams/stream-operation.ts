@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
+import { type CursorRequest, cursorRequest } from '../cursors/operation-cursors.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../execution/types.ts';
 import { closeCodeOf } from '../subscriptions/format-errors.ts';
 import { type FlushMode, LiveOperation } from '../subscriptions/live-operation.ts';
 import { estimateMemory } from '../subscriptions/memory-estimate.ts';
-import type { OperationServices } from '../subscriptions/start.ts';
+import type { OperationServices } from '../subscriptions/subscribe.ts';
+import type { StreamFormat } from './stream-formats.ts';
 import type { Envelope } from './stream-queue.ts';
 
 /** The members of an event stream that its operations use. */
@@ -12,7 +14,8 @@ export interface OperationStream {
   readonly services: OperationServices;
   /** The context for `disconnect`. */
   context: unknown;
-  push(operation: StreamOperation, body: Buffer, mode: FlushMode): void;
+  readonly format: StreamFormat;
+  push(operation: StreamOperation, message: StreamMessage): void;
   waitForDrain(): Promise<void> | undefined;
   rootValueFor(request: IncomingMessage): unknown;
   formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[];
@@ -24,12 +27,39 @@ export interface OperationStream {
   closeSocket(): void;
 }
 
+/** A result of an operation. */
+export interface StreamMessage {
+  readonly envelope: Envelope;
+  readonly body: Buffer;
+  readonly mode: FlushMode;
+}
+
+const NO_BODY = Buffer.alloc(0);
+
 /** The request of an operation. */
 export interface OperationRequest {
+  readonly cursorRequest: CursorRequest | undefined;
   readonly request: IncomingMessage;
   readonly params: GraphQLParams;
   /** The client's id; undefined if the stream has one operation only. */
   readonly id: string | undefined;
+}
+
+/**
+ * Returns the request of an operation. The parameters stay in memory until the operation ends, so the request
+ * has no extensions except the cursor.
+ */
+export function operationRequest(
+  request: IncomingMessage,
+  params: GraphQLParams,
+  id: string | undefined,
+): OperationRequest {
+  return {
+    request,
+    params: { ...params, extensions: undefined },
+    id,
+    cursorRequest: cursorRequest(params.extensions, request.headers['last-event-id']),
+  };
 }
 
 /** An operation whose results are sent in an event stream. */
@@ -44,8 +74,12 @@ export class StreamOperation extends LiveOperation implements Envelope {
   /** Whether a result was sent. */
   hasResults = false;
 
-  constructor(stream: OperationStream, { request, params, id }: OperationRequest, around: Envelope) {
-    super(params);
+  constructor(
+    stream: OperationStream,
+    { request, params, id, cursorRequest }: OperationRequest,
+    around: Envelope,
+  ) {
+    super(params, cursorRequest);
     this.stream = stream;
     this.request = request;
     this.id = id;
@@ -67,14 +101,15 @@ export class StreamOperation extends LiveOperation implements Envelope {
     return this.request;
   }
 
-  send(body: string | Buffer, mode: FlushMode): void {
+  send(body: string | Buffer, mode: FlushMode, cursor?: string): void {
     if (!this.isLive) return;
     this.hasResults = true;
-    this.stream.push(this, typeof body === 'string' ? Buffer.from(body) : body, mode);
+    const envelope = cursor === undefined ? this : this.#withCursor(cursor);
+    this.stream.push(this, { envelope, body: typeof body === 'string' ? Buffer.from(body) : body, mode });
   }
 
-  onResult({ body }: ExecutionOutcome): void {
-    this.send(body, 'batched');
+  onResult({ body }: ExecutionOutcome, cursor?: string): void {
+    this.send(body, 'batched', cursor);
   }
 
   complete(): void {
@@ -89,6 +124,18 @@ export class StreamOperation extends LiveOperation implements Envelope {
 
   protected waitForClient(): Promise<void> | undefined {
     return this.stream.waitForDrain();
+  }
+
+  protected override sendCursor(cursor: string): void {
+    const before = this.stream.format.cursorLine(cursor);
+    if (before === '') return;
+    const envelope = { before, after: '\n', droppable: this.droppable };
+    this.stream.push(this, { envelope, body: NO_BODY, mode: 'batched' });
+  }
+
+  #withCursor(cursor: string): Envelope {
+    const before = this.stream.format.cursorLine(cursor) + this.before;
+    return { before, after: this.after, droppable: this.droppable };
   }
 
   protected onRelease(): void {

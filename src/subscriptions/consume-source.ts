@@ -1,7 +1,9 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
+import type { EventResult } from '../../types/pubsub.ts';
 import { toGraphQLError } from '../core/errors.ts';
 import { withExtensions } from '../core/operation-hook.ts';
+import { type OperationCursors, withCursor } from '../cursors/operation-cursors.ts';
 import {
   type ExecutionInputs,
   type ExecutionOutcome,
@@ -9,6 +11,7 @@ import {
   type PreparedOperation,
   type ResultStream,
 } from '../execution/types.ts';
+import type { Source } from '../pubsub/cursor.ts';
 import { isStream, type OpenSource, openSource, type SourceResult } from './source-stream.ts';
 
 /** The numbers of source streams, for `stats()`. */
@@ -26,12 +29,16 @@ export interface EventConsumer {
   readonly extensions: string | undefined;
   /** Returns the context of the next event; undefined if all events have the context of `inputs`. */
   readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  /** The cursors of the source; undefined if the option `cursors` is not set. */
+  readonly cursors: OperationCursors | undefined;
+  /** Called when the position of the source is known, if it has positions. */
+  onStarted(): void;
   /** False while no client waits for events; they are then read but not executed. */
   isWanted(): boolean;
-  /** Receives the result of one event. */
-  onResult(outcome: ExecutionOutcome): void;
+  /** Receives the result of one event, with its signed cursor. */
+  onResult(outcome: ExecutionOutcome, cursor?: string): void;
   /** Called before each execution until it returns undefined; a promise pauses the source. */
-  waitForDrain(): Promise<void> | undefined;
+  waitForDrain(): Promise<unknown> | undefined;
   /** Called when the source stream has ended. */
   complete(): void;
   /** Called when the source stream could not be opened or has failed. */
@@ -58,7 +65,9 @@ export function consumeSource(
 
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
-    const opened: SourceResult = await open(prepared, consumer.inputs);
+    const { cursors } = consumer;
+    const subscribe = () => open(prepared, consumer.inputs);
+    const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);
       return;
@@ -67,14 +76,18 @@ export function consumeSource(
     counters.sources++;
     // Released while the source was being opened.
     if (released) return returnIterator(iterator, consumer, counters);
+    if (cursors !== undefined) followSource(iterator, cursors, consumer);
     const { contextForEvent } = consumer;
     const { variableValues, origin } = consumer.inputs;
     let { contextValue } = consumer.inputs;
     for (;;) {
-      const { done, value } = await iterator.next();
+      const { done, value, cursor }: EventResult<unknown> = await iterator.next();
       if (released) return;
       if (done === true) break;
-      if (!consumer.isWanted()) continue;
+      if (!consumer.isWanted()) {
+        cursors?.skip(cursor);
+        continue;
+      }
       for (let drained = consumer.waitForDrain(); drained !== undefined; drained = consumer.waitForDrain()) {
         await drained;
         if (released) return;
@@ -86,7 +99,9 @@ export function consumeSource(
       const running = prepared.execute({ rootValue: value, contextValue, variableValues, origin });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
-      consumer.onResult(withExtensions(outcome, consumer.extensions));
+      const signed = cursors?.deliver(cursor);
+      const extensions = withCursor(consumer.extensions, signed);
+      consumer.onResult(withExtensions(outcome, extensions), signed);
     }
     markReleased();
     consumer.complete();
@@ -112,6 +127,14 @@ export function consumeSource(
     released = true;
     if (iterator !== undefined) returnIterator(iterator, consumer, counters);
   };
+}
+
+/** Uses the positions of a source. Sources without `started` know their start when they are opened. */
+function followSource(source: Source<unknown>, cursors: OperationCursors, consumer: EventConsumer): void {
+  cursors.follow(source);
+  const started = source.started?.() ?? Promise.resolve();
+  // The source itself reports its errors.
+  started.then(() => consumer.onStarted()).catch(() => undefined);
 }
 
 /** Consumes several results of one operation, like the events of a subscription. */

@@ -8,9 +8,9 @@ import { assertSync } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { SourceCounters } from './consume-source.ts';
 import type { FlushScheduler } from './flush-scheduler.ts';
-import { SubscriptionGroups } from './sharing/groups.ts';
 import { createIntervalTimer, type IntervalTimer } from './interval-timer.ts';
-import type { OperationSettings } from './start.ts';
+import { SubscriptionGroups } from './sharing/groups.ts';
+import type { OperationSettings } from './subscribe.ts';
 
 /** A client with operations in progress: a WebSocket or an event stream. */
 export interface LiveConnection {

@@ -2,6 +2,7 @@ import type { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
 import { toGraphQLError } from '../core/errors.ts';
+import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
 import type {
   ErrorOrigin,
   ExecutionInputs,
@@ -55,16 +56,23 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   appliesBackpressure = false;
   /** Releases the source, or leaves the group. */
   releaseSource: (() => void) | undefined;
+  /** Undefined if the client did not ask for cursors. */
+  readonly cursorRequest: CursorRequest | undefined;
+  /** The cursors of the source, or of the group; undefined if the option `cursors` is not set. */
+  cursors: OperationCursors | undefined;
+  /** The cursor in the last message without data. */
+  #sentPosition: string | undefined;
   #abortController: AbortController | undefined;
 
-  constructor(params: GraphQLParams) {
+  constructor(params: GraphQLParams, cursorRequest: CursorRequest | undefined) {
     this.params = params;
+    this.cursorRequest = cursorRequest;
   }
 
-  /** Sends one serialised result. */
-  abstract send(body: string | Buffer, mode: FlushMode): void;
+  /** Sends one serialised result. `cursor` is its signed cursor, which the result contains too. */
+  abstract send(body: string | Buffer, mode: FlushMode, cursor?: string): void;
   /** Sends the result of one event of a private source, and releases its buffer once it is written. */
-  abstract onResult(outcome: ExecutionOutcome): void;
+  abstract onResult(outcome: ExecutionOutcome, cursor?: string): void;
   /** Ends the operation after its last result. */
   abstract complete(): void;
   /** Ends the operation with errors that are not masked yet. */
@@ -112,6 +120,29 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   abort(): void {
     this.#abortController?.abort();
   }
+
+  /** Sends the first cursor to a client that has none, so that it can continue before its first event. */
+  onStarted(): void {
+    if (this.cursors?.after === undefined) this.#sendPosition(this.cursors?.cursor);
+  }
+
+  /** Sends the cursor if it has changed since the last message, because a filter has left out events. */
+  sendPosition(): void {
+    const { cursors } = this;
+    if (cursors === undefined || cursors.cursor === cursors.delivered) return;
+    if (cursors.cursor !== this.#sentPosition) this.#sendPosition(cursors.cursor);
+  }
+
+  #sendPosition(cursor: string | undefined): void {
+    if (cursor === undefined || !this.isLive) return;
+    this.#sentPosition = cursor;
+    const signed = this.cursors?.sign(cursor) as string;
+    if (this.cursorRequest?.wantsPositions !== true) this.sendCursor(signed);
+    else this.send(`{"data":null,"extensions":{"cursor":"${signed}"}}`, 'batched', signed);
+  }
+
+  /** Sends a cursor without a result, if the protocol has such a message. */
+  protected sendCursor(_cursor: string): void {}
 
   /**
    * Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects.

@@ -10,26 +10,9 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { consumeResults, consumeSource, type SourceCounters } from './consume-source.ts';
-import type { SubscriptionGroups } from './sharing/groups.ts';
+import { consumeResults } from './consume-source.ts';
 import type { ClientOperation, LiveOperation } from './live-operation.ts';
-import { type ShareFunction, shareKeyOf } from './sharing/share-key.ts';
-
-/** The services that all live operations of one endpoint use. */
-export interface OperationServices {
-  readonly core: GraphQLCore;
-  readonly groups: SubscriptionGroups;
-  readonly counters: SourceCounters;
-  readonly settings: OperationSettings;
-  readonly onOperation: OperationHook | undefined;
-}
-
-/** The options of live operations. */
-export interface OperationSettings {
-  readonly operations: readonly string[];
-  readonly drop: false | 'oldest';
-  readonly share: ShareFunction | undefined;
-}
+import { type OperationServices, subscribe } from './subscribe.ts';
 
 /**
  * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new
@@ -182,16 +165,4 @@ function executeOnce(
   if (isThenable(outcome)) {
     outcome.then(respond).catch((error) => operation.fail([toGraphQLError(error)]));
   } else respond(outcome);
-}
-
-function subscribe(
-  operation: LiveOperation,
-  { groups, counters, settings }: OperationServices,
-  prepared: PreparedOperation,
-): void {
-  operation.droppable = settings.drop === 'oldest';
-  const key = shareKeyOf(settings.share, operation.contextValue, operation.params);
-  if (key !== undefined && groups.join(operation, prepared, key)) return;
-  operation.appliesBackpressure = !operation.droppable;
-  operation.releaseSource = consumeSource(prepared, operation, counters);
 }

@@ -8,6 +8,7 @@ import { writeReply } from '../../http/reply/write-reply.ts';
 import type { EventStreams } from '../../streams/event-streams.ts';
 import { type Reservation, Reservations } from '../../streams/reservations.ts';
 import { SERVER_SENT_EVENTS } from '../../streams/stream-formats.ts';
+import { operationRequest } from '../../streams/stream-operation.ts';
 import { streamTypesOf } from '../../streams/stream-types.ts';
 import { type Exchange, STREAMED } from '../exchange.ts';
 
@@ -75,12 +76,7 @@ export class SingleConnection {
       const message = `The parameter "extensions" must contain an "operationId" of 1 to ${maxIdLength} characters`;
       throw new HttpError(400, message, { code: 'BAD_REQUEST' });
     }
-    // The parameters stay in memory until the operation ends, so they are stored without extensions.
-    const operation = stream.addOperation({
-      request: exchange.req,
-      params: { ...params, extensions: undefined },
-      id,
-    });
+    const operation = stream.addOperation(operationRequest(exchange.req, params, id));
     exchange.operation = operation;
     try {
       const result = await run();

@@ -71,7 +71,7 @@ export class Streaming {
     const streams = this.#streams as EventStreams;
     let { operation } = exchange;
     if (operation === undefined) {
-      operation = streams.openFor(exchange, this.#formatOf(exchange), { ...params, extensions: undefined });
+      operation = streams.openFor(exchange, this.#formatOf(exchange), params);
       operation.stream.context = context;
     }
     streams.run(operation, prepared, context);

@@ -45,6 +45,16 @@ export function groupNameOf(
   return isExact ? name : undefined;
 }
 
+/**
+ * Returns a text that is equal only for equal operations of one principal: a user, or a share key. Numbers
+ * such as 1e400 count as null.
+ */
+export function identityOf(principal: object, { operationName, variables, query }: GraphQLParams): string {
+  return JSON.stringify([principal, operationName, variables, query], (_, value: unknown) =>
+    sortMembers(value),
+  );
+}
+
 function sortMembers(value: unknown): unknown {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
   return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));

@@ -1,7 +1,7 @@
 import type { ConnectResult } from '../../../types/subscriptions.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
-import type { Acceptance } from '../protocol/session.ts';
+import type { Acceptance } from '../protocol/session-connection.ts';
 
 /** The decision of `onConnect`. */
 export interface ConnectDecision {

@@ -6,34 +6,21 @@ import type { ErrorOrigin, ExecutionOutcome } from '../../execution/types.ts';
 import { debug } from '../../logging/debug.ts';
 import type { LiveConnection } from '../../subscriptions/endpoint.ts';
 import { formatErrorsSafely } from '../../subscriptions/format-errors.ts';
-import type { IntervalTimer } from '../../subscriptions/interval-timer.ts';
 import type { ClientOperation, FlushMode } from '../../subscriptions/live-operation.ts';
-import { type OperationServices, startOperation } from '../../subscriptions/start.ts';
+import { startOperation } from '../../subscriptions/start.ts';
 import { createSession } from '../protocol/create-session.ts';
 import type { ServerMessage } from '../protocol/message.ts';
-import type { Acceptance, Session, SessionConnection, SessionLimits } from '../protocol/session.ts';
+import type { Session } from '../protocol/session.ts';
+import type { Acceptance, SessionConnection, SessionLimits } from '../protocol/session-connection.ts';
 import type { SocketOperation } from '../protocol/socket-operation.ts';
-import type { FrameScheduler } from '../write/frames.ts';
-import type { SendPrivateResult } from '../write/large-results.ts';
 import { isOpen } from '../write/ready-state.ts';
 import { SendQueue } from '../write/send-queue.ts';
 import { decisionOf } from './acceptance.ts';
 import { cutReason } from './close-reason.ts';
-import { ConnectionContext, type ContextPolicy } from './connection-context.ts';
+import { ConnectionContext } from './connection-context.ts';
 import { Deadlines, type TimedConnection } from './deadlines.ts';
 import { exposeRequest, type OpenedWebSocket } from './opened-websocket.ts';
-import type { ConnectionSettings } from './settings.ts';
-
-/** The services that the connections of one endpoint share. */
-export interface ConnectionServices extends OperationServices {
-  readonly settings: ConnectionSettings;
-  readonly limits: SessionLimits;
-  readonly scheduler: FrameScheduler;
-  readonly timer: IntervalTimer;
-  readonly sendPrivateResult: SendPrivateResult;
-  readonly context: ContextPolicy;
-  onClosed(connection: Connection): void;
-}
+import type { ConnectionServices } from './services.ts';
 
 /** One WebSocket connection. A class, so that methods take no memory per connection. */
 export class Connection implements SessionConnection, TimedConnection, LiveConnection {
@@ -149,6 +136,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   /** Closes the socket after the queued messages. Operations end immediately. */
   closeSocket(code: number, reason: string): void {
     if (this.isClosing) return;
+    this.session.sendPositions();
     this.deadlines.onClosing();
     this.#close(code, reason);
   }

@@ -108,7 +108,7 @@ export class Deadlines {
    * its pong.
    */
   #ping(now: number): void {
-    const { websocket, queue } = this.#connection;
+    const { websocket, queue, session } = this.#connection;
     const activity = hasByteCount(this.#socket) ? this.#socket.bytesRead + queue.drains : -1;
     if (activity !== -1 && activity === this.#activity) {
       websocket.terminate();
@@ -117,6 +117,7 @@ export class Deadlines {
     this.#activity = activity;
     this.#pingAt = now + this.#keepAlive;
     websocket.ping();
+    session.sendPositions();
   }
 
   /** Closes a client that makes producers wait too long. */

@@ -5,8 +5,8 @@ import type {
   SubscriptionProtocol,
 } from '../../../types/subscriptions.ts';
 import type { OnOperation } from '../../core/options.ts';
-import type { OperationSettings } from '../../subscriptions/start.ts';
-import type { SessionLimits } from '../protocol/session.ts';
+import type { OperationSettings } from '../../subscriptions/subscribe.ts';
+import type { SessionLimits } from '../protocol/session-connection.ts';
 import type { DeadlineSettings } from './deadlines.ts';
 
 /** The options of a connection, however it was opened. */

@@ -1,6 +1,7 @@
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { GraphQLTransportWsSession } from './graphql-transport-ws.ts';
-import type { Session, SessionConnection } from './session.ts';
+import type { Session } from './session.ts';
+import type { SessionConnection } from './session-connection.ts';
 import { SubscriptionsTransportWsSession } from './subscriptions-transport-ws.ts';
 
 /** The session of a connection that speaks the given subprotocol. */

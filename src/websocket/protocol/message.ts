@@ -13,6 +13,7 @@ export interface OperationPayload {
   readonly query: string;
   readonly operationName?: string | null | undefined;
   readonly variables?: Readonly<Record<string, unknown>> | null | undefined;
+  readonly extensions?: Readonly<Record<string, unknown>> | null | undefined;
 }
 
 /** Values of a message that are not variables. */

@@ -1,6 +1,7 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { isGraphQLError, refusalError } from '../../core/errors.ts';
+import { cursorRequest } from '../../cursors/operation-cursors.ts';
 import { debug } from '../../logging/debug.ts';
 import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
 import {
@@ -10,47 +11,28 @@ import {
   MessageType,
   TOO_MANY_OPERATIONS,
 } from './graphql-ws-adapter.ts';
-import { type OperationPayload, parseMessage, type ServerMessage } from './message.ts';
-import { type OperationConnection, type OperationSession, SocketOperation } from './socket-operation.ts';
+import { type OperationPayload, parseMessage } from './message.ts';
+import type { Acceptance, SessionConnection } from './session-connection.ts';
+import { type OperationSession, SocketOperation } from './socket-operation.ts';
 
 /**
- * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while operations
- * may run, `closed` as soon as the connection begins to close the socket.
+ * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while
+ * operations may run, `closed` as soon as the connection begins to close the socket.
  */
 export type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed';
 
-/** The limits of one client. */
-export interface SessionLimits {
-  readonly maxOperations: number;
-  /** Bytes of memory for the documents and variables of all operations. */
-  readonly maxOperationBytes: number;
-  readonly maxIdLength: number;
-  readonly maxBufferedBytes: number;
-  readonly maxVariables: number;
-}
-
-/** The payload of `connection_ack`, if any, or `false` to refuse the connection. */
-export type Acceptance = Readonly<Record<string, unknown>> | undefined | false;
-
-/** The members of a connection that its session uses. */
-export interface SessionConnection extends OperationConnection {
-  readonly limits: SessionLimits;
-  write(message: ServerMessage): void;
-  /** Asks the application whether to accept the connection. */
-  accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance>;
-  startOperation(operation: SocketOperation): void;
-  /** Reports an error that closes the connection with code 4500. */
-  reportError(error: unknown): void;
-  /** Sends `ka` now and at intervals, if the option `keepAlive` is on. */
-  startKeepAlive(): void;
-}
-
-/** The protocol state of one connection, and its operations by id. A subclass per subprotocol translates the messages. */
+/**
+ * The protocol state of one connection, and its operations by id. A subclass per subprotocol translates the
+ * messages.
+ */
 export abstract class Session implements OperationSession {
   abstract readonly name: SubscriptionProtocol;
   abstract readonly resultType: 'next' | 'data';
   protected readonly connection: SessionConnection;
-  /** The operations by the client's id as JSON, which distinguishes numbers from strings. Created for the first operation. */
+  /**
+   * The operations by the client's id as JSON, which distinguishes numbers from strings. Created for the
+   * first operation.
+   */
   #operations: Map<string, SocketOperation> | undefined;
   #state: SessionState = 'opened';
   /** The estimated memory of `#operations`. */
@@ -69,6 +51,11 @@ export abstract class Session implements OperationSession {
     return this.#operations?.size ?? 0;
   }
 
+  /** Sends the positions of subscriptions whose cursor has changed. */
+  sendPositions(): void {
+    for (const operation of this.#operations?.values() ?? []) operation.sendPosition();
+  }
+
   receive(text: string): void {
     if (this.#state === 'closed') return;
     this.handle(parseMessage(text, this.connection.limits.maxVariables));
@@ -83,7 +70,10 @@ export abstract class Session implements OperationSession {
   /** Closes a connection that was not accepted. */
   abstract refuse(closure: Closure): void;
 
-  /** Ends all operations without a message. The connection calls this when it closes its socket or the socket has closed. */
+  /**
+   * Ends all operations without a message. The connection calls this when it closes its socket or the socket
+   * has closed.
+   */
   close(): void {
     this.#state = 'closed';
     for (const operation of this.#operations?.values() ?? []) operation.cancel();
@@ -99,8 +89,9 @@ export abstract class Session implements OperationSession {
   }
 
   /** Starts an operation, unless the connection has too many. */
-  protected begin(key: string, { query, operationName, variables }: OperationPayload): void {
-    // Omits `extensions` of the payload, which would stay in memory until the operation ends.
+  protected begin(key: string, { query, operationName, variables, extensions }: OperationPayload): void {
+    // Omits `extensions` of the payload, which would stay in memory until the operation ends, except for the
+    // cursor.
     const params = {
       query,
       operationName: operationName ?? undefined,
@@ -116,7 +107,12 @@ export abstract class Session implements OperationSession {
     }
     this.#refusals = 0;
     this.#operationBytes += bytes;
-    const operation = new SocketOperation(this.connection, this, { key, params, bytes });
+    const operation = new SocketOperation(this.connection, this, {
+      key,
+      params,
+      bytes,
+      cursorRequest: cursorRequest(extensions),
+    });
     this.#operations ??= new Map();
     this.#operations.set(key, operation);
     // In a microtask: an operation that the client cancels in the same packet never starts.

@@ -1,5 +1,6 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
+import type { CursorRequest } from '../../cursors/operation-cursors.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
 import { closeCodeOf } from '../../subscriptions/format-errors.ts';
 import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
@@ -29,6 +30,16 @@ export interface OperationSession {
   forgetOperation(operation: SocketOperation): void;
 }
 
+/** The message that starts an operation. */
+interface SocketOperationRequest {
+  /** The client's id as JSON. */
+  readonly key: string;
+  readonly params: GraphQLParams;
+  /** The estimated memory of the document and variables. */
+  readonly bytes: number;
+  readonly cursorRequest: CursorRequest | undefined;
+}
+
 /** An operation of a WebSocket client. */
 export class SocketOperation extends LiveOperation implements FrameEnvelope, ResultTarget {
   readonly client: OperationConnection;
@@ -43,9 +54,9 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   constructor(
     client: OperationConnection,
     session: OperationSession,
-    { key, params, bytes }: { key: string; params: GraphQLParams; bytes: number },
+    { key, params, bytes, cursorRequest }: SocketOperationRequest,
   ) {
-    super(params);
+    super(params, cursorRequest);
     this.client = client;
     this.key = key;
     this.bytes = bytes;
