@@ -72,13 +72,7 @@ const PARTS = [
 ];
 
 /** Pages that may be absent until their feature is complete. */
-export const PLANNED = [
-  'cost.md',
-  'documents.md',
-  'health.md',
-  'observability.md',
-  'recipes.md',
-];
+export const PLANNED = ['cost.md', 'documents.md', 'health.md', 'observability.md', 'recipes.md'];
 
 /** Every page that the sidebar lists, without those of the API reference. */
 export const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));
