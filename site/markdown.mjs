@@ -18,6 +18,10 @@ export function forSite(md, { docs, source }) {
     const folder = dirname(join(docs, env.relativePath.replace(/^index\.md$/, 'README.md')));
     // The first screen of the site has the title already.
     if (env.relativePath === 'index.md') tokens.splice(0, tokens[0]?.tag === 'h1' ? 3 : 0);
+    tokens.forEach((token, index) => {
+      if (token.type === 'th_open' && tokens[index + 1]?.content === '')
+        asEmptyCell(token, tokens[index + 2]);
+    });
     for (const { children } of tokens) {
       for (const token of children ?? []) {
         if (token.type === 'link_open') token.attrSet('href', linkFor(token.attrGet('href'), folder));
@@ -25,6 +29,12 @@ export function forSite(md, { docs, source }) {
       }
     }
   });
+
+  /** The first column of a table of figures has no heading. */
+  function asEmptyCell(open, close) {
+    open.tag = 'td';
+    close.tag = 'td';
+  }
 
   /** Links out of docs/ lead to the repository. */
   function linkFor(href, folder) {

@@ -56,7 +56,6 @@ const PARTS = [
   },
   {
     text: 'Migrating',
-    collapsed: true,
     pages: [
       ['Overview', 'migrating.md'],
       ['From express.static', 'migrating/express-static.md'],
@@ -84,14 +83,12 @@ export function sidebarOf(files) {
   const reference = files.filter((file) => file.startsWith('api/')).sort();
   const entry = (file) =>
     `espalier${file === 'api/espalier.md' ? '' : `/${file.slice('api/'.length, -'.md'.length)}`}`;
-  const groups = PARTS.map(({ text, collapsed, pages }) => ({
+  const groups = PARTS.map(({ text, pages }) => ({
     text,
-    collapsed: collapsed ?? false,
     items: pages.filter(([, file]) => files.includes(file)).map(item),
   }));
   groups.push({
     text: 'Reference',
-    collapsed: false,
     items: [
       item(['API', 'api/README.md']),
       ...reference.filter((file) => file !== 'api/README.md').map((file) => item([entry(file), file])),
@@ -102,7 +99,6 @@ export function sidebarOf(files) {
   if (unlisted.length > 0) {
     groups.push({
       text: 'More',
-      collapsed: true,
       items: unlisted.map((file) => item([file.replace(/\.md$/, ''), file])),
     });
   }

@@ -136,8 +136,9 @@ describe('docs/clients.md', () => {
       expect([code, output]).toEqual([0, expect.any(String)]);
       const name = /name: '(\w[\w-]*)' \}/.exec(snippet.code)?.[1];
       if (name !== undefined) expect(output).toContain(`Hello ${name}`);
+      // urql reports the last result once more, as complete.
       if (snippet.code.includes('count(to: 3)'))
-        expect(output.match(/count: \d/g)).toEqual(['count: 1', 'count: 2', 'count: 3']);
+        expect([...new Set(output.match(/count: \d/g))]).toEqual(['count: 1', 'count: 2', 'count: 3']);
       expect(output).toMatch(/Hello|count/);
     },
   );
@@ -222,12 +223,12 @@ describe('docs/cors.md', () => {
   /** Whether a page of an origin may open a socket. */
   async function connects(port: number, origin: string): Promise<boolean> {
     const socket = new WebSocket(`ws://localhost:${port}/graphql`, 'graphql-transport-ws', { origin });
-    const [event] = await Promise.race([
-      once(socket, 'open').then(() => ['open']),
-      once(socket, 'error').then(() => ['error']),
-    ]);
+    const connected = await new Promise<boolean>((resolve) => {
+      socket.once('open', () => resolve(true));
+      socket.once('error', () => resolve(false));
+    });
     socket.terminate();
-    return event === 'open';
+    return connected;
   }
 
   it('the server of docs/cors.md accepts pages of its origins only', async () => {

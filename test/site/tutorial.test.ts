@@ -41,7 +41,7 @@ beforeAll(async () => {
     .at(-1) as string;
   port = String(await freePort());
   environment = { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}`, NODE_ENV: '', PORT: port };
-  browser = await launch();
+  browser = await launch('localhost');
 });
 
 afterAll(async () => {
@@ -130,7 +130,7 @@ function compile(): string {
     verbatimModuleSyntax: true,
     types: ['node'],
     typeRoots: [join(root, 'node_modules/@types')],
-    paths: { express: [join(root, 'node_modules/@types/express')] },
+    paths: { express: [join(root, 'node_modules/@types/express/index.d.ts')] },
   };
   writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.ts'] }));
   const tsc = join(root, 'node_modules/typescript/bin/tsc');

@@ -1,13 +1,27 @@
+import { useData } from 'vitepress';
 import DefaultTheme from 'vitepress/theme';
-import { type App, h } from 'vue';
+import { type App, defineComponent, h, onMounted, watch } from 'vue';
 import { HeroExample, OlderVersion, VersionMenu } from './components.ts';
 import './style.css';
 
 const slots = { 'home-hero-image': () => h(HeroExample), 'doc-before': () => h(OlderVersion) };
 
+/** The layout of VitePress; its first page has no main landmark. */
+const Layout = defineComponent(() => {
+  const { frontmatter } = useData();
+  const markMain = () => {
+    const content = document.getElementById('VPContent');
+    if (frontmatter.value['layout'] === 'home') content?.setAttribute('role', 'main');
+    else content?.removeAttribute('role');
+  };
+  onMounted(markMain);
+  watch(() => frontmatter.value['layout'], markMain, { flush: 'post' });
+  return () => h(DefaultTheme.Layout, null, slots);
+});
+
 export default {
   extends: DefaultTheme,
-  Layout: () => h(DefaultTheme.Layout, null, slots),
+  Layout,
   enhanceApp({ app }: { app: App }) {
     app.component('VersionMenu', VersionMenu);
   },
