@@ -3,6 +3,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { DIAGRAMS } from './diagrams/diagrams.mjs';
+import { headline } from './diagrams/headline.mjs';
 import { referencePages } from './reference/pages.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -11,6 +12,11 @@ const check = process.argv.includes('--check');
 const files = new Map();
 for (const [name, text] of referencePages(root)) files.set(join('docs/api', name), text);
 for (const [name, text] of Object.entries(DIAGRAMS)) files.set(join('docs/images', `${name}.svg`), text);
+
+files.set(
+  'docs/images/diagram-headline.svg',
+  headline(readFileSync(join(root, 'docs/benchmarks.md'), 'utf8')),
+);
 
 const generated = (name) => name.startsWith('docs/api/') || name.startsWith('docs/images/diagram-');
 const present = ['docs/api', 'docs/images']

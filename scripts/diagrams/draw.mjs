@@ -12,6 +12,8 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
 .box { fill: #ffffff; stroke: #8c959f }
 .ours { fill: #e3f3ea; stroke: #2f8f5b }
 .stop { fill: #fdf0ef; stroke: #c4615a }
+.bar-peer { fill: #b6c2cf }
+.bar-ours { fill: #2f8f5b }
 .line { fill: none; stroke: #57606a; stroke-width: 1.5 }
 .head { fill: #57606a }
 @media (prefers-color-scheme: dark) {
@@ -22,6 +24,8 @@ text { font: 13px system-ui, sans-serif; fill: #24292f }
   .box { fill: #161b22; stroke: #6e7681 }
   .ours { fill: #12301f; stroke: #3fb27a }
   .stop { fill: #331c1c; stroke: #d0766f }
+  .bar-peer { fill: #48525d }
+  .bar-ours { fill: #3fb27a }
   .line { stroke: #9da7b3 }
   .head { fill: #9da7b3 }
 }`;

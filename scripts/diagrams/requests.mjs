@@ -3,19 +3,9 @@ import { arrow, box, diagram, text } from './draw.mjs';
 /** The steps of a request for a file. */
 export function file() {
   return diagram('The steps of one request for a file', 356, [
-    box(
-      'ours',
-      { x: 24, y: 24, width: 200, height: 56 },
-      'Check the path',
-      'one spelling, no dotfiles',
-    ),
+    box('ours', { x: 24, y: 24, width: 200, height: 56 }, 'Check the path', 'one spelling, no dotfiles'),
     box('stop', { x: 24, y: 124, width: 200, height: 40 }, 'next() or 404'),
-    box(
-      'ours',
-      { x: 280, y: 24, width: 200, height: 56 },
-      'Stat the file',
-      'inside the root, regular',
-    ),
+    box('ours', { x: 280, y: 24, width: 200, height: 56 }, 'Stat the file', 'inside the root, regular'),
     box('stop', { x: 280, y: 124, width: 200, height: 40 }, 'next() or 404'),
     box(
       'ours',
