@@ -18,6 +18,7 @@ import type {
 export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/caching.ts';
 export type * from '../types/cursors.ts';
+export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/limits.ts';
@@ -56,7 +57,7 @@ export function graphqlHTTP<
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,
-    openapi: createOpenApi(settings),
+    openapi: createOpenApi(settings, core.documents),
     [CORE]: core,
   });
 }

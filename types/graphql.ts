@@ -12,6 +12,7 @@ import type {
 import type { CacheControlOptions } from './caching.ts';
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
 import type { CursorOptions } from './cursors.ts';
+import type { DocumentsOptions } from './documents.ts';
 import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { GraphQLLimits } from './limits.ts';
@@ -86,6 +87,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
    * @default 33554432
    */
   documentCacheBytes?: number | undefined;
+  /** Documents that clients request by id: trusted documents, and automatic persisted queries. @default off */
+  documents?: DocumentsOptions<Source> | undefined;
 }
 
 /** The type of the first argument of `context`: `Req` if it was declared, otherwise what requests and WebSockets share. */

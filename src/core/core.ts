@@ -10,13 +10,13 @@ import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { type CoreDocuments, createCoreDocuments } from './by-id/core-documents.ts';
 import { createCaching } from './caching/caching.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import { assertIncremental, mayBeIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
-import { createPrepare, type Prepare } from './prepare.ts';
-import { selectEngine } from './select-engine.ts';
+import type { Prepare } from './prepare.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (
@@ -34,12 +34,16 @@ export interface GraphQLCore {
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
   /** Turns a document text into a prepared operation. */
   readonly prepare: Prepare;
+  /** The documents that clients request by id; undefined without the option `documents`. */
+  readonly documents: CoreDocuments | undefined;
   /** Whether responses may be incremental. */
   readonly mayBeIncremental: boolean;
   /** The limit of values in the variables of one operation. */
   readonly maxVariables: number;
   /** Whether the option `context` is a function. */
   readonly hasContextFunction: boolean;
+  /** Whether `rootValue`, `introspection` or `documents.only` is a function of the request or WebSocket. */
+  readonly readsSource: boolean;
   /**
    * Returns the context value: the value of the option, or the return value of its function for the request
    * or WebSocket. `connectionParams` are the connection parameters of a WebSocket.
@@ -115,12 +119,18 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     maskError: createErrorMask(settings, reporter, masking),
   };
   const { context, rootValue } = settings;
+  const schemaFor = schemaSource(scope, schema);
+  const documents = (settings.documents ?? {}) as { readonly only?: unknown };
+  const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
   return {
-    schemaFor: schemaSource(scope, schema),
-    prepare: createPrepare(selectEngine(settings.engine), engineSettings, settings),
+    schemaFor,
+    ...createCoreDocuments({ schema, options: settings, engineSettings, report }),
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
+    readsSource: [rootValue, settings.introspection, documents.only].some(
+      (each) => typeof each === 'function',
+    ),
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
       createOperationHook(onOperation, engineSettings),

@@ -55,6 +55,8 @@ export interface CoreSettings {
   readonly documentCacheBytes: number;
   /** Undefined if caching is off. */
   readonly caching?: CachingSettings | undefined;
+  /** The option `documents`, whose members `resolveDocuments` checks. */
+  readonly documents: unknown;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -131,6 +133,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching'>> = {
     isEither(isBoolean, (value) => isObject(value) && isFormatOnly(value)),
     "a boolean, or { format: 'v0.2' } or { format: '20220824' }",
   ),
+  documents: rule<unknown>(undefined, isObject, 'an object of options'),
   documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
 };
 

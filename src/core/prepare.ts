@@ -1,21 +1,17 @@
-import { type GraphQLSchema, getOperationAST } from 'graphql';
+import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Engine, EngineSettings } from '../execution/engine.ts';
-import type {
-  GraphQLParams,
-  PreparedOperation,
-  RequestError,
-  ValidatedOperation,
-} from '../execution/types.ts';
-import { assertSync } from '../options/resolve-options.ts';
-import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import type { GraphQLParams, PreparedOperation, RequestError } from '../execution/types.ts';
 import { createDocumentCache, retainedBytes } from './documents/document-cache.ts';
 import { createLoadQueue } from './documents/load-queue.ts';
-import { createValidator, type Parsed, type Validated } from './documents/validate.ts';
-import { refusalError } from './errors.ts';
+import { createOperationSelector, type LoadedDocument } from './documents/operations.ts';
+import { createValidator, type Parsed } from './documents/validate.ts';
 import { createOperationFactory } from './incremental.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
+
+/** The parameters that select an operation. */
+export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document'>;
 
 /**
  * Turns a document text and an operation name into a prepared operation. Parsing, limits, validation and
@@ -27,7 +23,7 @@ import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
  */
 export type Prepare = (
   schema: GraphQLSchema,
-  params: Pick<GraphQLParams, 'query' | 'operationName'>,
+  params: DocumentParams,
   source?: unknown,
 ) => MaybePromise<PreparedOperation | RequestError>;
 
@@ -35,10 +31,6 @@ const LONG_DOCUMENT = 2000;
 
 /** Whether this document takes so long to prepare that other work should run between the steps. */
 export const isLongDocument = (query: string): boolean => query.length > LONG_DOCUMENT;
-
-interface CachedDocument extends Validated {
-  readonly operations: Map<string | undefined, PreparedOperation>;
-}
 
 /**
  * The fraction of the budget for refused documents. Their cache is separate, so that they cannot evict valid
@@ -50,17 +42,21 @@ const REFUSED_SHARE = 1 / 8;
 export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
   const validator = createValidator(options, settings);
   const { documentCacheBytes } = options;
-  const valid = createDocumentCache<CachedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
+  const valid = createDocumentCache<LoadedDocument>(documentCacheBytes * (1 - REFUSED_SHARE));
   const refused = createDocumentCache<RequestError>(documentCacheBytes * REFUSED_SHARE);
-  const allowsIntrospection = introspectionCheck(options.introspection);
   const createOperation = createOperationFactory(engine, settings, options);
-  const queue = createLoadQueue<CachedDocument | RequestError>();
+  const { select } = createOperationSelector(options, (operation) =>
+    createOperation(operation, {
+      charge: (bytes) => valid.charge(operation.schema, operation.source, bytes),
+    }),
+  );
+  const queue = createLoadQueue<LoadedDocument | RequestError>();
 
   function validateAndStore(
     schema: GraphQLSchema,
     query: string,
     parsed: Parsed | RequestError,
-  ): CachedDocument | RequestError {
+  ): LoadedDocument | RequestError {
     const validated = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
     if ('errors' in validated) {
       // Validation errors refer to nodes of the document.
@@ -68,33 +64,15 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       refused.set(schema, query, validated, retainedBytes(query, document));
       return validated;
     }
-    const entry = { ...validated, operations: new Map() };
+    const entry = { ...validated, source: query, operations: new Map() };
     valid.set(schema, query, entry, retainedBytes(query, validated.document));
     return entry;
-  }
-
-  function operationOf(
-    schema: GraphQLSchema,
-    entry: CachedDocument | RequestError,
-    { query, operationName }: Pick<GraphQLParams, 'query' | 'operationName'>,
-    source: unknown,
-  ): PreparedOperation | RequestError {
-    if ('errors' in entry) return entry;
-    if (entry.introspects && !allowsIntrospection(source)) return introspectionRefused();
-    let prepared = entry.operations.get(operationName);
-    if (prepared === undefined) {
-      const selected = selectOperation(schema, query, entry, operationName);
-      if ('errors' in selected) return selected;
-      prepared = createOperation(selected, { charge: (bytes) => valid.charge(schema, query, bytes) });
-      entry.operations.set(operationName, prepared);
-    }
-    return prepared;
   }
 
   async function loadWithYields(
     schema: GraphQLSchema,
     query: string,
-  ): Promise<CachedDocument | RequestError> {
+  ): Promise<LoadedDocument | RequestError> {
     await yieldToEventLoop();
     const parsed = validator.parse(query);
     await yieldToEventLoop();
@@ -103,12 +81,12 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
 
   async function prepareInTurns(
     schema: GraphQLSchema,
-    params: Pick<GraphQLParams, 'query' | 'operationName'>,
+    params: DocumentParams,
     source: unknown,
   ): Promise<PreparedOperation | RequestError> {
     const { query } = params;
     const entry = await queue(schema, query, () => loadWithYields(schema, query));
-    const prepared = operationOf(schema, entry, params, source);
+    const prepared = select(schema, entry, params.operationName, source);
     // Yields once more, since the caller executes the operation next.
     await yieldToEventLoop();
     return prepared;
@@ -123,31 +101,6 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       }
       entry = validateAndStore(schema, query, validator.parse(query));
     }
-    return operationOf(schema, entry, params, source);
+    return select(schema, entry, params.operationName, source);
   };
 }
-
-function selectOperation(
-  schema: GraphQLSchema,
-  source: string,
-  { document, cost }: Validated,
-  operationName: string | undefined,
-): ValidatedOperation | RequestError {
-  const operation = getOperationAST(document, operationName);
-  if (operation !== null && operation !== undefined) return { schema, source, document, operation, cost };
-  const message =
-    operationName === undefined
-      ? 'The document must contain exactly one operation, or the request must name one with "operationName"'
-      : `The document contains no operation named "${operationName}"`;
-  return { errors: [refusalError(message, 'OPERATION_RESOLUTION_FAILURE')], status: 400 };
-}
-
-function introspectionCheck(option: CoreSettings['introspection']): (source: unknown) => boolean {
-  if (typeof option !== 'function') return () => option;
-  return (source) => assertSync(option(source), GRAPHQL_OPTIONS, 'introspection');
-}
-
-const introspectionRefused = (): RequestError => ({
-  errors: [refusalError('Introspection is disabled', 'INTROSPECTION_OFF')],
-  status: 400,
-});

@@ -10,6 +10,10 @@ export function selectEngine(engine: CoreSettings['engine']): Engine {
   return engine === 'graphql-js' ? graphqlJs : engineFromExecute(engine);
 }
 
+/** Returns the engine for documents that are prepared in advance: it compiles them immediately. */
+export const selectEngineInAdvance = (engine: CoreSettings['engine']): Engine =>
+  engine === 'compiled' ? compiled : selectEngine(engine);
+
 /**
  * Keeps the compiled form of an operation from its second execution on, so that documents that are used once
  * retain no compiled form.

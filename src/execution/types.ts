@@ -9,7 +9,10 @@ import type { ExecutionCaching, OperationCaching } from './caching.ts';
  * Parameters").
  */
 export interface GraphQLParams {
+  /** The text of the document. Empty if the request has only the id, until `prepare` has found the document. */
   query: string;
+  /** The id in the request, with the option `documents`; `isPersistedQuery` if it is a hash of Apollo's protocol. */
+  readonly document?: { readonly id: string; readonly isPersistedQuery: boolean } | undefined;
   operationName: string | undefined;
   variables: Record<string, unknown> | undefined;
   extensions: Record<string, unknown> | undefined;
@@ -23,7 +26,7 @@ export interface ValidatedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   /** The cost, measured before validation; the operations of one batch share the limits. */
-  readonly cost?: { readonly fields: number; readonly rootFields: number };
+  readonly cost?: { readonly fields: number; readonly rootFields: number; readonly introspection: number };
 }
 
 /** A validated operation with the function that executes it. The document cache stores it. */
@@ -58,7 +61,7 @@ export interface RequestError {
    * document.
    */
   readonly unparsable?: boolean;
-  /** The document exceeds a limit of this server; the status applies to every media type. */
+  /** A rule of this server refuses the document, such as a limit; the status applies to every media type. */
   readonly limit?: boolean;
 }
 

@@ -55,7 +55,7 @@ class Pipeline {
     this.#settings = settings;
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(settings, csrf, this.#streaming);
-    this.#read = createRequestReader(settings, csrf);
+    this.#read = createRequestReader(settings, csrf, core.documents);
     this.#runner = new OperationRunner(core, csrf, this.#streaming, settings.limits);
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');

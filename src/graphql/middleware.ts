@@ -7,12 +7,14 @@ import { type Reply, writeReply } from '../http/reply/write-reply.ts';
 import { pathOf, withoutSlash } from '../http/routing/url-path.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
+import { pathIdOf } from './request/path-id.ts';
 
 /**
  * Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`.
  */
 export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
+  const { documents } = core;
   const middleware: Handler = (req, res, next) => {
     const routed = isRouted(req, middleware);
     const below = next !== undefined && !routed && isBelowMount(req);
@@ -26,7 +28,7 @@ export function createMiddleware(core: GraphQLCore, settings: HttpSettings, hand
         return;
       }
     }
-    if (below) next();
+    if (below && (documents === undefined || pathIdOf(req, documents) === undefined)) next();
     else handleGraphQL(req, res, next);
   };
   return middleware;

@@ -12,7 +12,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   cors: 'mount the package cors before graphqlHTTP',
   csrfPrevention: 'cross-site requests are always refused; see trustedOrigins and getMutations',
   cache: 'documents are always cached (documentCacheBytes); responses are not',
-  persistedQueries: 'persisted queries are not supported; clients send the whole query instead',
+  persistedQueries: 'use documents: { apq: true } for automatic persisted queries',
   allowBatchedHttpRequests: 'use batching: true',
   includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',
   hideSchemaDetailsFromClientErrors: 'use suggestions: false',

@@ -12,14 +12,22 @@ export interface ErrorReporter {
    * logged here.
    */
   reportForwarded(error: unknown, details: ErrorDetails): void;
+  /** Reports an error outside of requests, such as a file that could not be read again. */
+  reportBackground(error: unknown, details: ErrorDetails): void;
 }
 
 const ignore = (): void => undefined;
 
 /** Creates the reporter for a value of the option `onError`. */
 export function createErrorReporter(onError: OnError): ErrorReporter {
-  if (onError === false) return { report: ignore, reportForwarded: ignore };
-  if (onError === undefined) return { report: reportToConsole, reportForwarded: ignore };
+  if (onError === false) return { report: ignore, reportForwarded: ignore, reportBackground: ignore };
+  if (onError === undefined) {
+    return {
+      report: reportToConsole,
+      reportForwarded: ignore,
+      reportBackground: (error) => console.error(`espalier: ${(error as Error).message}`),
+    };
+  }
   const report = (error: unknown, details: ErrorDetails): void => {
     const onFailure = (failure: unknown): void => {
       reportToConsole(error, details);
@@ -32,7 +40,7 @@ export function createErrorReporter(onError: OnError): ErrorReporter {
       onFailure(failure);
     }
   };
-  return { report, reportForwarded: report };
+  return { report, reportForwarded: report, reportBackground: report };
 }
 
 function reportToConsole(error: unknown, details: ErrorDetails): void {

@@ -13,6 +13,8 @@ export const CACHING_OPTIONS: OptionScope = {
   within: 'cacheControl',
 };
 export const GRAPHIQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphiql', within: 'graphiql' };
+export const DOCUMENT_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'documents', within: 'documents' };
+export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, within: 'documents.apq' };
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', page: 'subscriptions' };
 export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server' };

@@ -69,12 +69,14 @@ export class Endpoint extends LiveEndpoint implements UpgradeTarget {
 }
 
 /** Returns the option `context`, or the context of the core if the option is not set. */
-function contextPolicy({ context, contextPer }: ConnectionSettings, core: GraphQLCore): ContextPolicy {
+function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): ContextPolicy {
+  const { context, contextPer, onOperation } = settings;
   const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
   const create = context === undefined ? core.contextFor : createContextFactory(context);
   return {
     create,
     isFunction,
+    exposesRequest: isFunction || core.readsSource || core.operationHookFor(onOperation) !== undefined,
     perOperation: isFunction && contextPer !== 'connection',
     perEvent: isFunction && contextPer === 'event',
   };
@@ -100,7 +102,9 @@ function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
 
 function limitsOf(settings: ConnectionSettings, core: GraphQLCore): SessionLimits {
   const { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes } = settings;
-  return { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes, maxVariables: core.maxVariables };
+  const { maxVariables, documents } = core;
+  const acceptsIds = documents !== undefined;
+  return { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes, maxVariables, acceptsIds };
 }
 
 /** Deadlines are checked at a quarter of the shortest one, and at least every second. */

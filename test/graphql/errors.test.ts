@@ -264,7 +264,6 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     ['BAD_USER_INPUT', { query: 'query ($a: Int!) { sum(a: $a) }', variables: { a: 'x' } }],
     ['OPERATION_RESOLUTION_FAILURE', { query: 'query A { hello } query B { hello }' }],
     ['OPERATION_RESOLUTION_FAILURE', { query: '{ hello }', operationName: 'A' }],
-    ['PERSISTED_QUERY_NOT_SUPPORTED', { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } }],
   ])('graphqlHTTP sends the code %s and 400, and reports nothing', async (code, body) => {
     const { post, reports } = await serve({ engine });
     const { status, errors } = await post(body);

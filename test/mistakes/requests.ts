@@ -211,7 +211,7 @@ export const REQUESTS: Mistake[] = [
   [
     'persisted queries',
     () => post(api(), { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } }),
-    /^400 .*PersistedQueryNotSupported/,
+    /^200 .*PersistedQueryNotSupported/,
     'PERSISTED_QUERY_NOT_SUPPORTED',
   ],
   [

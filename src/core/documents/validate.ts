@@ -44,8 +44,8 @@ export interface Validator {
 
 /** Creates the validator of one core. */
 export function createValidator(
-  { limits, validationRules }: CoreSettings,
-  { maxErrors, hideSuggestions }: EngineSettings,
+  { limits, validationRules }: Pick<CoreSettings, 'limits' | 'validationRules'>,
+  { maxErrors, hideSuggestions }: Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>,
 ): Validator {
   const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
   const parseOptions = { maxTokens: limits.tokens };

@@ -1,3 +1,5 @@
+import { ID_PARAMETERS, readReference } from '../../core/documents/reference.ts';
+import { NOT_CACHED } from '../../core/documents/refusals.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import type { HttpSettings } from '../options.ts';
@@ -5,15 +7,15 @@ import type { HttpSettings } from '../options.ts';
 /** The parameters of one operation, or of each operation of a batch. */
 export type RequestParams = GraphQLParams | readonly GraphQLParams[];
 
-/** The four parameters of a query string, as text; others are ignored. */
-interface RawParams {
-  query?: string;
-  operationName?: string;
-  variables?: string;
-  extensions?: string;
-}
+/** The parameters of a query string, as text; others are ignored. */
+type RawParams = Readonly<Partial<Record<(typeof NAMES)[number] | (typeof ID_PARAMETERS)[number], string>>>;
 
-const NAMES = new Set<string>(['query', 'operationName', 'variables', 'extensions']);
+const NAMES = ['query', 'operationName', 'variables', 'extensions'] as const;
+const WITHOUT_IDS: ReadonlySet<string> = new Set(NAMES);
+const WITH_IDS: ReadonlySet<string> = new Set([...NAMES, ...ID_PARAMETERS]);
+
+/** The settings that decide which parameters a request may have. */
+export type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
 
 /**
  * Reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty parameter counts as
@@ -21,11 +23,14 @@ const NAMES = new Set<string>(['query', 'operationName', 'variables', 'extension
  *
  * @throws HttpError 400.
  */
-export function paramsFromUrl(url: string): GraphQLParams {
-  const raw = parseSearch(url);
+export function paramsFromUrl(url: string, { documents }: Pick<HttpSettings, 'documents'>): GraphQLParams {
+  const isById = documents !== undefined;
+  const raw = parseSearch(url, isById ? WITH_IDS : WITHOUT_IDS);
   const extensions = parseJsonObject('extensions', raw.extensions);
+  const document = isById ? readReference((name) => raw[name as keyof RawParams], extensions) : undefined;
   return {
-    query: requireQuery(raw.query, extensions),
+    query: isById ? (raw.query ?? '') : requireQuery(raw.query, extensions),
+    document,
     operationName: raw.operationName,
     variables: parseJsonObject('variables', raw.variables),
     extensions,
@@ -37,17 +42,12 @@ export function paramsFromUrl(url: string): GraphQLParams {
  *
  * @throws HttpError 400, 413.
  */
-export function paramsFromBody(
-  body: unknown,
-  options: Pick<HttpSettings, 'batching' | 'limits'>,
-): RequestParams {
-  return Array.isArray(body) ? paramsFromList(body, options) : paramsFromObject(body);
+export function paramsFromBody(body: unknown, settings: ParamsSettings): RequestParams {
+  return Array.isArray(body) ? paramsFromList(body, settings) : paramsFromObject(body, settings);
 }
 
-function paramsFromList(
-  list: readonly unknown[],
-  { batching, limits }: Pick<HttpSettings, 'batching' | 'limits'>,
-): readonly GraphQLParams[] {
+function paramsFromList(list: readonly unknown[], settings: ParamsSettings): readonly GraphQLParams[] {
+  const { batching, limits } = settings;
   if (!batching) {
     const message = 'Batching is disabled; send one operation per request (option "batching")';
     throw new HttpError(400, message, { code: 'BATCHING_OFF' });
@@ -57,11 +57,11 @@ function paramsFromList(
     const message = `The batch contains ${list.length} operations; at most ${limits.batch} are allowed`;
     throw new HttpError(413, message, { code: 'LIMIT_BATCH' });
   }
-  return list.map(paramsFromObject);
+  return list.map((item) => paramsFromObject(item, settings));
 }
 
 /** Unknown members are ignored. */
-function paramsFromObject(body: unknown): GraphQLParams {
+function paramsFromObject(body: unknown, { documents }: Pick<HttpSettings, 'documents'>): GraphQLParams {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     throw badRequest('The request body must be a JSON object with a "query"');
   }
@@ -69,15 +69,18 @@ function paramsFromObject(body: unknown): GraphQLParams {
   const member = (name: string): unknown =>
     Object.hasOwn(body, name) ? (body as Record<string, unknown>)[name] : undefined;
   const extensions = optionalObject('extensions', member('extensions'));
+  const isById = documents !== undefined;
+  const document = isById ? readReference(member, extensions) : undefined;
   return {
-    query: requireQuery(member('query'), extensions),
+    query: isById ? optionalQuery(member('query')) : requireQuery(member('query'), extensions),
+    document,
     operationName: optionalString(member('operationName')),
     variables: optionalObject('variables', member('variables')),
     extensions,
   };
 }
 
-function parseSearch(url: string): RawParams {
+function parseSearch(url: string, names: ReadonlySet<string>): RawParams {
   const raw: Record<string, string> = {};
   const start = url.indexOf('?');
   if (start === -1) return raw;
@@ -85,7 +88,7 @@ function parseSearch(url: string): RawParams {
     const equals = pair.indexOf('=');
     const name = decode(equals === -1 ? pair : pair.slice(0, equals));
     const value = equals === -1 ? '' : pair.slice(equals + 1);
-    if (!NAMES.has(name) || value === '') continue;
+    if (!names.has(name) || value === '') continue;
     if (raw[name] !== undefined) throw badRequest(`The parameter "${name}" occurs more than once`);
     raw[name] = decode(value);
   }
@@ -104,14 +107,24 @@ function requireQuery(query: unknown, extensions: Record<string, unknown> | unde
   if (typeof query === 'string' && query !== '') return query;
   // Clients with Apollo's automatic persisted queries send the whole query after this message.
   if (extensions?.['persistedQuery'] !== undefined) {
-    throw new HttpError(400, 'PersistedQueryNotSupported', { code: 'PERSISTED_QUERY_NOT_SUPPORTED' });
+    const details = { code: 'PERSISTED_QUERY_NOT_SUPPORTED', headers: NOT_CACHED };
+    // Apollo Kotlin and Apollo iOS read errors of successful responses only.
+    throw new HttpError(200, 'PersistedQueryNotSupported', details);
   }
-  throw badRequest(
-    query === undefined || query === null || query === ''
-      ? 'The parameter "query" is missing'
-      : 'The parameter "query" must be a string',
-  );
+  throw isMissing(query) ? missingQuery() : badRequest('The parameter "query" must be a string');
 }
+
+/** Returns the text of a document that a request may also name by its id; `''` if there is none. */
+function optionalQuery(query: unknown): string {
+  if (typeof query === 'string') return query;
+  if (isMissing(query)) return '';
+  throw badRequest('The parameter "query" must be a string');
+}
+
+const isMissing = (query: unknown): boolean => query === undefined || query === null || query === '';
+
+/** Creates the error of a request without a document. */
+export const missingQuery = (): HttpError => badRequest('The parameter "query" is missing');
 
 function optionalString(value: unknown): string | undefined {
   if (value === undefined || value === null || value === '') return undefined;

@@ -73,6 +73,9 @@ export class Streaming {
     if (operation === undefined) {
       operation = streams.openFor(exchange, this.#formatOf(exchange), params);
       operation.stream.context = context;
+    } else {
+      // The operation was added before its document was found by id.
+      operation.params.query = params.query;
     }
     streams.run(operation, prepared, context);
   }

@@ -9,8 +9,10 @@ type Members = Record<PropertyKey, PropertyDescriptor>;
 /** The settings for the contexts of an endpoint. */
 export interface ContextPolicy {
   readonly create: ContextFactory;
-  /** Whether `context` is a function; the WebSocket then gets the members of its upgrade request. */
+  /** Whether `context` is a function. */
   readonly isFunction: boolean;
+  /** Whether functions read the WebSocket, which then gets the members of its upgrade request. */
+  readonly exposesRequest: boolean;
   /** Whether each operation gets its own context. */
   readonly perOperation: boolean;
   /** Whether each event of a subscription gets its own context. */

@@ -43,7 +43,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     this.websocket = websocket;
     websocket.request = request;
     this.#context = new ConnectionContext(services.context, websocket);
-    if (services.context.isFunction || services.onOperation !== undefined) exposeRequest(websocket, request);
+    if (services.context.exposesRequest) exposeRequest(websocket, request);
     this.queue = new SendQueue(websocket, socket, services.scheduler);
     this.session = createSession(protocol, this);
     this.deadlines = new Deadlines(this, socket, services.timer, services.settings);

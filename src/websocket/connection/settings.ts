@@ -13,7 +13,7 @@ import type { DeadlineSettings } from './deadlines.ts';
 export interface ConnectionSettings
   extends OperationSettings,
     DeadlineSettings,
-    Omit<SessionLimits, 'maxVariables'> {
+    Omit<SessionLimits, 'maxVariables' | 'acceptsIds'> {
   readonly context: unknown;
   readonly contextPer: 'operation' | 'event' | 'connection';
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];

@@ -1,14 +1,13 @@
-import type { ServerMessage } from './message.ts';
+import type { MessageSettings, ServerMessage } from './message.ts';
 import type { OperationConnection, SocketOperation } from './socket-operation.ts';
 
 /** The limits of one client. */
-export interface SessionLimits {
+export interface SessionLimits extends MessageSettings {
   readonly maxOperations: number;
   /** Bytes of memory for the documents and variables of all operations. */
   readonly maxOperationBytes: number;
   readonly maxIdLength: number;
   readonly maxBufferedBytes: number;
-  readonly maxVariables: number;
 }
 
 /** The payload of `connection_ack`, if any, or `false` to refuse the connection. */

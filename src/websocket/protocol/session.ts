@@ -2,6 +2,7 @@ import type { GraphQLFormattedError } from 'graphql';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { isGraphQLError, refusalError } from '../../core/errors.ts';
 import { cursorRequest } from '../../cursors/operation-cursors.ts';
+import { HttpError } from '../../http/reply/http-error.ts';
 import { debug } from '../../logging/debug.ts';
 import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
 import {
@@ -11,7 +12,7 @@ import {
   MessageType,
   TOO_MANY_OPERATIONS,
 } from './graphql-ws-adapter.ts';
-import { type OperationPayload, parseMessage } from './message.ts';
+import { type OperationPayload, paramsOf, parseMessage } from './message.ts';
 import type { Acceptance, SessionConnection } from './session-connection.ts';
 import { type OperationSession, SocketOperation } from './socket-operation.ts';
 
@@ -58,7 +59,7 @@ export abstract class Session implements OperationSession {
 
   receive(text: string): void {
     if (this.#state === 'closed') return;
-    this.handle(parseMessage(text, this.connection.limits.maxVariables));
+    this.handle(parseMessage(text, this.connection.limits));
   }
 
   /** Handles a message; `undefined` stands for text that is not acceptable JSON. */
@@ -89,15 +90,13 @@ export abstract class Session implements OperationSession {
   }
 
   /** Starts an operation, unless the connection has too many. */
-  protected begin(key: string, { query, operationName, variables, extensions }: OperationPayload): void {
-    // Omits `extensions` of the payload, which would stay in memory until the operation ends, except for the
-    // cursor.
-    const params = {
-      query,
-      operationName: operationName ?? undefined,
-      variables: variables ?? undefined,
-      extensions: undefined,
-    };
+  protected begin(key: string, payload: OperationPayload): void {
+    // Without `extensions`, which would stay in memory until the operation ends, except for the cursor.
+    const params = paramsOf(payload, this.connection.limits);
+    if (params instanceof HttpError) {
+      this.refuseOperation(key, params.message);
+      return;
+    }
     const bytes = estimateMemory(params);
     const refusal = this.#refusalOf(bytes);
     if (refusal !== undefined) {
@@ -111,7 +110,7 @@ export abstract class Session implements OperationSession {
       key,
       params,
       bytes,
-      cursorRequest: cursorRequest(extensions),
+      cursorRequest: cursorRequest(payload.extensions),
     });
     this.#operations ??= new Map();
     this.#operations.set(key, operation);

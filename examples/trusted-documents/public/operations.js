@@ -1,0 +1,5 @@
+export const ids = {
+  "Book": "fef8da2957156fbd6f3f825f264b170b89e461736bcc4b9cc820d80ddd3682fe",
+  "Books": "f07d725bbd802b0b7a77e3a80118096ac5018a1845fad88dd5e056c9bb210438",
+  "LikeBook": "74baa19a91f1688afe04de2fb31511e4e3607dd91f8c7e629a62109c80ef621c"
+};

@@ -1,0 +1,65 @@
+import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
+import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
+import type { GraphQLParams } from '../../execution/types.ts';
+import { HttpError } from '../../http/reply/http-error.ts';
+import { pathOf } from '../../http/routing/url-path.ts';
+import { missingQuery, type RequestParams } from './params.ts';
+
+/**
+ * Returns the id of a document at the end of a path, as in `/graphql/<id>`: the only segment below a mount, or the
+ * last one where no prefix was removed.
+ */
+export function pathIdOf(
+  { url = '/', originalUrl }: ConnectRequest,
+  documents: CoreDocuments,
+): string | undefined {
+  if (url.length <= 1 || url[1] === '?') return undefined;
+  const path = pathOf(url);
+  const isMounted = originalUrl !== undefined && originalUrl.length !== url.length;
+  const start = isMounted ? 0 : path.lastIndexOf('/');
+  if ((start === 0) !== isMounted || path.indexOf('/', start + 1) !== -1) return undefined;
+  const segment = decodeSegment(path.slice(start + 1));
+  return segment !== undefined && segment !== '' && documents.isId(segment) ? segment : undefined;
+}
+
+function decodeSegment(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Adds the id in the path of a request to its parameters, where it takes precedence.
+ *
+ * @throws HttpError 400 for a request without a document, and for a batch at the path of a document.
+ */
+export function addPathId(
+  req: ConnectRequest,
+  params: MaybePromise<RequestParams>,
+  documents: CoreDocuments,
+): MaybePromise<RequestParams> {
+  if (params instanceof Promise) return params.then((read) => withPathId(req, read, documents));
+  return withPathId(req, params, documents);
+}
+
+function withPathId(req: ConnectRequest, params: RequestParams, documents: CoreDocuments): RequestParams {
+  const id = pathIdOf(req, documents);
+  if (isBatch(params)) {
+    if (id !== undefined) {
+      throw new HttpError(400, 'A batch cannot be sent to the path of a document', { code: 'BAD_REQUEST' });
+    }
+    for (const each of params) assertDocument(each);
+    return params;
+  }
+  const named = id === undefined ? params : { ...params, document: { id, isPersistedQuery: false } };
+  assertDocument(named);
+  return named;
+}
+
+const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
+
+function assertDocument({ query, document }: GraphQLParams): void {
+  if (query === '' && document === undefined) throw missingQuery();
+}

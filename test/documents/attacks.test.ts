@@ -1,0 +1,107 @@
+import { Agent, request } from 'node:http';
+import { TEST_ALL } from '../test-all.ts';
+import { serve, sha256, stopAll } from './serve.ts';
+
+afterEach(stopAll);
+
+const HELLO = '{ hello }';
+const INHERITED = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
+
+describe('hostile ids', () => {
+  it.each([
+    ['an object', { abc: HELLO }],
+    ['a Map', new Map([['abc', HELLO]])],
+    ['a manifest', JSON.parse(`{"abc":"${HELLO}"}`)],
+  ])('graphqlHTTP does not find inherited members of %s by id', async (_name, from) => {
+    const { post, get } = await serve({ documents: { from, apq: true } });
+    for (const id of INHERITED) {
+      for (const params of [{ documentId: id }, { id }, { doc_id: id }]) {
+        expect([id, (await post(params)).code]).toEqual([id, 'DOCUMENT_NOT_FOUND']);
+        expect([id, (await get(params as Record<string, string>)).code]).toEqual([id, 'DOCUMENT_NOT_FOUND']);
+      }
+      const hash = { extensions: { persistedQuery: { version: 1, sha256Hash: id } } };
+      expect([id, (await post(hash)).code]).toEqual([id, 'PERSISTED_QUERY_NOT_FOUND']);
+      expect([id, (await post({ query: HELLO, ...hash })).code]).toEqual([
+        id,
+        'PERSISTED_QUERY_HASH_MISMATCH',
+      ]);
+    }
+  });
+
+  it('graphqlHTTP finds a trusted document whose id is __proto__', async () => {
+    const from = JSON.parse('{"__proto__": "{ hello }", "constructor": "{ add(a: 1) }"}');
+    const { post } = await serve({ documents: { from } });
+    expect((await post({ id: '__proto__' })).body).toEqual({ data: { hello: 'world' } });
+    expect((await post({ id: 'constructor' })).body).toEqual({ data: { add: 3 } });
+  });
+
+  it('graphqlHTTP ignores ids that a body inherits', async () => {
+    const { url } = await serve({ documents: { from: { abc: HELLO } } });
+    const response = await fetch(url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: '{"__proto__":{"documentId":"abc"},"extensions":{"__proto__":{"persistedQuery":"abc"}}}',
+    });
+    expect(response.status).toBe(400);
+  });
+
+  const count = TEST_ALL ? 100_000 : 5000;
+
+  it(`graphqlHTTP keeps nothing of ${count} unknown ids and hashes`, async () => {
+    const { port } = await serve({ documents: { from: { abc: HELLO }, apq: true } });
+    const agent = new Agent({ keepAlive: true, maxSockets: 20 });
+    const post = (body: string): Promise<string> =>
+      new Promise((resolve, reject) => {
+        const headers = { 'content-type': 'application/json', 'content-length': Buffer.byteLength(body) };
+        const req = request({ port, path: '/graphql', method: 'POST', agent, headers }, (res) => {
+          let text = '';
+          res.on('data', (chunk) => (text += chunk)).on('end', () => resolve(text));
+        });
+        req.on('error', reject).end(body);
+      });
+    const filler = 'x'.repeat(400);
+    const send = async (first: number, count: number): Promise<void> => {
+      for (let index = first; index < first + count; index += 20) {
+        const texts = await Promise.all(
+          Array.from({ length: 20 }, (_, offset) => {
+            const id = `${index + offset}${filler}`;
+            return post(
+              offset % 2 === 0
+                ? JSON.stringify({ documentId: id })
+                : JSON.stringify({ extensions: { persistedQuery: { version: 1, sha256Hash: sha256(id) } } }),
+            );
+          }),
+        );
+        if (!texts.every((text) => text.includes('_NOT_FOUND'))) throw new Error(texts[0]);
+      }
+    };
+    const used = (): number => {
+      globalThis.gc?.();
+      return process.memoryUsage().heapUsed;
+    };
+    const { setFlagsFromString } = await import('node:v8');
+    const { runInNewContext } = await import('node:vm');
+    setFlagsFromString('--expose-gc');
+    globalThis.gc = runInNewContext('gc');
+    await send(0, 2000);
+    const before = used();
+    await send(2000, count);
+    // The ids alone have 400 characters each.
+    expect(used() - before).toBeLessThan((count * filler.length) / 4);
+    agent.destroy();
+  }, 120_000);
+
+  it('graphqlHTTP bounds the memory of registered queries', async () => {
+    const { post } = await serve({ documentCacheBytes: 1_000_000, documents: { apq: true } });
+    const query = (index: number): string => `{ a${index}: hello } #${'x'.repeat(1000)}`;
+    const hashOf = (index: number) => ({
+      extensions: { persistedQuery: { version: 1, sha256Hash: sha256(query(index)) } },
+    });
+    for (let index = 0; index < 500; index += 1) await post({ query: query(index), ...hashOf(index) });
+    const codes = [];
+    for (let index = 0; index < 500; index += 1) codes.push((await post(hashOf(index))).code);
+    expect(codes[0]).toBe('PERSISTED_QUERY_NOT_FOUND');
+    expect(codes[499]).toBe(undefined);
+    expect(codes.filter((code) => code === undefined).length).toBeLessThan(100);
+  });
+});

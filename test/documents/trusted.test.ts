@@ -1,0 +1,297 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { until } from '../until.ts';
+import { folder, serve, sha256, stopAll } from './serve.ts';
+
+afterEach(stopAll);
+
+const HELLO = 'query Hello { hello }';
+const WORLD = { data: { hello: 'world' } };
+
+function file(name: string, content: unknown): string {
+  const path = join(folder(), name);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const apollo = {
+  format: 'apollo-persisted-query-manifest',
+  version: 1,
+  operations: [{ id: 'abc', name: 'Hello', type: 'query', body: HELLO }],
+} as const;
+
+function directory(): string {
+  const path = join(folder(), 'documents');
+  mkdirSync(path);
+  writeFileSync(join(path, 'abc.graphql'), HELLO);
+  writeFileSync(join(path, 'def.gql'), '{ add(a: 1) }');
+  writeFileSync(join(path, 'README.md'), 'not a document');
+  return path;
+}
+
+describe('documents.from', () => {
+  it.each([
+    ["a file with Apollo's manifest", () => file('manifest.json', apollo)],
+    ['a file with texts by id', () => file('persisted-documents.json', { abc: HELLO })],
+    [
+      'a file that begins with a byte order mark',
+      () => file('map.json', `\uFEFF${JSON.stringify({ abc: HELLO })}`),
+    ],
+    ['a file URL', () => pathToFileURL(file('map.json', { abc: HELLO }))],
+    ['a directory', () => directory()],
+    ["an object with Apollo's manifest", () => apollo],
+    ['an object of texts', () => ({ abc: HELLO })],
+    ['a Map', () => new Map([['abc', HELLO]])],
+    ['a function', () => (id: string) => (id === 'abc' ? HELLO : undefined)],
+    ['an async function', () => async (id: string) => (id === 'abc' ? HELLO : null)],
+  ])('graphqlHTTP takes the trusted documents from %s', async (_name, make) => {
+    const { post, get, reports } = await serve({ documents: { from: make() } });
+    expect((await post({ documentId: 'abc' })).body).toEqual(WORLD);
+    expect((await get('/abc')).body).toEqual(WORLD);
+    expect((await post({ documentId: 'unknown' })).code).toBe('DOCUMENT_NOT_FOUND');
+    expect(reports).toEqual([]);
+  });
+
+  it.each([
+    ['a missing file', () => join(folder(), 'missing.json'), /ENOENT/],
+    ['text that is not JSON', () => file('a.json', '{'), /JSON/],
+    ['a list', () => file('a.json', []), /expected: a manifest of Apollo, or an object of texts by id/],
+    ['a text that is not a string', () => ({ abc: 7 }), /the document "abc" is 7; expected: its text/],
+    ['an empty text', () => ({ abc: ' ' }), /the document "abc" is " "; expected: its text/],
+    [
+      'another version',
+      () => ({ ...apollo, version: 2 }),
+      /the version 2; expected: apollo-persisted-query-manifest, 1/,
+    ],
+    [
+      'an id twice',
+      () => ({ ...apollo, operations: [...apollo.operations, { id: 'abc', body: '{ hello }' }] }),
+      /two documents have the id "abc"/,
+    ],
+    ['a directory without documents', () => folder(), /contains no file <id>\.graphql/],
+    ['a single document', () => file('a.graphql', HELLO), /a JSON manifest, or a directory/],
+    ['a number', () => 7, /"documents.from" is 7; accepted: the path of a file/],
+    ['an id that is not a string', () => new Map([[7, HELLO]]), /a document has the id 7/],
+  ])('graphqlHTTP throws a TypeError for %s', async (_name, make, message) => {
+    const documents = { from: make() as string };
+    await expect(serve({ documents })).rejects.toThrow(message);
+    await expect(serve({ documents })).rejects.toThrow(expect.objectContaining({ code: 'ERR_OPTION' }));
+  });
+
+  it.each([
+    [{ only: true }, /"documents.only" refuses all documents without "documents.from"/],
+    [{ only: 'yes', from: {} }, /"documents.only" is "yes"; accepted: a boolean, or a function/],
+    [{ from: {}, only: true, apq: true }, /"documents.apq" has no effect/],
+    [{ apq: { ttl: 0 } }, /"documents.apq.ttl" is 0; accepted: milliseconds/],
+    [{ apq: { store: {} } }, /"documents.apq.store" is \{\}; accepted: a client of ioredis/],
+    [{ apk: true }, /unknown option "documents.apk"; did you mean "documents.apq"\?/],
+    [{ from: {}, only: true, record: 'a.json' }, /"documents.record" is "a.json" and has no effect/],
+    ['a.json', /option "documents" is "a.json"; accepted: an object/],
+  ])('graphqlHTTP throws a TypeError for the documents %j', async (documents, message) => {
+    await expect(serve({ documents: documents as object })).rejects.toThrow(message);
+  });
+
+  it('graphqlHTTP reports the trusted documents that do not fit the schema, with their names, and serves the others', async () => {
+    const from = {
+      ...apollo,
+      operations: [
+        ...apollo.operations,
+        { id: 'def', name: 'Old', type: 'query', body: 'query Old { old }' },
+        { id: 'ghi', body: '{' },
+      ],
+    };
+    const { post, reports } = await serve({ documents: { from } });
+    expect(reports.map(({ message }) => message)).toEqual([
+      expect.stringMatching(
+        /^2 trusted documents do not fit the schema:\n {2}Old \(def\): Cannot query field "old".*\n {2}ghi: Syntax Error/,
+      ),
+    ]);
+    expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+    expect((await post({ id: 'def' })).code).toBe('GRAPHQL_VALIDATION_FAILED');
+    expect((await post({ id: 'ghi' })).code).toBe('GRAPHQL_PARSE_FAILED');
+    expect(reports).toHaveLength(1);
+  });
+
+  it('graphqlHTTP passes an error of the function to the error handlers and never caches an id as unknown', async () => {
+    let calls = 0;
+    const { post, url } = await serve({
+      documents: {
+        from: async () => {
+          calls += 1;
+          if (calls === 1) throw new Error('the database is down');
+          return calls === 2 ? undefined : HELLO;
+        },
+      },
+    });
+    const failed = await fetch(`${url}?id=a`);
+    expect(failed.status).toBe(500);
+    await failed.text();
+    expect((await post({ id: 'a' })).code).toBe('DOCUMENT_NOT_FOUND');
+    expect((await post({ id: 'a' })).body).toEqual(WORLD);
+    expect((await post({ id: 'a'.repeat(513) })).code).toBe('DOCUMENT_NOT_FOUND');
+    expect(calls).toBe(3);
+  });
+
+  it('graphqlHTTP keeps trusted documents prepared when other documents fill the document cache', async () => {
+    const { post } = await serve({ documentCacheBytes: 20_000, documents: { from: { abc: HELLO } } });
+    const { subscribe, unsubscribe } = await import('node:diagnostics_channel');
+    const parsed: string[] = [];
+    const onParse = (message: unknown): void => void parsed.push((message as { source: string }).source);
+    subscribe('espalier:graphql:parse', onParse);
+    for (let index = 0; index < 50; index += 1) await post({ query: `{ a${index}: hello }` });
+    expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+    unsubscribe('espalier:graphql:parse', onParse);
+    expect(parsed).toHaveLength(50);
+    expect(parsed).not.toContain(HELLO);
+  });
+});
+
+describe('the reload of trusted documents', () => {
+  it('graphqlHTTP reads a file again when it is replaced, and keeps the old documents when it is wrong', async () => {
+    const path = file('manifest.json', { abc: HELLO });
+    const { post, reports } = await serve({ documents: { from: path } });
+    const codeOf = async (id: string) => (await post({ id })).code;
+    const replaceWith = (text: string): void => {
+      writeFileSync(`${path}.new`, text);
+      renameSync(`${path}.new`, path);
+    };
+    const waitFor = async (id: string, code: unknown): Promise<void> => {
+      while ((await codeOf(id)) !== code) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    expect(await codeOf('def')).toBe('DOCUMENT_NOT_FOUND');
+    replaceWith(JSON.stringify({ def: HELLO, old: '{ old }' }));
+    await waitFor('def', undefined);
+    expect(await codeOf('abc')).toBe('DOCUMENT_NOT_FOUND');
+    expect(reports.map(({ message }) => message)).toEqual([
+      expect.stringContaining('old: Cannot query field'),
+    ]);
+
+    replaceWith('{ "ghi": ');
+    await until(() => reports.length === 2);
+    expect(reports[1]?.message).toMatch(
+      /^The trusted documents of .*manifest\.json were not reloaded: .*JSON/,
+    );
+    expect(await codeOf('def')).toBe(undefined);
+
+    rmSync(path);
+    await until(() => reports.length === 3);
+    expect(reports[2]?.message).toMatch(/ENOENT/);
+    expect(await codeOf('def')).toBe(undefined);
+
+    replaceWith(JSON.stringify({ abc: HELLO }));
+    await waitFor('abc', undefined);
+    expect(reports).toHaveLength(3);
+  });
+
+  it('graphqlHTTP reads a directory again when a document is added, changed or removed', async () => {
+    const path = directory();
+    const { post } = await serve({ documents: { from: path } });
+    const bodyOf = async (id: string) => JSON.stringify((await post({ id })).body);
+    const waitFor = async (id: string, text: string): Promise<void> => {
+      while (!(await bodyOf(id)).includes(text)) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    writeFileSync(join(path, 'new.graphql'), '{ add(a: 40) }');
+    await waitFor('new', '42');
+    writeFileSync(join(path, 'new.graphql'), '{ add(a: 41) }');
+    await waitFor('new', '43');
+    rmSync(join(path, 'new.graphql'));
+    await waitFor('new', 'DOCUMENT_NOT_FOUND');
+    expect(await bodyOf('abc')).toBe(JSON.stringify(WORLD));
+  });
+
+  it('graphqlHTTP responds to every request while a manifest is replaced again and again', async () => {
+    const path = file('manifest.json', { always: HELLO });
+    const { post, reports } = await serve({ documents: { from: path } });
+    let stop = false;
+    let rounds = 0;
+    const replacing = (async () => {
+      while (!stop) {
+        rounds += 1;
+        const documents = Object.fromEntries(
+          Array.from({ length: 200 }, (_, index) => [`${rounds}-${index}`, `{ a${index}: hello }`]),
+        );
+        writeFileSync(
+          `${path}.new`,
+          JSON.stringify({ always: HELLO, last: `{ add(a: ${rounds}) }`, ...documents }),
+        );
+        renameSync(`${path}.new`, path);
+        await new Promise((resolve) => setTimeout(resolve, 1800));
+      }
+    })();
+    const seen = new Set<string>();
+    seen.add('DOCUMENT_NOT_FOUND');
+    while (seen.size < 3) {
+      const results = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => post({ id: index % 2 === 0 ? 'always' : 'last' })),
+      );
+      for (const [index, { body, code }] of results.entries()) {
+        if (index % 2 === 0) expect(body).toEqual(WORLD);
+        else seen.add(String(code ?? JSON.stringify(body.data)));
+      }
+    }
+    stop = true;
+    await replacing;
+    expect(reports).toEqual([]);
+  });
+});
+
+describe('documents.only', () => {
+  const from = { abc: HELLO, introspect: '{ __schema { queryType { name } } }' };
+
+  it('graphqlHTTP refuses all other documents with DOCUMENT_NOT_TRUSTED and does not reveal the schema', async () => {
+    const { post, get } = await serve({ documents: { from, only: true } });
+    expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+    const messages = new Set<string | undefined>();
+    for (const query of [HELLO, '{ nope }', '{', '{ __schema { types { name } } }', 'mutation { count }']) {
+      for (const { status, code, body } of [
+        await post({ query }),
+        await post({ query, id: 'unknown' }),
+        await get({ query }, { accept: 'application/graphql-response+json' }),
+      ]) {
+        expect([status, code]).toEqual([403, 'DOCUMENT_NOT_TRUSTED']);
+        messages.add(body.errors?.[0]?.message);
+      }
+    }
+    expect(messages.size).toBe(1);
+    const hash = { extensions: { persistedQuery: { version: 1, sha256Hash: sha256(HELLO) } } };
+    expect((await post(hash)).code).toBe('DOCUMENT_NOT_FOUND');
+    expect((await post({ ...hash, query: HELLO })).code).toBe('DOCUMENT_NOT_TRUSTED');
+  });
+
+  it('graphqlHTTP lets a function of the request decide, for staff with GraphiQL and introspection', async () => {
+    const isStaff = (source: { headers: Record<string, unknown> }) => source.headers['x-staff'] === '1';
+    const { post } = await serve({
+      introspection: isStaff,
+      documents: { from, only: (source) => !isStaff(source) },
+    });
+    const staff = { 'x-staff': '1' };
+    const introspection = { query: '{ __schema { queryType { name } } }' };
+    const data = { __schema: { queryType: { name: 'Query' } } };
+    expect((await post(introspection, staff)).body).toEqual({ data });
+    expect((await post(introspection)).code).toBe('DOCUMENT_NOT_TRUSTED');
+    expect((await post({ id: 'introspect' })).code).toBe('INTROSPECTION_OFF');
+    expect((await post({ id: 'introspect' }, staff)).body).toEqual({ data });
+    expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+  });
+
+  it('graphqlHTTP executes nothing when the function of the option throws or returns a promise', async () => {
+    for (const only of [
+      () => {
+        throw new Error('a bug');
+      },
+      () => Promise.resolve(false) as unknown as boolean,
+    ]) {
+      const { url } = await serve({ documents: { from, only } });
+      const response = await fetch(`${url}?query={hello}`);
+      expect(response.status).toBe(500);
+      expect(await response.text()).not.toContain('world');
+    }
+  });
+
+  it('graphqlHTTP refuses texts in a batch one by one', async () => {
+    const { post } = await serve({ batching: true, documents: { from, only: true } });
+    const { body } = await post([{ id: 'abc' }, { query: HELLO }]);
+    expect(body).toMatchObject([WORLD, { errors: [{ extensions: { code: 'DOCUMENT_NOT_TRUSTED' } }] }]);
+  });
+});
