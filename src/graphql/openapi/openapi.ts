@@ -1,10 +1,14 @@
 import type { OpenApiFragment, OpenApiOptions } from '../../../types/graphql.ts';
+import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
+import { withoutSlash } from '../../http/routing/url-path.ts';
 import { type OptionScope, resolveOptions, wrongArgument } from '../../options/resolve-options.ts';
 import { isString, oneOf, type Rules } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
-import { PARAMETERS, SCHEMAS } from './schemas.ts';
+import { PARAMETERS, PARAMETERS_BY_ID, RESPONSE_PROPERTIES, SCHEMAS, SCHEMAS_BY_ID } from './schemas.ts';
+import { describeTrustedQueries } from './trusted-queries.ts';
+import { type JsonSchema, orNull } from './type-schemas.ts';
 
 const REQUEST = { $ref: '#/components/schemas/GraphQLRequest' };
 const BATCH = { type: 'array', minItems: 1, items: REQUEST };
@@ -18,7 +22,7 @@ const SCOPE: OptionScope = { ...GRAPHQL_OPTIONS, name: 'openapi' };
 const rules: Rules<Required<OpenApiOptions>> = { version: oneOf('3.1', '3.2') };
 
 /** Creates the function that describes the endpoint at a path, with the options of the handler. */
-export function createOpenApi(settings: HttpSettings): OpenApi {
+export function createOpenApi(settings: HttpSettings, documents: CoreDocuments | undefined): OpenApi {
   const operations: Record<string, object> = {};
   if (settings.methods.includes('GET')) operations['get'] = get(settings);
   if (settings.methods.includes('POST')) operations['post'] = post(settings);
@@ -33,7 +37,15 @@ export function createOpenApi(settings: HttpSettings): OpenApi {
     }
     const { version } = resolveOptions(SCOPE, options, rules);
     const described = version === '3.2' ? withQuery : operations;
-    return { paths: { [path]: described }, components: { schemas: SCHEMAS } };
+    const trusted =
+      documents === undefined || !settings.methods.includes('GET')
+        ? undefined
+        : describeTrustedQueries(withoutSlash(path), documents, (data) => resultResponses(settings, data));
+    const schemas = documents === undefined ? SCHEMAS : SCHEMAS_BY_ID;
+    return {
+      paths: { [path]: described, ...trusted?.paths },
+      components: { schemas: { ...schemas, ...trusted?.schemas } },
+    };
   };
 }
 
@@ -48,7 +60,7 @@ function get(settings: HttpSettings): object {
     description:
       settings.graphiql === false ? mutations : `${mutations} GraphiQL for requests that prefer HTML.`,
     tags: ['GraphQL'],
-    parameters: PARAMETERS,
+    parameters: settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID,
     responses: responses(
       settings,
       ['400', '403', '405', '406', '415'],
@@ -63,11 +75,25 @@ function head(settings: HttpSettings): object {
     operationId: 'graphqlHead',
     summary: 'The headers of the same GET; never runs a mutation',
     tags: ['GraphQL'],
-    parameters: PARAMETERS,
+    parameters: settings.documents === undefined ? PARAMETERS : PARAMETERS_BY_ID,
     responses: Object.fromEntries(
       Object.entries(described).map(([status, { description }]) => [status, { description }]),
     ),
   };
+}
+
+/** Describes the responses of an operation whose `data` is known. */
+function resultResponses(settings: HttpSettings, data: JsonSchema): object {
+  const described = responses({ ...settings, batching: false }, ['400', '403', '405', '406', '415']);
+  const schema = {
+    ...SCHEMAS['GraphQLResponse'],
+    properties: { ...RESPONSE_PROPERTIES, data: orNull(data) },
+  };
+  const content = { [GRAPHQL_TYPE]: { schema }, [JSON_TYPE]: { schema } };
+  for (const status of ['200', '294']) {
+    if (described[status] !== undefined) described[status] = { ...described[status], content };
+  }
+  return described;
 }
 
 function post(settings: HttpSettings): object {

@@ -1,3 +1,10 @@
+/** The members of a response. */
+export const RESPONSE_PROPERTIES: Record<string, object> = {
+  errors: { type: 'array', minItems: 1, items: { $ref: '#/components/schemas/GraphQLError' } },
+  data: { type: ['object', 'null'], additionalProperties: true },
+  extensions: { type: 'object', additionalProperties: true },
+};
+
 /** The schemas of requests and responses, in JSON Schema 2020-12 as OpenAPI 3.1 has it. */
 export const SCHEMAS: Record<string, object> = {
   GraphQLRequest: {
@@ -25,11 +32,7 @@ export const SCHEMAS: Record<string, object> = {
   },
   GraphQLResponse: {
     type: 'object',
-    properties: {
-      errors: { type: 'array', minItems: 1, items: { $ref: '#/components/schemas/GraphQLError' } },
-      data: { type: ['object', 'null'], additionalProperties: true },
-      extensions: { type: 'object', additionalProperties: true },
-    },
+    properties: RESPONSE_PROPERTIES,
   },
   GraphQLError: {
     type: 'object',
@@ -65,3 +68,23 @@ export const PARAMETERS: readonly object[] = [
   { name: 'variables', in: 'query', content: jsonText, description: 'A JSON object' },
   { name: 'extensions', in: 'query', content: jsonText, description: 'A JSON object' },
 ];
+
+const documentId = { type: 'string', minLength: 1, description: 'The id of a document' };
+
+/** The parameters of GET and HEAD with the option `documents`, in the order that the specification gives. */
+export const PARAMETERS_BY_ID: readonly object[] = [
+  { name: 'documentId', in: 'query', schema: documentId, description: 'The id of a document' },
+  ...PARAMETERS.map((parameter) => ({ ...parameter, required: false })),
+];
+
+const byText = SCHEMAS['GraphQLRequest'] as { readonly properties: object };
+
+/** The schemas with the option `documents`: a request has a document or its id. */
+export const SCHEMAS_BY_ID: Record<string, object> = {
+  ...SCHEMAS,
+  GraphQLRequest: {
+    type: 'object',
+    anyOf: [{ required: ['query'] }, { required: ['documentId'] }],
+    properties: { documentId, ...byText.properties },
+  },
+};
