@@ -44,7 +44,14 @@ export async function bundle(root, entries, folder) {
   // As another entry of the same build it would double the entries, each with a file that only exports the other one.
   await write(
     { cwd: root, input: join(root, 'src/cli/main.ts'), plugins: [linkToVersion(version)] },
-    { file: join(folder, 'cli.mjs'), format: 'esm', banner: '#!/usr/bin/env node' },
+    {
+      dir: folder,
+      entryFileNames: 'cli.mjs',
+      // The command espalier check, which needs graphql.
+      chunkFileNames: 'lib/cli-[name].mjs',
+      format: 'esm',
+      banner: ({ isEntry }) => (isEntry ? '#!/usr/bin/env node' : ''),
+    },
   );
 }
 

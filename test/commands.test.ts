@@ -28,6 +28,7 @@ const guides = [
   'examples/README.md',
   'examples/file-share/README.md',
   'examples/photo-wall/README.md',
+  'examples/trusted-documents/README.md',
 ];
 
 /** The test that runs the code blocks of each language. */
@@ -59,6 +60,12 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npm install': 'test/install.test.ts',
   'curl http://localhost:3000/graphql \\': 'test/browser-snippets.test.ts',
   'npx espalier compress dist': 'test/static/compress-command.test.ts',
+  'npx espalier check --schema schema.graphql --documents persisted-documents.json':
+    'test/documents/check-command.test.ts',
+  'npx tsx examples/trusted-documents/build.ts': 'test/examples/trusted-documents.test.ts',
+  'npx espalier check --schema examples/trusted-documents/schema.graphql --documents examples/trusted-documents/persisted-documents.json':
+    'test/examples/trusted-documents.test.ts',
+  'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
   "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
     'test/streaming/clients.test.ts',
 };

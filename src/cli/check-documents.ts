@@ -1,0 +1,121 @@
+import { readFile } from 'node:fs/promises';
+import { extname, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { buildClientSchema, buildSchema, GraphQLSchema, type IntrospectionQuery } from 'graphql';
+import { nameOf, type TrustedText } from '../core/by-id/trusted/manifest.ts';
+import { readDocuments } from '../core/by-id/trusted/read-files.ts';
+import { createValidator } from '../core/documents/validate.ts';
+import { resolveCoreOptions } from '../core/options.ts';
+import { UsageError } from './command.ts';
+
+/** The result of a check. */
+export interface CheckReport {
+  /** The number of documents. */
+  readonly documents: number;
+  /** The documents that do not fit the schema or exceed a limit. */
+  readonly unfit: readonly {
+    readonly id: string;
+    readonly name: string | undefined;
+    readonly errors: readonly { readonly message: string; readonly locations: readonly Position[] }[];
+  }[];
+}
+
+interface Position {
+  readonly line: number;
+  readonly column: number;
+}
+
+/** Validates the documents of manifests or directories, as `graphqlHTTP` does when it is created. */
+export async function checkDocuments(
+  schemaFile: string,
+  paths: readonly string[],
+  limits: Readonly<Record<string, number>>,
+): Promise<CheckReport> {
+  const settings = settingsWith(limits);
+  const schema = await readSchema(schemaFile);
+  const validator = createValidator(settings, { maxErrors: settings.limits.errors, hideSuggestions: false });
+  const texts = await readAll(paths);
+  const unfit = [...texts].flatMap(([id, trusted]) => {
+    const parsed = validator.parse(trusted.text);
+    const result = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
+    if (!('errors' in result)) return [];
+    const errors = result.errors.map(({ message, locations = [] }) => ({ message, locations }));
+    return [{ id, name: nameOf(trusted), errors }];
+  });
+  return { documents: texts.size, unfit };
+}
+
+function settingsWith(limits: Readonly<Record<string, number>>) {
+  try {
+    const scope = { name: 'espalier check', page: 'documents' };
+    return resolveCoreOptions(scope, { limits }, { rules: {}, limits: {} });
+  } catch (error) {
+    throw new UsageError((error as Error).message);
+  }
+}
+
+async function readAll(paths: readonly string[]): Promise<ReadonlyMap<string, TrustedText>> {
+  const all = new Map<string, TrustedText>();
+  for (const path of paths) {
+    const texts = await readDocuments(path).catch((error: Error) => {
+      throw new Error(`${path}: ${error.message}`);
+    });
+    for (const [id, trusted] of texts) {
+      const known = all.get(id);
+      if (known !== undefined && known.text !== trusted.text) {
+        throw new Error(
+          `${path}: another manifest has a different document with the id ${JSON.stringify(id)}`,
+        );
+      }
+      all.set(id, trusted);
+    }
+  }
+  if (all.size === 0) throw new Error(`${paths.join(', ')}: no documents`);
+  return all;
+}
+
+/** Reads a schema from SDL, from an introspection result, or from a module that exports it. */
+async function readSchema(file: string): Promise<GraphQLSchema> {
+  const extension = extname(file);
+  try {
+    if (extension === '.json') return schemaOfIntrospection(JSON.parse(await readFile(file, 'utf8')));
+    if (/^\.(?:graphqls?|gql|sdl)$/.test(extension)) return buildSchema(await readFile(file, 'utf8'));
+    return await importSchema(file);
+  } catch (error) {
+    throw new Error(`${file}: ${(error as Error).message}`);
+  }
+}
+
+function schemaOfIntrospection(
+  result: { readonly data?: IntrospectionQuery } & IntrospectionQuery,
+): GraphQLSchema {
+  return buildClientSchema(result.data ?? result);
+}
+
+async function importSchema(file: string): Promise<GraphQLSchema> {
+  const exported = (await import(pathToFileURL(resolve(file)).href)) as Readonly<Record<string, unknown>>;
+  const defaults = exported['default'] as { readonly schema?: unknown } | undefined;
+  for (const value of [exported['schema'], defaults, defaults?.schema]) {
+    const schema: unknown = typeof value === 'function' ? await value() : await value;
+    if (schema instanceof GraphQLSchema) return schema;
+    if (Object.prototype.toString.call(schema) === '[object GraphQLSchema]') {
+      throw new Error(
+        'the schema belongs to another copy of graphql; install one version only (npm ls graphql)',
+      );
+    }
+  }
+  throw new Error('the module exports no schema; export it as "schema" or as the default');
+}
+
+/** Formats a report for people, with a line for each error. */
+export function formatReport({ documents, unfit }: CheckReport): string {
+  if (unfit.length === 0)
+    return `${documents} ${documents === 1 ? 'document fits' : 'documents fit'} the schema\n`;
+  const lines = unfit.flatMap(({ id, name, errors }) => [
+    name === undefined ? id : `${name} (${id})`,
+    ...errors.map(({ message, locations: [at] }) =>
+      at === undefined ? `  ${message}` : `  ${at.line}:${at.column} ${message}`,
+    ),
+  ]);
+  return `${lines.join('\n')}\n\n${unfit.length} of ${documents} documents do not fit the schema\n`;
+}

@@ -1,0 +1,127 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildSchema, introspectionFromSchema } from 'graphql';
+import { runCommand } from '../../src/cli/run-command.ts';
+import { folder, stopAll } from './serve.ts';
+
+afterEach(stopAll);
+
+const SDL = 'type Query { hello: String, user(id: ID!): User } type User { name: String }';
+
+async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
+  let out = '';
+  let err = '';
+  const code = await runCommand(args, {
+    stdout: { write: (text) => (out += text) },
+    stderr: { write: (text) => (err += text) },
+  });
+  return { code, out, err };
+}
+
+function write(name: string, content: unknown): string {
+  const path = join(folder(), name);
+  writeFileSync(path, typeof content === 'string' ? content : JSON.stringify(content));
+  return path;
+}
+
+const check = (schema: string, documents: string, ...more: string[]) =>
+  run('check', '--schema', schema, '--documents', documents, ...more);
+
+const FITS = { abc: '{ hello }', def: 'query User($id: ID!) { user(id: $id) { name } }' };
+const UNFIT = { ...FITS, old: 'query Old {\n  old\n  user { name }\n}', bad: '{' };
+
+it.each([
+  ['SDL', () => write('schema.graphql', SDL)],
+  ['an introspection result', () => write('schema.json', introspectionFromSchema(buildSchema(SDL)))],
+  [
+    'a response to the introspection query',
+    () => write('schema.json', { data: introspectionFromSchema(buildSchema(SDL)) }),
+  ],
+])('espalier check reads the schema from %s', async (_name, make) => {
+  const { code, out, err } = await check(make(), write('documents.json', FITS));
+  expect([code, out, err]).toEqual([0, '2 documents fit the schema\n', '']);
+});
+
+it('espalier check lists the documents that do not fit, with names and positions, and exits with 1', async () => {
+  const { code, out, err } = await check(write('schema.graphql', SDL), write('documents.json', UNFIT));
+  expect([code, out]).toEqual([1, '']);
+  expect(err.split('\n')).toEqual([
+    'Old (old)',
+    '  2:3 Cannot query field "old" on type "Query".',
+    '  3:3 Field "user" argument "id" of type "ID!" is required, but it was not provided.',
+    'bad',
+    expect.stringMatching(/^ {2}1:2 Syntax Error/),
+    '',
+    '2 of 4 documents do not fit the schema',
+    '',
+  ]);
+});
+
+it("espalier check reads Apollo's manifest, directories and several manifests", async () => {
+  const manifest = {
+    format: 'apollo-persisted-query-manifest',
+    version: 1,
+    operations: [{ id: 'abc', name: 'Hello', type: 'query', body: '{ hello }' }],
+  };
+  const directory = join(folder(), 'documents');
+  mkdirSync(directory);
+  writeFileSync(join(directory, 'def.graphql'), 'query Named { nope }');
+  const schema = write('schema.graphql', SDL);
+  const both = await check(schema, write('manifest.json', manifest), '--documents', directory);
+  expect([both.code, both.err]).toEqual([1, expect.stringContaining('Named (def)')]);
+  expect((await check(schema, write('manifest.json', manifest), '--quiet')).out).toBe('');
+});
+
+it('espalier check prints a report as JSON', async () => {
+  const { code, out } = await check(write('schema.graphql', SDL), write('documents.json', UNFIT), '--json');
+  expect(code).toBe(1);
+  expect(JSON.parse(out)).toMatchObject({
+    documents: 4,
+    unfit: [
+      { id: 'old', name: 'Old', errors: [{ locations: [{ line: 2, column: 3 }] }, {}] },
+      { id: 'bad', errors: [{}] },
+    ],
+  });
+});
+
+it('espalier check applies the limits of graphqlHTTP, or those that --limit sets', async () => {
+  const schema = write('schema.graphql', SDL);
+  const documents = write('documents.json', { abc: '{ user(id: 1) { name } }' });
+  expect((await check(schema, documents)).code).toBe(0);
+  const { code, err } = await check(schema, documents, '--limit', 'depth=1', '--limit', 'tokens=100');
+  expect([code, err]).toEqual([1, expect.stringMatching(/nested deeper than 1 levels|depth/)]);
+  const wrong = await check(schema, documents, '--limit', 'token=5');
+  expect([wrong.code, wrong.err]).toEqual([2, expect.stringContaining('did you mean "limits.tokens"?')]);
+});
+
+it.each([
+  [[], /no command; expected: compress, check/],
+  [['check'], /no schema; pass its file with --schema/],
+  [['check', '--schema', 'a.graphql'], /no documents; pass their file or directory with --documents/],
+  [['check', '--schema', 'a', '--documents', 'b', 'c'], /unexpected argument "c"/],
+  [['check', '--schema', 'a', '--documents', 'b', '--limit', 'depth'], /--limit is "depth"/],
+  [['check', '--no'], /'--no'/],
+])('espalier %j exits with 2 and prints the usage', async (args, message) => {
+  const { code, err } = await run(...args);
+  expect(code).toBe(2);
+  expect(err).toMatch(message);
+  expect(err).toMatch(/espalier check \[options\] --schema <file>/);
+});
+
+it('espalier check exits with 2 for files that it cannot read', async () => {
+  const schema = write('schema.graphql', SDL);
+  const documents = write('documents.json', FITS);
+  for (const [one, other, message] of [
+    ['missing.graphql', documents, /^espalier: missing\.graphql: ENOENT/],
+    [schema, 'missing.json', /^espalier: missing\.json: ENOENT/],
+    [write('bad.graphql', 'type {'), documents, /bad\.graphql: Syntax Error/],
+    [write('bad.json', {}), documents, /bad\.json: /],
+    [schema, write('list.json', []), /list\.json: the manifest contains \[\]/],
+    [schema, write('empty.json', {}), /no documents/],
+  ] as const) {
+    const { code, out, err } = await check(one, other);
+    expect([code, out]).toEqual([2, '']);
+    expect(err).toMatch(message);
+    expect(err).not.toMatch(/Usage/);
+  }
+});
