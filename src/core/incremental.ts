@@ -56,7 +56,7 @@ export function createOperationFactory(
   engine: Engine,
   settings: EngineSettings,
   options: Settings,
-): (operation: ValidatedOperation, account?: MemoryAccount) => PreparedOperation {
+): (operation: ValidatedOperation, account: MemoryAccount) => PreparedOperation {
   const addIncremental = createIncremental(options, settings);
   const { maxErrors, caching } = settings;
   return (operation, account) => {

@@ -17,6 +17,7 @@ import { createCsrf } from './csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 import type { RequestParams } from './request/params.ts';
+import { readPathId } from './request/path-id.ts';
 import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
 import { Failures } from './response/failures.ts';
 import { createResponseFactory, type ResponseFactory } from './response/response.ts';
@@ -55,7 +56,8 @@ class Pipeline {
     this.#settings = settings;
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(settings, csrf, this.#streaming);
-    this.#read = createRequestReader(settings, csrf, core.documents);
+    const read = createRequestReader(settings, csrf);
+    this.#read = core.documents === undefined ? read : readPathId(read, core.documents);
     this.#runner = new OperationRunner(core, csrf, this.#streaming, settings.limits);
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');

@@ -159,8 +159,8 @@ describe('handler.openapi with trusted documents', () => {
 
   it('openapi lists documentId as the first parameter, in the order of the specification', async () => {
     const { paths, components } = await describeApi();
-    const { parameters } = (paths['/graphql/'] ?? {})['get'] as Operation;
-    expect(parameters.map(({ name }) => name)).toEqual([
+    const operation = paths['/graphql/']?.['get'] as Operation | undefined;
+    expect(operation?.parameters.map(({ name }) => name)).toEqual([
       'documentId',
       'query',
       'operationName',

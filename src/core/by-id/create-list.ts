@@ -1,4 +1,5 @@
 import { GraphQLSchema, Kind } from 'graphql';
+import type { MemoryAccount } from '../../execution/engine.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { createOperationSelector, type LoadedDocument } from '../documents/operations.ts';
 import { createValidator } from '../documents/validate.ts';
@@ -28,12 +29,16 @@ export function createTrustedList(
   return list;
 }
 
+/** The memory of trusted documents is not part of the document cache's. */
+const UNLIMITED: MemoryAccount = { charge: () => true };
+
 function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
   const validator = createValidator(options, engineSettings);
   const engine = selectEngineInAdvance(options.engine);
   const createOperation = createOperationFactory(engine, engineSettings, options);
-  // Without an account: the memory is not part of the document cache's.
-  const { prepare, select } = createOperationSelector(options, (operation) => createOperation(operation));
+  const { prepare, select } = createOperationSelector(options, (operation) =>
+    createOperation(operation, UNLIMITED),
+  );
   return {
     select,
     load(schema, text) {

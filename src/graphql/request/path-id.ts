@@ -1,9 +1,10 @@
-import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
+import type { ConnectRequest } from '../../../types/connect.ts';
 import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { pathOf } from '../../http/routing/url-path.ts';
 import { missingQuery, type RequestParams } from './params.ts';
+import type { ReadRequest } from './read-request.ts';
 
 /**
  * Returns the id of a document at the end of a path, as in `/graphql/<id>`: the only segment below a mount, or the
@@ -31,17 +32,17 @@ function decodeSegment(segment: string): string | undefined {
 }
 
 /**
- * Adds the id in the path of a request to its parameters, where it takes precedence.
+ * Adds the id in the path of a request to the parameters that `read` returns, where it takes precedence.
  *
  * @throws HttpError 400 for a request without a document, and for a batch at the path of a document.
  */
-export function addPathId(
-  req: ConnectRequest,
-  params: MaybePromise<RequestParams>,
-  documents: CoreDocuments,
-): MaybePromise<RequestParams> {
-  if (params instanceof Promise) return params.then((read) => withPathId(req, read, documents));
-  return withPathId(req, params, documents);
+export function readPathId(read: ReadRequest, documents: CoreDocuments): ReadRequest {
+  return (exchange) => {
+    const params = read(exchange);
+    if (params instanceof Promise)
+      return params.then((settled) => withPathId(exchange.req, settled, documents));
+    return withPathId(exchange.req, params, documents);
+  };
 }
 
 function withPathId(req: ConnectRequest, params: RequestParams, documents: CoreDocuments): RequestParams {

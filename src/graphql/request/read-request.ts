@@ -1,6 +1,5 @@
 import type { IncomingMessage } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
-import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
 import { assertJsonWithinLimits } from '../../http/body/json-limits.ts';
 import { bodyTooLarge, createBodyReader } from '../../http/body/read-body.ts';
 import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
@@ -13,7 +12,6 @@ import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import type { Streaming } from '../streaming/streaming.ts';
 import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
-import { addPathId } from './path-id.ts';
 
 /** The kind of a request body. */
 type BodyKind = 'json' | 'multipart';
@@ -71,11 +69,7 @@ const EXTRA_VALUES = 1000;
  *
  * @throws HttpError 400, 403, 408, 413, 415.
  */
-export function createRequestReader(
-  settings: HttpSettings,
-  csrf: Csrf,
-  documents: CoreDocuments | undefined,
-): ReadRequest {
+export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadRequest {
   const { limits } = settings;
   // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character
   // is split.
@@ -102,7 +96,7 @@ export function createRequestReader(
     return receiveUploads(req, res, uploads, paramsOf);
   }
 
-  const read: ReadRequest = (exchange) => {
+  return (exchange) => {
     const { req } = exchange;
     if (req.method !== 'POST' && req.method !== 'QUERY') return paramsFromUrl(req.url ?? '/', settings);
     if (bodyKindOf(req, settings) === 'multipart') return receiveForm(exchange);
@@ -111,7 +105,6 @@ export function createRequestReader(
     if (typeof body === 'string') return parse(Buffer.from(body));
     return Buffer.isBuffer(body) ? parse(body) : paramsOf(body);
   };
-  return documents === undefined ? read : (exchange) => addPathId(exchange.req, read(exchange), documents);
 }
 
 /**
