@@ -1,5 +1,3 @@
-import { createVariantFactory } from '../src/static/compression/compressed-variants.ts';
-import { Compressor } from '../src/static/compression/compressor.ts';
 import { createDirectoryHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveRoot } from '../src/static/root.ts';
@@ -28,10 +26,9 @@ export function staticFiles(
   options?: boolean | StaticFilesOptions,
 ): Middleware {
   const settings = resolveStaticOptions(options);
-  const variants = settings.compress && createVariantFactory(new Compressor(settings.compress));
   const handler = isSource(dir)
-    ? createSourceHandler(dir, settings, variants)
-    : createDirectoryHandler(resolveRoot(dir), settings, variants);
+    ? createSourceHandler(dir, settings)
+    : createDirectoryHandler(resolveRoot(dir), settings);
   return function staticFilesMiddleware(req, res, next) {
     handler(req, res, next);
   };

@@ -40,4 +40,20 @@ export interface CompressOptions {
    * @default 268435456 (256 MiB)
    */
   maxDirectoryBytes?: number | undefined;
+  /**
+   * Whether immutable files whose name contains a hash are sent as the difference to an earlier version that
+   * the browser has (RFC 9842, `dcb` and `dcz`). Experimental. Needs Node 22.19 or 24.6 or later.
+   * @default false
+   */
+  dictionaries?: boolean | DictionaryOptions | undefined;
+}
+
+/** Compression with earlier versions of a file as dictionaries (RFC 9842). */
+export interface DictionaryOptions {
+  /**
+   * Directories with previous builds, which have the same structure as the served directory. A directory that
+   * does not exist is ignored. Versions in the served directory itself are always used.
+   * @default []
+   */
+  previous?: string | readonly string[] | undefined;
 }

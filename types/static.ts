@@ -3,7 +3,7 @@ import type { ServerResponse } from 'node:http';
 import type { CompressOptions, Precompressed } from './compression.ts';
 import type { Hook } from './connect.ts';
 
-export type { CompressOptions, Precompressed } from './compression.ts';
+export type { CompressOptions, DictionaryOptions, Precompressed } from './compression.ts';
 
 /** Limits of the memory cache of one `staticFiles` middleware. */
 export interface StaticCacheOptions {

@@ -36,3 +36,11 @@ export function noteBareSchema(path: string): void {
     `attachSubscriptions was given a schema, but a handler of graphqlHTTP is mounted on ${path}. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)`,
   );
 }
+
+/** Logs, once per process, that this version of Node cannot compress with dictionaries. */
+export function noteNoDictionaries(version: string): void {
+  notice(
+    'dictionaries',
+    `option "compress.dictionaries" of staticFiles has no effect with Node ${version}: it needs Node 22.19 or later, or 24.6 or later`,
+  );
+}

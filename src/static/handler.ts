@@ -8,6 +8,9 @@ import type { CacheEntry } from './cache/entry.ts';
 import { FileCache } from './cache/file-cache.ts';
 import { budgetFor } from './cache/memory-budget.ts';
 import type { CheckContext } from './cache/revalidate.ts';
+import { createVariantFactory } from './compression/compressed-variants.ts';
+import { Compressor } from './compression/compressor.ts';
+import { createDeltas } from './dictionaries/file-deltas.ts';
 import type { RootDirectory } from './disk/root-directory.ts';
 import { loadFile, stillResolves } from './file/load.ts';
 import type { LoadResult, VariantFactory } from './file/loaded-file.ts';
@@ -37,18 +40,22 @@ export interface FileSource {
 }
 
 /** Creates the handler of a `staticFiles` middleware for the files of a directory. */
-export function createDirectoryHandler(
-  root: RootDirectory,
-  settings: StaticSettings,
-  variants: VariantFactory | undefined,
-): StaticHandler {
+export function createDirectoryHandler(root: RootDirectory, settings: StaticSettings): StaticHandler {
   assertPages(root, settings);
+  const variants = createVariants(root, settings);
   return createStaticHandler(settings, {
     load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, variants }),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
     mounts: root.mounts,
   });
+}
+
+/** Creates the factory of codings that are created while files are served. */
+function createVariants(root: RootDirectory, { compress }: StaticSettings): VariantFactory | undefined {
+  if (compress === undefined) return undefined;
+  const compressor = new Compressor(compress);
+  return createVariantFactory(compressor, createDeltas(compressor, root));
 }
 
 /** Creates a handler that loads files with the functions of a directory. */

@@ -42,6 +42,8 @@ export interface StaticSettings {
   readonly maxEagerBodyBytes: number;
   /** Files up to this size are hashed before the first response, larger ones in the background. */
   readonly maxEagerHashBytes: number;
+  /** Larger files are not hashed: one request for a sparse file could keep the disk busy for hours. */
+  readonly maxHashBytes: number;
 }
 
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
@@ -76,6 +78,7 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     rejectWindowsNames: process.platform === 'win32',
     maxEagerBodyBytes: (options.cache === false ? undefined : options.cache?.maxFileBytes) ?? MIB / 4,
     maxEagerHashBytes: 8 * MIB,
+    maxHashBytes: 16_384 * MIB,
   };
 }
 

@@ -1,11 +1,12 @@
 import type { StaticSource } from '../../types/sources.ts';
-import { wrongArgument } from '../options/resolve-options.ts';
+import { optionError, wrongArgument } from '../options/resolve-options.ts';
 import { isFunction, isObject } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { createCircuitBreaker } from './cache/circuit-breaker.ts';
 import { FileCache } from './cache/file-cache.ts';
 import { budgetFor } from './cache/memory-budget.ts';
-import type { VariantFactory } from './file/loaded-file.ts';
+import { createVariantFactory } from './compression/compressed-variants.ts';
+import { Compressor } from './compression/compressor.ts';
 import { createHandler, type StaticHandler } from './handler.ts';
 import type { StaticSettings } from './options.ts';
 import { sendFromSource } from './sources/send-from-source.ts';
@@ -13,11 +14,15 @@ import { SourceChecker } from './sources/source-checker.ts';
 import { BufferPool } from './stream/buffer-pool.ts';
 
 /** Creates the handler of a `staticFiles` middleware for the files of a source. */
-export function createSourceHandler(
-  source: StaticSource,
-  settings: StaticSettings,
-  variants: VariantFactory | undefined,
-): StaticHandler {
+export function createSourceHandler(source: StaticSource, settings: StaticSettings): StaticHandler {
+  const { compress } = settings;
+  if (compress?.dictionaries !== undefined) {
+    throw optionError(
+      STATIC_OPTIONS,
+      'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
+    );
+  }
+  const variants = compress && createVariantFactory(new Compressor(compress), undefined);
   const cache = new FileCache(budgetFor(settings.cache));
   return createHandler({
     settings,

@@ -30,6 +30,7 @@ export function loadedFile(
     uncompressed,
     precompressed: [],
     variants: undefined,
+    deltas: undefined,
     stats: undefined,
     canStream: true,
     isRacilyClean: false,

@@ -2,9 +2,15 @@ import type { IncomingMessage } from 'node:http';
 import type { Precompressed } from '../../../types/static.ts';
 import { listMatchesWeakly } from '../../http/conditions/entity-tags.ts';
 import type { EncodingWeights } from '../../http/negotiation/accept-encoding.ts';
-import type { FileContent, SelectionRules, VariantFactory, Variants } from '../file/loaded-file.ts';
+import type {
+  DeltaFactory,
+  FileContent,
+  SelectionRules,
+  VariantFactory,
+  Variants,
+} from '../file/loaded-file.ts';
 import { Representation } from '../file/representation.ts';
-import { type Compressor, keyFor, type Preferences } from './compressor.ts';
+import { type Compressor, keyFor, type Preferences, type Work, workFor } from './compressor.ts';
 import { isCompressibleType } from './media-types.ts';
 
 /** One coding of a file. */
@@ -13,6 +19,7 @@ interface Variant {
   /** Identifies the bytes in the compressor. */
   readonly key: string;
   readonly tag: string | undefined;
+  readonly work: Work;
 }
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
@@ -61,13 +68,13 @@ export class CompressedVariants implements Variants {
    * itself.
    */
   #best({ preferred, identityWeight }: Preferences): Representation | undefined | 'none' {
-    const { compressor, content } = this.#work;
+    const { compressor } = this.#work;
     const variants = this.#list();
     for (const index of preferred) {
       const variant = variants[index] as Variant;
-      const { coding, key } = variant;
+      const { key, work } = variant;
       const isBest = index === preferred[0];
-      const body = isBest ? compressor.get(key, coding, content) : compressor.getReady(key);
+      const body = isBest ? compressor.get(key, work) : compressor.getReady(key);
       if (body !== undefined && body !== 'useless') return this.#represent(variant, body);
     }
     return identityWeight > 0 ? undefined : 'none';
@@ -82,25 +89,40 @@ export class CompressedVariants implements Variants {
     const key = keyFor(coding, this.#work.content);
     const suffix = key.slice(key.lastIndexOf('-'));
     const tag = this.#identity.tag?.replace(/"$/, `${suffix}"`);
-    return { coding, key, tag };
+    return { coding, key, tag, work: workFor(coding, this.#work.content) };
   }
 
-  /** Only the compressor keeps bodies, so a representation lives as long as its response. */
   #represent({ coding, tag }: Variant, body: Buffer | undefined): Representation {
-    const { metadata, path, realPath, version, modified } = this.#identity;
-    return new Representation(
-      { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
-      { path, realPath, version, body },
-      { tag, modified },
-    );
+    return encodedRepresentation(this.#identity, coding, tag, body);
   }
 }
 
+/**
+ * Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its
+ * response.
+ */
+export function encodedRepresentation(
+  { metadata, path, realPath, version, modified }: Representation,
+  coding: string,
+  tag: string | undefined,
+  body: Buffer | undefined,
+): Representation {
+  return new Representation(
+    { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
+    { path, realPath, version, body },
+    { tag, modified },
+  );
+}
+
 /** Returns the factory that the loader calls for each file without precompressed copies. */
-export function createVariantFactory(compressor: Compressor): VariantFactory {
+export function createVariantFactory(
+  compressor: Compressor,
+  deltas: DeltaFactory | undefined,
+): VariantFactory {
   const { minBytes, maxFileBytes } = compressor.settings;
   return {
     accepts: (type, size) => size >= minBytes && size <= maxFileBytes && isCompressibleType(type),
     create: (content, identity) => new CompressedVariants(compressor, content, identity),
+    deltas,
   };
 }

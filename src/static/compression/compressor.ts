@@ -4,17 +4,24 @@ import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
 import { debug } from '../../logging/debug.ts';
 import type { CompressSettings } from '../compress-options.ts';
 import type { FileContent } from '../file/loaded-file.ts';
-import { BackgroundQueue } from './background-queue.ts';
+import { BackgroundQueue, type Task } from './background-queue.ts';
 import { encode, encodingId } from './encoders.ts';
 import { type CompressionResult, ResultCache } from './result-cache.ts';
 import { ResultDirectory } from './result-directory.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
-// A smaller saving is not worth the work of the client.
-const MAX_RATIO = 0.95;
-// Text compresses to about this share. Used to check for room before the work.
-const EXPECTED_RATIO = 0.3;
+
+/** How the bytes of a content are compressed. */
+export interface Work {
+  readonly content: FileContent;
+  /** The share of the size that the result probably has. Used to check for room before the work. */
+  readonly expectedRatio: number;
+  /** The share of the size up to which the result is worth the work of the client. */
+  readonly maxRatio: number;
+  /** Returns the compressed bytes; undefined if there is no result, which is not stored. */
+  encode(bytes: Buffer): Promise<Buffer | undefined>;
+}
 
 /** The weights of an `Accept-Encoding`, and the order of the codings for it. */
 export interface Preferences {
@@ -46,34 +53,51 @@ export class Compressor {
     return this.#results.get(key);
   }
 
-  /** Returns the result for a key of `keyFor`, or undefined and queues the work. */
-  get(key: string, coding: Precompressed, content: FileContent): CompressionResult | undefined {
+  /** Returns the result for a key, which identifies its bytes; or undefined and queues the work. */
+  get(key: string, work: Work): CompressionResult | undefined {
     const result = this.#results.get(key);
     if (result !== undefined) return result;
     // Without room, hot files would evict each other and be compressed again and again.
-    if (this.#results.makeRoom(Math.ceil(content.size * EXPECTED_RATIO))) {
-      this.#queue.add(key, () => this.#run(key, coding, content));
+    if (this.#results.makeRoom(Math.ceil(work.content.size * work.expectedRatio))) {
+      this.#queue.add(key, () => this.#run(key, work));
     }
     return undefined;
   }
 
-  async #run(key: string, coding: Precompressed, content: FileContent): Promise<number> {
+  /** Runs a task in the background within the CPU budget, unless its key is queued already. */
+  schedule(key: string, task: Task): void {
+    this.#queue.add(key, task);
+  }
+
+  async #run(key: string, work: Work): Promise<number> {
     const stored = await this.#directory?.read(key);
     if (stored !== undefined) {
       this.#results.set(key, stored);
       return 0;
     }
-    const bytes = await content.read();
+    const bytes = await work.content.read();
     if (bytes === undefined) return 0;
     const startedAt = performance.now();
-    const encoded = await encode(bytes, coding);
+    const encoded = await work.encode(bytes);
     const milliseconds = performance.now() - startedAt;
-    const result = encoded.length <= bytes.length * MAX_RATIO ? encoded : 'useless';
+    if (encoded === undefined) return milliseconds;
+    const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
     debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
     this.#results.set(key, result);
     await this.#directory?.write(key, result);
     return milliseconds;
   }
+}
+
+/** Creates the work of compressing a content with a coding. */
+export function workFor(coding: Precompressed, content: FileContent): Work {
+  return {
+    content,
+    // Text compresses to about this share.
+    expectedRatio: 0.3,
+    maxRatio: 0.95,
+    encode: (bytes) => encode(bytes, coding),
+  };
 }
 
 function parsePreferences(header: string, codings: readonly Precompressed[]): Preferences {

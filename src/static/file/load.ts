@@ -1,17 +1,12 @@
 import { isNotFoundError, isPermissionError, isStaleError } from '../disk/file-errors.ts';
 import { isRacilyClean, lastModifiedOf } from '../disk/file-version.ts';
-import { readAndHash, readBytes } from '../disk/hash.ts';
-import {
-  notFound,
-  openInsideRoot,
-  openRealPath,
-  type ReadableFile,
-  resolveInsideRoot,
-} from '../disk/open-inside-root.ts';
+import { readBytes } from '../disk/hash.ts';
+import { notFound, openInsideRoot, type ReadableFile, resolveInsideRoot } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
 import { HEAD_BYTES, linkHeaderOf } from '../hints/link-header.ts';
 import type { StaticSettings } from '../options.ts';
-import type { FileContent, LoadedFile, LoadResult, VariantFactory } from './loaded-file.ts';
+import { codingsFor } from './created-codings.ts';
+import type { LoadedFile, LoadResult } from './loaded-file.ts';
 import { mediaTypeOf } from './media-type.ts';
 import { findPrecompressed } from './precompressed.ts';
 import { etagForCoding, type Metadata, Representation } from './representation.ts';
@@ -92,13 +87,17 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
   const { realPath } = file;
   const type = mediaTypeOf(path);
   const copies = await findPrecompressed(root, path, snapshot, settings, options);
-  const factory = copies.files.length === 0 ? factoryFor(type, snapshot, options) : undefined;
+  const cacheControl = settings.cacheControl(filePath);
+  const codings = codingsFor({ filePath, type, cacheControl }, snapshot, options.variants, {
+    hasCopies: copies.files.length > 0,
+  });
   const common = {
     type,
-    cacheControl: settings.cacheControl(filePath),
-    vary: copies.files.length > 0 || factory !== undefined ? 'Accept-Encoding' : undefined,
+    cacheControl,
+    vary: codings.vary,
     acceptRanges: settings.acceptRanges,
     link: settings.earlyHints === false ? undefined : await findLinks(type, file, snapshot),
+    useAsDictionary: codings.useAsDictionary,
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
   // Depends on the version that was read, not on that of the first stat: the file may have been replaced in
@@ -114,7 +113,7 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
     uncompressed,
-    variants: factory?.create(contentOf(realPath, snapshot), uncompressed),
+    ...codings.create(realPath, uncompressed),
     precompressed:
       copies.files.length === 0
         ? NONE
@@ -141,43 +140,15 @@ async function findLinks(
   return head && linkHeaderOf(head);
 }
 
-/** Returns the factory of codings, if it accepts the file and the content is known. */
-function factoryFor(
-  type: string,
-  { version, contentEtag }: Snapshot,
-  { variants }: LoadOptions,
-): VariantFactory | undefined {
-  if (variants === undefined || contentEtag === undefined) return undefined;
-  return variants.accepts(type, Number(version.size)) ? variants : undefined;
-}
-
-function contentOf(realPath: string, { version, contentEtag }: Snapshot): FileContent {
-  const size = Number(version.size);
-  const etag = contentEtag ?? '';
-  return { etag, size, read: () => readContent(realPath, size, etag) };
-}
-
-/** Reads a file again; undefined if its content has changed. */
-async function readContent(realPath: string, size: number, etag: string): Promise<Buffer | undefined> {
-  const file = await openRealPath(realPath);
-  if (file === undefined) return undefined;
-  try {
-    const content = await readAndHash(file.fd, size);
-    return content?.etag === etag ? content.body : undefined;
-  } finally {
-    file.close();
-  }
-}
-
 function representationOf(
   { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
   { version, body, etag }: Snapshot,
   metadata: Omit<Metadata, 'size'>,
   settings: StaticSettings,
 ): Representation {
-  const { coding, type, cacheControl, vary, acceptRanges, link } = metadata;
+  const { coding, type, cacheControl, vary, acceptRanges, link, useAsDictionary } = metadata;
   return new Representation(
-    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, link },
+    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, link, useAsDictionary },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),

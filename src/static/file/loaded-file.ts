@@ -29,11 +29,31 @@ export interface Variants {
   select(request: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none';
 }
 
+/** The codings of a file that need another version of the file as their dictionary. */
+export interface DeltaVariants {
+  /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
+  select(request: IncomingMessage, rules: SelectionRules): Representation | undefined;
+}
+
 /** Creates the codings of loaded files. */
 export interface VariantFactory {
   accepts(type: string, size: number): boolean;
   /** @param identity - the representation of the file itself */
   create(content: FileContent, identity: Representation): Variants;
+  /** Undefined without the option `compress.dictionaries`. */
+  readonly deltas: DeltaFactory | undefined;
+}
+
+/** Creates the codings with dictionaries of loaded files. */
+export interface DeltaFactory {
+  /**
+   * Returns the value of `Use-As-Dictionary`; undefined for files that are not immutable or whose name
+   * contains no hash.
+   *
+   * @param filePath - the path below the root, with slashes
+   */
+  headerFor(filePath: string, cacheControl: string | undefined): string | undefined;
+  create(filePath: string, content: FileContent, identity: Representation): DeltaVariants;
 }
 
 /** A file with its headers and bodies, as the cache stores it. */
@@ -46,6 +66,8 @@ export interface LoadedFile {
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
   readonly variants: Variants | undefined;
+  /** Codings with another version of the file as their dictionary; undefined for most files. */
+  readonly deltas: DeltaVariants | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
   /**

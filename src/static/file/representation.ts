@@ -17,6 +17,8 @@ export interface Metadata {
   readonly acceptRanges: boolean;
   /** The value of `Link` for the resources of a page. */
   readonly link?: string | undefined;
+  /** The value of `Use-As-Dictionary` (RFC 9842 §2.1). */
+  readonly useAsDictionary?: string | undefined;
 }
 
 /**
@@ -55,6 +57,7 @@ export class Representation implements Validators {
     const headers = bodyHeaders(metadata, metadata.size, metadata.type);
     this.#addHeaders304(headers);
     if (metadata.link !== undefined) headers.push('Link', metadata.link);
+    if (metadata.useAsDictionary !== undefined) headers.push('Use-As-Dictionary', metadata.useAsDictionary);
     return headers;
   }
 

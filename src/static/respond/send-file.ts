@@ -2,7 +2,7 @@ import { parseHttpDate } from '../../http/conditions/date.ts';
 import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/conditions/preconditions.ts';
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
-import type { LoadedFile, Variants } from '../file/loaded-file.ts';
+import type { DeltaVariants, LoadedFile, SelectionRules, Variants } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { isNavigation } from '../request/navigation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
@@ -22,23 +22,42 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
     setHeaders(res, file.uncompressed.path, file.stats);
   const preset = presetHeadersOf(res);
   const representation =
-    file.variants === undefined
+    (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
+    (file.variants === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
-      : selectVariant(request, file, file.variants, preset);
+      : selectVariant(request, file, file.variants, preset));
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
 }
 
+/** Selects a coding with a dictionary; undefined for most requests. */
+function selectDelta(
+  request: RequestContext,
+  file: LoadedFile,
+  deltas: DeltaVariants,
+  preset: PresetHeaders,
+): Representation | undefined {
+  return request.status === 404 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
+}
+
 function selectVariant(
-  { req, status }: RequestContext,
-  { uncompressed }: LoadedFile,
+  request: RequestContext,
+  file: LoadedFile,
   variants: Variants,
   preset: PresetHeaders,
 ): Representation | undefined {
+  const selected = variants.select(request.req, rulesFor(request, file, preset));
+  return selected === undefined ? file.uncompressed : selected === 'none' ? undefined : selected;
+}
+
+function rulesFor(
+  { status }: RequestContext,
+  { uncompressed }: LoadedFile,
+  preset: PresetHeaders,
+): SelectionRules {
   const hasOtherEtag = status === 404 || preset?.includes('etag') === true;
-  const selected = variants.select(req, { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges });
-  return selected === undefined ? uncompressed : selected === 'none' ? undefined : selected;
+  return { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
 }
 
 function sendRepresentation(

@@ -112,6 +112,7 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
     uncompressed,
     precompressed: copies.contents.map((copy) => represent(copy, copy.coding)),
     variants: factory?.create({ etag: contentEtag ?? '', size: stat.size, read }, uncompressed),
+    deltas: undefined,
     stats: settings.setHeaders === undefined ? undefined : statsOf(stat),
     canStream: true,
     isRacilyClean: false,
