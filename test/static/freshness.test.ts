@@ -7,6 +7,7 @@ import {
   rmSync,
   statSync,
   symlinkSync,
+  truncateSync,
   utimesSync,
   writeFileSync,
   writeSync,
@@ -223,6 +224,22 @@ it('staticFiles sends Last-Modified only for a large file until its ETag is read
   expect(first.headers).not.toHaveProperty('etag');
   const tag = await waitForEtag(port, '/a.bin');
   expect(tag).toBe(hashTag(Buffer.alloc(12 << 20)));
+});
+
+it('staticFiles hashes no file over 16 GiB, and hashes the next file immediately', async () => {
+  const root = makeFolder({ 'huge.img': '', 'large.bin': Buffer.alloc(9 << 20, 'x') });
+  truncateSync(`${root}/huge.img`, 17 * 2 ** 30);
+  const port = await listen(bare(staticFiles(root)));
+  const { headers } = await get(port, '/huge.img', {}, 'HEAD');
+  expect(headers).toMatchObject({
+    'last-modified': expect.any(String),
+    'content-length': String(17 * 2 ** 30),
+  });
+  // Files are hashed in the order of their requests.
+  await waitForEtag(port, '/large.bin');
+  expect((await get(port, '/huge.img', {}, 'HEAD')).headers).not.toHaveProperty('etag');
+  const range = await get(port, '/huge.img', { Range: `bytes=${16 * 2 ** 30}-${16 * 2 ** 30 + 9}` });
+  expect([range.status, range.body]).toEqual([206, Buffer.alloc(10)]);
 });
 
 it('staticFiles evaluates all conditions with an ETag that was computed in the background', async () => {

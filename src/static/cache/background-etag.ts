@@ -9,13 +9,15 @@ import type { CacheEntry } from './entry.ts';
 /**
  * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice.
  * Until the ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves
- * the cache.
+ * the cache. Files over `maxHashBytes` get no ETag.
  */
 export function createBackgroundEtags(
   settings: StaticSettings,
 ): (entry: CacheEntry, file: LoadedFile) => void {
   const queue: [CacheEntry, LoadedFile][] = [];
   let isRunning = false;
+  const needsEtag = ({ tag, metadata }: Representation): boolean =>
+    tag === undefined && metadata.size <= settings.maxHashBytes;
 
   async function run(): Promise<void> {
     isRunning = true;
@@ -23,7 +25,7 @@ export function createBackgroundEtags(
       const [entry, file] = next;
       const isWanted = (): boolean => entry.file === file;
       for (const representation of [file.uncompressed, ...file.precompressed]) {
-        await addEtag(representation, isWanted);
+        if (needsEtag(representation)) await addEtag(representation, isWanted);
       }
     }
     isRunning = false;
@@ -31,19 +33,14 @@ export function createBackgroundEtags(
 
   return (entry, file) => {
     if (settings.etag !== 'content' || file.isRacilyClean) return;
-    if (![file.uncompressed, ...file.precompressed].some(hasNoEtag)) return;
+    if (![file.uncompressed, ...file.precompressed].some(needsEtag)) return;
     queue.push([entry, file]);
     // `run` does not reject: a file that cannot be read stays without an ETag.
     if (!isRunning) run().catch(() => {});
   };
 }
 
-function hasNoEtag({ tag }: Representation): boolean {
-  return tag === undefined;
-}
-
 async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {
-  if (!hasNoEtag(representation)) return;
   const etag = await hashVersion(representation, isWanted).catch(() => undefined);
   if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
 }
