@@ -1,8 +1,9 @@
 import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
+import { createDeadlines, type Deadlines } from '../http/body/deadlines.ts';
 import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
-import { count, flag, isFunction, isString, rule, type WithDefaults } from '../options/rules.ts';
+import { count, flag, isFunction, isString, positive, rule, type WithDefaults } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import type { CreateParser } from './form/form.ts';
 import { loadMulterParser } from './form/multer.ts';
@@ -13,11 +14,16 @@ export interface UploadSettings extends WithDefaults<UploadOptions> {
   /** Maximum number of values in the JSON of `operations`. */
   readonly maxValues: number;
   readonly budget: SpoolSettings['budget'];
+  readonly deadlines: Deadlines;
+  /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
+  readonly limitsHttp1: boolean;
   /** Loads the parser at the first request. */
   readonly loadParser: () => Promise<CreateParser>;
 }
 
 const MIB = 1024 * 1024;
+/** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
+const DEFAULT_TIMEOUT = 300_000;
 
 /** Checks the `uploads` option and adds defaults, once per handler. */
 export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
@@ -29,6 +35,7 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     memoryPerFile: count(256 * 1024, 'bytes'),
     memoryTotal: count(64 * MIB, 'bytes'),
     tempDir: rule(tmpdir(), isString, 'the path of a directory'),
+    bodyTimeout: positive(DEFAULT_TIMEOUT, 'milliseconds'),
     streaming: flag(false),
     accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
   });
@@ -42,6 +49,8 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     ...settings,
     maxValues,
     budget: { left: settings.memoryTotal },
+    deadlines: createDeadlines(settings.bodyTimeout),
+    limitsHttp1: given.bodyTimeout !== undefined,
     loadParser() {
       parser ??= loadMulterParser(settings);
       return parser;

@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { drainRequest } from '../http/body/drain.ts';
+import { timedOut } from '../http/body/read-body.ts';
 import { HttpError, toError } from '../http/reply/http-error.ts';
 import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
@@ -27,8 +28,11 @@ export async function receiveUploads<Params>(
   const form = new Form();
   const files = new StoredFiles(settings, (error) => form.fail(error));
   let receiving = true;
+  const { deadlines } = settings;
+  const onTimeout = (): void => void stop(timedOut());
 
   function stop(reason: unknown): Error {
+    deadlines.clear(onTimeout);
     const error = form.fail(toError(reason));
     debug.uploads('%s', error.message);
     files.fail(error);
@@ -37,12 +41,14 @@ export async function receiveUploads<Params>(
   }
 
   res.once('close', () => {
+    deadlines.clear(onTimeout);
     if (res.writableFinished) {
       // The response of a streaming upload may precede the end of a body that has arrived in full.
       setImmediate(() => receiving && !req.complete && form.fail(clientAborted()));
     } else if (receiving) form.fail(clientAborted());
     files.release();
   });
+  if (settings.limitsHttp1 || req.httpVersionMajor >= 2) deadlines.set(onTimeout);
   try {
     const createParser = await settings.loadParser();
     openForm(form, req, res, { maxRequestSize: settings.maxRequestSize, createParser });
@@ -50,6 +56,7 @@ export async function receiveUploads<Params>(
     await takeMappedFiles(form, plan, files);
     const stored = takeRest(form, plan, files).then(() => {
       receiving = false;
+      deadlines.clear(onTimeout);
     });
     if (settings.streaming) stored.catch(stop);
     else await stored;

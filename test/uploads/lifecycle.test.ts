@@ -384,6 +384,38 @@ describe('over HTTP/2', () => {
     server.close();
     await once(server, 'close');
   });
+
+  it.each([false, true])(
+    'an upload whose body stops gets 408 after the deadline and leaves nothing, streaming %s',
+    async (streaming) => {
+      const http2 = await import('node:http2');
+      const uploads = { bodyTimeout: 200, streaming, tempDir: folder, memoryPerFile: 0 };
+      const server = createServer(graphqlHTTP(createSchema([]), { uploads }), { http2: true });
+      server.listen(0);
+      await once(server, 'listening');
+      const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+      const stream = session.request({ ':method': 'POST', 'content-type': contentType });
+      stream.write(encode([...head, file('0', Buffer.alloc(300_000))], '').subarray(0, -2));
+      const body = (await stream.setEncoding('utf8').toArray()).join('');
+      expect(body).toContain('"code":"BODY_TIMEOUT"');
+      await until(() => unlinkedFiles() === 0);
+      session.close();
+      server.close();
+      await once(server, 'close');
+    },
+  );
+
+  it('an upload over HTTP/1 has a deadline if bodyTimeout is set', async () => {
+    const server = http.createServer(graphqlHTTP(createSchema([]), { uploads: { bodyTimeout: 200 } }));
+    server.listen(0);
+    await once(server, 'listening');
+    const req = await begin((server.address() as net.AddressInfo).port, 1000);
+    const { status, json } = await responseOf(req);
+    expect([status, JSON.stringify(json)]).toEqual([408, expect.stringContaining('BODY_TIMEOUT')]);
+    req.destroy();
+    server.close();
+    await once(server, 'close');
+  });
 });
 
 /** A child process whose test has failed would prevent the test runner from exiting. */

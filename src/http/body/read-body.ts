@@ -130,7 +130,8 @@ function consumeEnd<T>(req: IncomingMessage, resolve: (value: T) => void, value:
 /** Creates the error of a body above its limit. */
 export const bodyTooLarge = (maxBytes: number): HttpError =>
   new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
-const timedOut = (): HttpError =>
+/** Creates the error of a body above its deadline. */
+export const timedOut = (): HttpError =>
   new HttpError(408, 'The request body did not arrive in time', { code: 'BODY_TIMEOUT' });
 const malformed = (): HttpError =>
   new HttpError(400, 'The request body cannot be decompressed', { code: 'BAD_ENCODING' });
