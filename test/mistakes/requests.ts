@@ -209,6 +209,15 @@ export const REQUESTS: Mistake[] = [
     'attachSubscriptions',
   ],
   [
+    'a mutation without a Mutation type',
+    () =>
+      post(express().use('/graphql', graphqlHTTP(buildSchema('type Query { a: Int }'))), {
+        query: 'mutation { a }',
+      }),
+    /"code":"GRAPHQL_VALIDATION_FAILED"/,
+    /Schema is not configured to execute mutation|mutation operation is not supported by the schema/,
+  ],
+  [
     'persisted queries',
     () => post(api(), { extensions: { persistedQuery: { version: 1, sha256Hash: 'a' } } }),
     /^200 .*PersistedQueryNotSupported/,

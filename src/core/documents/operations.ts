@@ -1,4 +1,4 @@
-import { type GraphQLSchema, getOperationAST } from 'graphql';
+import { GraphQLError, type GraphQLSchema, getOperationAST, type OperationDefinitionNode } from 'graphql';
 import type { PreparedOperation, RequestError, ValidatedOperation } from '../../execution/types.ts';
 import { assertSync } from '../../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
@@ -63,12 +63,24 @@ function findOperation(
   operationName: string | undefined,
 ): ValidatedOperation | RequestError {
   const operation = getOperationAST(document, operationName);
-  if (operation !== null && operation !== undefined) return { schema, source, document, operation, cost };
+  if (operation !== null && operation !== undefined) {
+    // graphql 17 has a validation rule for this; 16 fails when it executes the operation.
+    if (schema.getRootType(operation.operation) == null) return noRootType(operation);
+    return { schema, source, document, operation, cost };
+  }
   const message =
     operationName === undefined
       ? 'The document must contain exactly one operation, or the request must name one with "operationName"'
       : `The document contains no operation named "${operationName}"`;
   return { errors: [refusalError(message, 'OPERATION_RESOLUTION_FAILURE')], status: 400 };
+}
+
+function noRootType(operation: OperationDefinitionNode): RequestError {
+  const error = new GraphQLError(`Schema is not configured to execute ${operation.operation} operation.`, {
+    nodes: operation,
+    extensions: { code: 'GRAPHQL_VALIDATION_FAILED' },
+  });
+  return { errors: [error], status: 400 };
 }
 
 function introspectionCheck(option: CoreSettings['introspection']): (source: unknown) => boolean {
