@@ -1,7 +1,7 @@
 import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DocumentNode, GraphQLError } from 'graphql';
-import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 
 /** Published when a request arrives, before it is read. */
 export interface RequestEvent {
@@ -43,6 +43,29 @@ export interface ResponseEvent {
   duration: number;
 }
 
+/**
+ * Published when an operation begins to have several results: a subscription whose source is open, or an
+ * operation after its first result.
+ */
+export interface StreamStartEvent {
+  kind: 'subscription' | 'incremental';
+  operation: PreparedOperation;
+  /** The transport with the request or socket; that of the first client of a shared subscription. */
+  origin: ErrorOrigin | undefined;
+}
+
+/** Published when a stream ends. */
+export interface StreamEndEvent {
+  /** The message that was published at the start of the stream. */
+  stream: StreamStartEvent;
+  /** The results: events of a subscription, or payloads with the first one. */
+  payloads: number;
+  /** `cancelled`: the client cancelled the operation or disconnected, or the server ended the stream. */
+  reason: 'completed' | 'failed' | 'cancelled';
+  /** Milliseconds since the start. */
+  duration: number;
+}
+
 /** A diagnostics channel with typed messages. */
 interface EventChannel<Message> {
   readonly hasSubscribers: boolean;
@@ -58,10 +81,14 @@ export const events: {
   readonly validate: EventChannel<ValidateEvent>;
   readonly execute: EventChannel<ExecuteEvent>;
   readonly response: EventChannel<ResponseEvent>;
+  readonly streamStart: EventChannel<StreamStartEvent>;
+  readonly streamEnd: EventChannel<StreamEndEvent>;
 } = {
   request: createChannel('request'),
   parse: createChannel('parse'),
   validate: createChannel('validate'),
   execute: createChannel('execute'),
   response: createChannel('response'),
+  streamStart: createChannel('stream-start'),
+  streamEnd: createChannel('stream-end'),
 };

@@ -13,6 +13,7 @@ import type {
   ValidatedOperation,
 } from '../execution/types.ts';
 import { type OptionScope, optionError } from '../options/resolve-options.ts';
+import { withStreamEvents } from './observed-stream.ts';
 import type { CoreSettings } from './options.ts';
 
 type Settings = Pick<CoreSettings, 'incremental' | 'engine'>;
@@ -59,10 +60,12 @@ export function createOperationFactory(
 ): (operation: ValidatedOperation, account: MemoryAccount) => PreparedOperation {
   const addIncremental = createIncremental(options, settings);
   const { maxErrors, caching } = settings;
+  const isFunction = typeof options.engine === 'function';
   return (operation, account) => {
     const execute = engine(operation, settings, account);
     const cachePolicy = caching?.policyOf(operation, account);
-    return { ...operation, maxErrors, cachePolicy, ...addIncremental(operation, execute) };
+    const prepared = { ...operation, maxErrors, cachePolicy, ...addIncremental(operation, execute) };
+    return isFunction || prepared.incremental !== undefined ? withStreamEvents(prepared) : prepared;
   };
 }
 

@@ -1,4 +1,5 @@
 import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Caching, FieldTracker } from './caching.ts';
 import type { Engine, EngineSettings } from './engine.ts';
@@ -44,9 +45,19 @@ function createEngine(run: Run): Engine {
   return (operation, settings) => (inputs) => {
     const result = run(executionArgsWith(settings, operation, inputs), settings, inputs);
     return isThenable(result)
-      ? result.then((settled) => outcomeFromResult(settled as ExecutionResult, settings, inputs))
-      : outcomeFromResult(result as ExecutionResult, settings, inputs);
+      ? result.then((settled) => outcomeFromReturned(settled as ExecutionResult, settings, inputs))
+      : outcomeFromReturned(result as ExecutionResult, settings, inputs);
   };
+}
+
+function outcomeFromReturned(
+  result: ExecutionResult,
+  settings: EngineSettings,
+  inputs: ExecutionInputs,
+): MaybePromise<ExecutionOutcome> {
+  const isSingle = result.data !== undefined || result.errors !== undefined;
+  const streamed = isSingle ? undefined : outcomeFromStream(result, settings, inputs);
+  return streamed ?? outcomeFromResult(result, settings, inputs);
 }
 
 /** Creates the tracker that counts fields and sets `info.cacheControl`. */
@@ -76,8 +87,6 @@ export function outcomeFromResult(
 ): ExecutionOutcome {
   if (result.errors === undefined || result.errors.length === 0) {
     if (result.data === undefined) {
-      const streamed = outcomeFromStream(result, settings, inputs);
-      if (streamed !== undefined) return streamed;
       // It would be stringified as `{}`, which clients would accept as a response.
       throw new TypeError('The engine returned neither data nor errors');
     }

@@ -1,60 +1,96 @@
 import type { ExecutionResult, GraphQLError } from 'graphql';
 import type { StreamedResults } from '../../types/operation.ts';
 import type { EngineSettings } from './engine.ts';
-import type { ExecutionInputs, ExecutionOutcome } from './types.ts';
+import type { ExecutionInputs, ExecutionOutcome, RemainingResults } from './types.ts';
 
 const isStreamed = (result: object): result is StreamedResults =>
   Symbol.asyncIterator in result || ('initialResult' in result && 'subsequentResults' in result);
 
-/** Returns the outcome of an engine that returned several results, or undefined for any other value. */
+/**
+ * Returns the outcome of an engine that returned several results: the first of them, with the others as
+ * `rest`. Undefined for any other value.
+ */
 export function outcomeFromStream(
   returned: ExecutionResult,
   settings: EngineSettings,
   inputs: ExecutionInputs,
-): ExecutionOutcome | undefined {
+): Promise<ExecutionOutcome> | undefined {
   if (!isStreamed(returned)) return undefined;
-  const results = 'initialResult' in returned ? new StartedResults(returned) : returned;
+  const iterator =
+    'initialResult' in returned ? returned.subsequentResults : returned[Symbol.asyncIterator]();
+  const results = new MaskedResults(iterator, (result) => maskErrors(result, settings, inputs));
   if (inputs.acceptsStreams !== true) {
-    results[Symbol.asyncIterator]()
-      .return?.()
-      ?.then(undefined, () => undefined);
+    results.return().catch(() => undefined);
     throw new TypeError('The engine returned an async iterable of results, which only sockets deliver');
   }
-  const toOutcome = (result: unknown): ExecutionOutcome => {
-    const body = JSON.stringify(maskErrors(result, settings, inputs));
-    return { kind: 'data', body, errors: [] };
-  };
-  return { kind: 'data', body: '', errors: [], stream: { results, toOutcome } };
+  return 'initialResult' in returned
+    ? Promise.resolve(results.outcomeOf(returned.initialResult))
+    : firstOf(results, inputs.signal);
 }
 
-/** Results whose first is known. Not a generator: `return` of a generator would wait for its next result. */
-class StartedResults implements AsyncIterable<unknown> {
-  readonly #rest: AsyncIterator<unknown>;
-  #first: IteratorResult<unknown> | undefined;
+/** Waits for the first result. The iterator is returned if the client leaves meanwhile. */
+async function firstOf(results: MaskedResults, signal: AbortSignal | undefined): Promise<ExecutionOutcome> {
+  const onAbort = (): void => void results.return().catch(() => undefined);
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  const { done, value } = await results.nextResult();
+  signal?.removeEventListener('abort', onAbort);
+  if (done === true) throw new TypeError('The engine returned an async iterable without a result');
+  return results.outcomeOf(value);
+}
 
-  constructor(given: {
-    readonly initialResult: unknown;
-    readonly subsequentResults: AsyncIterator<unknown>;
-  }) {
-    this.#first = { done: false, value: given.initialResult };
-    this.#rest = given.subsequentResults;
+/** The results of an engine, whose errors are masked and reported. */
+class MaskedResults implements RemainingResults {
+  readonly #iterator: AsyncIterator<unknown>;
+  readonly #mask: (result: unknown) => object;
+  #isReturned = false;
+
+  constructor(iterator: AsyncIterator<unknown>, mask: (result: unknown) => object) {
+    this.#iterator = iterator;
+    this.#mask = mask;
   }
 
-  [Symbol.asyncIterator](): AsyncIterator<unknown> {
-    return {
-      next: async () => {
-        const first = this.#first;
-        this.#first = undefined;
-        return first ?? this.#rest.next();
-      },
-      return: async () => (await this.#rest.return?.()) ?? { done: true, value: undefined },
-    };
+  /** The outcome of the first result. */
+  outcomeOf(first: unknown): ExecutionOutcome {
+    const { errors = [], extensions } = Object(first) as ResultPart;
+    const kind = errors.length > 0 ? 'partial' : 'data';
+    return { kind, body: this.#format(first), errors, extensions, rest: this };
+  }
+
+  async nextResult(): Promise<IteratorResult<unknown>> {
+    if (this.#isReturned) return { done: true, value: undefined };
+    return this.#iterator.next();
+  }
+
+  async next(): Promise<IteratorResult<string, undefined>> {
+    const { done, value } = await this.nextResult();
+    return done === true ? { done, value: undefined } : { done: false, value: this.#format(value) };
+  }
+
+  /** Calls `return` of the iterator once. */
+  async return(): Promise<IteratorResult<string, undefined>> {
+    if (!this.#isReturned) {
+      this.#isReturned = true;
+      await this.#iterator.return?.();
+    }
+    return { done: true, value: undefined };
+  }
+
+  /** A result without a JSON form ends the iteration, so its source is released. */
+  #format(result: unknown): string {
+    try {
+      return JSON.stringify(this.#mask(result));
+    } catch (error) {
+      this.return().catch(() => undefined);
+      throw error;
+    }
   }
 }
 
 /** A result, or a part of an incremental one. */
 interface ResultPart {
   readonly errors?: readonly GraphQLError[];
+  readonly extensions?: Readonly<Record<string, unknown>>;
   readonly incremental?: readonly object[];
   readonly completed?: readonly object[];
 }

@@ -110,26 +110,18 @@ export interface ExecutionOutcome {
   /** The errors before masking; empty if there are none. */
   readonly errors: readonly GraphQLError[];
   /**
-   * The payloads of deferred parts as JSON text, after `body`. The reader must read all of them or call
-   * `return`.
+   * The results after `body`, as JSON text: payloads of deferred parts, or further results of the option
+   * `engine`. The reader must read all of them or call `return`.
    */
-  readonly rest?: IncrementalPayloads | undefined;
+  readonly rest?: RemainingResults | undefined;
   /** The `extensions` in `body`, if the option `engine` returned some. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
   /** All errors were masked by `maskError`; `errors` are created when they are read. */
   readonly isMasked?: boolean;
-  /** The results to send instead of `body`, if the option `engine` returned several. */
-  readonly stream?: ResultStream;
 }
 
-/** Several results of one operation, such as those of incremental delivery. */
-export interface ResultStream {
-  readonly results: AsyncIterable<unknown>;
-  toOutcome(result: unknown): ExecutionOutcome;
-}
-
-/** The payloads of an incremental response after the first one. */
-export interface IncrementalPayloads {
+/** The results of one operation after the first one. */
+export interface RemainingResults {
   next(): Promise<IteratorResult<string, undefined>>;
   /** Stops the execution. */
   return(): Promise<IteratorResult<string, undefined>>;

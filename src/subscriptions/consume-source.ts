@@ -2,6 +2,7 @@ import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { EventResult } from '../../types/pubsub.ts';
 import { toGraphQLError } from '../core/errors.ts';
+import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { withExtensions } from '../core/operation-hook.ts';
 import { type OperationCursors, withCursor } from '../cursors/operation-cursors.ts';
 import {
@@ -9,10 +10,9 @@ import {
   type ExecutionOutcome,
   isThenable,
   type PreparedOperation,
-  type ResultStream,
 } from '../execution/types.ts';
 import type { Source } from '../pubsub/cursor.ts';
-import { isStream, type OpenSource, openSource, type SourceResult } from './source-stream.ts';
+import { isStream, openSource, type SourceResult } from './source-stream.ts';
 
 /** The numbers of source streams, for `stats()`. */
 export interface SourceCounters {
@@ -51,22 +51,22 @@ export interface EventConsumer {
 }
 
 /**
- * Opens the source stream of a subscription, or of another operation by `open`, and executes its events one
- * after the other. The function that it returns releases the source.
+ * Opens the source stream of a subscription, and executes its events one after the other. The function that
+ * it returns releases the source.
  */
 export function consumeSource(
   prepared: PreparedOperation,
   consumer: EventConsumer,
   counters: SourceCounters,
-  open: OpenSource = openSource,
 ): () => void {
   let iterator: AsyncIterator<unknown> | undefined;
+  let stream: ObservedStream | undefined;
   let released = false;
 
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
     const { cursors } = consumer;
-    const subscribe = () => open(prepared, consumer.inputs);
+    const subscribe = () => openSource(prepared, consumer.inputs);
     const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
     if (!isStream(opened)) {
       if (!released) consumer.fail(opened.errors ?? []);
@@ -76,6 +76,7 @@ export function consumeSource(
     counters.sources++;
     // Released while the source was being opened.
     if (released) return returnIterator(iterator, consumer, counters);
+    stream = observeStream('subscription', prepared, consumer.inputs.origin);
     if (cursors !== undefined) followSource(iterator, cursors, consumer);
     const { contextForEvent } = consumer;
     const { variableValues, origin } = consumer.inputs;
@@ -101,13 +102,15 @@ export function consumeSource(
       if (released) return;
       const signed = cursors?.deliver(cursor);
       const extensions = withCursor(consumer.extensions, signed);
+      stream?.count();
       consumer.onResult(withExtensions(outcome, extensions), signed);
     }
-    markReleased();
+    markReleased('completed');
     consumer.complete();
   }
 
-  function markReleased(): void {
+  function markReleased(reason: 'completed' | 'failed'): void {
+    stream?.end(reason);
     if (iterator !== undefined) counters.sources--;
     iterator = undefined;
     released = true;
@@ -116,7 +119,7 @@ export function consumeSource(
   read().catch((error) => {
     if (released) return;
     const source = iterator;
-    markReleased();
+    markReleased('failed');
     // A failed execution leaves the source open. `return` of a source that has thrown has no effect.
     source?.return?.().catch(() => undefined);
     consumer.fail([toGraphQLError(error)]);
@@ -125,6 +128,7 @@ export function consumeSource(
   return () => {
     if (released) return;
     released = true;
+    stream?.end('cancelled');
     if (iterator !== undefined) returnIterator(iterator, consumer, counters);
   };
 }
@@ -137,24 +141,13 @@ function followSource(source: Source<unknown>, cursors: OperationCursors, consum
   started.then(() => consumer.onStarted()).catch(() => undefined);
 }
 
-/** Consumes several results of one operation, like the events of a subscription. */
-export function consumeResults(
-  { results, toOutcome }: ResultStream,
-  prepared: PreparedOperation,
-  consumer: EventConsumer,
-  counters: SourceCounters,
-): () => void {
-  const execute: PreparedOperation['execute'] = ({ rootValue }) => toOutcome(rootValue);
-  return consumeSource({ ...prepared, execute }, consumer, counters, () => results);
-}
-
 /**
  * Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in
  * it.
  */
-function returnIterator(
-  iterator: AsyncIterator<unknown>,
-  consumer: EventConsumer,
+export function returnIterator(
+  iterator: Pick<AsyncIterator<unknown>, 'return'>,
+  consumer: Pick<EventConsumer, 'abort'>,
   counters: SourceCounters,
 ): void {
   consumer.abort();

@@ -1,7 +1,6 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
-import { toGraphQLError } from '../core/errors.ts';
 import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
 import type {
   ErrorOrigin,
@@ -9,7 +8,6 @@ import type {
   ExecutionOutcome,
   GraphQLParams,
   IncrementalFormat,
-  IncrementalPayloads,
 } from '../execution/types.ts';
 import type { EventConsumer } from './consume-source.ts';
 
@@ -99,7 +97,10 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   }
   /** Created when the engine or a source reads it. */
   get signal(): AbortSignal {
-    this.#abortController ??= new AbortController();
+    if (this.#abortController === undefined) {
+      this.#abortController = new AbortController();
+      if (!this.isLive) this.#abortController.abort();
+    }
     return this.#abortController.signal;
   }
 
@@ -143,27 +144,6 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   /** Sends a cursor without a result, if the protocol has such a message. */
   protected sendCursor(_cursor: string): void {}
-
-  /**
-   * Sends the payloads of deferred parts, each when the client has received the previous ones. Never rejects.
-   */
-  async sendRest(rest: IncrementalPayloads): Promise<void> {
-    this.appliesBackpressure = true;
-    this.setSource(() => void rest.return().catch(() => undefined));
-    try {
-      for (;;) {
-        await this.waitForDrain();
-        const { done, value } = await rest.next();
-        if (!this.isLive) return;
-        if (done === true) break;
-        this.send(value, 'soon');
-      }
-      this.releaseSource = undefined;
-      this.complete();
-    } catch (error) {
-      this.fail([toGraphQLError(error)]);
-    }
-  }
 
   /** Stops the operation without a message, because the client cancelled it or disconnected. */
   cancel(): void {

@@ -10,8 +10,8 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
-import { consumeResults } from './consume-source.ts';
 import type { ClientOperation, LiveOperation } from './live-operation.ts';
+import { sendRest } from './send-rest.ts';
 import { type OperationServices, subscribe } from './subscribe.ts';
 
 /**
@@ -147,18 +147,13 @@ function executeOnce(
   prepared: PreparedOperation,
 ): void {
   const respond = (outcome: ExecutionOutcome): void => {
-    if (outcome.stream !== undefined) {
-      operation.appliesBackpressure = true;
-      operation.setSource(consumeResults(outcome.stream, prepared, operation, counters));
-      return;
-    }
     if (outcome.kind === 'refused') {
       operation.fail(outcome.errors);
       return;
     }
     operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
     if (outcome.rest === undefined) operation.complete();
-    else void operation.sendRest(outcome.rest);
+    else sendRest(outcome.rest, operation, counters);
   };
   operation.incremental = prepared.incremental;
   const outcome = prepared.execute(operation);

@@ -201,4 +201,33 @@ describe('streaming responses and their clients', () => {
     if (Symbol.asyncIterator in parts) for await (const { body } of parts) seen.push(body);
     expect(seen).toEqual([1, 2].map((count) => ({ payload: { data: { count } } })));
   });
+
+  it('meros reads each part of a deferred response when the server sends it', async () => {
+    const { url, calls } = await serveIncremental();
+    const accept = 'multipart/mixed;incrementalSpec=v0.2, application/json';
+    const req = http.request(url, {
+      method: 'POST',
+      headers: { accept, 'content-type': 'application/json' },
+    });
+    req.end(JSON.stringify({ query: '{ hello ... @defer { slow } }' }));
+    if (!V17) calls.release();
+    const [res] = (await once(req, 'response')) as [http.IncomingMessage];
+    const seen: object[] = [];
+    const parts: object = await meros<object>(res);
+    // meros returns a response in one piece unchanged.
+    expect(parts === res).toBe(!V17);
+    if (V17) {
+      for await (const { body, json } of parts as AsyncIterable<{ body: unknown; json: boolean }>) {
+        expect(json).toBe(true);
+        seen.push(body as object);
+        calls.release();
+      }
+    }
+    if (V17) {
+      expect(seen).toEqual([
+        { data: { hello: 'world' }, pending: [{ id: '0', path: [] }], hasNext: true },
+        { incremental: [{ id: '0', data: { slow: 'slow' } }], completed: [{ id: '0' }], hasNext: false },
+      ]);
+    }
+  });
 });

@@ -278,6 +278,57 @@ function describeIncremental(): void {
       await subscriptions.close();
     });
 
+    it('server.close and close let a deferred response over HTTP finish', async () => {
+      const { schema, calls } = incrementalSchema();
+      const handler = graphqlHTTP(schema, { graphiql: false });
+      const server = http.createServer((req, res) => handler(req, res));
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const subscriptions = attachSubscriptions(server, handler);
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const headers = { accept: 'application/jsonl', connection: 'close' };
+      const reading = await open(url, { params: { query: DEFERRED }, headers });
+      await until(() => jsonLines(reading.body).length === 1);
+      const closed = once(server, 'close');
+      server.close();
+      await subscriptions.close({ drain: 20 });
+      expect(reading.ended).toBe(false);
+      calls.release();
+      await until(() => reading.ended);
+      expect(jsonLines(reading.body).at(-1)).toMatchObject({ hasNext: false });
+      await closed;
+    });
+
+    it('close ends deferred operations of sockets and event streams, and returns their generators', async () => {
+      const { schema, calls } = incrementalSchema();
+      const handler = graphqlHTTP(schema, { graphiql: false });
+      const server = http.createServer((req, res) => handler(req, res));
+      servers.push(server);
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const subscriptions = attachSubscriptions(server, handler);
+      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const socket = createSocketClient({
+        url: url.replace('http', 'ws'),
+        webSocketImpl: WebSocket,
+        retryAttempts: 0,
+      });
+      const events = createEventClient({ url, singleConnection: true, retryAttempts: 0 });
+      const failures: unknown[] = [];
+      for (const client of [socket, events]) {
+        const sink = { next: () => undefined, complete: () => undefined };
+        client.subscribe({ query: '{ items @stream }' }, { ...sink, error: (error) => failures.push(error) });
+      }
+      await until(() => calls.open === 2);
+      expect(subscriptions.stats()).toMatchObject({ operations: 2, sources: 2 });
+      await subscriptions.close({ drain: 20 });
+      // A suspended generator returns when the promise that it waits for settles.
+      calls.release();
+      calls.release();
+      await until(() => calls.open === 0 && failures.length === 2);
+      expect(subscriptions.stats()).toMatchObject({ operations: 0, sources: 0, unreleased: 0 });
+      await socket.dispose();
+      events.dispose();
+    });
+
     it('graphqlHTTP runs a deferred mutation once', async () => {
       const { url, calls } = await serve();
       const seen = await payloads(url, 'mutation { set { name ... @defer { node { name } } } }', MULTIPART);

@@ -1,4 +1,4 @@
-import type { IncrementalFormat, IncrementalPayloads } from '../../execution/types.ts';
+import type { IncrementalFormat, RemainingResults } from '../../execution/types.ts';
 import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../http/stream/framing.ts';
 import { type StreamType, streamTypesOf } from '../../streams/stream-types.ts';
 
@@ -50,7 +50,7 @@ function responseOf(
 }
 
 /** The payloads of an incremental response, from the first one. */
-export function allPayloads(first: string, rest: IncrementalPayloads): AsyncIterable<string> {
+export function allPayloads(first: string, rest: RemainingResults): AsyncIterable<string> {
   let isFirst = true;
   return {
     [Symbol.asyncIterator]: () => ({

@@ -3,8 +3,8 @@ import type { GraphQLCore } from '../../core/core.ts';
 import type {
   GraphQLParams,
   IncrementalFormat,
-  IncrementalPayloads,
   PreparedOperation,
+  RemainingResults,
 } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import type { Framing } from '../../http/stream/framing.ts';
@@ -90,7 +90,7 @@ export class Streaming {
   }
 
   /** Sends the payloads of an incremental response. */
-  sendIncremental({ req, res, operationName }: Exchange, first: string, rest: IncrementalPayloads): void {
+  sendIncremental({ req, res, operationName }: Exchange, first: string, rest: RemainingResults): void {
     const response = incrementalResponse(req.headers.accept, 'v0.2');
     if (response === undefined || res.headersSent) return;
     void streamPayloads(res, {
