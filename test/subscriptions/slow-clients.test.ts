@@ -84,6 +84,22 @@ describe('slow clients', () => {
     expect(messages).toHaveLength(201);
   });
 
+  it('a slow client that closes and reads again does not let its source run without end', async () => {
+    const served = await serve({ keepAlive: 0, maxBufferedBytes: MIB });
+    const client = await ready(served.url);
+    stall(client);
+    const query = 'subscription { blobs(count: 100000, bytes: 10000) }';
+    client.send({ id: 'b', type: 'subscribe', payload: { query } });
+    await until(() => served.live.open === 1);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    // Only the close frame: with `complete` the operation would end first.
+    client.websocket.close(1000);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    client.websocket.resume();
+    await until(() => served.live.open === 0);
+    expect(served.live.calls['blobs']).toBeLessThan(5000);
+  });
+
   it.each([
     ['TCP', false],
     ['TLS', true],

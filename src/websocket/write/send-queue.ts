@@ -95,10 +95,14 @@ export class SendQueue implements Flushable {
     this.discard();
   }
 
-  /** Resolves when the client has read something, or is closed; undefined if it is not slow. */
+  /**
+   * Resolves when the client has read something, or is closed; undefined if it is not slow. A socket that is
+   * closing or has failed is never slow, because it drops messages. A source that is always ready would then
+   * run without end, so it waits for the end of the connection.
+   */
   waitForDrain(): Promise<void> | undefined {
     if (this.#frames !== undefined && this.#frames.bytes > CHUNK_SIZE) this.flush();
-    if (!this.#isSlow()) return undefined;
+    if (!this.#isSlow() && isOpen(this.#websocket) && this.#socket?.writable !== false) return undefined;
     return new Promise((resolve) => {
       this.#waiters ??= [];
       this.#waiters.push(resolve);
