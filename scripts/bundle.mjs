@@ -89,6 +89,7 @@ function linkToVersion(version) {
 // Imports that a CommonJS module requires instead: tools that know CommonJS only, such as Jest, cannot load an ES module.
 const REQUIRED = {
   '#graphiql': 'require("#graphiql")',
+  graphql: 'require("graphql")',
   debug: '{ default: require("debug") }',
   etag: '{ default: require("etag") }',
   multer: '{ default: require("multer") }',

@@ -15,6 +15,7 @@ const RANKS = {
   'src/subscriptions': 7,
   'src/uploads': 6,
   'src/cli': 6,
+  'src/testing': 2,
   'src/core': 5,
   'src/engine': 4,
   'src/cursors': 4,

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { npm, pack, root, scratchFolder, type Tarball } from './tarball.ts';
 
-const SUBPATHS = ['static', 'graphql', 'subscriptions', 'server', 'pubsub', 'sources'];
+const SUBPATHS = ['static', 'graphql', 'subscriptions', 'server', 'pubsub', 'sources', 'testing'];
 const KIB = 1024;
 
 const folder = scratchFolder();

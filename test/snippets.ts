@@ -37,9 +37,10 @@ export function snippets(language: string): Snippet[] {
 const PRELUDE = `import { isSea } from 'node:sea';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { memoryFiles, seaFiles, zipFiles } from 'espalier/sources';
+import { inject, subscribe } from 'espalier/testing';
 import express, { type Request } from 'express';
 import { buildSchema } from 'graphql';
-const schema = buildSchema('type Query { hello: String }');
+const schema = buildSchema('type Query { hello: String } type Subscription { ticks: Int }');
 const handler = graphqlHTTP(schema);
 const app = express();
 const server = createServer(app);

@@ -33,6 +33,13 @@ export interface ExecuteEvent {
   duration: number;
 }
 
+/** Published when a subscription begins to get events, because its source stream is open. */
+export interface SubscribeEvent {
+  origin: ErrorOrigin;
+  /** The client's id of the operation; undefined if the response is the stream of one operation. */
+  id: unknown;
+}
+
 /** Published when the response was written to the socket. */
 export interface ResponseEvent {
   req: IncomingMessage;
@@ -80,6 +87,7 @@ export const events: {
   readonly parse: EventChannel<ParseEvent>;
   readonly validate: EventChannel<ValidateEvent>;
   readonly execute: EventChannel<ExecuteEvent>;
+  readonly subscribe: EventChannel<SubscribeEvent>;
   readonly response: EventChannel<ResponseEvent>;
   readonly streamStart: EventChannel<StreamStartEvent>;
   readonly streamEnd: EventChannel<StreamEndEvent>;
@@ -88,6 +96,7 @@ export const events: {
   parse: createChannel('parse'),
   validate: createChannel('validate'),
   execute: createChannel('execute'),
+  subscribe: createChannel('subscribe'),
   response: createChannel('response'),
   streamStart: createChannel('stream-start'),
   streamEnd: createChannel('stream-end'),

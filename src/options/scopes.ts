@@ -20,3 +20,5 @@ export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', 
 export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server' };
 export const PUBSUB_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling' };
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
+export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
+export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };

@@ -33,6 +33,8 @@ export interface EventConsumer {
   readonly cursors: OperationCursors | undefined;
   /** Called when the position of the source is known, if it has positions. */
   onStarted(): void;
+  /** Called when the source stream is open. */
+  onOpen(): void;
   /** False while no client waits for events; they are then read but not executed. */
   isWanted(): boolean;
   /** Receives the result of one event, with its signed cursor. */
@@ -78,6 +80,7 @@ export function consumeSource(
     if (released) return returnIterator(iterator, consumer, counters);
     stream = observeStream('subscription', prepared, consumer.inputs.origin);
     if (cursors !== undefined) followSource(iterator, cursors, consumer);
+    consumer.onOpen();
     const { contextForEvent } = consumer;
     const { variableValues, origin } = consumer.inputs;
     let { contextValue } = consumer.inputs;

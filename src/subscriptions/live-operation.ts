@@ -1,6 +1,7 @@
 import type { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
+import { events } from '../core/diagnostics.ts';
 import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
 import type {
   ErrorOrigin,
@@ -83,6 +84,9 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   /** The origin of the operation, for reports of unexpected errors. */
   abstract get origin(): ErrorOrigin;
 
+  /** The client's id; undefined if the stream has one operation only. */
+  abstract readonly id: unknown;
+
   get inputs(): ExecutionInputs {
     return this;
   }
@@ -102,6 +106,10 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
       if (!this.isLive) this.#abortController.abort();
     }
     return this.#abortController.signal;
+  }
+
+  onOpen(): void {
+    if (events.subscribe.hasSubscribers) events.subscribe.publish({ origin: this.origin, id: this.id });
   }
 
   isWanted(): boolean {

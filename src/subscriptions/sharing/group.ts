@@ -44,6 +44,7 @@ export class SharedSubscription implements EventConsumer {
   readonly #services: GroupServices;
   readonly #isReplay: boolean;
   #releaseSource: (() => void) | undefined;
+  #isOpen = false;
   #burst = 0;
   /** The last results, for clients that continue after the same cursors; only after a replay. */
   #log: ResultLog | undefined;
@@ -79,6 +80,11 @@ export class SharedSubscription implements EventConsumer {
     this.#releaseSource = consumeSource(prepared, this, counters);
   }
 
+  onOpen(): void {
+    this.#isOpen = true;
+    for (const member of this.members) member.onOpen();
+  }
+
   release(): void {
     this.#services.onEnded();
     this.#releaseSource?.();
@@ -89,6 +95,7 @@ export class SharedSubscription implements EventConsumer {
     member.cursors = this.cursors;
     // Stored events are not urgent: the group waits for its slow members.
     member.appliesBackpressure = this.#isReplay && !member.droppable;
+    if (this.#isOpen) member.onOpen();
   }
 
   /**

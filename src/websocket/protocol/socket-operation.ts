@@ -82,6 +82,9 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   get queue(): SendQueue {
     return this.client.queue;
   }
+  get id(): unknown {
+    return JSON.parse(this.key);
+  }
 
   send(body: string | Buffer, mode: FlushMode): void {
     if (!this.isLive) return;
