@@ -192,12 +192,6 @@ export class SharedSubscription implements EventConsumer {
 
 /** Resolves when all slow members have read something; undefined if none is slow. */
 function drainedMembers(members: Iterable<LiveOperation>): Promise<unknown> | undefined {
-  let slow: Promise<void>[] | undefined;
-  for (const member of members) {
-    const drained = member.waitForDrain();
-    if (drained === undefined) continue;
-    slow ??= [];
-    slow.push(drained);
-  }
-  return slow && Promise.all(slow);
+  const slow = [...members].flatMap((member) => member.waitForDrain() ?? []);
+  return slow.length > 0 ? Promise.all(slow) : undefined;
 }

@@ -25,7 +25,7 @@ const targets = new WeakMap<object, Target>();
 /**
  * Returns the server of a target. A handler gets one that never listens.
  *
- * @throws TypeError (code `ERR_OPTION`) if the target is none.
+ * @throws TypeError (code `ERR_OPTION`) for any other value.
  */
 export function targetOf(scope: OptionScope, value: unknown): Target {
   if (value instanceof Server || value instanceof HttpsServer) {
