@@ -79,8 +79,7 @@ export function consumeSource(
     // Released while the source was being opened.
     if (released) return returnIterator(iterator, consumer, counters);
     stream = observeStream('subscription', prepared, consumer.inputs.origin);
-    if (cursors !== undefined) followSource(iterator, cursors, consumer);
-    consumer.onOpen();
+    onSourceOpen(iterator, cursors, consumer);
     const { contextForEvent } = consumer;
     const { variableValues, origin } = consumer.inputs;
     let { contextValue } = consumer.inputs;
@@ -137,7 +136,13 @@ export function consumeSource(
 }
 
 /** Uses the positions of a source. Sources without `started` know their start when they are opened. */
-function followSource(source: Source<unknown>, cursors: OperationCursors, consumer: EventConsumer): void {
+function onSourceOpen(
+  source: Source<unknown>,
+  cursors: OperationCursors | undefined,
+  consumer: EventConsumer,
+): void {
+  consumer.onOpen();
+  if (cursors === undefined) return;
   cursors.follow(source);
   const started = source.started?.() ?? Promise.resolve();
   // The source itself reports its errors.
