@@ -3,7 +3,9 @@ import type * as http2 from 'node:http2';
 import type * as https from 'node:https';
 import { type AnyOptions, type AnyServer, createNodeServer } from '../src/server/create-server.ts';
 import { handleExpectContinue } from '../src/server/expect-continue.ts';
+import { addHealth } from '../src/server/health/health.ts';
 import { checkArguments } from '../src/server/options.ts';
+import type { ServerHealth } from '../types/health.ts';
 import type {
   App,
   Http2App,
@@ -14,6 +16,7 @@ import type {
   TlsIdentity,
 } from '../types/server.ts';
 
+export type * from '../types/health.ts';
 export type * from '../types/server.ts';
 
 /**
@@ -23,19 +26,19 @@ export type * from '../types/server.ts';
  * @param app - an Express 4 or 5 app, a Connect app or a request listener
  * @param options - the options of the Node server: `node:https` with any TLS option, `node:http2` with
  * `http2: true`, otherwise `node:http`
- * @returns the server, not listening yet
+ * @returns the server, not listening yet, with `ready()`, `drain()`, `stats()` and handlers for health checks
  * @throws TypeError (code `ERR_OPTION`) if `app` is not a function or an option has a wrong value
  */
 export function createServer(
   app: Http2App,
   options: SecureHttp2Options & TlsIdentity,
-): http2.Http2SecureServer;
-export function createServer(app: Http2App, options: Http2Options): http2.Http2Server;
-export function createServer(app: App, options: HttpsOptions & TlsIdentity): https.Server;
-export function createServer(app: App, options?: HttpOptions | HttpsOptions): http.Server;
-export function createServer(app: App & Http2App, options: AnyOptions = {}): AnyServer {
+): http2.Http2SecureServer & ServerHealth;
+export function createServer(app: Http2App, options: Http2Options): http2.Http2Server & ServerHealth;
+export function createServer(app: App, options: HttpsOptions & TlsIdentity): https.Server & ServerHealth;
+export function createServer(app: App, options?: HttpOptions | HttpsOptions): http.Server & ServerHealth;
+export function createServer(app: App & Http2App, options: AnyOptions = {}): AnyServer & ServerHealth {
   checkArguments(app, options);
   const server = createNodeServer(app, options);
   handleExpectContinue(server);
-  return server;
+  return addHealth(server, options);
 }

@@ -8,7 +8,7 @@ const GROUPS = [
   // Subscriptions and espalier/pubsub share the cursors.
   {
     name: 'lib/http',
-    test: /[\\/]src[\\/](http|logging|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
+    test: /[\\/]src[\\/](diagnostics|http|logging|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },

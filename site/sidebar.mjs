@@ -50,8 +50,8 @@ const PARTS = [
       ['Docker and Kubernetes', 'containers.md'],
       ['Serverless functions', 'serverless.md'],
       ['Scaling', 'scaling.md'],
-      ['Observability', 'observability.md'],
-      ['Health checks', 'health.md'],
+      ['Observability'],
+      ['Health checks'],
     ],
   },
   {
@@ -71,7 +71,7 @@ const PARTS = [
 ];
 
 /** Pages that may be absent until their feature is complete. */
-export const PLANNED = ['cost.md', 'health.md', 'observability.md', 'recipes.md'];
+export const PLANNED = ['cost.md', 'recipes.md'];
 
 /** Every page that the sidebar lists, without those of the API reference. */
 export const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));

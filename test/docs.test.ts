@@ -83,7 +83,7 @@ describe('the generated parts of docs/', () => {
   it('the reference contains overloads, inherited members and defaults', () => {
     const server = read('docs/api/server.md');
     expect(server).toContain(
-      'options: Http2Options): http2.Http2Server;\nfunction createServer(app: App, options: Http',
+      'options: Http2Options): http2.Http2Server & ServerHealth;\nfunction createServer(app: App, options: Http',
     );
     expect(server).toContain('| `http2?` | `false` | `false` |');
     expect(read('docs/api/graphql.md')).toContain('const Upload: GraphQLScalarType<UploadedFile, never>;');

@@ -3,7 +3,17 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { npm, pack, root, scratchFolder, type Tarball } from './tarball.ts';
 
-const SUBPATHS = ['static', 'graphql', 'subscriptions', 'server', 'pubsub', 'sources', 'testing'];
+const SUBPATHS = [
+  'static',
+  'graphql',
+  'subscriptions',
+  'server',
+  'pubsub',
+  'sources',
+  'testing',
+  'otel',
+  'inspect',
+];
 const KIB = 1024;
 
 const folder = scratchFolder();
@@ -49,12 +59,12 @@ describe('the tarball', () => {
       'README.md',
       'package.json',
     ]);
-    expect(paths.length).toBeLessThanOrEqual(46);
+    expect(paths.length).toBeLessThanOrEqual(54);
   });
 
   it('the tarball stays within its size limit', () => {
     expect(tarball.size).toBeLessThan(1920 * KIB);
-    expect(sizeOf('dist/') - sizeOf('dist/graphiql/')).toBeLessThan(1600 * KIB);
+    expect(sizeOf('dist/') - sizeOf('dist/graphiql/')).toBeLessThan(1760 * KIB);
     expect(sizeOf('dist/graphiql/')).toBeLessThan(2048 * KIB);
   });
 
@@ -84,7 +94,8 @@ describe('the tarball', () => {
         [...importsOf(`${name}.${extension}`)].filter((specifier) => !specifier.startsWith('node:'));
       for (const name of ['index', 'graphql', 'subscriptions'])
         expect([name, packagesOf(name)]).toEqual([name, ['graphql']]);
-      for (const name of ['static', 'server', 'pubsub']) expect([name, packagesOf(name)]).toEqual([name, []]);
+      for (const name of ['static', 'server', 'pubsub', 'otel', 'inspect'])
+        expect([name, packagesOf(name)]).toEqual([name, []]);
     },
   );
 
@@ -116,8 +127,13 @@ describe('the modules that are loaded before their first use', () => {
   it.each([
     ['static', ['lib/http.mjs', 'lib/static.mjs', 'static.mjs']],
     ['server', ['lib/http.mjs', 'lib/server.mjs', 'server.mjs']],
-  ])('espalier/%s loads three files and no package when it is imported', (entry, files) => {
+    ['inspect', ['inspect.mjs', 'lib/http.mjs']],
+  ])('espalier/%s loads few files and no package when it is imported', (entry, files) => {
     expect([...importedBy(`${entry}.mjs`)].sort()).toEqual(files);
+  });
+
+  it('espalier/otel loads @opentelemetry/api and no graphql when it is imported', () => {
+    expect([...importedBy('otel.mjs')].sort()).toEqual(['@opentelemetry/api', 'lib/http.mjs', 'otel.mjs']);
   });
 
   it('espalier loads neither send, multer, ws, debug nor etag when it is imported', () => {
@@ -201,7 +217,11 @@ describe('npm install espalier graphql', () => {
 
 describe('an installation with graphql', () => {
   beforeAll(() => {
-    install('--legacy-peer-deps', `graphql@${process.env['GRAPHQL_MAJOR'] ?? 16}`);
+    install(
+      '--legacy-peer-deps',
+      `graphql@${process.env['GRAPHQL_MAJOR'] ?? 16}`,
+      '@opentelemetry/api@1.9.0',
+    );
   }, 120_000);
 
   it('espalier exports exactly the documented names', () => {

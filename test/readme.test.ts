@@ -20,6 +20,9 @@ const PAGES: Record<string, string> = {
   subscriptions: 'subscriptions',
   graphiql: 'graphiql',
   server: 'server',
+  health: 'health',
+  otel: 'observability',
+  inspect: 'observability',
   pubsub: 'scaling',
   cursors: 'resume',
 };

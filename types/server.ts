@@ -6,6 +6,7 @@ import type {
   SecureServerOptions as NodeSecureHttp2Options,
 } from 'node:http2';
 import type { ServerOptions as NodeHttpsOptions } from 'node:https';
+import type { HealthOptions } from './health.ts';
 
 /** Handles requests: an Express 4 or 5 app, a Connect app, or a request listener of `node:http`. */
 export type App = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -47,10 +48,13 @@ interface OverHttp2 {
 }
 
 /** Every option of `http.createServer`. */
-export interface HttpOptions extends NodeHttpOptions<RequestClass, ResponseClass>, OverHttp1 {}
+export interface HttpOptions extends NodeHttpOptions<RequestClass, ResponseClass>, OverHttp1, HealthOptions {}
 
 /** Every option of `https.createServer`. Any TLS option selects HTTPS. */
-export interface HttpsOptions extends NodeHttpsOptions<RequestClass, ResponseClass>, OverHttp1 {}
+export interface HttpsOptions
+  extends NodeHttpsOptions<RequestClass, ResponseClass>,
+    OverHttp1,
+    HealthOptions {}
 
 /** Any of these options selects TLS. */
 export type TlsIdentity = { key: unknown } | { cert: unknown } | { pfx: unknown } | { SNICallback: unknown };
@@ -58,12 +62,14 @@ export type TlsIdentity = { key: unknown } | { cert: unknown } | { pfx: unknown 
 /** Every option of `http2.createServer`. */
 export interface Http2Options
   extends NodeHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
-    OverHttp2 {}
+    OverHttp2,
+    HealthOptions {}
 
 /** Every option of `http2.createSecureServer`. */
 export interface SecureHttp2Options
   extends NodeSecureHttp2Options<RequestClass, ResponseClass, Http2RequestClass, Http2ResponseClass>,
-    OverHttp2 {
+    OverHttp2,
+    HealthOptions {
   /**
    * Whether the server also accepts HTTP/1.1 clients. WebSockets need it.
    * @default true

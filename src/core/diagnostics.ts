@@ -1,6 +1,8 @@
-import { channel } from 'node:diagnostics_channel';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DocumentNode, GraphQLError } from 'graphql';
+import type { StreamConnection, SubscriptionConnection } from '../../types/subscriptions.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
+import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type { ErrorOrigin, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 
 /** Published when a request arrives, before it is read. */
@@ -73,31 +75,38 @@ export interface StreamEndEvent {
   duration: number;
 }
 
-/** A diagnostics channel with typed messages. */
-interface EventChannel<Message> {
-  readonly hasSubscribers: boolean;
-  publish(message: Message): void;
-}
+/** Published when a WebSocket or an event stream was opened. Subscribers may observe how it ends. */
+export class ObservedConnection extends Observed<undefined> {
+  readonly connection: SubscriptionConnection | StreamConnection;
 
-const createChannel = <Message>(name: string): EventChannel<Message> => channel(`espalier:graphql:${name}`);
+  constructor(connection: SubscriptionConnection | StreamConnection) {
+    super();
+    this.connection = connection;
+  }
+}
 
 /** The channels, by the last part of their names. */
 export const events: {
   readonly request: EventChannel<RequestEvent>;
   readonly parse: EventChannel<ParseEvent>;
   readonly validate: EventChannel<ValidateEvent>;
+  readonly operation: EventChannel<ObservedOperation>;
+  readonly connection: EventChannel<ObservedConnection>;
   readonly execute: EventChannel<ExecuteEvent>;
   readonly subscribe: EventChannel<SubscribeEvent>;
   readonly response: EventChannel<ResponseEvent>;
   readonly streamStart: EventChannel<StreamStartEvent>;
   readonly streamEnd: EventChannel<StreamEndEvent>;
 } = {
-  request: createChannel('request'),
-  parse: createChannel('parse'),
-  validate: createChannel('validate'),
-  execute: createChannel('execute'),
-  subscribe: createChannel('subscribe'),
-  response: createChannel('response'),
-  streamStart: createChannel('stream-start'),
-  streamEnd: createChannel('stream-end'),
+  request: createChannel('graphql:request'),
+  parse: createChannel('graphql:parse'),
+  validate: createChannel('graphql:validate'),
+  /** Published when an operation of any transport was prepared or refused, before it is executed. */
+  operation: createChannel('graphql:operation'),
+  connection: createChannel('graphql:connection'),
+  execute: createChannel('graphql:execute'),
+  subscribe: createChannel('graphql:subscribe'),
+  response: createChannel('graphql:response'),
+  streamStart: createChannel('graphql:stream-start'),
+  streamEnd: createChannel('graphql:stream-end'),
 };

@@ -4,10 +4,11 @@ import { type Condition, conditionsOf, variantKey } from '../execution/condition
 import type { Engine, MemoryAccount } from '../execution/engine.ts';
 import { guardedGraphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
+import { warnIfExecuteIsWrapped } from '../execution/observed/replaced-execute.ts';
 import { isTraced, resolveChannel } from '../execution/tracing.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
 import { CompiledMemory, SharedFields, type SharedPlans } from './compile/shared-plans.ts';
-import { needsGraphqlJs, warnIfExecuteIsWrapped } from './operation/delegation.ts';
+import { needsGraphqlJs } from './operation/delegation.ts';
 import { compileRoot, type ProgramRun } from './operation/execute.ts';
 import { executeTraced, isExecutionTraced } from './operation/traced.ts';
 import { type CoerceVariables, compileVariables } from './operation/variables.ts';

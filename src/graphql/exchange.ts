@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import type { ExecutionOutcome, RequestError } from '../execution/types.ts';
 import type { Negotiated } from '../http/negotiation/accept.ts';
 import type { Reservation } from '../streams/reservations.ts';
 import type { StreamOperation } from '../streams/stream-operation.ts';
@@ -44,6 +45,9 @@ export interface ResultCaching {
 
 /** The result of a request whose response has begun, because it is a stream. */
 export const STREAMED: unique symbol = Symbol('streamed');
+
+/** The result of one operation. */
+export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
 
 /** The cost of the operations of one batch so far. Together they have the limits of one operation. */
 export interface BatchCost {

@@ -14,7 +14,7 @@ import {
 import { createNegotiator } from '../http/negotiation/accept.ts';
 import { isQueued, whenFirst } from '../http/reply/connection.ts';
 import { createCsrf } from './csrf.ts';
-import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, STREAMED } from './exchange.ts';
+import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 import type { RequestParams } from './request/params.ts';
 import { readPathId } from './request/path-id.ts';
@@ -22,7 +22,7 @@ import { createRequestCheck, createRequestReader, type ReadRequest } from './req
 import { Failures } from './response/failures.ts';
 import { createResponseFactory, type ResponseFactory } from './response/response.ts';
 import { createSender, type Sender } from './response/sender.ts';
-import { OperationRunner, type Result } from './run-operation.ts';
+import { OperationRunner } from './run-operation.ts';
 import { Streaming } from './streaming/streaming.ts';
 import { startTimings } from './timings.ts';
 

@@ -16,12 +16,10 @@ import {
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { isAborted } from '../http/reply/connection.ts';
 import type { Csrf } from './csrf.ts';
-import { type Exchange, STREAMED } from './exchange.ts';
+import { type Exchange, type Result, STREAMED } from './exchange.ts';
+import { observeOperation } from './observe-operation.ts';
 import { RequestInputs } from './request-inputs.ts';
 import type { Streaming } from './streaming/streaming.ts';
-
-/** The result of one operation. */
-export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
 
 /** Runs the operations of one handler; synchronously if schema, context and resolvers are synchronous. */
 export class OperationRunner {
@@ -52,6 +50,12 @@ export class OperationRunner {
   }
 
   #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
+    if (events.operation.hasSubscribers) {
+      return observeOperation(exchange, params, {
+        prepare: () => this.#core.prepare(schema, params, exchange.req),
+        run: (prepared) => this.#admit(exchange, prepared, params),
+      });
+    }
     const prepared = this.#core.prepare(schema, params, exchange.req);
     return prepared instanceof Promise
       ? prepared.then((settled) => this.#admit(exchange, settled, params))

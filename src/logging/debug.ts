@@ -4,11 +4,12 @@ export type Logger = (format: string, ...values: readonly unknown[]) => void;
 /**
  * Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`).
  */
-export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions', Logger> = {
+export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions' | 'server', Logger> = {
   static: createLogger('espalier:static'),
   graphql: createLogger('espalier:graphql'),
   uploads: createLogger('espalier:uploads'),
   subscriptions: createLogger('espalier:subscriptions'),
+  server: createLogger('espalier:server'),
 };
 
 /**

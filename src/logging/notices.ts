@@ -30,6 +30,11 @@ export function noteUnsupportedVersion(version: string, supported: string): void
   );
 }
 
+/** Logs, once per process, that the page of `inspect` is off. */
+export function noteInspectOff(): void {
+  notice('inspect', 'NODE_ENV is production, so inspect is off. It needs the option "guard"');
+}
+
 /** Logs that sockets do not use the options of a handler that is mounted on the same path. */
 export function noteBareSchema(path: string): void {
   warn(

@@ -22,3 +22,5 @@ export const PUBSUB_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scalin
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
+export const OTEL_OPTIONS: OptionScope = { name: 'EspalierInstrumentation', page: 'observability' };
+export const INSPECT_OPTIONS: OptionScope = { name: 'inspect', page: 'observability' };

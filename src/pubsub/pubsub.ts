@@ -11,6 +11,7 @@ import { eventsMissed } from './history/events-missed.ts';
 import { MemoryHistory } from './history/memory.ts';
 import { RecordedTopic } from './history/recorded-topic.ts';
 import type { HistoryStore } from './history/store.ts';
+import { deliveries, observePublish, publishes } from './observed-publish.ts';
 import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
 import { RedisTransport } from './redis/transport.ts';
 import { EventQueue } from './streams/event-queue.ts';
@@ -56,7 +57,13 @@ class EventBroker<Events extends object> implements PubSub<Events> {
       },
     };
     const events: TransportEvents = {
-      message: (channel, payload, size, link) => this.#topics.get(channel)?.receive(payload, size, link),
+      message: (channel, payload, size, link) => {
+        const topic = this.#topics.get(channel);
+        topic?.receive(payload, size, link);
+        if (topic !== undefined && deliveries.hasSubscribers) {
+          deliveries.publish({ topic: channel.slice(settings.prefix.length), streams: topic.size });
+        }
+      },
       subscribed: (channel) => this.#topics.get(channel)?.subscribed(),
       gap: () => {
         for (const topic of [...this.#topics.values()]) topic.reconnected();
@@ -73,7 +80,8 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   }
 
   publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
-    const published = this.#transport.publish(this.#settings.prefix + topic, payload);
+    const publish = () => this.#transport.publish(this.#settings.prefix + topic, payload);
+    const published = publishes.hasSubscribers ? observePublish(topic, payload, publish) : publish();
     published.catch(this.#settings.onError);
     return published;
   }

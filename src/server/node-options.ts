@@ -101,5 +101,12 @@ const HTTP2_OPTIONS: readonly string[] = [
   'webSockets',
 ];
 
+const HEALTH_OPTIONS: readonly string[] = ['checks', 'checkTimeout'];
+
 /** All options of the Node servers (Node 20 to 26), and our own. */
-export const NODE_OPTIONS: readonly string[] = [...HTTP_OPTIONS, ...HTTP2_OPTIONS, ...TLS_OPTIONS];
+export const NODE_OPTIONS: readonly string[] = [
+  ...HTTP_OPTIONS,
+  ...HTTP2_OPTIONS,
+  ...TLS_OPTIONS,
+  ...HEALTH_OPTIONS,
+];

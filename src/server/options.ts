@@ -1,5 +1,5 @@
 import { unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
-import { isBoolean, isFunction, isObject } from '../options/rules.ts';
+import { isBoolean, isFunction, isObject, isPositive } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { inherits } from './descriptors.ts';
 import { NODE_CLASSES } from './http1-classes.ts';
@@ -42,10 +42,21 @@ export function checkArguments(app: unknown, options: unknown): void {
       throw wrongOption(SERVER_OPTIONS, name, value, `a class that extends Node's ${node.name}`);
     }
   }
+  checkHealth(options);
   const { webSockets, http2 } = options;
   if (webSockets === true && http2 !== true) {
     const accepted = 'true only with http2: true; WebSockets over HTTP/1.1 need no option';
     throw wrongOption(SERVER_OPTIONS, 'webSockets', webSockets, accepted);
+  }
+}
+
+function checkHealth({ checks, checkTimeout }: Readonly<Record<string, unknown>>): void {
+  if (checks !== undefined && !(isObject(checks) && Object.values(checks).every(isFunction))) {
+    throw wrongOption(SERVER_OPTIONS, 'checks', checks, 'an object of functions');
+  }
+  if (checkTimeout !== undefined && !isPositive(checkTimeout)) {
+    const accepted = 'milliseconds, a whole number from 1';
+    throw wrongOption(SERVER_OPTIONS, 'checkTimeout', checkTimeout, accepted);
   }
 }
 

@@ -14,6 +14,7 @@ import { createDeltas } from './dictionaries/file-deltas.ts';
 import type { RootDirectory } from './disk/root-directory.ts';
 import { loadFile, stillResolves } from './file/load.ts';
 import type { LoadResult, VariantFactory } from './file/loaded-file.ts';
+import { observeRequest, staticRequests } from './observed-request.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
 import { passThrough } from './respond/pass-through.ts';
@@ -80,12 +81,15 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
 /** Creates a handler that serves the cache of a context. */
 export function createHandler(context: ServeContext): StaticHandler {
   const { settings, cache } = context;
-  return (req, res, next) => {
-    if (req.method !== 'GET' && req.method !== 'HEAD') return refuseMethod({ req, res, next }, settings);
+  return (req, res, nextHandler) => {
     const url = req.url ?? '';
     const query = url.indexOf('?');
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
     const cached = cache.get(query < 0 ? url : url.slice(0, query));
+    const next = staticRequests.hasSubscribers
+      ? observeRequest({ req, res, next: nextHandler }, cached?.file !== undefined)
+      : nextHandler;
+    if (req.method !== 'GET' && req.method !== 'HEAD') return refuseMethod({ req, res, next }, settings);
     if (cached?.isLiteral === true) return serve(new FileRequest(req, res, next, cached, context));
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;

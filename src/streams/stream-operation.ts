@@ -118,6 +118,7 @@ export class StreamOperation extends LiveOperation implements Envelope {
 
   fail(errors: readonly GraphQLError[]): void {
     if (!this.isLive) return;
+    this.observed?.fail(errors);
     if (closeCodeOf(errors) !== undefined) this.stream.closeSocket();
     else this.stream.endOperation(this, this.stream.formatErrors(errors, this.origin));
   }

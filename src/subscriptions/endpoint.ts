@@ -4,6 +4,8 @@ import type {
   SubscriptionStats,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
+import { events, ObservedConnection } from '../core/diagnostics.ts';
+import { registerGauge } from '../diagnostics/gauges.ts';
 import { assertSync } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { SourceCounters } from './consume-source.ts';
@@ -66,6 +68,8 @@ export class LiveEndpoint {
   readonly #connections = new Set<LiveConnection>();
   readonly #deadlines = new Set<(now: number) => boolean>();
   readonly #emptyListeners: (() => void)[] = [];
+  /** The connections that subscribers of `espalier:graphql:connection` observe. */
+  readonly #observed = new WeakMap<LiveConnection, ObservedConnection>();
 
   /** `period` is the number of milliseconds between two checks of deadlines. */
   constructor(core: GraphQLCore, settings: EndpointSettings, scheduler: FlushScheduler, period: number) {
@@ -79,6 +83,7 @@ export class LiveEndpoint {
       yield: scheduler.yield,
     };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
+    registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
   }
 
   get connections(): ReadonlySet<LiveConnection> {
@@ -91,11 +96,19 @@ export class LiveEndpoint {
   add(connection: LiveConnection): void {
     this.#connections.add(connection);
     this.timer.start();
+    if (events.connection.hasSubscribers) this.#observe(connection);
   }
 
   remove(connection: LiveConnection): void {
     this.#connections.delete(connection);
+    this.#observed.get(connection)?.end(undefined);
     if (this.#connections.size === 0) for (const resolve of this.#emptyListeners.splice(0)) resolve();
+  }
+
+  #observe(connection: LiveConnection): void {
+    const observed = new ObservedConnection(connection.describe());
+    this.#observed.set(connection, observed);
+    events.connection.publish(observed);
   }
 
   /** Closes the connections that the predicate selects; returns their number. */

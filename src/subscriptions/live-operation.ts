@@ -3,6 +3,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
 import { events } from '../core/diagnostics.ts';
 import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
+import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type {
   ErrorOrigin,
   ExecutionInputs,
@@ -45,6 +46,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   contextValue: unknown;
   /** The JSON text of the `extensions` to add to each result. */
   extensions: string | undefined;
+  /** Set while `espalier:graphql:operation` has subscribers. */
+  observed: ObservedOperation | undefined;
   /** The format of the payloads of an operation with deferred parts. */
   incremental: IncrementalFormat | undefined;
   /** False as soon as no more messages may be sent for the operation. */
@@ -110,6 +113,7 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   onOpen(): void {
     if (events.subscribe.hasSubscribers) events.subscribe.publish({ origin: this.origin, id: this.id });
+    this.observed?.subscribed();
   }
 
   isWanted(): boolean {
@@ -165,6 +169,7 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   release(): void {
     if (!this.isLive) return;
     this.isLive = false;
+    this.observed?.end();
     this.onRelease();
     this.releaseSource?.();
     this.releaseSource = undefined;

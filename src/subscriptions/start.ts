@@ -1,8 +1,10 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
+import { events } from '../core/diagnostics.ts';
 import { refusalError, toGraphQLError } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
+import { type ObservedOperation, observedOf } from '../execution/observed/observed-operation.ts';
 import {
   type ExecutionOutcome,
   isThenable,
@@ -27,7 +29,7 @@ export function startOperation(operation: ClientOperation, services: OperationSe
   attempt(operation, () => {
     const prepared = prepare(operation, services.core);
     if (isThenable(prepared)) void runWhenPrepared(operation, services, prepared);
-    else run(operation, services, prepared);
+    else begin(operation, services, prepared);
   });
 }
 
@@ -41,7 +43,7 @@ async function runWhenPrepared(
   client.queuedOperations = queued;
   try {
     const prepared = await preparing;
-    if (operation.isLive) attempt(operation, () => run(operation, services, prepared));
+    if (operation.isLive) attempt(operation, () => begin(operation, services, prepared));
   } catch (error) {
     failOperation(operation, error);
   }
@@ -70,6 +72,19 @@ function prepare(
   assertVariableLimits([params.variables], core.maxVariables);
   return core.prepare(client.schema, params, client.source);
 }
+
+/** Runs a prepared operation, and lets subscribers of `espalier:graphql:operation` observe it. */
+function begin(
+  operation: ClientOperation,
+  services: OperationServices,
+  prepared: PreparedOperation | RequestError,
+): void {
+  const { observed } = operation;
+  if (observed === undefined) run(operation, services, prepared);
+  else observed.begin(prepared, publish, (seen) => run(operation, services, seen));
+}
+
+const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
 
 function run(
   operation: ClientOperation,
@@ -105,6 +120,7 @@ export function runWithContext(
 ): void {
   if (!operation.isLive) return;
   operation.contextValue = context;
+  operation.observed ??= observedOf(prepared);
   if (services.onOperation === undefined) {
     execute(operation, services, prepared);
     return;

@@ -1,6 +1,7 @@
 import { accessSync, constants } from 'node:fs';
 import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
+import { registerGauge } from '../diagnostics/gauges.ts';
 import { createDeadlines, type Deadlines } from '../http/body/deadlines.ts';
 import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
 import { count, flag, isFunction, isString, positive, rule, type WithDefaults } from '../options/rules.ts';
@@ -45,10 +46,14 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
   let parser: Promise<CreateParser> | undefined;
+  const { memoryTotal } = settings;
+  const budget = { left: memoryTotal };
+  const read = () => ({ bytes: memoryTotal - budget.left, maxBytes: memoryTotal });
+  registerGauge(budget, { kind: 'uploads', read });
   return {
     ...settings,
     maxValues,
-    budget: { left: settings.memoryTotal },
+    budget,
     deadlines: createDeadlines(settings.bodyTimeout),
     limitsHttp1: given.bodyTimeout !== undefined,
     loadParser() {

@@ -6,6 +6,7 @@ import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
 import { clientAborted } from './form/errors.ts';
 import { Form, openForm, type Part } from './form/form.ts';
+import { observeUpload } from './observed-upload.ts';
 import type { UploadSettings } from './options.ts';
 import { duplicateField, missingFilename, readPlan, type UploadPlan } from './plan.ts';
 import { StoredFiles } from './storage/stored-files.ts';
@@ -27,9 +28,15 @@ export async function receiveUploads<Params>(
 ): Promise<Params> {
   const form = new Form();
   const files = new StoredFiles(settings, (error) => form.fail(error));
+  const observed = observeUpload(req);
   let receiving = true;
   const { deadlines } = settings;
   const onTimeout = (): void => void stop(timedOut());
+
+  function onReceived(error?: Error): void {
+    receiving = false;
+    observed?.end({ ...files.total(), error });
+  }
 
   function stop(reason: unknown): Error {
     deadlines.clear(onTimeout);
@@ -37,6 +44,7 @@ export async function receiveUploads<Params>(
     debug.uploads('%s', error.message);
     files.fail(error);
     drainRequest(req, res);
+    onReceived(error);
     return error;
   }
 
@@ -55,8 +63,8 @@ export async function receiveUploads<Params>(
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
     const stored = takeRest(form, plan, files).then(() => {
-      receiving = false;
       deadlines.clear(onTimeout);
+      onReceived();
     });
     if (settings.streaming) stored.catch(stop);
     else await stored;

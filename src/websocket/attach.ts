@@ -4,6 +4,7 @@ import { GraphQLSchema } from 'graphql';
 import type { Subscriptions } from '../../types/subscriptions.ts';
 import { coreOf, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { addPart } from '../http/server-parts.ts';
 import { noteBareSchema } from '../logging/notices.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
@@ -38,7 +39,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   const { maxConnections, onConnect } = settings;
   attachEndpoint(core, { endpoint, maxConnections, hasOnConnect: onConnect !== undefined });
   let closing: Promise<void> | undefined;
-  return {
+  const subscriptions: Subscriptions = {
     close(given) {
       const { drain } = resolveOptions(CLOSE, given, { drain: count(0, 'milliseconds') });
       if (closing === undefined) {
@@ -58,6 +59,8 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
     },
     stats: () => endpoint.stats(),
   };
+  addPart(server, (drainOptions) => subscriptions.close(drainOptions));
+  return subscriptions;
 }
 
 /** Servers of Bun are not instances of `net.Server`. An Express app has `listen` too, but is a function. */

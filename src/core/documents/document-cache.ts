@@ -1,4 +1,5 @@
 import type { DocumentNode, GraphQLSchema } from 'graphql';
+import { registerGauge } from '../../diagnostics/gauges.ts';
 
 /** Documents by schema and text, bounded by the bytes that they retain. */
 export interface DocumentCache<V> {
@@ -22,6 +23,7 @@ interface Entry<V> {
 
 class Generation<V> {
   bytes = 0;
+  entries = 0;
   /** A WeakMap, so that the cache does not keep an unused schema alive. */
   readonly #bySchema = new WeakMap<GraphQLSchema, Map<string, Entry<V>>>();
   #schema: GraphQLSchema | undefined;
@@ -45,6 +47,7 @@ class Generation<V> {
     }
     entries.set(query, entry);
     this.bytes += entry.bytes;
+    this.entries++;
   }
 }
 
@@ -65,7 +68,7 @@ export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
     young.add(schema, query, entry);
   }
 
-  return {
+  const cache: DocumentCache<V> = {
     get(schema, query) {
       const entry = young.get(schema, query);
       if (entry !== undefined) return entry.value;
@@ -92,6 +95,11 @@ export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {
       return entry.bytes <= maxBytes * SHARE;
     },
   };
+  registerGauge(cache, {
+    kind: 'documents',
+    read: () => ({ entries: young.entries + old.entries, bytes: young.bytes + old.bytes, maxBytes }),
+  });
+  return cache;
 }
 
 /**

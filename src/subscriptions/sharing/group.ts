@@ -5,30 +5,11 @@ import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../..
 import { areEqualCursors } from '../../pubsub/cursor.ts';
 import { consumeSource, type EventConsumer, type SourceCounters } from '../consume-source.ts';
 import type { LiveOperation } from '../live-operation.ts';
+import type { GroupServices } from './group-services.ts';
 import { ResultLog } from './result-log.ts';
-
-/** Decides when a group has to wait until its results are written before it executes further events. */
-export interface GroupPacing {
-  /** The number of bytes after which a group yields. */
-  readonly burstBytes: number;
-  /** True if so many messages are queued that producers should yield. */
-  isBackpressured(): boolean;
-  /** Writes the queued messages and yields to the event loop. */
-  yield(): Promise<void>;
-}
 
 /** Milliseconds for which results are kept that no client has needed. */
 const LOG_TTL = 5000;
-
-/** The parts of a group that its endpoint manages. */
-export interface GroupServices {
-  readonly pacing: GroupPacing;
-  readonly cursors: OperationCursors | undefined;
-  /** Called when all members have the result of an event, or when the position of the source is known. */
-  onAdvanced(): void;
-  /** Called when the group accepts no more members. */
-  onEnded(): void;
-}
 
 /** Equal subscriptions that share one source stream and execute and serialise each event once. */
 export class SharedSubscription implements EventConsumer {

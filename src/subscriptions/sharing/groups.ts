@@ -5,7 +5,8 @@ import { areEqualCursors } from '../../pubsub/cursor.ts';
 import type { SourceCounters } from '../consume-source.ts';
 import type { IntervalTimer } from '../interval-timer.ts';
 import type { LiveOperation } from '../live-operation.ts';
-import { type GroupPacing, SharedSubscription } from './group.ts';
+import { SharedSubscription } from './group.ts';
+import type { GroupPacing } from './group-services.ts';
 import { groupNameOf, type ShareKey } from './share-key.ts';
 
 /** Milliseconds that a source stays open after its last subscriber has left, for clients that reconnect. */

@@ -31,6 +31,13 @@ export class StoredFiles {
     return this.#spools.size;
   }
 
+  /** Returns the files that have arrived, and their bytes so far. */
+  total(): { readonly files: number; readonly bytes: number } {
+    let bytes = 0;
+    for (const { size } of this.#spools.values()) bytes += size;
+    return { files: this.count, bytes };
+  }
+
   has(name: string): boolean {
     return this.#spools.has(name);
   }

@@ -74,9 +74,8 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   }
 
   describe(): SubscriptionConnection {
-    const { params, value } = this.#context;
-    const { session, websocket } = this;
-    return { connectionParams: params, context: value, protocol: session.name, websocket };
+    const { params: connectionParams, value: context } = this.#context;
+    return { connectionParams, context, protocol: this.session.name, websocket: this.websocket };
   }
 
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {

@@ -1,5 +1,6 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
+import { events } from '../../core/diagnostics.ts';
 import { isGraphQLError, refusalError } from '../../core/errors.ts';
 import { cursorRequest } from '../../cursors/operation-cursors.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
@@ -112,6 +113,7 @@ export abstract class Session implements OperationSession {
       bytes,
       cursorRequest: cursorRequest(payload.extensions),
     });
+    if (events.operation.hasSubscribers) operation.observe(payload.extensions);
     this.#operations ??= new Map();
     this.#operations.set(key, operation);
     // In a microtask: an operation that the client cancels in the same packet never starts.

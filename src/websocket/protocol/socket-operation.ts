@@ -1,7 +1,10 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
+import type { SubscriptionConnection } from '../../../types/subscriptions.ts';
 import type { CursorRequest } from '../../cursors/operation-cursors.ts';
+import { ObservedOperation } from '../../execution/observed/observed-operation.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
+import { isObject } from '../../options/rules.ts';
 import { closeCodeOf } from '../../subscriptions/format-errors.ts';
 import { type FlushMode, LiveOperation, type OperationClient } from '../../subscriptions/live-operation.ts';
 import type { FrameEnvelope } from '../write/frames.ts';
@@ -11,6 +14,7 @@ import type { SendQueue } from '../write/send-queue.ts';
 /** The members of a connection that its operations use. */
 export interface OperationConnection extends OperationClient {
   readonly queue: SendQueue;
+  describe(): SubscriptionConnection;
   /** Whether each event of a subscription gets its own context from `contextFor`. */
   readonly hasContextPerEvent: boolean;
   sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void;
@@ -86,6 +90,18 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
     return JSON.parse(this.key);
   }
 
+  /** Lets subscribers of `espalier:graphql:operation` observe the operation. */
+  observe(extensions: unknown): void {
+    const { connectionParams, websocket } = this.client.describe();
+    this.observed = new ObservedOperation({
+      transport: 'websocket',
+      request: undefined,
+      socket: websocket,
+      connectionParams,
+      extensions: isObject(extensions) ? extensions : undefined,
+    });
+  }
+
   send(body: string | Buffer, mode: FlushMode): void {
     if (!this.isLive) return;
     this.client.sendResult(this, typeof body === 'string' ? Buffer.from(body) : body, mode);
@@ -100,6 +116,7 @@ export class SocketOperation extends LiveOperation implements FrameEnvelope, Res
   }
 
   fail(errors: readonly GraphQLError[]): void {
+    this.observed?.fail(errors);
     const code = this.isLive ? closeCodeOf(errors) : undefined;
     if (code === undefined) this.#end(this.client.formatErrors(errors, this.origin));
     else this.client.closeSocket(code, errors[0]?.message ?? '');

@@ -1,0 +1,98 @@
+import type { ServerResponse } from 'node:http';
+import type { ConnectRequest, MaybePromise, Middleware, NextFunction } from '../../types/connect.ts';
+import type { InspectOptions } from '../../types/inspect.ts';
+import { toError } from '../http/reply/http-error.ts';
+import { type Reply, withVary, writeReply } from '../http/reply/write-reply.ts';
+import { pathOf } from '../http/routing/url-path.ts';
+import { noteInspectOff } from '../logging/notices.ts';
+import { resolveOptions, wrongReturnValue } from '../options/resolve-options.ts';
+import { isString, optionalFunction, positive, rule } from '../options/rules.ts';
+import { INSPECT_OPTIONS } from '../options/scopes.ts';
+import { createPage } from './page/page.ts';
+import { Recorder } from './recorder.ts';
+
+type Guard = (req: ConnectRequest) => MaybePromise<unknown>;
+
+interface InspectSettings {
+  readonly guard: Guard | undefined;
+  readonly title: string;
+  readonly maxOperations: number;
+}
+
+/** Creates the middleware of `inspect`. */
+export function createInspect(given: InspectOptions | undefined): Middleware {
+  const { guard, title, maxOperations } = resolveOptions<InspectSettings>(INSPECT_OPTIONS, given, {
+    guard: optionalFunction(),
+    title: rule('espalier', isString, 'a string'),
+    maxOperations: positive(200),
+  });
+  if (guard === undefined && process.env['NODE_ENV'] === 'production') {
+    noteInspectOff();
+    return (_req, _res, next) => next();
+  }
+  const recorder = new Recorder(maxOperations);
+  const page = createPage(title);
+  return (req: ConnectRequest, res, next) => {
+    const respond = respondTo(req, res, { recorder, page });
+    if (respond === undefined) next();
+    else if (guard === undefined) respond();
+    else runGuard(guard, req, { allowed: respond, refused: () => writeReply(req, res, FORBIDDEN), next });
+  };
+}
+
+interface Content {
+  readonly recorder: Recorder;
+  readonly page: Reply;
+}
+
+/** Returns the function that responds to a request; undefined for other paths and methods. */
+function respondTo(
+  req: ConnectRequest,
+  res: ServerResponse,
+  { recorder, page }: Content,
+): (() => void) | undefined {
+  if (req.method !== 'GET' && req.method !== 'HEAD') return undefined;
+  const path = pathOf(req.url);
+  const isFigures = path === '/figures.json';
+  if (!isFigures && path !== '/' && path !== '') return undefined;
+  return () => {
+    const reply = isFigures || prefersJson(req) ? jsonOf(recorder) : page;
+    const headers = { ...reply.headers, vary: withVary(res.getHeader('vary'), 'Accept') };
+    writeReply(req, res, { ...reply, headers });
+  };
+}
+
+/** Whether a client accepts JSON and not HTML: the page requests its figures from its own URL. */
+function prefersJson({ headers: { accept = '' } }: ConnectRequest): boolean {
+  return accept.includes('application/json') && !accept.includes('text/html');
+}
+
+const HEADERS = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+const jsonOf = (recorder: Recorder): Reply => ({
+  status: 200,
+  headers: { ...HEADERS, 'content-type': 'application/json; charset=utf-8' },
+  body: JSON.stringify(recorder.read()),
+});
+
+const FORBIDDEN: Reply = {
+  status: 403,
+  headers: { ...HEADERS, 'content-type': 'text/plain; charset=utf-8' },
+  body: 'The guard of inspect does not allow this request\n',
+};
+
+/** Calls the option `guard`. Only `true` allows a request. */
+function runGuard(
+  guard: Guard,
+  req: ConnectRequest,
+  { allowed, refused, next }: { allowed(): void; refused(): void; next: NextFunction },
+): void {
+  const decide = async (): Promise<boolean> => {
+    const decision = await guard(req);
+    if (typeof decision === 'boolean') return decision;
+    throw wrongReturnValue(INSPECT_OPTIONS, 'guard', decision, 'a boolean, or a promise of one');
+  };
+  decide()
+    .then((isAllowed) => (isAllowed ? allowed() : refused()))
+    .catch((error: unknown) => next(toError(error)));
+}

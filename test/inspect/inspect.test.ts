@@ -1,0 +1,220 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import express from 'express';
+import { buildSchema, GraphQLError } from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { inspect } from '../../middleware/inspect.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import type { InspectFigures, InspectOptions } from '../../types/inspect.ts';
+import { eachExpress } from '../express.ts';
+import { ready } from '../subscriptions/client.ts';
+import { events } from '../subscriptions/connect-clients.ts';
+import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
+
+const schema = buildSchema('type Query { hello: String denied: String slow: String }');
+const rootValue = {
+  hello: 'world',
+  denied: () => {
+    throw new GraphQLError('not for you', { extensions: { code: 'FORBIDDEN' } });
+  },
+  slow: () => new Promise((resolve) => setTimeout(resolve, 120, 'slow')),
+};
+const graphql = () => graphqlHTTP(schema, { rootValue, onError: false, graphiql: false });
+
+const read = async (app: express.Express, path = '/inspect'): Promise<InspectFigures> =>
+  (await request(app).get(path).set('accept', 'application/json').expect(200)).body;
+
+/** Runs a test with another NODE_ENV. */
+function inEnvironment<T>(name: string, run: () => T): T {
+  const before = process.env['NODE_ENV'];
+  process.env['NODE_ENV'] = name;
+  try {
+    return run();
+  } finally {
+    process.env['NODE_ENV'] = before;
+  }
+}
+
+beforeEach(() => {
+  // The servers of sockets run in production.
+  process.env['NODE_ENV'] = 'test';
+});
+afterEach(stopAll);
+
+eachExpress((make, major) => {
+  it(`the page has a strict policy, and only inline scripts and styles that it names (Express ${major})`, async () => {
+    const app = make().use('/inspect', inspect());
+    const { text, headers } = await request(app).get('/inspect').set('accept', 'text/html').expect(200);
+    expect(headers['content-type']).toBe('text/html; charset=utf-8');
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers['vary']).toContain('Accept');
+    const policy = headers['content-security-policy'];
+    expect(policy).toMatch(
+      /^default-src 'none'; script-src 'sha256-[^ ;]+'; style-src 'sha256-[^ ;]+'; connect-src 'self'/,
+    );
+    expect(policy).not.toMatch(/unsafe|\*|http/);
+    expect(text.match(/<script/g)).toHaveLength(1);
+    expect(text).not.toMatch(/ style=| on\w+=|(?:src|href)="(?!data:)/);
+  });
+
+  it(`the same figures are JSON by Accept and as figures.json (Express ${major})`, async () => {
+    const app = make().use('/inspect', inspect()).use('/graphql', graphql());
+    await request(app).post('/graphql').send({ query: 'query Greet { hello }' });
+    const figures = await read(app);
+    const { body } = await request(app).get('/inspect/figures.json').expect(200);
+    expect(Object.keys(body)).toEqual(Object.keys(figures));
+    expect(body.operations).toEqual(figures.operations);
+    await request(app).get('/inspect/other').expect(404);
+    await request(app).post('/inspect').expect(404);
+    const head = await request(app).head('/inspect').expect(200);
+    expect(head.text ?? '').toBe('');
+  });
+});
+
+it('operations are counted with their latencies and errors', async () => {
+  const app = express().use('/inspect', inspect()).use('/graphql', graphql());
+  const post = (query: string) => request(app).post('/graphql').send({ query });
+  for (let turn = 0; turn < 5; turn++) await post('query Greet { hello }');
+  await post('query Slow { slow }');
+  await post('{ hello denied }');
+  await post('{');
+  await request(app).post('/graphql').set('content-type', 'text/plain').send('x');
+  const { operations, requests, errors, lookups, statuses, history } = await read(app);
+  const find = (name: string) => operations.find((operation) => operation.name === name);
+  expect(find('Greet')).toMatchObject({ type: 'query', requests: 5, errors: 0, total: 5 });
+  expect(find('Slow')?.p50).toBeGreaterThan(100);
+  expect(find('Slow')?.p50).toBeLessThanOrEqual(find('Slow')?.max as number);
+  expect(find('{ hello denied }')).toMatchObject({ requests: 1, errors: 1 });
+  expect(find('refused before execution')).toMatchObject({ type: 'other', requests: 1, errors: 1 });
+  expect(requests).toMatchObject({ count: 8, errors: 2, total: 8, active: 0 });
+  expect(errors.map(({ code, count, operation }) => [code, count, operation])).toEqual([
+    ['UNSUPPORTED_MEDIA_TYPE', 1, null],
+    ['GRAPHQL_PARSE_FAILED', 1, null],
+    ['FORBIDDEN', 1, '{ hello denied }'],
+  ]);
+  expect(errors[2]?.message).toBe('not for you');
+  expect(lookups.documents).toEqual({ hits: 4, misses: 4 });
+  expect(statuses.graphql).toEqual({ 200: 8, 415: 1 });
+  expect(history.requests).toHaveLength(120);
+  expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(8);
+});
+
+it('the number of operations with their own figures is bounded', async () => {
+  const app = express()
+    .use('/inspect', inspect({ maxOperations: 10 }))
+    .use('/graphql', graphql());
+  for (let index = 0; index < 30; index++) {
+    await request(app)
+      .post('/graphql')
+      .send({ query: `query Op${index} { hello }` });
+  }
+  const { operations } = await read(app);
+  expect(operations).toHaveLength(11);
+  expect(operations[0]).toMatchObject({ name: 'other operations', requests: 20 });
+});
+
+it('sockets are counted, and the events of subscriptions instead of the subscriptions', async () => {
+  const app = express().use('/inspect', inspect());
+  const { url, live } = await serveSockets();
+  const before = await read(app);
+  const client = await ready(url);
+  client.send(events('1'));
+  await until(() => live.open === 1);
+  for (const payload of ['one', new Error('secret detail')]) {
+    live.publish('a', payload);
+    await client.until(({ type }) => type === 'next');
+  }
+  const during = await read(app);
+  expect(during.live.connections - before.live.connections).toBe(1);
+  expect(during.live.operations - before.live.operations).toBe(1);
+  expect(during.requests.active).toBe(1);
+  expect(during.operations).toEqual([
+    expect.objectContaining({ type: 'subscription', name: '{ events }', requests: 2, errors: 1 }),
+  ]);
+  expect(during.errors).toEqual([
+    expect.objectContaining({
+      code: 'INTERNAL_SERVER_ERROR',
+      message: 'secret detail',
+      operation: '{ events }',
+    }),
+  ]);
+  await client.close();
+  await until(() => live.open === 0);
+  expect((await read(app)).requests.active).toBe(0);
+});
+
+it('static files, uploads and published events are counted', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'inspect-'));
+  writeFileSync(join(folder, 'a.txt'), 'hello');
+  const app = express().use('/inspect', inspect()).use(staticFiles(folder));
+  const server = createServer(app);
+  await request(server).get('/a.txt');
+  await request(server).get('/a.txt');
+  await request(server).get('/b.txt');
+  const pubsub = createPubSub();
+  pubsub.subscribe('a');
+  pubsub.subscribe('a');
+  await pubsub.publish('a', 1);
+  const figures = await read(app);
+  expect(figures.lookups.files).toEqual({ hits: 1, misses: 1 });
+  expect(figures.statuses.files).toEqual({ 200: 2 });
+  expect(figures.pubsub).toEqual({ published: 1, failed: 0, delivered: 2 });
+  expect(figures.files.bytes).toBeGreaterThan(0);
+  await pubsub.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe('the guard', () => {
+  const get = (options: InspectOptions, headers: Record<string, string> = {}) => {
+    const app = express().use('/inspect', inspect(options));
+    app.use(((error, _req, res, _next) => {
+      res.status(500).send(error.message);
+    }) as express.ErrorRequestHandler);
+    return request(app).get('/inspect/figures.json').set(headers);
+  };
+
+  it('the page is off in production without a guard', async () => {
+    const log = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
+    const middleware = inEnvironment('production', () => inspect());
+    expect(log.mock.calls).toEqual([[expect.stringMatching(/inspect is off. It needs the option "guard"/)]]);
+    log.mockRestore();
+    await request(express().use('/inspect', middleware)).get('/inspect').expect(404);
+  });
+
+  it('a guard decides, also in production and asynchronously', async () => {
+    const guard = async ({ headers }: IncomingMessage) => headers.authorization === 'Bearer 1';
+    const app = inEnvironment('production', () => express().use('/inspect', inspect({ guard })));
+    await request(app).get('/inspect').expect(403, 'The guard of inspect does not allow this request\n');
+    await request(app).get('/inspect').set('authorization', 'Bearer 1').expect(200);
+  });
+
+  it('an error of the guard, and a value that is not a boolean, reach the error handlers', async () => {
+    await get({ guard: () => Promise.reject(new Error('no session store')) }).expect(500, 'no session store');
+    await get({ guard: (() => 'yes') as never }).expect(
+      500,
+      /option "guard" returned "yes"; accepted: a boolean/,
+    );
+  });
+
+  it.each([
+    [{ gaurd: () => true }, /unknown option "gaurd"; did you mean "guard"/],
+    [{ guard: true }, /option "guard" is true; accepted: a function/],
+    [{ title: 5 }, /option "title" is 5/],
+    [{ maxOperations: 0 }, /option "maxOperations" is 0/],
+  ])('inspect throws for %j', (options, message) => {
+    expect(() => inspect(options as never)).toThrow(message);
+  });
+});
+
+it('the title is escaped', async () => {
+  const app = express().use(inspect({ title: '<script>alert(1)</script> & "co"' }));
+  const { text } = await request(app).get('/').set('accept', 'text/html');
+  expect(text).toContain(
+    '<title>&#60;script&#62;alert(1)&#60;/script&#62; &#38; &#34;co&#34;: live figures</title>',
+  );
+  expect(text.match(/<script/g)).toHaveLength(1);
+});

@@ -1,0 +1,153 @@
+import express from 'express';
+import { buildSchema } from 'graphql';
+import request from 'supertest';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { EspalierInstrumentation } from '../../middleware/otel.ts';
+import { ready } from '../subscriptions/client.ts';
+import { events } from '../subscriptions/connect-clients.ts';
+import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
+import { TestTelemetry } from './telemetry.ts';
+
+const schema = buildSchema('type Query { hello: String fails: String }');
+const rootValue = {
+  hello: 'world',
+  fails: () => {
+    throw new TypeError('on purpose');
+  },
+};
+const serve = () =>
+  express().use('/graphql', graphqlHTTP(schema, { rootValue, onError: false, graphiql: false }));
+
+let telemetry: TestTelemetry;
+beforeEach(() => {
+  telemetry = new TestTelemetry();
+});
+afterEach(async () => {
+  await stopAll();
+  await telemetry.stop();
+});
+
+const counts = (values: object | undefined): Record<string, number> =>
+  Object.fromEntries(Object.entries(values ?? {}).map(([key, value]) => [key, value.count ?? value]));
+
+it('operations are measured by type and error, and their phases by name', async () => {
+  const app = serve();
+  const post = (query: string) => request(app).post('/graphql').send({ query });
+  for (const query of ['{ hello }', '{ hello }', '{ fails }', '{']) await post(query);
+  const metrics = await telemetry.metrics();
+  expect(counts(metrics['graphql.server.request.duration'])).toEqual({
+    '{"graphql.operation.type":"query"}': 2,
+    '{"graphql.operation.type":"query","error.type":"TypeError"}': 1,
+    '{"error.type":"GRAPHQL_PARSE_FAILED"}': 1,
+  });
+  expect(metrics['graphql.server.response.error_count']).toEqual({
+    '{"graphql.operation.type":"query"}': { count: 3, sum: 1 },
+    '{}': { count: 1, sum: 1 },
+  });
+  expect(counts(metrics['graphql.server.processing.duration'])).toEqual({
+    '{"graphql.processing.type":"parse"}': 2,
+    '{"graphql.processing.type":"parse","error.type":"GRAPHQL_PARSE_FAILED"}': 1,
+    '{"graphql.processing.type":"validate"}': 2,
+    '{"graphql.processing.type":"execute","graphql.operation.type":"query"}': 2,
+    '{"graphql.processing.type":"execute","graphql.operation.type":"query","error.type":"TypeError"}': 1,
+  });
+  expect(counts(metrics['graphql.server.active_requests'])).toEqual({
+    '{"graphql.operation.type":"query"}': 0,
+  });
+  expect(counts(metrics['espalier.cache.requests'])).toEqual({
+    '{"espalier.cache.name":"documents","espalier.cache.hit":false}': 3,
+    '{"espalier.cache.name":"documents","espalier.cache.hit":true}': 1,
+  });
+  const usage = counts(metrics['espalier.budget.usage']);
+  expect(usage['{"espalier.budget.name":"documents"}']).toBeGreaterThan(0);
+});
+
+it('the duration of a request in metrics is that of its span', async () => {
+  await request(serve()).post('/graphql').send({ query: '{ hello }' });
+  const [span] = telemetry.named('query');
+  const [seconds, nanoseconds] = span?.duration ?? [0, 0];
+  const { 'graphql.server.request.duration': durations } = await telemetry.metrics();
+  const { sum } = Object.values(durations ?? {})[0] as { sum: number };
+  expect(Math.abs(seconds + nanoseconds / 1e9 - sum)).toBeLessThan(0.002);
+});
+
+it('sockets, their operations, subscriptions and events are measured', async () => {
+  const { url, live } = await serveSockets();
+  const client = await ready(url);
+  client.send(events('1'));
+  await until(() => live.open === 1);
+  live.publish('a', 'one');
+  await client.until(({ type }) => type === 'next');
+  const during = await telemetry.metrics();
+  expect(counts(during['graphql.server.subscription.active'])).toEqual({ '{}': 1 });
+  expect(counts(during['espalier.connection.active'])).toEqual({ '{}': 1 });
+  expect(counts(during['espalier.operation.active'])).toEqual({ '{}': 1 });
+  expect(counts(during['graphql.server.active_requests'])).toEqual({
+    '{"graphql.operation.type":"subscription"}': 0,
+  });
+  expect(counts(during['graphql.server.subscription.event.duration'])).toEqual({ '{}': 1 });
+  await client.close();
+  await until(() => live.open === 0);
+  const after = await telemetry.metrics();
+  expect(counts(after['graphql.server.subscription.active'])).toEqual({ '{}': 0 });
+  expect(counts(after['espalier.connection.active'])).toEqual({ '{}': 0 });
+  expect(counts(after['espalier.connection.duration'])).toEqual({
+    '{"espalier.protocol":"graphql-transport-ws"}': 1,
+  });
+});
+
+describe('the number of time series', () => {
+  const names = Array.from({ length: 60 }, (_, index) => `Op${index}`);
+  const flood = async (): Promise<string[]> => {
+    const app = serve();
+    for (const name of names)
+      await request(app)
+        .post('/graphql')
+        .send({ query: `query ${name} { hello }` });
+    const { 'graphql.server.request.duration': durations } = await telemetry.metrics();
+    return Object.keys(durations ?? {}).map((key) => JSON.parse(key)['graphql.operation.name']);
+  };
+
+  it('operation names are not part of metrics and span names by default', async () => {
+    expect(await flood()).toEqual([undefined]);
+    expect(new Set(telemetry.named('query').map(({ name }) => name))).toEqual(new Set(['query']));
+    expect(telemetry.named('query').at(-1)?.attributes['graphql.operation.name']).toBe('Op59');
+  });
+
+  it('operationNames: true accepts the first names only', async () => {
+    telemetry.instrumentation.setConfig({ operationNames: true, maxNames: 20 });
+    const seen = await flood();
+    expect(seen).toHaveLength(21);
+    expect(seen).toContain('_OTHER');
+    expect(telemetry.named('query Op0')).toHaveLength(1);
+    expect(telemetry.named('query Op59')).toEqual([]);
+    expect(telemetry.named('query')).toHaveLength(40);
+  });
+
+  it('operationNames accepts a list of names', async () => {
+    telemetry.instrumentation.setConfig({ operationNames: ['Op7', 'Op9'] });
+    expect((await flood()).sort()).toEqual(['Op7', 'Op9', '_OTHER']);
+  });
+
+  it('types of errors are bounded, also if an application creates codes without end', async () => {
+    const root = {
+      fails: ({ n }: { n?: number }) => {
+        throw Object.assign(new Error('x'), { extensions: { code: `CODE_${n}_${Math.random()}` } });
+      },
+    };
+    const app = express().use('/', graphqlHTTP(schema, { rootValue: root, onError: false }));
+    for (let index = 0; index < 110; index++) await request(app).post('/').send({ query: '{ fails }' });
+    const { 'graphql.server.request.duration': durations } = await telemetry.metrics();
+    expect(Object.keys(durations ?? {})).toHaveLength(101);
+  });
+});
+
+it.each([
+  [{ operationName: true }, /unknown option "operationName"; did you mean "operationNames"/],
+  [{ operationNames: 'all' }, /option "operationNames" is "all"; accepted: a boolean, or a list of names/],
+  [{ maxNames: 0 }, /option "maxNames" is 0/],
+  [{ spans: { event: false } }, /unknown option "spans.event"; did you mean "spans.events"/],
+  [{ variables: 1 }, /option "variables" is 1/],
+])('EspalierInstrumentation throws for %j', (options, message) => {
+  expect(() => new EspalierInstrumentation(options as never)).toThrow(message);
+});

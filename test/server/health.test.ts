@@ -1,0 +1,278 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import * as http2 from 'node:http2';
+import type { AddressInfo, Server } from 'node:net';
+import express from 'express';
+import { buildSchema } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { createServer } from '../../middleware/server.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import type { HealthOptions } from '../../types/health.ts';
+import { tls } from '../exchange.ts';
+import { eachExpress } from '../express.ts';
+import { ready as readyClient } from '../subscriptions/client.ts';
+import { until } from '../until.ts';
+
+const portOf = (server: Server): number => (server.address() as AddressInfo).port;
+const listen = async (server: Server): Promise<string> => {
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return `http://127.0.0.1:${portOf(server)}`;
+};
+
+interface Probe {
+  readonly status: number;
+  readonly body: { status: string; failed?: string[] };
+}
+
+/** Sends a probe. A keep-alive agent uses a connection again that is already open. */
+function probe(url: string, agent?: http.Agent): Promise<Probe> {
+  return new Promise((resolve, reject) => {
+    const request = http.get(url, { agent }, (response) => {
+      let text = '';
+      response.on('data', (chunk) => {
+        text += chunk;
+      });
+      response.on('end', () => resolve({ status: response.statusCode as number, body: JSON.parse(text) }));
+    });
+    request.on('error', reject);
+  });
+}
+
+function createApp(make: typeof express, options: HealthOptions = {}) {
+  const app = make();
+  const server = createServer(app, options);
+  app.get('/livez', server.liveness);
+  app.get('/readyz', server.readiness);
+  return { app, server };
+}
+
+eachExpress((make, major) => {
+  it(`liveness and readiness send 200 until draining begins, and then 503 (Express ${major})`, async () => {
+    const { server } = createApp(make);
+    const url = await listen(server);
+    expect(await probe(`${url}/livez`)).toEqual({ status: 200, body: { status: 'live' } });
+    expect(await probe(`${url}/readyz`)).toEqual({ status: 200, body: { status: 'ready' } });
+    expect(server.stats().state).toBe('ready');
+    const drained = server.drain({ delay: 300 });
+    expect(await probe(`${url}/livez`)).toEqual({ status: 503, body: { status: 'draining' } });
+    expect(await probe(`${url}/readyz`)).toEqual({ status: 503, body: { status: 'draining' } });
+    expect(server.stats().state).toBe('draining');
+    await drained;
+    expect(server.listening).toBe(false);
+    await expect(probe(`${url}/readyz`)).rejects.toThrow('ECONNREFUSED');
+  });
+});
+
+it('readiness sends 503 on an open connection after close() of the server', async () => {
+  const app = express();
+  const server = createServer(app);
+  let release = (): void => undefined;
+  app.get('/slow', (_req, res) => {
+    release = () => res.end('{}');
+  });
+  app.get('/readyz', server.readiness);
+  const url = await listen(server);
+  const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+  const slow = probe(`${url}/slow`, agent);
+  await until(() => server.stats().connections === 1);
+  const queued = probe(`${url}/readyz`, agent);
+  await new Promise(setImmediate);
+  server.close();
+  release();
+  await slow;
+  const result = await queued.catch((error: NodeJS.ErrnoException) => error.code);
+  expect([{ status: 503, body: { status: 'draining' } }, 'ECONNRESET', 'ECONNREFUSED']).toContainEqual(
+    result,
+  );
+  agent.destroy();
+});
+
+describe('checks', () => {
+  it('readiness runs the checks, and names those that throw, reject, return false or take too long', async () => {
+    let works = false;
+    const { server } = createApp(express, {
+      checkTimeout: 50,
+      checks: {
+        good: () => works,
+        throws: () => {
+          if (!works) throw new Error('hunter2');
+        },
+        rejects: async () => {
+          if (!works) throw new Error('hunter2');
+        },
+        hangs: () => (works ? undefined : new Promise(() => undefined)),
+        fine: () => 'anything but false',
+      },
+    });
+    const url = await listen(server);
+    const failed = ['good', 'throws', 'rejects', 'hangs'];
+    expect(await probe(`${url}/readyz`)).toEqual({ status: 503, body: { status: 'unavailable', failed } });
+    expect((await probe(`${url}/livez`)).status).toBe(200);
+    const becomesReady = server.ready();
+    works = true;
+    await becomesReady;
+    expect((await probe(`${url}/readyz`)).status).toBe(200);
+    await server.drain();
+  });
+
+  it('many requests run the checks once a second', async () => {
+    let calls = 0;
+    const { server } = createApp(express, { checks: { one: () => calls++ } });
+    const url = await listen(server);
+    await Promise.all(Array.from({ length: 20 }, () => probe(`${url}/readyz`)));
+    await probe(`${url}/readyz`);
+    expect(calls).toBe(1);
+    await server.drain();
+  });
+
+  it.each([
+    [{ checks: { redis: true } }, /option "checks" is .*accepted: an object of functions/],
+    [{ checks: [] }, /option "checks" is/],
+    [{ checkTimeout: 0 }, /option "checkTimeout" is 0/],
+    [{ check: {} }, /unknown option "check"; did you mean "checks"/],
+  ])('createServer throws for %j', (options, message) => {
+    expect(() => createServer(express(), options as never)).toThrow(message);
+  });
+});
+
+describe('ready()', () => {
+  it('ready() resolves when the server listens', async () => {
+    const server = createServer(express());
+    let isReady = false;
+    const ready = server.ready().then(() => {
+      isReady = true;
+    });
+    await new Promise(setImmediate);
+    expect([isReady, server.stats().state]).toEqual([false, 'starting']);
+    server.listen(0, '127.0.0.1');
+    await ready;
+    await server.drain();
+    await expect(server.ready()).rejects.toThrow('The server is draining');
+  });
+
+  it('ready() rejects if the port is in use, or the server drains before it listens', async () => {
+    const first = createServer(express());
+    await listen(first);
+    const second = createServer(express());
+    const failed = second.ready();
+    second.listen(portOf(first), '127.0.0.1');
+    await expect(failed).rejects.toThrow('EADDRINUSE');
+    const third = createServer(express());
+    const never = third.ready();
+    await third.drain();
+    await expect(never).rejects.toThrow('The server is draining');
+    await first.drain();
+  });
+});
+
+describe('drain()', () => {
+  const schema = buildSchema('type Query { slow: String } type Subscription { never: String }');
+  Object.assign(schema.getSubscriptionType()?.getFields()['never'] as object, {
+    async *subscribe() {
+      await new Promise(() => undefined);
+      yield 'never';
+    },
+  });
+
+  it('drain() lets requests finish, closes the sockets of attachSubscriptions, and resolves when all are closed', async () => {
+    let release = (): void => undefined;
+    const slow = new Promise<string>((resolve) => {
+      release = () => resolve('done');
+    });
+    const handler = graphqlHTTP(schema, { rootValue: { slow: () => slow } });
+    const server = createServer(express().use('/graphql', handler));
+    attachSubscriptions(server, handler);
+    const url = await listen(server);
+    const client = await readyClient(`${url.replace('http', 'ws')}/graphql`);
+    client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { never }' } });
+    await until(() => server.stats().live.operations === 1);
+    const response = fetch(`${url}/graphql?query={slow}`).then((result) => result.json());
+    await until(() => server.stats().connections === 2);
+    let isDrained = false;
+    const drained = server.drain({ timeout: 2000 }).then(() => {
+      isDrained = true;
+    });
+    expect((await client.closed).code).toBe(1001);
+    expect(isDrained).toBe(false);
+    release();
+    expect(await response).toEqual({ data: { slow: 'done' } });
+    await drained;
+    expect(server.stats()).toMatchObject({ connections: 0, live: { connections: 0, operations: 0 } });
+  });
+
+  it.each([
+    ['HTTP/1.1', {}],
+    ['HTTP/2', { http2: true }],
+    ['HTTP/2 with TLS', { http2: true, ...tls }],
+  ])('drain() ends connections over %s that are open after the timeout', async (_, options) => {
+    const server = createServer(() => undefined, options as { http2: true });
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const isHttp2 = 'http2' in options;
+    const origin = `${'key' in options ? 'https' : 'http'}://localhost:${portOf(server)}`;
+    const ended = new Promise((resolve) => {
+      if (isHttp2) {
+        const session = http2.connect(origin, { ca: tls.cert, family: 4 } as never);
+        session.on('error', () => undefined).on('close', resolve);
+        session.request({ ':path': '/' }).on('error', () => undefined);
+      } else http.get(origin, { family: 4 }).on('error', resolve);
+    });
+    await until(() => server.stats().connections === 1);
+    await server.drain({ timeout: 200 });
+    await ended;
+    expect(server.stats().connections).toBe(0);
+  });
+
+  it('drain() closes upgraded connections of other code after the timeout', async () => {
+    const server = createServer(() => undefined);
+    server.on('upgrade', (_request, socket) => {
+      socket.on('error', () => undefined);
+      socket.write('HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\nconnection: upgrade\r\n\r\n');
+    });
+    await listen(server);
+    const client = http.get({ port: portOf(server), headers: { connection: 'upgrade', upgrade: 'x' } });
+    const [, socket] = await once(client, 'upgrade');
+    await server.drain({ timeout: 100 });
+    if (!socket.closed) await once(socket.on('error', () => undefined).resume(), 'close');
+    expect(server.stats().connections).toBe(0);
+  });
+
+  it('a second drain() waits for the first one', async () => {
+    const server = createServer(express());
+    await listen(server);
+    await Promise.all([server.drain({ delay: 20 }), server.drain()]);
+    await server.drain();
+    expect(() => server.drain({ delay: -1 })).toThrow(/drain: option "delay" is -1/);
+  });
+
+  it('drain() of a server that never listened resolves', async () => {
+    await createServer(express()).drain();
+  });
+});
+
+it('stats() counts documents, operations and uploads, and measures the event loop', async () => {
+  const handler = graphqlHTTP(buildSchema('type Query { a: String }'), { uploads: { memoryTotal: 12_345 } });
+  const { app, server } = createApp(express);
+  app.use('/graphql', handler);
+  const before = server.stats();
+  const url = await listen(server);
+  await fetch(`${url}/graphql?query={a}`);
+  const { documents, uploads, eventLoop, memory, uptime } = server.stats();
+  expect(documents.entries - before.documents.entries).toBe(1);
+  expect(documents.bytes).toBeGreaterThan(before.documents.bytes);
+  expect(uploads.maxBytes).toBeGreaterThanOrEqual(12_345);
+  expect(eventLoop.utilization).toBeGreaterThan(0);
+  expect(eventLoop.utilization).toBeLessThanOrEqual(1);
+  expect(memory.rss).toBeGreaterThan(1e6);
+  expect(uptime).toBeGreaterThan(0);
+  await server.drain();
+});
+
+it('stats() contains the delay by a resolver that blocks the event loop', async () => {
+  const server = createServer(express());
+  server.stats();
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  const until100 = performance.now() + 200;
+  while (performance.now() < until100);
+  await new Promise((resolve) => setTimeout(resolve, 60));
+  expect(server.stats().eventLoop.max).toBeGreaterThan(100);
+});

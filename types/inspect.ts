@@ -1,0 +1,95 @@
+import type { IncomingMessage } from 'node:http';
+import type { Hook, MaybePromise } from './connect.ts';
+import type { ProcessStats } from './health.ts';
+
+/** Options of `inspect`. */
+export interface InspectOptions {
+  /**
+   * Decides who may see the figures: others get 403. With `NODE_ENV=production` the page is off without it.
+   * @default outside production, every client
+   */
+  guard?: Hook<[req: IncomingMessage], MaybePromise<boolean>> | undefined;
+  /**
+   * The title of the page, for example the name of the service.
+   * @default 'espalier'
+   */
+  title?: string | undefined;
+  /**
+   * The number of operations with their own figures. Clients choose the names of operations; further ones
+   * are counted together.
+   * @default 200
+   */
+  maxOperations?: number | undefined;
+}
+
+/** Durations in milliseconds. Null if there are none. */
+export interface Latencies {
+  readonly p50: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+}
+
+/** The figures of one operation in the last five minutes; of a subscription, of its events. */
+export interface OperationFigures extends Latencies {
+  readonly type: 'query' | 'mutation' | 'subscription' | 'other';
+  readonly name: string;
+  readonly requests: number;
+  readonly errors: number;
+  /** Requests since the start. */
+  readonly total: number;
+}
+
+/** Errors with one code. */
+export interface ErrorFigures {
+  readonly code: string;
+  readonly count: number;
+  /** The message of the last one, before masking. */
+  readonly message: string;
+  readonly operation: string | null;
+  /** An ISO date. */
+  readonly last: string;
+}
+
+/** Lookups in a cache since the start. */
+export interface LookupFigures {
+  readonly hits: number;
+  readonly misses: number;
+}
+
+/** The figures that `inspect` shows, for this process. */
+export interface InspectFigures extends ProcessStats {
+  /** An ISO date. */
+  readonly time: string;
+  readonly process: {
+    readonly pid: number;
+    readonly node: string;
+    /** Seconds. */
+    readonly uptime: number;
+  };
+  /** Operations of all transports in the last five minutes. */
+  readonly requests: Latencies & {
+    readonly count: number;
+    readonly errors: number;
+    /** Since the start. */
+    readonly total: number;
+    readonly active: number;
+  };
+  /** Operations and their errors per second in the last two minutes; the last item is the current second. */
+  readonly history: { readonly requests: readonly number[]; readonly errors: readonly number[] };
+  readonly operations: readonly OperationFigures[];
+  /** The most recent errors first. */
+  readonly errors: readonly ErrorFigures[];
+  readonly lookups: { readonly documents: LookupFigures; readonly files: LookupFigures };
+  /** HTTP responses of GraphQL and of static files by status, since the start. */
+  readonly statuses: {
+    readonly graphql: Readonly<Record<string, number>>;
+    readonly files: Readonly<Record<string, number>>;
+  };
+  readonly uploaded: {
+    readonly requests: number;
+    readonly files: number;
+    readonly bytes: number;
+    readonly failed: number;
+  };
+  readonly pubsub: { readonly published: number; readonly failed: number; readonly delivered: number };
+}

@@ -1,0 +1,99 @@
+/** The kinds of spans that can be switched off. */
+export interface SpanOptions {
+  /**
+   * Parsing and validation of documents that are not in the cache, and the execution of operations.
+   * @default true
+   */
+  phases?: boolean | undefined;
+  /**
+   * Each event of a subscription.
+   * @default true
+   */
+  events?: boolean | undefined;
+  /**
+   * Requests for static files.
+   * @default true
+   */
+  files?: boolean | undefined;
+  /**
+   * The receipt of uploads.
+   * @default true
+   */
+  uploads?: boolean | undefined;
+  /**
+   * Events that are published with `espalier/pubsub`.
+   * @default true
+   */
+  pubsub?: boolean | undefined;
+}
+
+/** Options of `EspalierInstrumentation`. */
+export interface OpenTelemetryOptions {
+  /**
+   * Starts with the constructor. Otherwise `enable()` starts it.
+   * @default true
+   */
+  enabled?: boolean | undefined;
+  /**
+   * The operation names that are part of span names and of metrics. Clients choose these names, so their
+   * number must be bounded: a list of names, or `true` for the first names that arrive, up to
+   * `maxNames`. Other names become `_OTHER` in metrics. Spans always have the attribute
+   * `graphql.operation.name`.
+   * @default false
+   */
+  operationNames?: boolean | readonly string[] | undefined;
+  /**
+   * The topics of `espalier/pubsub` that are part of spans and metrics: as `operationNames`.
+   * @default false
+   */
+  topics?: boolean | readonly string[] | undefined;
+  /**
+   * The number of different values of one attribute of metrics: operation names, topics, and types of errors.
+   * Further values become `_OTHER`.
+   * @default 100
+   */
+  maxNames?: number | undefined;
+  /**
+   * Adds the text of documents to spans, with `*` instead of strings and `0` instead of numbers. Spans always
+   * have its hash.
+   * @default false
+   */
+  documents?: boolean | undefined;
+  /**
+   * Adds the variables of operations to spans as JSON: all, or those in a list. Variables often contain
+   * personal data.
+   * @default false
+   */
+  variables?: boolean | readonly string[] | undefined;
+  /** The kinds of spans. Spans of operations are always created. */
+  spans?: SpanOptions | undefined;
+}
+
+/** A `TracerProvider` of OpenTelemetry. */
+export interface TracerSource {
+  getTracer(name: string, version?: string): unknown;
+}
+
+/** A `MeterProvider` of OpenTelemetry. */
+export interface MeterSource {
+  getMeter(name: string, version?: string): unknown;
+}
+
+/**
+ * The instrumentation as `registerInstrumentations`, `NodeSDK` and Sentry accept it: the interface
+ * `Instrumentation` of `@opentelemetry/instrumentation`.
+ */
+export interface OpenTelemetryInstrumentation {
+  readonly instrumentationName: string;
+  readonly instrumentationVersion: string;
+  /** Starts to create spans and metrics. */
+  enable(): void;
+  /** Stops. Spans that have begun are ended as usual. */
+  disable(): void;
+  /** Sets the provider of tracers. @default the global one */
+  setTracerProvider(provider: TracerSource): void;
+  /** Sets the provider of meters. @default the global one, when the first message arrives */
+  setMeterProvider(provider: MeterSource): void;
+  setConfig(options: OpenTelemetryOptions): void;
+  getConfig(): OpenTelemetryOptions;
+}
