@@ -37,6 +37,7 @@ const INSTALLED = ['neighbours/', 'site/'];
 // These tests take over ten seconds each and check what others check in a smaller form.
 const SLOW = [
   'browser-photo-wall',
+  'caching/shared-caches',
   'engine/document-memory',
   'graphql/wrapped-responses',
   'static/memory-budget',

@@ -1,0 +1,169 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { request as httpRequest } from 'node:http';
+import { type AddressInfo, connect, createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { Agent, cacheStores, type Dispatcher, interceptors, request as undiciRequest } from 'undici';
+import { snippets } from '../snippets.ts';
+
+/** A cache between clients and a server. */
+export interface SharedCache {
+  send(path: string, headers?: Record<string, string>): Promise<CachedResponse>;
+  close(): Promise<void>;
+}
+
+interface CachedResponse {
+  readonly status: number;
+  readonly headers: Record<string, unknown>;
+  readonly body: string;
+}
+
+const PATH = `${process.env['PATH']}:/usr/sbin`;
+const isInstalled = (program: string): boolean =>
+  PATH.split(':').some((directory) => existsSync(join(directory, program)));
+
+/** The caches of this machine. CI installs all of them; npm test says which ones are missing. */
+export const sharedCaches = [
+  { name: 'nginx', start: startNginx, isInstalled: isInstalled('nginx') },
+  { name: 'Varnish', start: startVarnish, isInstalled: isInstalled('varnishd') },
+  { name: 'undici', start: startUndici, isInstalled: true },
+].filter((cache) => process.env['CI'] === 'true' || cache.isInstalled);
+
+function startNginx(upstream: number): Promise<SharedCache> {
+  return startProxy('nginx', (folder, port) => {
+    const paths = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (name) => `${name}_temp_path ${join(folder, name)};`,
+    );
+    writeFileSync(
+      join(folder, 'nginx.conf'),
+      // As root, nginx would run as a user without access to the folder.
+      `user root; daemon off; pid ${join(folder, 'pid')}; error_log stderr; events {}
+      http {
+        access_log off; ${paths.join(' ')}
+        ${fromDocumentation(folder, port, upstream)}
+      }`,
+    );
+    return ['-p', folder, '-c', join(folder, 'nginx.conf')];
+  });
+}
+
+/** The configuration of docs/caching.md with the folder and the ports of this test. */
+function fromDocumentation(folder: string, port: number, upstream: number): string {
+  const block = snippets('nginx').find(({ page }) => page === 'docs/caching.md');
+  if (block === undefined) throw new Error('docs/caching.md has no configuration of nginx');
+  return block.code
+    .replace('/var/cache/nginx/graphql', join(folder, 'cache'))
+    .replace('listen 80;', `listen 127.0.0.1:${port};`)
+    .replace(':3000', `:${upstream}`);
+}
+
+function startVarnish(upstream: number): Promise<SharedCache> {
+  return startProxy('varnishd', (folder, port) => {
+    // Varnish does not cache requests with a cookie or credentials by default. This one relies on the response alone.
+    writeFileSync(
+      join(folder, 'default.vcl'),
+      `vcl 4.1;
+      backend default { .host = "127.0.0.1"; .port = "${upstream}"; }
+      sub vcl_recv { if (req.method == "GET" || req.method == "HEAD") { return (hash); } }`,
+    );
+    const address = `127.0.0.1:${port}`;
+    return [
+      '-F',
+      '-j',
+      'none',
+      '-f',
+      join(folder, 'default.vcl'),
+      '-a',
+      address,
+      '-n',
+      join(folder, 'work'),
+      '-s',
+      'malloc,16m',
+    ];
+  });
+}
+
+async function startUndici(upstream: number): Promise<SharedCache> {
+  const store = new cacheStores.MemoryCacheStore();
+  const agent = new Agent();
+  const dispatcher: Dispatcher = agent.compose(interceptors.cache({ store, type: 'shared' }));
+  return {
+    async send(path, headers = {}) {
+      const {
+        statusCode,
+        headers: received,
+        body,
+      } = await undiciRequest(`http://127.0.0.1:${upstream}${path}`, {
+        dispatcher,
+        headers,
+      });
+      return { status: statusCode, headers: received, body: await body.text() };
+    },
+    close: () => agent.close(),
+  };
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  await new Promise((done) => server.close(done));
+  return port;
+}
+
+async function accepts(port: number): Promise<boolean> {
+  const socket = connect(port, '127.0.0.1');
+  try {
+    await once(socket, 'connect');
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+/** Starts a program that `configure` has written the files for; it returns the arguments. */
+async function startProxy(
+  program: string,
+  configure: (folder: string, port: number) => string[],
+): Promise<SharedCache> {
+  const folder = mkdtempSync(join(tmpdir(), 'espalier-caches-'));
+  const port = await freePort();
+  mkdirSync(join(folder, 'logs'));
+  const child = spawn(program, configure(folder, port), { env: { ...process.env, PATH } });
+  await waitUntilListening(program, child, port);
+  return {
+    async send(path, headers = {}) {
+      const sent = httpRequest({
+        port,
+        host: '127.0.0.1',
+        path,
+        headers: { host: 'api.test', ...headers },
+      }).end();
+      const [response] = await once(sent, 'response');
+      return { status: response.statusCode, headers: response.headers, body: await text(response) };
+    },
+    async close() {
+      const closed = once(child, 'close');
+      child.kill('SIGTERM');
+      await closed;
+      rmSync(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+async function waitUntilListening(program: string, child: ChildProcess, port: number): Promise<void> {
+  let output = '';
+  child.stdout?.on('data', (chunk) => (output += chunk));
+  child.stderr?.on('data', (chunk) => (output += chunk));
+  child.once('error', (error) => (output += error.message));
+  while (!(await accepts(port))) {
+    if (child.pid === undefined || child.exitCode !== null)
+      throw new Error(`${program} did not start: ${output}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
