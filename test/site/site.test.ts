@@ -160,6 +160,23 @@ it('the switch for dark colours changes the page and its drawings', async () => 
   await page.context().close();
 });
 
+it.each([
+  ['desktop', DESKTOP],
+  ['phone', PHONE],
+])('the example on the first page does not overlap the title (%s)', async (name, options) => {
+  const { page } = await open('/', options);
+  const [title, example] = await Promise.all([
+    page.locator('.VPHero .main').boundingBox(),
+    page.locator('.hero-example').boundingBox(),
+  ]);
+  if (title === null || example === null) throw new Error('The first page has no title or no example');
+  const isBelow = example.y >= title.y + title.height;
+  const isRight = example.x >= title.x + title.width;
+  expect(isBelow || isRight).toBe(true);
+  await page.screenshot({ path: join(screenshots, `${name}-first.png`) });
+  await page.context().close();
+});
+
 it('the menu of a phone opens and leads to another page', async () => {
   const { page, problems } = await open('/', PHONE);
   await page.locator('.VPNavBarHamburger').click();
