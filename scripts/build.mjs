@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle, bundleClient } from './bundle.mjs';
 import { bundleDeclarations } from './declarations.mjs';
+import { writeTemplate } from './template.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = join(root, 'dist');
@@ -21,6 +22,7 @@ for (const name of readdirSync(dist)) {
 await bundle(root, entries, dist);
 await bundleClient(root, dist);
 bundleDeclarations(emitted, [...entries, 'client'], dist);
+writeTemplate(root, dist);
 run('scripts/build-ide.mjs', []);
 
 function run(script, args) {

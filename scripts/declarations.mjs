@@ -1,5 +1,5 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join, posix } from 'node:path';
 
 const DECLARED =
   /^(export )?(?:declare )?(?:abstract )?(type|interface|const|let|function|class|enum|namespace) (\w+)/gm;
@@ -86,7 +86,7 @@ function parse(text, path) {
 
 function resolveTarget(path, specifier) {
   if (!specifier.startsWith('.')) return undefined;
-  return join(dirname(path), specifier).replace(/\.ts$/, '.d.ts');
+  return posix.join(posix.dirname(path), specifier).replace(/\.ts$/, '.d.ts');
 }
 
 function needsGraphql(file, files, seen = new Set()) {

@@ -26,6 +26,42 @@ it.each(workflows)(
   },
 );
 
+describe('ci.yml', () => {
+  const { portable = '' } = jobsOf(Object.fromEntries(workflows)['ci.yml'] as string);
+  const script = readFileSync(resolve(__dirname, '../.ci/run'), 'utf8');
+
+  it('ci.yml runs the portable tests on Windows and macOS, with the oldest and a current version of Node', () => {
+    expect(portable).toMatch(/^ {8}os: \[windows-latest, macos-latest\]$/m);
+    expect(portable).toMatch(/^ {8}node: \[20, 24\]$/m);
+    expect(portable).toMatch(/runs-on: \$\{\{ matrix\.os \}\}\n/);
+    expect(portable).toMatch(/node-version: \$\{\{ matrix\.node \}\}\n/);
+    // PowerShell is the default on Windows.
+    expect(portable).toContain('- run: bash .ci/run portable\n        shell: bash\n');
+    expect(portable).not.toMatch(/container:|continue-on-error/);
+  });
+
+  it('the portable tests of .ci/run exist, and need no program that the script would install', () => {
+    const [, block = ''] = /if \[ "\$\{1:-\}" = portable \]; then\n([\s\S]*?)\nfi\n/.exec(script) ?? [];
+    const [, paths = ''] = /^ {2}npm test -- (.*)$/m.exec(block) ?? [];
+    const files = readdirSync(__dirname, { recursive: true, encoding: 'utf8' }).map((name) => `test/${name}`);
+    const matches = paths.split(' ').map((path) => files.filter((file) => file.startsWith(path)));
+    expect(matches.length).toBeGreaterThan(2);
+    for (const found of matches) expect(found.some((file) => file.endsWith('.test.ts'))).toBe(true);
+    expect(block).not.toContain('apt-get');
+    expect(script.indexOf(block)).toBeLessThan(script.indexOf('apt-get'));
+    for (const file of matches.flat().filter((name) => name.endsWith('.ts'))) {
+      const text = readFileSync(resolve(__dirname, '..', file), 'utf8');
+      expect([file, text.match(/redis-server|chromium|\/proc\/|mkfifo|\/tmp\//g)]).toEqual([file, null]);
+    }
+  });
+
+  it('.ci/run fails when the packages of a clone are too large or take too long to install', () => {
+    expect(script).toContain(
+      'started=$SECONDS\nnpm ci --ignore-scripts\nnode scripts/check-clone.mjs "$((SECONDS - started))"\n',
+    );
+  });
+});
+
 describe('release.yml', () => {
   const { test, publish } = jobsOf(Object.fromEntries(workflows)['release.yml'] as string);
 

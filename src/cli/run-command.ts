@@ -1,9 +1,14 @@
 import { check } from './check-command.ts';
 import { type Command, type Output, UsageError } from './command.ts';
 import { compress, DEFAULT_MIN_BYTES } from './compress-command.ts';
+import { init } from './init-command.ts';
 
-const HELP = `Usage: espalier compress [options] <directory...>
+const HELP = `Usage: espalier init [folder]
+       espalier compress [options] <directory...>
        espalier check [options] --schema <file> --documents <path>
+
+espalier init creates a project with TypeScript, Express, a GraphQL API, uploads, subscriptions, a page built by
+Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory).
 
 espalier compress writes compressed copies of the files of a directory (app.js.br, app.js.zst, app.js.gz) for
 the option "precompressed" of staticFiles. Copies that are up to date are kept.
@@ -20,16 +25,17 @@ espalier check validates the trusted documents of the option "documents" of grap
   --limit <name=n>    a limit of the server, such as depth=20; may be repeated (default: the limits of graphqlHTTP)
   --json              print the report as JSON
 
-Options of both commands:
+Options of all commands:
 
   --quiet             print errors only
   --help              print this text
 
-Exit codes: 0 done, 1 a file could not be compressed, --check failed or a document does not fit, 2 wrong
-arguments, or the schema or the documents could not be read.
+Exit codes: 0 done, 1 the folder is not empty, a file could not be compressed, --check failed or a document
+does not fit, 2 wrong arguments, or files could not be read or written.
 `;
 
 const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map([
+  ['init', init],
   ['compress', compress],
   ['check', check],
 ]);

@@ -23,8 +23,7 @@ export class RootDirectory {
 
   /** The path of a file, given as its URL path below the root. */
   join(urlPath: string): string {
-    const relative = sep === '/' ? urlPath : urlPath.replaceAll('/', sep);
-    return withSeparator(this.path) + relative.slice(1);
+    return joinUrlPath(this.path, urlPath);
   }
 
   /** The part of a path that follows the root and its separator. */
@@ -54,7 +53,17 @@ export class RootDirectory {
   }
 }
 
+/**
+ * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
+ * request paths accepts only paths that stay below the directory. `separator` is that of the system, except in
+ * tests.
+ */
+export function joinUrlPath(directory: string, urlPath: string, separator: string = sep): string {
+  const relative = separator === '/' ? urlPath : urlPath.replaceAll('/', separator);
+  return withSeparator(directory, separator) + relative.slice(1);
+}
+
 /** Appends a separator, except to the root of the file system, which ends with one. */
-export function withSeparator(directory: string): string {
-  return directory.endsWith(sep) ? directory : directory + sep;
+export function withSeparator(directory: string, separator: string = sep): string {
+  return directory.endsWith(separator) ? directory : directory + separator;
 }

@@ -1,0 +1,17 @@
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { createApi } from './app.ts';
+
+const port = Number(process.env.PORT ?? 3000);
+const clientDir = fileURLToPath(new URL('../client', import.meta.url));
+
+const { server, stop } = createApi({
+  dataDir: process.env.DATA_DIR ?? 'data',
+  // In development the folder contains the sources, which Vite serves.
+  clientDir: import.meta.url.endsWith('.js') && existsSync(clientDir) ? clientDir : undefined,
+  redisUrl: process.env.REDIS_URL,
+});
+
+server.listen(port, () => console.log(`The server listens on http://localhost:${port}`));
+
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => void stop());
