@@ -17,6 +17,7 @@ import type {
 
 export { Upload } from '../src/uploads/storage/upload.ts';
 export type * from '../types/caching.ts';
+export type * from '../types/cost.ts';
 export type * from '../types/cursors.ts';
 export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';

@@ -1,5 +1,6 @@
 export type * from '../types/caching.ts';
 export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
+export type * from '../types/cost.ts';
 export type * from '../types/cursors.ts';
 export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';

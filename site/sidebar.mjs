@@ -34,6 +34,7 @@ const PARTS = [
       ['DataLoader', 'dataloader.md'],
       ['Documents by id', 'documents.md'],
       ['Caching', 'caching.md'],
+      ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Query cost', 'cost.md'],
       ['Uploads to object storage', 'object-storage.md'],

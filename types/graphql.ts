@@ -11,6 +11,7 @@ import type {
 } from 'graphql';
 import type { CacheControlOptions } from './caching.ts';
 import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
+import type { BudgetOptions, CostOptions } from './cost.ts';
 import type { CursorOptions } from './cursors.ts';
 import type { DocumentsOptions } from './documents.ts';
 import type { ErrorReporter } from './errors.ts';
@@ -70,6 +71,10 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   onOperation?: Hook<[operation: OperationDetails<Source>], MaybePromise<OperationDecision>> | undefined;
   /** Adds signed cursors to the results of subscriptions with a history; clients continue after them. @default none */
   cursors?: CursorOptions | undefined;
+  /** Computes the cost of each operation from the schema's directives and refuses expensive ones. @default off */
+  cost?: boolean | CostOptions | undefined;
+  /** Limits the cost or the number of operations per client and time; more is 429. @default none */
+  budget?: BudgetOptions<Source> | undefined;
   /** Whether documents may select `__schema` and `__type`, or a function of the request or WebSocket. @default true */
   introspection?: boolean | Hook<[source: Source], boolean> | undefined;
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */

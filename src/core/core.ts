@@ -10,6 +10,7 @@ import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { createAdmission } from './admission.ts';
 import { type CoreDocuments, createCoreDocuments } from './by-id/core-documents.ts';
 import { createCaching } from './caching/caching.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
@@ -53,6 +54,8 @@ export interface GraphQLCore {
   operationHookFor(onOperation?: OnOperation): OperationHook | undefined;
   /** The option `cursors`; undefined if it is not set. */
   readonly cursors: CursorSettings | undefined;
+  /** The highest cost of one batch; undefined if costs are not limited. */
+  readonly maxCost: number | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
   /** Whether the option `allowedHosts` allows the host of a request. */
@@ -109,18 +112,19 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const hideSuggestions = !(settings.suggestions ?? !isProduction);
   const masking = { debug: !isProduction, hideSuggestions };
   const formatErrors = createErrorFormatter(settings, reporter, masking);
+  const admission = createAdmission(settings, schema);
   const engineSettings: EngineSettings = {
     fieldResolver: settings.fieldResolver,
     typeResolver: settings.typeResolver,
     maxErrors: settings.limits.errors,
     hideSuggestions,
+    price: admission.price,
     caching: settings.caching && createCaching(schema, settings.caching),
     formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };
   const { context, rootValue } = settings;
   const schemaFor = schemaSource(scope, schema);
-  const documents = (settings.documents ?? {}) as { readonly only?: unknown };
   const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
   return {
     schemaFor,
@@ -128,12 +132,11 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',
-    readsSource: [rootValue, settings.introspection, documents.only].some(
-      (each) => typeof each === 'function',
-    ),
+    readsSource: readsSource(settings),
     contextFor: createContextFactory(context),
     operationHookFor: (onOperation = settings.onOperation) =>
-      createOperationHook(onOperation, engineSettings),
+      admission.hookFor(createOperationHook(onOperation, engineSettings)),
+    maxCost: admission.maxCost,
     cursors: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     rootValueFor:
       typeof rootValue === 'function'
@@ -144,6 +147,12 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
     reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),
   };
+}
+
+/** Whether a function of the options gets the request or WebSocket. */
+function readsSource({ documents, introspection, rootValue }: CoreSettings): boolean {
+  const { only } = (documents ?? {}) as { readonly only?: unknown };
+  return [rootValue, introspection, only].some((each) => typeof each === 'function');
 }
 
 function schemaSource(scope: OptionScope, schema: unknown): GraphQLCore['schemaFor'] {

@@ -1,5 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { DocumentNode, GraphQLError } from 'graphql';
+import type { DocumentNode, GraphQLError, OperationDefinitionNode } from 'graphql';
 import type { StreamConnection, SubscriptionConnection } from '../../types/subscriptions.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
@@ -75,6 +75,17 @@ export interface StreamEndEvent {
   duration: number;
 }
 
+/** Published for each operation with a cost, before its execution. */
+export interface CostEvent {
+  /** The request or the WebSocket. */
+  source: unknown;
+  operation: OperationDefinitionNode;
+  cost: number;
+  maxCost: number;
+  /** Whether the operation is refused; false with the option `reportOnly`. */
+  refused: boolean;
+}
+
 /** Published when a WebSocket or an event stream was opened. Subscribers may observe how it ends. */
 export class ObservedConnection extends Observed<undefined> {
   readonly connection: SubscriptionConnection | StreamConnection;
@@ -92,6 +103,7 @@ export const events: {
   readonly validate: EventChannel<ValidateEvent>;
   readonly operation: EventChannel<ObservedOperation>;
   readonly connection: EventChannel<ObservedConnection>;
+  readonly cost: EventChannel<CostEvent>;
   readonly execute: EventChannel<ExecuteEvent>;
   readonly subscribe: EventChannel<SubscribeEvent>;
   readonly response: EventChannel<ResponseEvent>;
@@ -104,6 +116,7 @@ export const events: {
   /** Published when an operation of any transport was prepared or refused, before it is executed. */
   operation: createChannel('graphql:operation'),
   connection: createChannel('graphql:connection'),
+  cost: createChannel('graphql:cost'),
   execute: createChannel('graphql:execute'),
   subscribe: createChannel('graphql:subscribe'),
   response: createChannel('graphql:response'),

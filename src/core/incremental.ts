@@ -64,7 +64,8 @@ export function createOperationFactory(
   return (operation, account) => {
     const execute = engine(operation, settings, account);
     const cachePolicy = caching?.policyOf(operation, account);
-    const prepared = { ...operation, maxErrors, cachePolicy, ...addIncremental(operation, execute) };
+    const price = settings.price?.(operation, account);
+    const prepared = { ...operation, maxErrors, cachePolicy, price, ...addIncremental(operation, execute) };
     return isFunction || prepared.incremental !== undefined ? withStreamEvents(prepared) : prepared;
   };
 }

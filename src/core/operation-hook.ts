@@ -10,6 +10,7 @@ import {
   type PreparedOperation,
   type RequestError,
 } from '../execution/types.ts';
+import type { Headers } from '../http/reply/http-error.ts';
 import { wrongReturnValue } from '../options/resolve-options.ts';
 import { isListOf, isObject } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -17,9 +18,13 @@ import { toGraphQLError } from './errors.ts';
 import type { OnOperation } from './options.ts';
 
 /** An operation that may be executed. */
-interface Admission {
+export interface Admission {
   /** The JSON text of the `extensions` to add to the response. */
   readonly extensions: string | undefined;
+  /** The headers of an HTTP response, from the options `cost` and `budget`. */
+  readonly headers?: Headers | undefined;
+  /** The cost of the operation. */
+  readonly cost?: number | undefined;
 }
 
 /**

@@ -48,6 +48,8 @@ export interface CoreSettings {
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
   readonly cursors: unknown;
+  readonly cost: unknown;
+  readonly budget: unknown;
   readonly introspection: boolean | ((source: unknown) => boolean);
   readonly suggestions: boolean | undefined;
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
@@ -117,6 +119,8 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching'>> = {
   ),
   onOperation: optionalFunction(),
   cursors: rule<unknown>(undefined, isObject, 'an object with a key'),
+  cost: rule<unknown>(undefined, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  budget: rule<unknown>(undefined, isObject, 'an object with a "limit"'),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),

@@ -1,7 +1,7 @@
 // What the engines share: their signature and their settings.
 import type { GraphQLError, GraphQLFormattedError, SourceLocation } from 'graphql';
 import type { Caching } from './caching.ts';
-import type { ErrorOrigin, ExecuteOperation, ValidatedOperation } from './types.ts';
+import type { ErrorOrigin, ExecuteOperation, Price, ValidatedOperation } from './types.ts';
 
 /** Counts the memory of one operation against the budget of the document cache. */
 export interface MemoryAccount {
@@ -30,6 +30,8 @@ export interface EngineSettings {
   maxErrors: number;
   /** Omits "Did you mean …?" from messages. */
   hideSuggestions: boolean;
+  /** Compiles the cost of an operation; undefined without the options `cost` and `budget`. */
+  price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;
   /** The cache policies; undefined if caching is off. */
   caching?: Caching | undefined;
   /** Masks and formats the errors of one response, in order, and reports unexpected errors. */

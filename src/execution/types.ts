@@ -29,10 +29,15 @@ export interface ValidatedOperation {
   readonly cost?: { readonly fields: number; readonly rootFields: number; readonly introspection: number };
 }
 
+/** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
+export type Price = (variables: Readonly<Record<string, unknown>>) => number;
+
 /** A validated operation with the function that executes it. The document cache stores it. */
 export interface PreparedOperation extends ValidatedOperation {
   /** The coercion of variables stops after this many errors. */
   readonly maxErrors: number;
+  /** Undefined without the options `cost` and `budget`. */
+  readonly price?: Price | undefined;
   readonly execute: ExecuteOperation;
   /**
    * The format of incremental responses to clients that name none; undefined if the operation has no deferred

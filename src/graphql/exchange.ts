@@ -53,4 +53,6 @@ export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
 export interface BatchCost {
   fields: number;
   rootFields: number;
+  /** The cost by the option `cost`. */
+  price: number;
 }

@@ -138,7 +138,7 @@ class Pipeline {
   async #runBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
     const variables = batch.map((params) => params.variables);
     assertVariableLimits(variables, this.#settings.limits.variables);
-    exchange.batchCost = { fields: 0, rootFields: 0 };
+    exchange.batchCost = { fields: 0, rootFields: 0, price: 0 };
     const results: MaybePromise<Result>[] = [];
     for (const params of batch) {
       const result = this.#runner.run(exchange, params);

@@ -3,7 +3,6 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { isGraphQLError } from '../core/errors.ts';
-import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import {
@@ -15,6 +14,7 @@ import {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { isAborted } from '../http/reply/connection.ts';
+import { addCost, addPrice } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import { observeOperation } from './observe-operation.ts';
@@ -114,30 +114,33 @@ export class OperationRunner {
     if (this.#onOperation === undefined) return execute(exchange, prepared, inputs);
     const admission = this.#onOperation(prepared, inputs, exchange.req);
     return isThenable(admission)
-      ? admission.then((settled) => executeAdmitted(exchange, prepared, inputs, settled))
-      : executeAdmitted(exchange, prepared, inputs, admission);
+      ? admission.then((settled) => this.#executeAdmitted(exchange, prepared, inputs, settled))
+      : this.#executeAdmitted(exchange, prepared, inputs, admission);
+  }
+
+  /** Continues after the checks of the options `cost`, `budget` and `onOperation`. */
+  #executeAdmitted(
+    exchange: Exchange,
+    prepared: PreparedOperation,
+    inputs: RequestInputs,
+    admission: Awaited<ReturnType<OperationHook>>,
+  ): MaybePromise<Result> {
+    if ('errors' in admission) return admission;
+    assertConnected(exchange);
+    const { extensions, headers, cost = 0 } = admission;
+    const refusal = addPrice(exchange, cost, this.#core.maxCost);
+    if (refusal !== undefined) return refusal;
+    for (const name in headers) exchange.res.setHeader(name, headers[name] as string);
+    const outcome = execute(exchange, prepared, inputs);
+    return isThenable(outcome)
+      ? outcome.then((settled) => withExtensions(settled, extensions))
+      : withExtensions(outcome, extensions);
   }
 }
 
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
   if (isAborted(exchange.res)) throw CLIENT_ABORTED;
-}
-
-/** Continues after the option `onOperation`. */
-function executeAdmitted(
-  exchange: Exchange,
-  prepared: PreparedOperation,
-  inputs: RequestInputs,
-  admission: Awaited<ReturnType<OperationHook>>,
-): MaybePromise<Result> {
-  if ('errors' in admission) return admission;
-  assertConnected(exchange);
-  const { extensions } = admission;
-  const outcome = execute(exchange, prepared, inputs);
-  return isThenable(outcome)
-    ? outcome.then((settled) => withExtensions(settled, extensions))
-    : withExtensions(outcome, extensions);
 }
 
 function execute(
@@ -150,19 +153,6 @@ function execute(
   return isThenable(outcome)
     ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
     : afterExecution(exchange, prepared, outcome, started);
-}
-
-/** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
-function addCost(
-  batchCost: NonNullable<Exchange['batchCost']>,
-  { cost }: PreparedOperation,
-  limits: DocumentLimitSettings,
-): void {
-  if (cost === undefined) return;
-  for (const name of ['fields', 'rootFields'] as const) {
-    batchCost[name] += cost[name];
-    if (batchCost[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
-  }
 }
 
 function afterExecution(

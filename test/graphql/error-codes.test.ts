@@ -5,8 +5,8 @@ import { limitExceeded } from '../../src/core/limits/limit-exceeded.ts';
 const root = resolve(__dirname, '../..');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
-/** The codes of multer, which clients never see, and other constants of the same form. */
-const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV)$/;
+/** The codes of multer and of process warnings, which clients never see, and other constants of the same form. */
+const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV|ESPALIER_\w+)$/;
 const FOLDERS = ['core', 'graphql', 'http', 'uploads', 'websocket', 'subscriptions', 'streams', 'execution'];
 
 function codesOfSources(): string[] {

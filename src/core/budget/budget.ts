@@ -1,0 +1,173 @@
+import { GraphQLError } from 'graphql';
+import type { MaybePromise } from '../../../types/connect.ts';
+import type { BudgetClient } from '../../../types/cost.ts';
+import { isThenable, type RequestError } from '../../execution/types.ts';
+import type { Headers } from '../../http/reply/http-error.ts';
+import { createWarningLog } from '../../logging/warning-log.ts';
+import { resolveOptions, wrongReturnValue } from '../../options/resolve-options.ts';
+import { isFunction, isObject, isString, oneOf, positive, type Rules, rule } from '../../options/rules.ts';
+import { BUDGET_OPTIONS } from '../../options/scopes.ts';
+import { refusalError } from '../errors.ts';
+import { clientAddress } from './client-address.ts';
+import { createRedisBuckets } from './redis-buckets.ts';
+import { type BucketStore, createLocalBuckets, type Taken } from './token-bucket.ts';
+
+/** The option `budget` after checks, with defaults filled in. */
+export interface BudgetSettings {
+  readonly limit: number;
+  readonly window: number;
+  readonly unit: 'cost' | 'operations';
+  readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
+  readonly redis: BudgetClient | undefined;
+  readonly prefix: string;
+  readonly timeout: number;
+  readonly onUnavailable: 'local' | 'open' | 'closed';
+}
+
+const rules: Rules<BudgetSettings> = {
+  // The rule refuses 0, so the option is required.
+  limit: positive(0, 'tokens'),
+  window: positive(60_000, 'milliseconds'),
+  unit: oneOf('cost', 'operations'),
+  key: rule<BudgetSettings['key']>(
+    clientAddress,
+    isFunction,
+    'a function of the request or WebSocket and the context',
+  ),
+  redis: rule<BudgetClient | undefined>(
+    undefined,
+    (value) => isObject(value) && isFunction(value['evalsha']) && isFunction(value['eval']),
+    'an ioredis client',
+  ),
+  prefix: rule('espalier:budget:', isString, 'a string'),
+  timeout: positive(100, 'milliseconds'),
+  onUnavailable: oneOf('local', 'open', 'closed'),
+};
+
+/**
+ * Checks the option `budget`.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function resolveBudget(given: unknown): BudgetSettings {
+  const settings = resolveOptions(BUDGET_OPTIONS, given, rules);
+  // Without a limit the rule reports the value.
+  return settings.limit === 0 ? resolveOptions(BUDGET_OPTIONS, { ...settings, limit: 0 }, rules) : settings;
+}
+
+/** The headers of a response whose operation is within the budget. */
+interface WithinBudget {
+  readonly headers: Headers | undefined;
+}
+
+/** Takes the tokens of an operation from the bucket of its key. */
+export type BudgetCheck = (
+  source: unknown,
+  context: unknown,
+  cost: number,
+) => MaybePromise<RequestError | WithinBudget>;
+
+const UNLIMITED: WithinBudget = { headers: undefined };
+
+/** Creates the check of an endpoint. */
+export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
+  const { redis, unit, key: keyOf } = settings;
+  const local = createLocalBuckets(settings);
+  const shared = redis && withFallback(createRedisBuckets(redis, settings), local, settings);
+  const buckets: { take(key: string, tokens: number): MaybePromise<Taken | RequestError | undefined> } =
+    shared ?? local;
+
+  function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
+    if (key === undefined) return UNLIMITED;
+    if (!isString(key))
+      throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
+    const tokens = unit === 'cost' ? cost : 1;
+    if (tokens > settings.limit) return tooExpensive(tokens, settings.limit);
+    const taken = buckets.take(key, tokens);
+    return isThenable(taken)
+      ? taken.then((settled) => toResult(settled, tokens, settings))
+      : toResult(taken, tokens, settings);
+  }
+
+  return (source, context, cost) => {
+    const key = keyOf(source, context);
+    return isThenable(key) ? key.then((settled) => take(settled, cost)) : take(key, cost);
+  };
+}
+
+/** Uses Redis while it replies, otherwise what the option `onUnavailable` says. */
+function withFallback(
+  shared: BucketStore,
+  local: BucketStore,
+  { onUnavailable }: BudgetSettings,
+): { take(key: string, tokens: number): Promise<Taken | RequestError | undefined> } {
+  const warn = createWarningLog({
+    owner: 'graphqlHTTP: budget',
+    type: 'BudgetWarning',
+    code: 'ESPALIER_BUDGET',
+  });
+  return {
+    async take(key, tokens) {
+      try {
+        return await shared.take(key, tokens);
+      } catch (error) {
+        warn(error as Error);
+        if (onUnavailable === 'local') return local.take(key, tokens);
+        return onUnavailable === 'open' ? undefined : UNAVAILABLE;
+      }
+    },
+  };
+}
+
+const UNAVAILABLE: RequestError = {
+  errors: [
+    new GraphQLError('The budget cannot be checked at the moment; try again later', {
+      extensions: { code: 'BUDGET_UNAVAILABLE', http: { status: 503, headers: { 'retry-after': '1' } } },
+    }),
+  ],
+  status: 503,
+};
+
+function toResult(
+  taken: Taken | RequestError | undefined,
+  tokens: number,
+  settings: BudgetSettings,
+): RequestError | WithinBudget {
+  if (taken === undefined) return UNLIMITED;
+  if ('errors' in taken) return taken;
+  const headers = rateLimitHeaders(taken, settings);
+  return taken.allowed ? { headers } : usedUp(taken, tokens, settings, headers);
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-10, §3 and §4. */
+function rateLimitHeaders({ left }: Taken, { limit, window, unit }: BudgetSettings): Headers {
+  const untilFull = Math.ceil(((limit - left) * window) / limit / 1000);
+  return {
+    'ratelimit-policy': `"${unit}";q=${limit};w=${Math.ceil(window / 1000)}`,
+    ratelimit: `"${unit}";r=${Math.floor(left)};t=${untilFull}`,
+  };
+}
+
+function usedUp(
+  { left }: Taken,
+  tokens: number,
+  { limit, window }: BudgetSettings,
+  headers: Headers,
+): RequestError {
+  const retryAfter = Math.max(1, Math.ceil(((tokens - left) * window) / limit / 1000));
+  const message = `The budget of ${limit} per ${window / 1000} s is used up; retry after ${retryAfter} s`;
+  const http = { status: 429, headers: { ...headers, 'retry-after': String(retryAfter) } };
+  const error = new GraphQLError(message, { extensions: { code: 'RATE_LIMITED', retryAfter, http } });
+  return { errors: [error], status: 429 };
+}
+
+const tooExpensive = (cost: number, limit: number): RequestError => ({
+  errors: [
+    refusalError(
+      `The cost ${cost} of the operation exceeds the whole budget of ${limit}; select fewer fields or shorter lists`,
+      'COST_LIMIT',
+    ),
+  ],
+  status: 400,
+  limit: true,
+});

@@ -1,0 +1,62 @@
+import { createHash } from 'node:crypto';
+import type { BudgetClient } from '../../../types/cost.ts';
+import type { BucketSettings, BucketStore, Taken } from './token-bucket.ts';
+
+/**
+ * Takes tokens in one step, by the clock of Redis. The numbers have 17 digits, which is the exact value of a
+ * double. A refused operation changes nothing.
+ */
+const SCRIPT = `
+local clock = redis.call('TIME')
+local now = clock[1] * 1000 + clock[2] / 1000
+local limit, window, tokens = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local left, at = limit, now
+local stored = redis.call('GET', KEYS[1])
+if stored then
+  local first, second = string.match(stored, '^(%S+) (%S+)$')
+  left, at = tonumber(first), tonumber(second)
+  left = math.min(limit, left + math.max(0, now - at) * limit / window)
+end
+if tokens > left then return {0, string.format('%.17g', left)} end
+left = left - tokens
+local full = math.ceil((limit - left) * window / limit)
+redis.call('SET', KEYS[1], string.format('%.17g %.17g', left, math.max(now, at)), 'PX', math.max(1, full))
+return {1, string.format('%.17g', left)}
+`;
+
+const SHA = createHash('sha1').update(SCRIPT).digest('hex');
+
+/** Creates buckets in Redis, which all processes share. `take` rejects if Redis is unavailable or slow. */
+export function createRedisBuckets(
+  client: BudgetClient,
+  { limit, window, prefix, timeout }: BucketSettings & { readonly prefix: string; readonly timeout: number },
+): BucketStore {
+  async function run(key: string, tokens: number): Promise<Taken> {
+    const args = [`${prefix}${key}`, limit, window, tokens];
+    const reply = await client.evalsha(SHA, 1, ...args).catch((error: Error) => {
+      if (!error.message.startsWith('NOSCRIPT')) throw error;
+      return client.eval(SCRIPT, 1, ...args);
+    });
+    const [allowed, left] = reply as [number, string];
+    return { allowed: allowed === 1, left: Number(left) };
+  }
+
+  return {
+    take(key, tokens) {
+      // ioredis would queue the command, and its tokens would be taken much later.
+      if (client.status !== 'ready')
+        return Promise.reject(new Error(`Redis is not connected: ${client.status}`));
+      return within(timeout, run(key, tokens));
+    },
+  };
+}
+
+/** Rejects if a promise is not settled after some milliseconds. */
+function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      reject(new Error(`Redis did not reply within ${milliseconds} ms`));
+    }, milliseconds);
+    promise.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}

@@ -1,0 +1,164 @@
+import {
+  type ConstDirectiveNode,
+  type ConstValueNode,
+  type GraphQLCompositeType,
+  type GraphQLField,
+  type GraphQLSchema,
+  isAbstractType,
+  valueFromASTUntyped,
+} from 'graphql';
+import { optionError } from '../../options/resolve-options.ts';
+import { isCount, isListOf, isObject, isString } from '../../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
+
+/** A type, field, argument or input field, which may have directives. */
+export interface Annotated {
+  readonly name: string;
+  readonly astNode?: WithDirectives | null | undefined;
+  readonly extensionASTNodes?: readonly WithDirectives[] | null | undefined;
+  readonly extensions?: unknown;
+}
+
+interface WithDirectives {
+  readonly directives?: readonly ConstDirectiveNode[] | undefined;
+}
+
+/** The arguments of `@listSize`. */
+export interface ListSize {
+  readonly assumedSize: number | undefined;
+  /** Paths of arguments; a path of several names leads into input objects. */
+  readonly slicingArguments: readonly (readonly string[])[];
+  readonly sizedFields: readonly string[];
+  readonly requireOneSlicingArgument: boolean;
+}
+
+/** The costs that a schema assigns to one element. */
+export interface CostAnnotation {
+  /** The argument of `@cost`. */
+  readonly weight: number | undefined;
+  readonly listSize: ListSize | undefined;
+}
+
+type DirectiveArguments = Readonly<Record<string, unknown>>;
+
+const annotations = new WeakMap<object, CostAnnotation>();
+
+/**
+ * Returns `@cost` and `@listSize` of an element: of SDL, or of `extensions` in schemas that are created in
+ * code.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for a wrong argument.
+ */
+export function annotationOf(element: Annotated): CostAnnotation {
+  let annotation = annotations.get(element);
+  if (annotation === undefined) {
+    annotation = { weight: weightOf(element), listSize: listSizeOf(element) };
+    annotations.set(element, annotation);
+  }
+  return annotation;
+}
+
+/** Returns the annotation of a field. The weight of an interface's field is the highest of all object types. */
+export function fieldAnnotation(
+  schema: GraphQLSchema,
+  definition: GraphQLField<unknown, unknown>,
+  parent: GraphQLCompositeType,
+): CostAnnotation {
+  const own = annotationOf(definition);
+  if (!isAbstractType(parent)) return own;
+  const all = [own];
+  for (const object of schema.getPossibleTypes(parent)) {
+    const field = object.getFields()[definition.name];
+    if (field !== undefined) all.push(annotationOf(field));
+  }
+  const weights = all.flatMap(({ weight }) => (weight === undefined ? [] : [weight]));
+  return {
+    weight: weights.length === 0 ? undefined : Math.max(...weights),
+    listSize: all.find(({ listSize }) => listSize !== undefined)?.listSize,
+  };
+}
+
+/**
+ * Checks all annotations of a schema.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for a wrong argument.
+ */
+export function assertCostAnnotations(schema: GraphQLSchema): void {
+  for (const type of Object.values(schema.getTypeMap())) {
+    annotationOf(type);
+    if (!('getFields' in type)) continue;
+    for (const field of Object.values(type.getFields())) {
+      annotationOf(field);
+      if ('args' in field) field.args.forEach(annotationOf);
+    }
+  }
+}
+
+function weightOf(element: Annotated): number | undefined {
+  const { weight } = directiveOf(element, 'cost') ?? {};
+  if (weight === undefined) return undefined;
+  // The IBM specification has a string, Apollo's and Grafbase's directive a whole number.
+  const value = isString(weight) && weight.trim() !== '' ? Number(weight) : weight;
+  if (typeof value === 'number' && Number.isFinite(value)) return value;
+  throw wrongArgument(element, '@cost', 'weight', 'a number, or a string with a number');
+}
+
+function listSizeOf(element: Annotated): ListSize | undefined {
+  const given = directiveOf(element, 'listSize');
+  if (given === undefined) return undefined;
+  const { assumedSize, slicingArguments, sizedFields, requireOneSlicingArgument } = given;
+  const fail = (name: string, accepted: string): TypeError =>
+    wrongArgument(element, '@listSize', name, accepted);
+  const isNames = isListOf(isString);
+  if (isGiven(assumedSize) && !isCount(assumedSize)) throw fail('assumedSize', 'a whole number from 0');
+  if (isGiven(slicingArguments) && !isNames(slicingArguments)) {
+    throw fail('slicingArguments', 'a list of names of arguments');
+  }
+  if (isGiven(sizedFields) && !isNames(sizedFields)) throw fail('sizedFields', 'a list of names of fields');
+  return {
+    assumedSize: (assumedSize as number | null | undefined) ?? undefined,
+    slicingArguments: ((slicingArguments ?? []) as string[]).map((path) => path.split('.')),
+    sizedFields: (sizedFields ?? []) as string[],
+    requireOneSlicingArgument: requireOneSlicingArgument !== false,
+  };
+}
+
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
+
+const wrongArgument = (
+  { name }: Annotated,
+  directive: string,
+  argument: string,
+  accepted: string,
+): TypeError =>
+  optionError(
+    GRAPHQL_OPTIONS,
+    `the argument "${argument}" of ${directive} of "${name}" has a wrong value; accepted: ${accepted}`,
+  );
+
+/** Returns the arguments of a directive; undefined without the directive. */
+function directiveOf(element: Annotated, name: string): DirectiveArguments | undefined {
+  const { astNode, extensionASTNodes, extensions } = element;
+  for (const node of [astNode, ...(extensionASTNodes ?? [])]) {
+    const directive = node?.directives?.find((candidate) => candidate.name.value === name);
+    if (directive !== undefined) return argumentsOf(directive);
+  }
+  return isObject(extensions) ? fromExtensions(extensions, name) : undefined;
+}
+
+function argumentsOf({ arguments: nodes = [] }: ConstDirectiveNode): DirectiveArguments {
+  return Object.fromEntries(nodes.map(({ name, value }) => [name.value, literalValue(value)]));
+}
+
+const literalValue = (node: ConstValueNode): unknown => valueFromASTUntyped(node);
+
+/** Reads `extensions.directives`, a list or an object, or a member of `extensions` with the directive's name. */
+function fromExtensions(extensions: DirectiveArguments, name: string): DirectiveArguments | undefined {
+  const { directives } = extensions;
+  let found: unknown = extensions[name];
+  if (Array.isArray(directives)) {
+    const entry: unknown = directives.find((candidate) => isObject(candidate) && candidate['name'] === name);
+    if (isObject(entry)) found = entry['args'] ?? {};
+  } else if (isObject(directives) && directives[name] !== undefined) found = [directives[name]].flat()[0];
+  return isObject(found) ? found : undefined;
+}

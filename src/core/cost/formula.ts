@@ -1,0 +1,55 @@
+/** The values of an operation's variables, as the client sent them. */
+export type VariableValues = Readonly<Record<string, unknown>>;
+
+/** A number, or a function of the variables if it depends on them. */
+export type Formula = number | ((variables: VariableValues) => number);
+
+/** The value of a formula. */
+export const evaluate = (formula: Formula, variables: VariableValues): number =>
+  typeof formula === 'number' ? formula : formula(variables);
+
+/** The sum of formulas. Constant parts are added when the document is prepared. */
+export function sum(parts: readonly Formula[]): Formula {
+  let constant = 0;
+  const variable: Exclude<Formula, number>[] = [];
+  for (const part of parts) {
+    if (typeof part === 'number') constant += part;
+    else variable.push(part);
+  }
+  const [first] = variable;
+  if (first === undefined) return constant;
+  if (variable.length === 1 && constant === 0) return first;
+  return (variables) => {
+    let total = constant;
+    for (const part of variable) total += part(variables);
+    return total;
+  };
+}
+
+/** The product of two formulas. */
+export function product(left: Formula, right: Formula): Formula {
+  if (left === 0 || right === 0) return 0;
+  if (left === 1) return right;
+  if (right === 1) return left;
+  if (typeof left === 'number' && typeof right === 'number') return left * right;
+  return (variables) => evaluate(left, variables) * evaluate(right, variables);
+}
+
+/**
+ * The largest of several sums, each a list of indexes of `parts`. Each part is evaluated once, since the parts
+ * of nested formulas would otherwise be evaluated exponentially often.
+ */
+export function largestSum(parts: readonly Formula[], sums: readonly (readonly number[])[]): Formula {
+  const largestOf = (values: readonly number[]): number => {
+    let result = 0;
+    for (const indexes of sums) {
+      let total = 0;
+      for (const index of indexes) total += values[index] as number;
+      result = Math.max(result, total);
+    }
+    return result;
+  };
+  const constants = parts.filter((part) => typeof part === 'number');
+  if (constants.length === parts.length) return largestOf(constants);
+  return (variables) => largestOf(parts.map((part) => evaluate(part, variables)));
+}

@@ -1,0 +1,29 @@
+import { costExceeded } from '../core/cost/cost-check.ts';
+import { limitExceeded } from '../core/limits/limit-exceeded.ts';
+import type { DocumentLimitSettings } from '../core/options.ts';
+import type { PreparedOperation, RequestError } from '../execution/types.ts';
+import type { Exchange } from './exchange.ts';
+
+/** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
+export function addCost(
+  batchCost: NonNullable<Exchange['batchCost']>,
+  { cost }: PreparedOperation,
+  limits: DocumentLimitSettings,
+): void {
+  if (cost === undefined) return;
+  for (const name of ['fields', 'rootFields'] as const) {
+    batchCost[name] += cost[name];
+    if (batchCost[name] > limits[name]) throw limitExceeded(name, limits[name], 'The batch');
+  }
+}
+
+/** Adds the price of an operation to that of its batch, which has the limit of a single operation. */
+export function addPrice(
+  { batchCost }: Exchange,
+  price: number,
+  maxCost: number | undefined,
+): RequestError | undefined {
+  if (batchCost === undefined || maxCost === undefined) return undefined;
+  batchCost.price += price;
+  return batchCost.price > maxCost ? costExceeded(batchCost.price, maxCost, 'The batch') : undefined;
+}

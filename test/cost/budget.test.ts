@@ -1,0 +1,261 @@
+import { fork } from 'node:child_process';
+import { once } from 'node:events';
+import express from 'express';
+import { buildSchema } from 'graphql';
+import { Redis } from 'ioredis';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { clientAddress } from '../../src/core/budget/client-address.ts';
+import { createLocalBuckets } from '../../src/core/budget/token-bucket.ts';
+import type { BudgetOptions } from '../../types/cost.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { type Running, run } from '../graphql/server.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
+import { ready } from '../subscriptions/client.ts';
+
+const schema = buildSchema('type Query { one: Thing  two: [Thing] } type Thing { id: ID }');
+
+const stops: (() => unknown)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+
+interface Served extends Running {
+  post(query: string, headers?: Record<string, string>): Promise<Response>;
+}
+
+const byUser = ({ headers }: { headers: Record<string, unknown> }): string | undefined =>
+  headers['x-user'] as string | undefined;
+
+async function serve(budget: BudgetOptions, options: GraphQLOptions = {}): Promise<Served> {
+  const handler = graphqlHTTP(schema, { onError: false, ...options, budget });
+  const server = await run(express().use('/graphql', handler));
+  const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
+  stops.push(
+    () => server.close(),
+    () => subscriptions.close(),
+  );
+  const post = (query: string, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify({ query }),
+    });
+  return { ...server, post };
+}
+
+const WINDOW = 3_600_000;
+
+describe('the option budget in one process', () => {
+  it('an operation over the budget of its key gets 429 with Retry-After and the RateLimit headers', async () => {
+    const { post } = await serve({ limit: 2, window: WINDOW, unit: 'operations', key: byUser });
+    const first = await post('{ one { id } }', { 'x-user': 'ada' });
+    expect(first.status).toBe(200);
+    expect(first.headers.get('ratelimit-policy')).toBe('"operations";q=2;w=3600');
+    expect(first.headers.get('ratelimit')).toBe('"operations";r=1;t=1800');
+    await post('{ one { id } }', { 'x-user': 'ada' });
+    const refused = await post('{ one { id } }', { 'x-user': 'ada' });
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(1790);
+    expect(refused.headers.get('ratelimit')).toMatch(/^"operations";r=0;t=3600$/);
+    expect(await refused.json()).toEqual({
+      errors: [
+        {
+          message: expect.stringMatching(/^The budget of 2 per 3600 s is used up; retry after \d+ s$/),
+          extensions: { code: 'RATE_LIMITED', retryAfter: expect.any(Number) },
+        },
+      ],
+    });
+    expect((await post('{ one { id } }', { 'x-user': 'bob' })).status).toBe(200);
+    expect((await post('{ one { id } }')).headers.get('ratelimit')).toBeNull();
+  });
+
+  it('the budget counts costs by default', async () => {
+    const { post } = await serve({ limit: 25, window: WINDOW });
+    expect((await post('{ two { id } }')).headers.get('ratelimit')).toMatch(/^"cost";r=15;/);
+    expect((await post('{ two { id } one { id } }')).headers.get('ratelimit')).toMatch(/^"cost";r=4;/);
+    expect((await post('{ two { id } }')).status).toBe(429);
+    expect((await post('{ one { id } }')).status).toBe(200);
+  });
+
+  it('an operation that costs more than the whole budget is refused with COST_LIMIT', async () => {
+    const { post } = await serve({ limit: 5, window: WINDOW });
+    const response = await post('{ two { id } }');
+    expect(response.status).toBe(400);
+    expect(response.headers.get('retry-after')).toBeNull();
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'COST_LIMIT' } }] });
+  });
+
+  it('the key may be a promise and depend on the context', async () => {
+    const key = async (_: unknown, context: unknown): Promise<string> => (context as { user: string }).user;
+    const { post } = await serve(
+      { limit: 1, window: WINDOW, unit: 'operations', key },
+      { context: ({ headers }) => ({ user: headers['x-user'] }) },
+    );
+    expect((await post('{ one { id } }', { 'x-user': 'ada' })).status).toBe(200);
+    expect((await post('{ one { id } }', { 'x-user': 'ada' })).status).toBe(429);
+    expect((await post('{ one { id } }', { 'x-user': 'bob' })).status).toBe(200);
+  });
+
+  it('a key that is not a string is an unexpected error', async () => {
+    const reports: unknown[] = [];
+    const key = (() => 5) as unknown as () => string;
+    const { post } = await serve({ limit: 1, key }, { onError: (error) => void reports.push(error) });
+    expect((await post('{ one { id } }')).status).toBe(500);
+    expect(reports).toEqual([
+      expect.objectContaining({ message: expect.stringContaining('option "budget.key" returned 5') }),
+    ]);
+  });
+
+  it('an operation over the budget gets an error over a socket, and the socket stays open', async () => {
+    const { port } = await serve({ limit: 1, window: WINDOW, unit: 'operations' });
+    const client = await ready(`ws://127.0.0.1:${port}/graphql`);
+    const subscribe = (id: string): void =>
+      client.send({ id, type: 'subscribe', payload: { query: '{ one { id } }' } });
+    subscribe('1');
+    await client.until(({ id, type }) => id === '1' && type === 'complete');
+    subscribe('2');
+    const [error] = await client.until(({ id }) => id === '2');
+    expect(error).toMatchObject({ type: 'error', payload: [{ extensions: { code: 'RATE_LIMITED' } }] });
+    expect(await client.silence()).toEqual([]);
+    await client.close();
+  });
+
+  it('a bucket fills evenly and never above its limit', () => {
+    let time = 0;
+    const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
+    expect(buckets.take('a', 10)).toEqual({ allowed: true, left: 0 });
+    time = 100;
+    expect(buckets.take('a', 2)).toEqual({ allowed: false, left: 1 });
+    time = 200;
+    expect(buckets.take('a', 2)).toEqual({ allowed: true, left: 0 });
+    time = 100_000;
+    expect(buckets.take('a', 1)).toEqual({ allowed: true, left: 9 });
+  });
+
+  it('the buckets of a million keys do not stay in memory', () => {
+    let time = 0;
+    const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
+    const before = process.memoryUsage().heapUsed;
+    for (let key = 0; key < 1_000_000; key++) {
+      time += 0.1;
+      void buckets.take(`key ${key}`, 1);
+    }
+    expect(process.memoryUsage().heapUsed - before).toBeLessThan(100 * 2 ** 20);
+    expect(buckets.take('key 999999', 10)).toMatchObject({ allowed: false });
+  });
+
+  it.each([
+    ['203.0.113.9', '203.0.113.9'],
+    ['::ffff:203.0.113.9', '203.0.113.9'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::/64'],
+    ['2001:DB8:0001::7', '2001:db8:1:0::/64'],
+    ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['::1', '0:0:0:0::/64'],
+  ])('the default key of the address %s is %s', (remoteAddress, expected) => {
+    expect(clientAddress({ socket: { remoteAddress } })).toBe(expected);
+    expect(clientAddress({ ip: remoteAddress, socket: { remoteAddress: '127.0.0.1' } })).toBe(expected);
+  });
+});
+
+describe('the option budget with Redis', () => {
+  let server: RedisServer;
+  beforeAll(async () => {
+    server = await startRedis();
+  });
+  afterAll(() => server.kill());
+
+  function client(): Redis {
+    const redis = new Redis(server.url, { maxRetriesPerRequest: null });
+    redis.on('error', () => undefined);
+    stops.push(() => redis.disconnect());
+    return redis;
+  }
+
+  async function readyClient(): Promise<Redis> {
+    const redis = client();
+    await redis.ping();
+    return redis;
+  }
+
+  it('two processes together execute exactly as many operations as the budget allows', async () => {
+    const key = `race ${process.pid}`;
+    const children = [0, 1].map(() =>
+      fork(new URL('./budget-process.ts', `file://${__dirname}/`), [server.url, key], {
+        execArgv: ['--import', 'tsx'],
+      }),
+    );
+    const results = await Promise.all(
+      children.map(async (child) => (await once(child, 'message'))[0] as number[]),
+    );
+    await Promise.all(children.map((child) => child.exitCode ?? once(child, 'exit')));
+    const [first = [], second = []] = results;
+    expect(first.length + second.length).toBe(1000);
+    expect([...first, ...second].filter((status) => status === 200)).toHaveLength(137);
+    expect([...first, ...second].filter((status) => status === 429)).toHaveLength(863);
+  }, 60_000);
+
+  it('a bucket in Redis expires when it is full again', async () => {
+    const redis = await readyClient();
+    const { post } = await serve({ limit: 10, window: 1000, unit: 'operations', redis, key: () => 'short' });
+    await post('{ one { id } }');
+    const left = await redis.pttl('espalier:budget:short');
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(100);
+  });
+
+  it('the script is sent again after SCRIPT FLUSH', async () => {
+    const redis = await readyClient();
+    const { post } = await serve({
+      limit: 2,
+      window: WINDOW,
+      unit: 'operations',
+      redis,
+      key: () => 'flushed',
+    });
+    await post('{ one { id } }');
+    await redis.script('FLUSH');
+    expect((await post('{ one { id } }')).status).toBe(200);
+    expect((await post('{ one { id } }')).status).toBe(429);
+  });
+
+  it.each([
+    ['local', [200, 200, 429]],
+    ['open', [200, 200, 200]],
+    ['closed', [503, 503, 503]],
+  ] as const)(
+    'without Redis and with onUnavailable %s the responses are %j',
+    async (onUnavailable, statuses) => {
+      const redis = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null });
+      stops.push(() => redis.disconnect());
+      const { post } = await serve({ limit: 2, window: WINDOW, unit: 'operations', redis, onUnavailable });
+      const responses = [
+        await post('{ one { id } }'),
+        await post('{ one { id } }'),
+        await post('{ one { id } }'),
+      ];
+      expect(responses.map(({ status }) => status)).toEqual(statuses);
+      if (onUnavailable !== 'closed') return;
+      expect(await responses[0]?.json()).toMatchObject({
+        errors: [{ extensions: { code: 'BUDGET_UNAVAILABLE' } }],
+      });
+      expect(responses[0]?.headers.get('retry-after')).toBe('1');
+    },
+  );
+
+  it('a Redis that does not reply counts as unavailable after the timeout', async () => {
+    const redis = await readyClient();
+    const { post } = await serve({
+      limit: 1,
+      window: WINDOW,
+      unit: 'operations',
+      redis,
+      timeout: 50,
+      key: () => 'slow',
+    });
+    const other = await readyClient();
+    await other.call('CLIENT', 'PAUSE', '1000', 'ALL');
+    const responses = [await post('{ one { id } }'), await post('{ one { id } }')];
+    expect(responses.map(({ status }) => status)).toEqual([200, 429]);
+  });
+});

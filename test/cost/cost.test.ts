@@ -1,0 +1,190 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import express from 'express';
+import { buildSchema } from 'graphql';
+import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { type Running, run } from '../graphql/server.ts';
+import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
+
+const schema = buildSchema(`
+  directive @cost(weight: String!) on FIELD_DEFINITION
+  directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
+  type Query { cheap: Int  costly: Int @cost(weight: "600")  items(first: Int!): [Item!]! @listSize(slicingArguments: ["first"]) }
+  type Mutation { rename: Int }
+  type Subscription { ticks(first: Int!): [Item] @listSize(slicingArguments: ["first"]) }
+  type Item { id: ID parent: Item }
+`);
+
+let executed = 0;
+const rootValue = {
+  cheap: () => ++executed,
+  costly: () => ++executed,
+  items: ({ first }: { first: number }) => Array.from({ length: Math.min(first, 3) }, (_, id) => ({ id })),
+  rename: () => ++executed,
+  async *ticks() {
+    yield { ticks: [] };
+  },
+};
+
+const stops: (() => Promise<unknown>)[] = [];
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+beforeEach(() => {
+  executed = 0;
+});
+
+interface Served extends Running {
+  post(body: object, headers?: Record<string, string>): Promise<Response>;
+}
+
+async function serve(options: GraphQLOptions): Promise<Served> {
+  const handler = graphqlHTTP(schema, { rootValue, batching: true, ...options });
+  const server = await run(express().use('/graphql', handler));
+  const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
+  stops.push(async () => {
+    await subscriptions.close();
+    await server.close();
+  });
+  const post = (body: object, headers: Record<string, string> = {}): Promise<Response> =>
+    fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: JSON.stringify(body),
+    });
+  return { ...server, post };
+}
+
+describe.each(['compiled', 'graphql-js'] as const)('the option cost with the engine %s', (engine) => {
+  it('an operation above maxCost is refused with COST_LIMIT and not executed', async () => {
+    const { post } = await serve({ engine, cost: { maxCost: 500 } });
+    const response = await post({ query: '{ costly }' });
+    expect(response.status).toBe(400);
+    expect(await response.json()).toEqual({
+      errors: [
+        {
+          message: 'The operation costs 600; the maximum is 500. Select fewer fields or shorter lists',
+          extensions: { code: 'COST_LIMIT', cost: 600, maxCost: 500 },
+        },
+      ],
+    });
+    expect(executed).toBe(0);
+    expect(await (await post({ query: '{ cheap }' })).json()).toEqual({ data: { cheap: 1 } });
+  });
+
+  it('the cost depends on the variables of each request', async () => {
+    const { post } = await serve({ engine, cost: { maxCost: 10, header: true } });
+    const query = 'query ($n: Int!) { items(first: $n) { id parent { id } } }';
+    for (const [n, status] of [
+      [5, 200],
+      [6, 400],
+      [4, 200],
+    ] as const) {
+      const response = await post({ query, variables: { n } });
+      expect([response.status, response.headers.get('graphql-cost')]).toEqual([status, `${n * 2};max=10`]);
+    }
+  });
+
+  it('the error of an invalid variable precedes its cost', async () => {
+    const { post } = await serve({ engine, cost: true });
+    const query = 'query ($n: Int!) { items(first: $n) { id } }';
+    const response = await post({ query, variables: { n: 'many' } });
+    expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+  });
+});
+
+describe('the option cost', () => {
+  it('the operations of a batch share maxCost', async () => {
+    const { post } = await serve({ cost: { maxCost: 1000 } });
+    const response = await post([{ query: '{ costly }' }, { query: '{ costly }' }]);
+    expect(await response.json()).toMatchObject([
+      { data: { costly: 1 } },
+      {
+        errors: [
+          { message: expect.stringContaining('The batch costs 1200'), extensions: { code: 'COST_LIMIT' } },
+        ],
+      },
+    ]);
+  });
+
+  it('reportOnly refuses nothing, and the header and the channel show the cost', async () => {
+    const events: unknown[] = [];
+    const listen = (event: unknown): void => void events.push(event);
+    subscribe('espalier:graphql:cost', listen);
+    try {
+      const { post } = await serve({ cost: { maxCost: 5, reportOnly: true, header: true } });
+      const response = await post({ query: '{ costly }' });
+      expect(response.headers.get('graphql-cost')).toBe('600;max=5');
+      expect(await response.json()).toEqual({ data: { costly: 1 } });
+      expect(events).toEqual([
+        { source: expect.anything(), operation: expect.anything(), cost: 600, maxCost: 5, refused: false },
+      ]);
+    } finally {
+      unsubscribe('espalier:graphql:cost', listen);
+    }
+  });
+
+  it('the channel shows refused operations', async () => {
+    const costs: unknown[] = [];
+    const listen = (event: unknown): void => void costs.push(event);
+    subscribe('espalier:graphql:cost', listen);
+    const { post } = await serve({ cost: { maxCost: 5 } });
+    await post({ query: '{ costly }' });
+    unsubscribe('espalier:graphql:cost', listen);
+    expect(costs).toEqual([expect.objectContaining({ cost: 600, refused: true })]);
+  });
+
+  it('onOperation is not called for an operation above maxCost', async () => {
+    let called = 0;
+    const { post } = await serve({ cost: { maxCost: 5 }, onOperation: () => void called++ });
+    await post({ query: '{ costly }' });
+    await post({ query: '{ cheap }' });
+    expect(called).toBe(1);
+  });
+
+  it('without the option there is no header and no limit', async () => {
+    const { post } = await serve({});
+    const response = await post({ query: '{ a: costly b: costly c: costly }' });
+    expect(response.headers.get('graphql-cost')).toBeNull();
+    expect(response.status).toBe(200);
+  });
+
+  it.each([MODERN, LEGACY])(
+    'an operation above maxCost gets an error over %s, and the socket stays open',
+    async (protocol) => {
+      const { port } = await serve({ cost: { maxCost: 10 } });
+      const client = await ready(`ws://127.0.0.1:${port}/graphql`, protocol);
+      const [type, next] = protocol === MODERN ? ['subscribe', 'next'] : ['start', 'data'];
+      client.send({ id: '1', type, payload: { query: 'subscription { ticks(first: 50) { id } }' } });
+      client.send({ id: '2', type, payload: { query: 'subscription { ticks(first: 5) { id } }' } });
+      const messages = await client.until(({ id }) => id === '2');
+      expect(JSON.stringify(messages.find(({ id }) => id === '1'))).toContain('COST_LIMIT');
+      expect(messages.find(({ id }) => id === '2')?.['type']).toBe(next);
+      await client.close();
+    },
+  );
+
+  it.each([
+    [{ cost: 'on' }, 'option "cost" is "on"; accepted: a boolean, or an object of options'],
+    [{ cost: { maxCost: 0 } }, 'option "cost.maxCost" is 0; accepted: a whole number from 1'],
+    [
+      { cost: { max: 5 } },
+      'unknown option "cost.max"; accepted: maxCost, reportOnly, header, listSize, mutation',
+    ],
+    [{ budget: {} }, 'option "budget.limit" is 0; accepted: tokens, a whole number from 1'],
+    [{ budget: { limit: 1.5 } }, 'option "budget.limit" is 1.5'],
+    [{ budget: { limit: 1, redis: {} } }, 'option "budget.redis" is {}; accepted: an ioredis client'],
+  ])('graphqlHTTP refuses the options %j', (options, message) => {
+    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
+  });
+
+  it('graphqlHTTP refuses a schema with a wrong weight', () => {
+    const wrong = buildSchema(
+      'directive @cost(weight: String!) on FIELD_DEFINITION type Query { a: Int @cost(weight: "much") }',
+    );
+    expect(() => graphqlHTTP(wrong, { cost: true })).toThrow(
+      'the argument "weight" of @cost of "a" has a wrong value; accepted: a number, or a string with a number',
+    );
+    expect(() => graphqlHTTP(wrong)).not.toThrow();
+  });
+});
