@@ -38,6 +38,8 @@ const INSTALLED = ['neighbours/', 'site/'];
 const SLOW = [
   'browser-photo-wall',
   'caching/shared-caches',
+  'documents/attacks',
+  'documents/reload',
   'engine/document-memory',
   'graphql/wrapped-responses',
   'static/memory-budget',

@@ -6,7 +6,6 @@ import { nameOf, type TrustedText } from '../core/by-id/trusted/manifest.ts';
 import { readDocuments } from '../core/by-id/trusted/read-files.ts';
 import { createValidator } from '../core/documents/validate.ts';
 import { resolveCoreOptions } from '../core/options.ts';
-import { UsageError } from './command.ts';
 
 /** The result of a check. */
 export interface CheckReport {
@@ -46,12 +45,8 @@ export async function checkDocuments(
 }
 
 function settingsWith(limits: Readonly<Record<string, number>>) {
-  try {
-    const scope = { name: 'espalier check', page: 'documents' };
-    return resolveCoreOptions(scope, { limits }, { rules: {}, limits: {} });
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
+  const scope = { name: 'espalier check', page: 'documents' };
+  return resolveCoreOptions(scope, { limits }, { rules: {}, limits: {} });
 }
 
 async function readAll(paths: readonly string[]): Promise<ReadonlyMap<string, TrustedText>> {

@@ -1,0 +1,111 @@
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { until } from '../until.ts';
+import { folder, serve, stopAll } from './serve.ts';
+
+afterEach(stopAll);
+
+const HELLO = 'query Hello { hello }';
+const WORLD = { data: { hello: 'world' } };
+
+function file(name: string, content: object): string {
+  const path = join(folder(), name);
+  writeFileSync(path, JSON.stringify(content));
+  return path;
+}
+
+function directory(): string {
+  const path = join(folder(), 'documents');
+  mkdirSync(path);
+  writeFileSync(join(path, 'abc.graphql'), HELLO);
+  return path;
+}
+
+describe('the reload of trusted documents', () => {
+  it('graphqlHTTP reads a file again when it is replaced, and keeps the old documents when it is wrong', async () => {
+    const path = file('manifest.json', { abc: HELLO });
+    const { post, reports } = await serve({ documents: { from: path } });
+    const codeOf = async (id: string) => (await post({ id })).code;
+    const replaceWith = (text: string): void => {
+      writeFileSync(`${path}.new`, text);
+      renameSync(`${path}.new`, path);
+    };
+    const waitFor = async (id: string, code: unknown): Promise<void> => {
+      while ((await codeOf(id)) !== code) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    expect(await codeOf('def')).toBe('DOCUMENT_NOT_FOUND');
+    replaceWith(JSON.stringify({ def: HELLO, old: '{ old }' }));
+    await waitFor('def', undefined);
+    expect(await codeOf('abc')).toBe('DOCUMENT_NOT_FOUND');
+    expect(reports.map(({ message }) => message)).toEqual([
+      expect.stringContaining('old: Cannot query field'),
+    ]);
+
+    replaceWith('{ "ghi": ');
+    await until(() => reports.length === 2);
+    expect(reports[1]?.message).toMatch(
+      /^The trusted documents of .*manifest\.json were not reloaded: .*JSON/,
+    );
+    expect(await codeOf('def')).toBe(undefined);
+
+    rmSync(path);
+    await until(() => reports.length === 3);
+    expect(reports[2]?.message).toMatch(/ENOENT/);
+    expect(await codeOf('def')).toBe(undefined);
+
+    replaceWith(JSON.stringify({ abc: HELLO }));
+    await waitFor('abc', undefined);
+    expect(reports).toHaveLength(3);
+  });
+
+  it('graphqlHTTP reads a directory again when a document is added, changed or removed', async () => {
+    const path = directory();
+    const { post } = await serve({ documents: { from: path } });
+    const bodyOf = async (id: string) => JSON.stringify((await post({ id })).body);
+    const waitFor = async (id: string, text: string): Promise<void> => {
+      while (!(await bodyOf(id)).includes(text)) await new Promise((resolve) => setTimeout(resolve, 20));
+    };
+    writeFileSync(join(path, 'new.graphql'), '{ add(a: 40) }');
+    await waitFor('new', '42');
+    writeFileSync(join(path, 'new.graphql'), '{ add(a: 41) }');
+    await waitFor('new', '43');
+    rmSync(join(path, 'new.graphql'));
+    await waitFor('new', 'DOCUMENT_NOT_FOUND');
+    expect(await bodyOf('abc')).toBe(JSON.stringify(WORLD));
+  });
+
+  it('graphqlHTTP responds to every request while a manifest is replaced again and again', async () => {
+    const path = file('manifest.json', { always: HELLO });
+    const { post, reports } = await serve({ documents: { from: path } });
+    let stop = false;
+    let rounds = 0;
+    const replacing = (async () => {
+      while (!stop) {
+        rounds += 1;
+        const documents = Object.fromEntries(
+          Array.from({ length: 200 }, (_, index) => [`${rounds}-${index}`, `{ a${index}: hello }`]),
+        );
+        writeFileSync(
+          `${path}.new`,
+          JSON.stringify({ always: HELLO, last: `{ add(a: ${rounds}) }`, ...documents }),
+        );
+        renameSync(`${path}.new`, path);
+        await new Promise((resolve) => setTimeout(resolve, 1800));
+      }
+    })();
+    const seen = new Set<string>();
+    seen.add('DOCUMENT_NOT_FOUND');
+    while (seen.size < 3) {
+      const results = await Promise.all(
+        Array.from({ length: 20 }, (_, index) => post({ id: index % 2 === 0 ? 'always' : 'last' })),
+      );
+      for (const [index, { body, code }] of results.entries()) {
+        if (index % 2 === 0) expect(body).toEqual(WORLD);
+        else seen.add(String(code ?? JSON.stringify(body.data)));
+      }
+    }
+    stop = true;
+    await replacing;
+    expect(reports).toEqual([]);
+  });
+});
