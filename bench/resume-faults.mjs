@@ -7,6 +7,7 @@
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { installEspalier } from './lib/install-espalier.mjs';
@@ -32,7 +33,8 @@ else await run(Number(given('clients', 500)), Number(given('messages', 6)), Numb
 /** One process with the subscription `tick`. */
 async function serve(port) {
   const { createServer } = await import('node:http');
-  const { buildSchema } = await import('graphql');
+  // The same graphql as that of the package.
+  const { buildSchema } = createRequire(usesDist ? new URL('../', import.meta.url) : import.meta.url)('graphql');
   const { attachSubscriptions, graphqlHTTP } = await load('index');
   const { createPubSub } = await load('pubsub');
   const events = createPubSub({
@@ -158,8 +160,8 @@ async function startProcess(redisPort) {
     child = fork(fileURLToPath(import.meta.url), usesDist ? ['--dist'] : [], {
       env: { ...process.env, RESUME_PORT: `${port}`, RESUME_REDIS: `redis://127.0.0.1:${redisPort}` },
     });
-    const [first] = await once(child, 'message');
-    assert.equal(first, 'listening');
+    const [first] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
+    assert.equal(first, 'listening', 'a server process has failed');
   }
   async function kill() {
     const exited = once(child, 'exit');

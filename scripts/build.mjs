@@ -1,7 +1,7 @@
 // Builds dist/: the entries of middleware/ and the client as ES and CommonJS modules with their declarations, then
 // GraphiQL's files when their sources changed.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, readdirSync, rmSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { bundle, bundleClient } from './bundle.mjs';
@@ -21,8 +21,12 @@ for (const name of readdirSync(dist)) {
 }
 await bundle(root, entries, dist);
 await bundleClient(root, dist);
-bundleDeclarations(emitted, [...entries, 'client'], dist);
 writeTemplate(root, dist);
+bundleDeclarations(emitted, entries, dist);
+// Of their own, because the others import types of Node.
+for (const extension of ['d.mts', 'd.cts']) {
+  copyFileSync(join(emitted, 'client/index.d.ts'), join(dist, `client.${extension}`));
+}
 run('scripts/build-ide.mjs', []);
 
 function run(script, args) {

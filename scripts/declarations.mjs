@@ -24,18 +24,16 @@ export function bundleDeclarations(emitted, entries, folder) {
       writeFileSync(join(folder, `lib/${name}.${declaration}`), textOfGroup(name, members, groupOf, module));
     }
     for (const name of entries) {
-      const exported = exportsOf(files.get(declarationOf(name)), files);
+      const exported = exportsOf(files.get(`middleware/${name}.d.ts`), files);
       writeFileSync(join(folder, `${name}.${declaration}`), textOfEntry(exported, groupOf, module));
     }
   }
 }
 
-const declarationOf = (name) => (name === 'client' ? 'client/index.d.ts' : `middleware/${name}.d.ts`);
-
 /** The declarations that the entries reach, each with its imports and exports. */
 function readDeclarations(emitted, entries) {
   const files = new Map();
-  const queue = entries.map(declarationOf);
+  const queue = entries.map((name) => `middleware/${name}.d.ts`);
   for (const path of queue) {
     if (files.has(path)) continue;
     const file = parse(readFileSync(join(emitted, path), 'utf8'), path);

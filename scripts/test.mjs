@@ -38,6 +38,7 @@ const INSTALLED = ['neighbours/', 'site/'];
 const SLOW = [
   'browser-photo-wall',
   'caching/shared-caches',
+  'cursors/faults',
   'documents/attacks',
   'documents/reload',
   'engine/document-memory',
