@@ -41,7 +41,7 @@ describe('the tarball', () => {
     tarball.files.filter(({ path }) => path.startsWith(prefix)).reduce((sum, { size }) => sum + size, 0);
 
   it('the tarball has the entries, their shared modules, their declarations and GraphiQL, and nothing else', () => {
-    const names = ['index', ...SUBPATHS];
+    const names = ['index', ...SUBPATHS, 'client'];
     const shared = ['http', 'static', 'server', 'graphql'];
     const expected = ['mjs', 'cjs'].flatMap((extension) => [
       ...names.flatMap((name) => [`${name}.${extension}`, `${name}.d.${extension.replace('js', 'ts')}`]),
@@ -61,7 +61,19 @@ describe('the tarball', () => {
       'README.md',
       'package.json',
     ]);
-    expect(paths.length).toBeLessThanOrEqual(64);
+    expect(paths.length).toBeLessThanOrEqual(68);
+  });
+
+  it('espalier/client has less than 2 kB, imports nothing, and works without Node', () => {
+    for (const extension of ['mjs', 'cjs']) {
+      const file = `dist/client.${extension}`;
+      expect(sizeOf(file)).toBeGreaterThan(0);
+      expect(sizeOf(file)).toBeLessThan(2000);
+      const code = readFileSync(join(folder, 'node_modules/espalier', file), 'utf8');
+      expect(code).not.toMatch(/\bimport\b|\brequire\b|\bprocess\b|\bBuffer\b/);
+    }
+    const types = readFileSync(join(folder, 'node_modules/espalier/dist/client.d.mts'), 'utf8');
+    expect(types).not.toMatch(/^import|\bfrom '/m);
   });
 
   it('the tarball stays within its size limit', () => {
