@@ -34,7 +34,9 @@ else await run(Number(given('clients', 500)), Number(given('messages', 6)), Numb
 async function serve(port) {
   const { createServer } = await import('node:http');
   // The same graphql as that of the package.
-  const { buildSchema } = createRequire(usesDist ? new URL('../', import.meta.url) : import.meta.url)('graphql');
+  const { buildSchema } = createRequire(usesDist ? new URL('../', import.meta.url) : import.meta.url)(
+    'graphql',
+  );
   const { attachSubscriptions, graphqlHTTP } = await load('index');
   const { createPubSub } = await load('pubsub');
   const events = createPubSub({
