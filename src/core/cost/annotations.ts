@@ -3,6 +3,7 @@ import {
   type ConstValueNode,
   type GraphQLCompositeType,
   type GraphQLField,
+  type GraphQLObjectType,
   type GraphQLSchema,
   isAbstractType,
   valueFromASTUntyped,
@@ -58,17 +59,35 @@ export function annotationOf(element: Annotated): CostAnnotation {
   return annotation;
 }
 
+const ofSchemas = new WeakMap<GraphQLSchema, WeakMap<object, CostAnnotation>>();
+
 /** Returns the annotation of a field. The weight of an interface's field is the highest of all object types. */
 export function fieldAnnotation(
   schema: GraphQLSchema,
   definition: GraphQLField<unknown, unknown>,
   parent: GraphQLCompositeType,
 ): CostAnnotation {
-  const own = annotationOf(definition);
-  if (!isAbstractType(parent)) return own;
-  const all = [own];
-  for (const object of schema.getPossibleTypes(parent)) {
-    const field = object.getFields()[definition.name];
+  if (!isAbstractType(parent)) return annotationOf(definition);
+  let ofFields = ofSchemas.get(schema);
+  if (ofFields === undefined) {
+    ofFields = new WeakMap();
+    ofSchemas.set(schema, ofFields);
+  }
+  let annotation = ofFields.get(definition);
+  if (annotation === undefined) {
+    annotation = highestAnnotation(definition, schema.getPossibleTypes(parent));
+    ofFields.set(definition, annotation);
+  }
+  return annotation;
+}
+
+function highestAnnotation(
+  definition: GraphQLField<unknown, unknown>,
+  types: readonly GraphQLObjectType[],
+): CostAnnotation {
+  const all = [annotationOf(definition)];
+  for (const type of types) {
+    const field = type.getFields()[definition.name];
     if (field !== undefined) all.push(annotationOf(field));
   }
   const weights = all.flatMap(({ weight }) => (weight === undefined ? [] : [weight]));
