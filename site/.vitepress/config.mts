@@ -58,7 +58,7 @@ export default defineConfig({
     ],
     sidebar: sidebarOf(files),
     outline: [2, 3],
-    // The label of the button is its text, as axe-core demands.
+    // The name of the button is its text, as axe-core demands.
     search: { provider: 'local', options: { translations: { button: { buttonAriaLabel: '' } } } },
     socialLinks: [{ icon: 'github', link: REPOSITORY, ariaLabel: 'Source code on GitHub' }],
     editLink: { pattern: `${REPOSITORY}/edit/main/docs/:path`, text: 'Edit this page' },

@@ -308,19 +308,18 @@ describe('docs/containers.md', () => {
 
   it('the compose file and the manifests of docs/containers.md agree with its server', () => {
     const [compose, manifests] = blocks.map(({ code }) => parse(code)) as [unknown[], unknown[]];
-    const drain = Number(/drain: (\d+)_000/.exec(text)?.[1]);
+    const [, delay, timeout] = /delay: (\d+)_000, timeout: (\d+)_000/.exec(text) ?? [];
     expect(compose).toMatchObject([
       {
         services: {
           app: {
             read_only: true,
             tmpfs: ['/tmp'],
-            healthcheck: { test: expect.arrayContaining(['http://127.0.0.1:3000/healthz']) },
+            healthcheck: { test: expect.arrayContaining(['http://127.0.0.1:3000/livez']) },
           },
         },
       },
     ]);
-    const http = { path: '/healthz', port: 'http' };
     const [deployment, service] = manifests as [
       {
         spec: {
@@ -336,14 +335,13 @@ describe('docs/containers.md', () => {
     expect(spec.containers).toMatchObject([
       {
         ports: [{ name: 'http', containerPort: 3000 }],
-        readinessProbe: { httpGet: http },
-        livenessProbe: { httpGet: http },
-        lifecycle: { preStop: { sleep: { seconds: 5 } } },
+        readinessProbe: { httpGet: { path: '/readyz', port: 'http' } },
+        livenessProbe: { httpGet: { path: '/livez', port: 'http' } },
         securityContext: { runAsNonRoot: true, readOnlyRootFilesystem: true },
         volumeMounts: [{ mountPath: '/tmp' }],
       },
     ]);
-    expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(5 + drain);
+    expect(spec.terminationGracePeriodSeconds).toBeGreaterThan(Number(delay) + Number(timeout));
     expect([service.spec.selector, service.spec.ports]).toMatchObject([
       metadata.labels,
       [{ targetPort: 'http' }],

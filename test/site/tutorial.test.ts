@@ -214,7 +214,7 @@ describe('the tutorial', () => {
 
   it('steps 6 and 7 prepare the app for production, and its tests pass', async () => {
     await follow(6);
-    await eventually(async () => (await fetch(`http://localhost:${port}/healthz`)).ok);
+    await eventually(async () => (await fetch(`http://localhost:${port}/readyz`)).ok);
     for (const { pid } of groups) process.kill(-(pid as number), 'SIGKILL');
     await follow(7);
     expect(run('npm test', project)).toMatch(/pass 3\n/);
@@ -236,7 +236,7 @@ describe('the tutorial', () => {
     }
     environment = { ...environment, NODE_ENV: 'production' };
     const child = startServer(env.command, image, env.uid === undefined ? {} : { uid: env.uid });
-    await eventually(async () => (await fetch(`http://localhost:${port}/healthz`)).ok);
+    await eventually(async () => (await fetch(`http://localhost:${port}/readyz`)).ok);
     expect((await send('{ __schema { queryType { name } } }')).errors).toMatchObject([
       { extensions: { code: 'INTROSPECTION_OFF' } },
     ]);
@@ -258,7 +258,7 @@ describe('the tutorial', () => {
     rmSync(join(project, 'node_modules'), { recursive: true });
     run(install as string, project);
     const child = startServer(`env ${serve}`, project);
-    await eventually(async () => (await fetch(`http://localhost:${port}/healthz`)).ok);
+    await eventually(async () => (await fetch(`http://localhost:${port}/readyz`)).ok);
     expect((await send('{ notes { text } }')).data).toEqual({ notes: [{ text: 'Welcome!' }] });
     const exit = once(child, 'exit');
     process.kill(-(child.pid as number), 'SIGTERM');

@@ -41,5 +41,6 @@ export const OlderVersion = defineComponent(() => {
   const [newest] = all;
   if (newest === undefined || newest.name === current) return () => undefined;
   const link = h('a', { href: newest.path, target: '_self' }, `Read the documentation of ${newest.name}.`);
-  return () => h('p', { class: 'older-version' }, [`This page describes version ${current}. `, link]);
+  const text = `This page describes version ${current}. `;
+  return () => h('aside', { class: 'older-version', 'aria-label': 'Older version' }, [text, link]);
 });
