@@ -53,7 +53,7 @@ function parts() {
       ],
       'both',
     ),
-    text(390, rows[2] - 12, 'same context and limits'),
+    text(390, rows[2] - 12, 'same context'),
     arrow(
       [
         [665, rows[1] + 70],
