@@ -3,6 +3,7 @@ import { createHandler } from '../src/graphql/handler.ts';
 import { createMiddleware } from '../src/graphql/middleware.ts';
 import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
+import { createInvalidate } from '../src/graphql/response-cache/invalidate.ts';
 import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
@@ -24,6 +25,7 @@ export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/limits.ts';
 export type * from '../types/operation.ts';
+export type * from '../types/response-cache.ts';
 export type * from '../types/streaming.ts';
 export type * from '../types/uploads.ts';
 
@@ -59,6 +61,7 @@ export function graphqlHTTP<
   return Object.assign(graphqlMiddleware, {
     websocketHandler,
     openapi: createOpenApi(settings, core.documents),
+    invalidate: createInvalidate(core),
     [CORE]: core,
   });
 }

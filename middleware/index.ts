@@ -6,6 +6,7 @@ export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/operation.ts';
+export type * from '../types/response-cache.ts';
 export type * from '../types/static.ts';
 export type * from '../types/subscriptions.ts';
 export type * from '../types/uploads.ts';

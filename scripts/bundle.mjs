@@ -11,6 +11,7 @@ const GROUPS = [
     test: /[\\/]src[\\/](diagnostics|http|logging|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
+  { name: 'lib/cache', test: /[\\/]src[\\/](cache|redis)[\\/]/ },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
@@ -91,6 +92,7 @@ const REQUIRED = {
   '#graphiql': 'require("#graphiql")',
   graphql: 'require("graphql")',
   debug: '{ default: require("debug") }',
+  'lru-cache': 'require("lru-cache")',
   etag: '{ default: require("etag") }',
   multer: '{ default: require("multer") }',
   send: '{ default: require("send") }',

@@ -25,6 +25,7 @@ const RANKS = {
   'src/static': 3,
   'src/server': 3,
   'src/pubsub': 3,
+  'src/cache': 3,
   'src/redis': 2,
   'src/http': 2,
   'src/diagnostics': 1,

@@ -151,6 +151,7 @@ function mapperFor(graphql, engine) {
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing)$': '<rootDir>/middleware/$1.ts',
+    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|cache)$':
+      '<rootDir>/middleware/$1.ts',
   };
 }

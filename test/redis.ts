@@ -8,6 +8,8 @@ export interface RedisServer {
   readonly port: number;
   /** Kills it with SIGKILL, like a crash. */
   kill(): Promise<void>;
+  /** Sends it another signal, such as SIGSTOP. */
+  signal(name: NodeJS.Signals): void;
   /** Starts it again on the same port. */
   start(): Promise<void>;
 }
@@ -26,6 +28,7 @@ export async function startRedis(words: readonly string[] = []): Promise<RedisSe
       child.kill('SIGKILL');
       await exited;
     },
+    signal: (name) => void child?.kill(name),
     async start() {
       child = spawn('redis-server', [
         '--port',

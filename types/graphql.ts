@@ -18,6 +18,7 @@ import type { ErrorReporter } from './errors.ts';
 import type { GraphiQLOption } from './graphiql.ts';
 import type { GraphQLLimits } from './limits.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
+import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
 import type { EventStreamOptions, IncrementalOptions } from './streaming.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
@@ -144,6 +145,12 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * @default false
    */
   cacheControl?: boolean | CacheControlOptions | undefined;
+  /**
+   * Stores the results of queries, and sends them to later requests without an execution. The lifetimes are those of
+   * `@cacheControl` and `info.cacheControl`, also if the option `cacheControl` is off.
+   * @default false
+   */
+  cache?: boolean | ResponseCacheOptions<Req> | undefined;
   /** Limits of documents and requests. */
   limits?: GraphQLLimits | undefined;
   /** Uploads by the GraphQL multipart request specification; `false`: 415, and nothing is parsed. @default true */
@@ -177,7 +184,7 @@ export interface OpenApiFragment {
 }
 
 /** The middleware that `graphqlHTTP` returns. It serves WebSockets too. */
-export interface GraphQLHandler {
+export interface GraphQLHandler extends CacheInvalidator {
   (req: IncomingMessage, res: ServerResponse, next?: NextFunction): void;
   /** For a WebSocket route: `app.ws(path, handler.websocketHandler)` of express-ws, or a WebSocketServer's `connection` event. */
   readonly websocketHandler: WebsocketHandler;

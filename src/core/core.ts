@@ -1,6 +1,7 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
+import type { GuardedStore } from '../cache/guarded-store.ts';
 import { type CursorSettings, resolveCursors } from '../cursors/options.ts';
 import type { EngineSettings } from '../execution/engine.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
@@ -37,6 +38,8 @@ export interface GraphQLCore {
   readonly prepare: Prepare;
   /** The documents that clients request by id; undefined without the option `documents`. */
   readonly documents: CoreDocuments | undefined;
+  /** The response cache; undefined if it is off. */
+  readonly cacheStore: GuardedStore | undefined;
   /** Whether responses may be incremental. */
   readonly mayBeIncremental: boolean;
   /** The limit of values in the variables of one operation. */
@@ -119,7 +122,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     maxErrors: settings.limits.errors,
     hideSuggestions,
     price: admission.price,
-    caching: settings.caching && createCaching(schema, settings.caching),
+    caching: settings.caching && createCaching(schema, settings.caching, settings.cacheStore),
     formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };
@@ -129,6 +132,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   return {
     schemaFor,
     ...createCoreDocuments({ schema, options: settings, engineSettings, report }),
+    cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
     maxVariables: settings.limits.variables,
     hasContextFunction: typeof context === 'function',

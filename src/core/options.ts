@@ -4,6 +4,7 @@ import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { DocumentLimits } from '../../types/limits.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import type { GuardedStore } from '../cache/guarded-store.ts';
 import type { IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
@@ -59,6 +60,8 @@ export interface CoreSettings {
   readonly caching?: CachingSettings | undefined;
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
+  /** The response cache; undefined if it is off. */
+  readonly cacheStore?: GuardedStore | undefined;
   readonly limits: DocumentLimitSettings;
 }
 
@@ -104,7 +107,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore'>> = {
   context: unchecked,
   rootValue: unchecked,
   fieldResolver: optionalFunction(),

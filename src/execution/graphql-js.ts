@@ -66,11 +66,13 @@ export function createTracker(
   { caching: execution }: Pick<ExecutionInputs, 'caching'>,
 ): FieldTracker {
   execution?.expectFields();
-  return (info) => {
+  return (info, source) => {
     const definition = info.parentType.getFields()[info.fieldName];
     if (definition === undefined) return;
     const isRoot = info.path.prev === undefined;
     if (execution !== undefined && caching.isCounted(definition, isRoot)) execution.count(definition, isRoot);
+    const tags = execution === undefined ? undefined : caching.objectTagsOf(info.parentType, definition);
+    if (tags !== undefined) execution?.addObjectTags(tags, source);
     Object.assign(info, { cacheControl: caching.controlFor(execution, definition, isRoot) });
   };
 }

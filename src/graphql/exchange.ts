@@ -32,13 +32,17 @@ export interface Exchange {
   operation: StreamOperation | undefined;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
+  /** The return value of the option `cache.key`: null if the result is not stored; undefined without the option. */
+  userKey: string | null | undefined;
+  /** The tags that the mutations of the request have invalidated. */
+  invalidatedTags: readonly string[] | undefined;
 }
 
 /** The data that the caching headers of a result depend on. */
 export interface ResultCaching {
   policy(): CachePolicy;
-  /** The strong ETag of the body, if it is known. */
-  readonly etag?: string | undefined;
+  /** Returns the strong ETag of a body, if it is known, or creates it. */
+  etagOf?(body: string | Buffer, create: () => string): string;
   /** Seconds since the result was created, for one that is stored. */
   readonly age?: number | undefined;
 }

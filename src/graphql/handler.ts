@@ -58,7 +58,7 @@ class Pipeline {
     this.#check = createRequestCheck(settings, csrf, this.#streaming);
     const read = createRequestReader(settings, csrf);
     this.#read = core.documents === undefined ? read : readPathId(read, core.documents);
-    this.#runner = new OperationRunner(core, csrf, this.#streaming, settings.limits);
+    this.#runner = new OperationRunner(core, csrf, this.#streaming, settings);
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');
     this.#sender = createSender(settings);
@@ -84,6 +84,8 @@ class Pipeline {
       reservation: undefined,
       operation: undefined,
       caching: undefined,
+      userKey: undefined,
+      invalidatedTags: undefined,
     };
     if (events.request.hasSubscribers) events.request.publish({ req, res });
     try {

@@ -30,6 +30,11 @@ import {
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../streams/options.ts';
 import { REPLACED_OPTIONS } from './replaced-options.ts';
+import {
+  createCacheStore,
+  type ResponseCacheSettings,
+  resolveResponseCache,
+} from './response-cache/options.ts';
 
 type OwnLimits = Readonly<WithDefaults<Omit<GraphQLLimits, keyof DocumentLimits>>>;
 
@@ -49,11 +54,12 @@ interface OwnSettings {
   readonly serverTiming: boolean;
   readonly eventStreams: unknown;
   readonly cacheControl: unknown;
+  readonly cache: unknown;
 }
 
 /** The options of `graphqlHTTP` after checks, with defaults filled in. */
 export type HttpSettings = Omit<CoreSettings, 'limits'> &
-  Omit<OwnSettings, 'eventStreams' | 'cacheControl'> & {
+  Omit<OwnSettings, 'eventStreams' | 'cacheControl' | 'cache'> & {
     readonly limits: DocumentLimitSettings & OwnLimits;
     /** Undefined if event streams are off. */
     readonly eventStreams: EventStreamSettings | undefined;
@@ -61,6 +67,8 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     readonly isEventStreamsSet: boolean;
     /** The settings of caching headers; undefined if they are off. */
     readonly cacheControl: CachingSettings | undefined;
+    /** The settings of the response cache; undefined if it is off. */
+    readonly responseCache: ResponseCacheSettings | undefined;
   };
 
 const limits: Rules<OwnLimits> = {
@@ -104,6 +112,7 @@ const rules: Rules<OwnSettings> = {
     'an object of options, or false',
   ),
   cacheControl: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  cache: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
 };
 
 /** Checks the options of `graphqlHTTP` and fills in the defaults. */
@@ -123,12 +132,16 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   assertGraphiQLMethod(settings);
   const { eventStreams } = settings;
   const cacheControl = resolveCacheControl(settings.cacheControl);
+  const responseCache = resolveResponseCache(settings.cache);
   return {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
     cacheControl,
-    caching: cacheControl,
+    responseCache,
+    // Without `cacheControl` the policies decide only what the response cache stores.
+    caching: cacheControl ?? resolveCacheControl(responseCache !== undefined),
+    cacheStore: responseCache && createCacheStore(responseCache),
   };
 }
 

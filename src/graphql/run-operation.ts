@@ -6,7 +6,6 @@ import { isGraphQLError } from '../core/errors.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import {
-  type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
   type PreparedOperation,
@@ -18,7 +17,10 @@ import { addCost, addPrice } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import { observeOperation } from './observe-operation.ts';
+import type { HttpSettings } from './options.ts';
 import { RequestInputs } from './request-inputs.ts';
+import { createExecute } from './response-cache/execute-operation.ts';
+import type { Execute } from './response-cache/request-query.ts';
 import type { Streaming } from './streaming/streaming.ts';
 
 /** Runs the operations of one handler; synchronously if schema, context and resolvers are synchronous. */
@@ -28,12 +30,14 @@ export class OperationRunner {
   readonly #streaming: Streaming;
   readonly #limits: DocumentLimitSettings;
   readonly #onOperation: OperationHook | undefined;
+  readonly #execute: Execute;
 
-  constructor(core: GraphQLCore, csrf: Csrf, streaming: Streaming, limits: DocumentLimitSettings) {
+  constructor(core: GraphQLCore, csrf: Csrf, streaming: Streaming, settings: HttpSettings) {
     this.#core = core;
     this.#csrf = csrf;
     this.#streaming = streaming;
-    this.#limits = limits;
+    this.#limits = settings.limits;
+    this.#execute = createExecute(core, settings);
     this.#onOperation = core.operationHookFor();
   }
 
@@ -111,7 +115,7 @@ export class OperationRunner {
     if (prepared.incremental !== undefined) {
       inputs.incremental = this.#streaming.incrementalFormatFor(exchange, prepared.incremental);
     }
-    if (this.#onOperation === undefined) return execute(exchange, prepared, inputs);
+    if (this.#onOperation === undefined) return this.#execute(exchange, prepared, inputs);
     const admission = this.#onOperation(prepared, inputs, exchange.req);
     return isThenable(admission)
       ? admission.then((settled) => this.#executeAdmitted(exchange, prepared, inputs, settled))
@@ -131,7 +135,7 @@ export class OperationRunner {
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     if (refusal !== undefined) return refusal;
     for (const name in headers) exchange.res.setHeader(name, headers[name] as string);
-    const outcome = execute(exchange, prepared, inputs);
+    const outcome = this.#execute(exchange, prepared, inputs);
     return isThenable(outcome)
       ? outcome.then((settled) => withExtensions(settled, extensions))
       : withExtensions(outcome, extensions);
@@ -141,37 +145,6 @@ export class OperationRunner {
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
   if (isAborted(exchange.res)) throw CLIENT_ABORTED;
-}
-
-function execute(
-  exchange: Exchange,
-  prepared: PreparedOperation,
-  inputs: RequestInputs,
-): MaybePromise<ExecutionOutcome> {
-  const started = events.execute.hasSubscribers ? performance.now() : 0;
-  const outcome = prepared.execute(inputs);
-  return isThenable(outcome)
-    ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
-    : afterExecution(exchange, prepared, outcome, started);
-}
-
-function afterExecution(
-  exchange: Exchange,
-  operation: PreparedOperation,
-  outcome: ExecutionOutcome,
-  started: number,
-): ExecutionOutcome {
-  exchange.timings?.end('execute');
-  if (!events.execute.hasSubscribers) return outcome;
-  // Subscribers may retain the outcome, so its buffer must not be reused.
-  const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
-  events.execute.publish({
-    req: exchange.req,
-    operation,
-    outcome: retained,
-    duration: performance.now() - started,
-  });
-  return retained;
 }
 
 /**

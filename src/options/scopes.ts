@@ -26,3 +26,6 @@ export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const OTEL_OPTIONS: OptionScope = { name: 'EspalierInstrumentation', page: 'observability' };
 export const INSPECT_OPTIONS: OptionScope = { name: 'inspect', page: 'observability' };
+export const CACHE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'caching', within: 'cache' };
+export const REDIS_STORE_OPTIONS: OptionScope = { name: 'redisStore', page: 'caching' };
+export const INVALIDATOR_OPTIONS: OptionScope = { name: 'createInvalidator', page: 'caching' };

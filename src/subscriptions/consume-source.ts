@@ -99,7 +99,7 @@ export function consumeSource(
         contextValue = await contextForEvent();
         if (released) return;
       }
-      const running = prepared.execute({ rootValue: value, contextValue, variableValues, origin });
+      const running = executeEvent(prepared, { rootValue: value, contextValue, variableValues, origin });
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       const signed = cursors?.deliver(cursor);
@@ -133,6 +133,19 @@ export function consumeSource(
     stream?.end('cancelled');
     if (iterator !== undefined) returnIterator(iterator, consumer, counters);
   };
+}
+
+/** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
+function executeEvent(
+  prepared: PreparedOperation,
+  { rootValue, contextValue, variableValues, origin }: ExecutionInputs,
+): MaybePromise<ExecutionOutcome> {
+  const caching = prepared.cachePolicy?.startWrite(variableValues);
+  const running = prepared.execute({ rootValue, contextValue, variableValues, origin, caching });
+  if (caching === undefined) return running;
+  const invalidate = (outcome: ExecutionOutcome): MaybePromise<ExecutionOutcome> =>
+    caching.invalidate()?.then(() => outcome) ?? outcome;
+  return isThenable(running) ? running.then(invalidate) : invalidate(running);
 }
 
 /** Uses the positions of a source. Sources without `started` know their start when they are opened. */

@@ -3,6 +3,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
 import { events } from '../core/diagnostics.ts';
 import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
+import type { ExecutionCaching } from '../execution/caching.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type {
   ErrorOrigin,
@@ -50,6 +51,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   observed: ObservedOperation | undefined;
   /** The format of the payloads of an operation with deferred parts. */
   incremental: IncrementalFormat | undefined;
+  /** Invalidates the response cache after a mutation; undefined without a cache. */
+  caching: ExecutionCaching | undefined;
   /** False as soon as no more messages may be sent for the operation. */
   isLive = true;
   /** Whether the operation's events may be dropped when the client is slow. */
@@ -156,6 +159,14 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   /** Sends a cursor without a result, if the protocol has such a message. */
   protected sendCursor(_cursor: string): void {}
+
+  /** Calls `respond` after a mutation: immediately, or when the stored results of its tags are removed. */
+  afterInvalidation(respond: () => void): Promise<void> | undefined {
+    const invalidated = this.caching?.invalidate();
+    if (invalidated !== undefined) return invalidated.then(respond);
+    respond();
+    return undefined;
+  }
 
   /** Stops the operation without a message, because the client cancelled it or disconnected. */
   cancel(): void {

@@ -172,8 +172,10 @@ function executeOnce(
     else sendRest(outcome.rest, operation, counters);
   };
   operation.incremental = prepared.incremental;
+  operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
   const outcome = prepared.execute(operation);
-  if (isThenable(outcome)) {
-    outcome.then(respond).catch((error) => operation.fail([toGraphQLError(error)]));
-  } else respond(outcome);
+  const responded = isThenable(outcome)
+    ? outcome.then((settled) => operation.afterInvalidation(() => respond(settled)))
+    : operation.afterInvalidation(() => respond(outcome));
+  responded?.catch((error: unknown) => operation.fail([toGraphQLError(error)]));
 }

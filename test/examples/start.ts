@@ -9,6 +9,8 @@ export interface Running {
   readonly url: string;
   /** Its output so far. */
   output(): string;
+  /** Sends a signal that does not end it, such as SIGSTOP. */
+  signal(name: NodeJS.Signals): void;
   /** Sends a signal and resolves with the exit code, or the signal that ended it. */
   stop(signal?: NodeJS.Signals): Promise<number | NodeJS.Signals | null>;
 }
@@ -33,6 +35,7 @@ export async function startExample(name: string, env: Record<string, string> = {
   return {
     url,
     output: () => output,
+    signal: (name) => void child.kill(name),
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) {
         const exited = once(child, 'exit');

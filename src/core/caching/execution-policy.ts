@@ -1,6 +1,7 @@
 import type { GraphQLField } from 'graphql';
 import type { CacheHint, CachePolicy } from '../../../types/caching.ts';
-import type { ExecutionCaching } from '../../execution/caching.ts';
+import type { GuardedStore } from '../../cache/guarded-store.ts';
+import type { ExecutionCaching, ObjectTags } from '../../execution/caching.ts';
 import { unattributedCalls } from '../../execution/guard/guarded-resolvers.ts';
 import { emptyHint, type HintState, restrictHint } from './hints.ts';
 import { isCacheable, type OperationPolicy, toPolicy, UNCACHEABLE } from './operation-policy.ts';
@@ -31,13 +32,24 @@ export class ExecutionPolicy implements ExecutionCaching {
   #hinted: HintedCall[] | undefined;
   #restriction: HintState | undefined;
   #tags: Set<string> | undefined;
+  /** The object whose tags were added last: its fields are executed one after the other. */
+  #lastObject: unknown;
+  #lastTags: ObjectTags | undefined;
+  /** An object has no value for one of its tags. */
+  #lacksTag = false;
+  readonly #store: GuardedStore | undefined;
   /** Undefined unless the engine has to report fields. */
   #hasFields: boolean | undefined;
   readonly #unattributed = unattributedCalls();
 
-  constructor(operation: OperationPolicy, variables: Record<string, unknown> | undefined) {
+  constructor(
+    operation: OperationPolicy,
+    variables: Record<string, unknown> | undefined,
+    store: GuardedStore | undefined,
+  ) {
     this.#operation = operation;
     this.#variables = variables;
+    this.#store = store;
   }
 
   count(definition: Field, isRoot: boolean): void {
@@ -60,6 +72,27 @@ export class ExecutionPolicy implements ExecutionCaching {
     for (const tag of tags) this.#tags.add(tag);
   }
 
+  addObjectTags(tags: ObjectTags, source: unknown): void {
+    if (source === this.#lastObject && tags === this.#lastTags) return;
+    this.#lastObject = source;
+    this.#lastTags = tags;
+    for (const tag of tags) {
+      const values = tag.of(source);
+      if (values === undefined) this.#lacksTag = true;
+      else this.addTags(values);
+    }
+  }
+
+  tags(): readonly string[] {
+    const tags = this.#operation.tagsOf(this.#variables);
+    return this.#tags === undefined ? tags : [...new Set([...tags, ...this.#tags])];
+  }
+
+  invalidate(): Promise<void> | undefined {
+    const tags = this.tags();
+    return tags.length === 0 ? undefined : this.#store?.invalidateSoon(tags);
+  }
+
   /** Makes the policy of the whole result stricter. */
   restrict(hint: CacheHint): void {
     this.#restriction ??= emptyHint();
@@ -69,13 +102,12 @@ export class ExecutionPolicy implements ExecutionCaching {
   /** Returns the policy of the result, after the execution. */
   policy(): CachePolicy {
     if (this.#hasFields === false || this.#unattributed !== unattributedCalls()) return UNCACHEABLE;
+    if (this.#lacksTag) return UNCACHEABLE;
     const isStatic = this.#hinted === undefined && this.#restriction === undefined;
-    if (isStatic && this.#tags === undefined) return this.#operation.of(this.#variables);
-    const tags = this.#tags === undefined ? [] : [...this.#tags];
-    const policy = isStatic
-      ? { ...this.#operation.of(this.#variables), tags }
-      : toPolicy(this.#combine(), tags);
-    return isCacheable(policy) ? policy : UNCACHEABLE;
+    const combined = isStatic ? this.#operation.of(this.#variables) : toPolicy(this.#combine(), []);
+    if (!isCacheable(combined)) return UNCACHEABLE;
+    const tags = this.tags();
+    return tags.length === 0 ? combined : { ...combined, tags };
   }
 
   /** Combines the hints of the resolvers with the static hints of all other fields. */

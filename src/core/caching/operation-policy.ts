@@ -3,8 +3,10 @@ import type { CachedOperation } from '../../execution/caching.ts';
 import { type Condition, conditionsOf, variantKey } from '../../execution/conditions.ts';
 import type { MemoryAccount } from '../../execution/engine.ts';
 import { emptyHint, type HintState, restrictHint } from './hints.ts';
+import { OperationTags } from './operation-tags.ts';
 import type { SchemaHints } from './schema-hints.ts';
 import { type ConditionValues, type VisitField, visitSelectedFields } from './selected-fields.ts';
+import { hasTags } from './tag-formats.ts';
 
 /** The policy of results that must not be cached. */
 export const UNCACHEABLE: CachePolicy = Object.freeze({
@@ -29,6 +31,7 @@ const MAX_VARIANTS = 64;
 /** An estimate of the bytes of a policy and its key. */
 const POLICY_BYTES = 300;
 const NO_VALUES: ConditionValues = new Map();
+const NO_TAGS: readonly string[] = Object.freeze([]);
 
 /**
  * The static cache policy of an operation, from the hints of all fields that it selects. It does not depend
@@ -42,6 +45,7 @@ export class OperationPolicy {
   /** The policy if each condition may have either value. */
   readonly #strictest: CachePolicy;
   readonly #variants = new Map<string, CachePolicy>();
+  #tags: OperationTags | undefined;
 
   constructor(operation: CachedOperation, hints: SchemaHints, account: MemoryAccount) {
     this.#operation = operation;
@@ -68,6 +72,19 @@ export class OperationPolicy {
       this.#variants.set(key, policy);
     }
     return policy;
+  }
+
+  /** Returns the tags of the selected fields for the variables of a request. */
+  tagsOf(variables: Record<string, unknown> | undefined): readonly string[] {
+    if (!hasTags(this.#operation.schema)) return NO_TAGS;
+    if (this.#tags === undefined) {
+      const tags = new OperationTags(this.#operation);
+      visitSelectedFields(this.#operation, this.#hints, NO_VALUES, ({ definitions }, _isRoot, node) =>
+        tags.add(definitions, node),
+      );
+      this.#tags = tags;
+    }
+    return this.#tags.of(variables);
   }
 
   /** Visits the fields that determine the policy for these variables. */

@@ -1,5 +1,6 @@
 import {
   type DirectiveNode,
+  type FieldNode,
   type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLSchema,
@@ -17,7 +18,7 @@ import type { SchemaHints, SelectedField } from './schema-hints.ts';
 export type ConditionValues = ReadonlyMap<string, boolean>;
 
 /** Receives each selected field of an operation at least once. */
-export type VisitField = (field: SelectedField, isRoot: boolean) => void;
+export type VisitField = (field: SelectedField, isRoot: boolean, node: FieldNode) => void;
 
 /**
  * Visits the fields that an execution may resolve, for every object type that a value may have. Each
@@ -84,7 +85,7 @@ class Walk {
         isRoot && isObjectType(type)
           ? this.#hints.selectRoot(type, name)
           : this.#hints.select(this.#schema, type, name);
-      this.#visitField(field, isRoot);
+      this.#visitField(field, isRoot, node);
       if (node.selectionSet === undefined) return;
       for (const valueType of field.types) this.visit(valueType, node.selectionSet, false);
       return;

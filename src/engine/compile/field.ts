@@ -37,7 +37,7 @@ export function compileField(
   if (definition === undefined) return undefined;
   snapshot.addField(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
-  return countedField(program, plan, compileRun(compiler, plan));
+  return taggedField(program, plan, countedField(program, plan, compileRun(compiler, plan)));
 }
 
 function compileRun(compiler: Compiler, plan: FieldPlan): FieldRun {
@@ -65,6 +65,20 @@ function countedField(
   if (!caching.isCounted(definition, parentType === rootType)) return run;
   return (ex, source, parent) => {
     ex.inputs.caching?.count(definition, parent === undefined);
+    run(ex, source, parent);
+  };
+}
+
+/** Adds the tags of the object that a field belongs to, if its type has some. */
+function taggedField(
+  { settings: { caching } }: Program,
+  { definition, parentType }: FieldPlan,
+  run: FieldRun,
+): FieldRun {
+  const tags = caching?.objectTagsOf(parentType, definition);
+  if (tags === undefined) return run;
+  return (ex, source, parent) => {
+    ex.inputs.caching?.addObjectTags(tags, source);
     run(ex, source, parent);
   };
 }

@@ -70,7 +70,7 @@ export function guardField(
   seen.schema = originalOf(schema);
   seen.parentType = originalOf(info.parentType);
   seen.returnType = type;
-  trackField(guard, info);
+  trackField(guard, info, source);
   if (guard === undefined) return resolve(source, args, context, info);
   try {
     const value = resolve(source, args, context, info);
@@ -103,14 +103,14 @@ const calls = new AsyncLocalStorage<FieldTracker>();
 export const runTracked = <T>(tracker: FieldTracker, run: () => T): T => calls.run(tracker, run);
 
 /** graphql 16 and functions of the option `engine` call some resolvers outside of `ExecutionGuard.run`. */
-function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo): void {
+function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo, source: unknown): void {
   const tracker = trackers.get(guard ?? info.variableValues) ?? calls.getStore();
   if (tracker === undefined) {
     if (guard === undefined) unattributed += 1;
     return;
   }
   if (guard !== undefined && info.path.prev === undefined) trackers.set(info.variableValues, tracker);
-  tracker(info);
+  tracker(info, source);
 }
 
 function countLists(type: GraphQLOutputType): number {

@@ -5,9 +5,10 @@ import type { ExecutionOutcome } from '../../execution/types.ts';
 import { checkPreconditions } from '../../http/conditions/preconditions.ts';
 import { type Headers, HttpError } from '../../http/reply/http-error.ts';
 import { type Reply, withVary } from '../../http/reply/write-reply.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange, ResultCaching } from '../exchange.ts';
 import { hasCredentials } from './credentials.ts';
 import { etagFor, etagOf } from './entity-tag.ts';
+import { toStrings } from './tag-lists.ts';
 
 /**
  * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
@@ -25,8 +26,8 @@ interface CacheableResponse {
 }
 
 interface HeaderOptions extends CachingSettings {
-  /** Whether a key separates the cached responses of users. */
-  readonly hasKey: boolean;
+  /** Whether the responses to mutations invalidate groups of cached responses. */
+  readonly invalidates: boolean;
 }
 
 /** Creates the function that adds caching headers to the responses of one handler. */
@@ -38,10 +39,9 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
     const { headers } = reply;
     // The application's own header has priority.
     if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
-    if (caching.age !== undefined) headers['age'] = String(caching.age);
     const own = res.getHeader('etag');
     const tag =
-      own === undefined ? etagFor(res, caching.etag ?? etagOf(reply.body ?? '', response.type)) : String(own);
+      own === undefined ? etagFor(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
     headers['etag'] = tag;
     switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
       case 'not-modified':
@@ -58,17 +58,19 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
 /** Adds `Cache-Control`, `CDN-Cache-Control` (RFC 9213), `Vary` and the header of tags. */
 function addPolicy(
   headers: Headers,
-  { req, res }: Exchange,
+  exchange: Exchange,
   policy: CachePolicy,
-  { vary, tagHeader, hasKey }: HeaderOptions,
+  { vary, tagHeader, invalidates }: HeaderOptions,
 ): void {
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
   const names = new Set([...vary.map((name) => name.toLowerCase()), ...policy.vary]);
-  if (policy.scope === 'PUBLIC' && (hasKey || !hasCredentials(req, res))) {
+  if (policy.scope === 'PUBLIC' && isShared(exchange)) {
     const isEqual = sharedMaxAge === maxAge;
     headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
+    // RFC 9875 §2.
+    if (invalidates && tags.length > 0) headers['cache-groups'] = toStrings(tags);
     if (tagHeader !== false && tags.length > 0) {
       headers[tagHeader.toLowerCase()] = tags.join(tagHeader === 'Cache-Tag' ? ',' : ' ');
     }
@@ -78,6 +80,20 @@ function addPolicy(
     names.add('authorization').add('cookie');
   }
   if (names.size > 0) headers['vary'] = withVary(headers['vary'], [...names].map(toFieldName).join(', '));
+}
+
+/**
+ * Whether all users get the same result: the option `cache.key` has returned an empty key, or without it the request
+ * has no credentials.
+ */
+function isShared({ req, res, userKey }: Exchange): boolean {
+  return userKey === undefined ? !hasCredentials(req, res) : userKey === '';
+}
+
+/** The ETag of a stored result is computed once. */
+function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
+  const create = (): string => etagOf(body, type);
+  return caching.etagOf?.(body, create) ?? create();
 }
 
 /** Writes a name with capitals, as in `Accept-Language`. */

@@ -6,6 +6,7 @@ import { type Reply, withVary, writeReplyInPlace } from '../../http/reply/write-
 import { assertSync } from '../../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { createCacheHeaders } from '../caching/headers.ts';
+import { addStoreHeaders } from '../caching/tag-lists.ts';
 import { type Exchange, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import type { GraphQLResponse } from './response.ts';
@@ -22,9 +23,11 @@ export function createSender({
   pretty,
   methods,
   cacheControl,
-}: Pick<HttpSettings, 'pretty' | 'methods' | 'cacheControl'>): Sender {
+  responseCache,
+}: Pick<HttpSettings, 'pretty' | 'methods' | 'cacheControl' | 'responseCache'>): Sender {
   const acceptsQuery = methods.includes('QUERY');
-  const addCacheHeaders = cacheControl && createCacheHeaders({ ...cacheControl, hasKey: false });
+  const addCacheHeaders =
+    cacheControl && createCacheHeaders({ ...cacheControl, invalidates: responseCache !== undefined });
   const isPretty =
     typeof pretty === 'function'
       ? (req: IncomingMessage) => assertSync(pretty(req), GRAPHQL_OPTIONS, 'pretty')
@@ -45,6 +48,7 @@ export function createSender({
     const { req, res } = exchange;
     if (res.headersSent || res.destroyed) return;
     const reply = replyOf(exchange, response);
+    if (responseCache !== undefined) addStoreHeaders(reply.headers, exchange);
     if (exchange.caching !== undefined) addCacheHeaders?.(exchange, response, reply);
     writeReplyInPlace(req, res, reply);
     if (events.response.hasSubscribers) publish(exchange, reply.status, response.cause);

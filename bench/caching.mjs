@@ -1,0 +1,170 @@
+// The response cache: hits next to fixed buffers and the response caches of Yoga and Apollo Server; the cost of misses.
+import { runTopic } from './harness.mjs';
+
+process.env.NODE_ENV = 'production';
+
+const HINTS = `
+  enum CacheControlScope { PUBLIC PRIVATE }
+  directive @cacheControl(maxAge: Int, scope: CacheControlScope, inheritMaxAge: Boolean) on FIELD_DEFINITION | OBJECT
+  directive @cacheTag(format: String!) repeatable on FIELD_DEFINITION | OBJECT
+`;
+const QUERY = 'query Items($from: Int) { items(from: $from) { id name price stock sold } }';
+const SIZES = { small: 20, large: 2000 };
+
+const itemsFrom = (from, count) =>
+  Array.from({ length: count }, (_, index) => ({
+    id: from + index,
+    name: `item ${from + index}`,
+    price: index + 0.5,
+    stock: index,
+    sold: index % 2 === 0,
+  }));
+
+async function makeSchema(count) {
+  const { buildSchema } = await import('graphql');
+  const schema = buildSchema(`
+    ${HINTS}
+    type Query { items(from: Int): [Item!]! @cacheControl(maxAge: 600) @cacheTag(format: "items") }
+    type Item { id: ID! name: String! price: Float! stock: Int! sold: Boolean! }
+  `);
+  const first = itemsFrom(0, count);
+  // Like a database: the result arrives in a later turn of the event loop.
+  schema.getQueryType().getFields().items.resolve = (_source, { from }) =>
+    new Promise((resolve) => setImmediate(resolve, from ? itemsFrom(from, count) : first));
+  return schema;
+}
+
+const pathOf = (from) =>
+  `/graphql?query=${encodeURIComponent(QUERY)}&variables=${encodeURIComponent(JSON.stringify({ from }))}`;
+const HEADERS = { accept: 'application/json', 'apollo-require-preflight': '1' };
+
+async function fixed(count) {
+  const { graphql } = await import('graphql');
+  const source = '{ items(from: 0) { id name price stock sold } }';
+  const body = Buffer.from(JSON.stringify(await graphql({ schema: await makeSchema(count), source })));
+  return (_req, res) => res.end(body);
+}
+
+async function onExpress(handler) {
+  const { default: express } = await import('express');
+  return express().use('/graphql', handler);
+}
+
+async function espalier(count, options) {
+  const { graphqlHTTP } = await import('espalier');
+  return graphqlHTTP(await makeSchema(count), { graphiql: false, ...options });
+}
+
+/** The handler for paths of both loads, in a server of `createServer`. */
+async function inServer(options) {
+  const { createServer } = await import('espalier');
+  const [small, large] = [await espalier(SIZES.small, options), await espalier(SIZES.large, options)];
+  return createServer((req, res) => (req.headers['x-size'] === 'large' ? large : small)(req, res));
+}
+
+async function bothSizes(create) {
+  const [small, large] = [await create(SIZES.small), await create(SIZES.large)];
+  return (req, res, next) => (req.headers['x-size'] === 'large' ? large : small)(req, res, next);
+}
+
+const contestants = {
+  'a fixed Buffer (node:http)': () => bothSizes(fixed),
+  'espalier, hit (createServer)': () => inServer({ cache: true }),
+  'espalier, hit with headers (createServer)': () => inServer({ cache: true, cacheControl: true }),
+  'espalier, no cache (createServer)': () => inServer({}),
+  'a fixed Buffer (Express)': async () => onExpress(await bothSizes(fixed)),
+  'espalier, hit (Express)': async () =>
+    onExpress(await bothSizes((count) => espalier(count, { cache: true }))),
+  'Yoga, hit (Express)': async () => {
+    const [{ createYoga }, { useResponseCache }] = await Promise.all([
+      import('graphql-yoga'),
+      import('@graphql-yoga/plugin-response-cache'),
+    ]);
+    const create = async (count) =>
+      createYoga({
+        schema: await makeSchema(count),
+        logging: false,
+        graphiql: false,
+        plugins: [useResponseCache({ session: () => null, ttl: 600_000 })],
+      });
+    return onExpress(await bothSizes(create));
+  },
+  'Apollo Server, hit (Express)': async () => {
+    const [{ ApolloServer }, { expressMiddleware }, { default: plugin }, { default: express }] =
+      await Promise.all([
+        import('@apollo/server'),
+        import('@as-integrations/express5'),
+        import('@apollo/server-plugin-response-cache'),
+        import('express'),
+      ]);
+    const create = async (count) => {
+      const server = new ApolloServer({
+        schema: await makeSchema(count),
+        plugins: [plugin.default?.() ?? plugin()],
+      });
+      await server.start();
+      return expressMiddleware(server);
+    };
+    const both = await bothSizes(create);
+    return express().use('/graphql', express.json(), both);
+  },
+  'espalier, miss (createServer)': () => inServer({ cache: { maxBytes: 4 * 1024 * 1024 } }),
+  'espalier, miss with cacheControl only': () => inServer({ cacheControl: true }),
+};
+
+const hits = Object.keys(contestants).filter((name) => !/miss|no cache/.test(name));
+
+function checkItems(count) {
+  return ({ body }, contestant) => {
+    const { data } = JSON.parse(body);
+    if (data.items.length !== count) throw new Error(`${contestant} sent ${data.items.length} items`);
+  };
+}
+
+export const topic = {
+  name: 'caching',
+  title: 'The response cache',
+  about:
+    'GET requests for one query. A hit sends a stored result; "a fixed Buffer" is a handler that ends a prepared ' +
+    'buffer and sets no header. Yoga and Apollo Server use the plugins of their projects. A miss executes the query ' +
+    'with other variables each time and stores the result in a full cache.',
+  packages: [
+    'express',
+    'graphql',
+    'graphql-yoga',
+    '@graphql-yoga/plugin-response-cache',
+    '@apollo/server',
+    '@apollo/server-plugin-response-cache',
+  ],
+  ratios: ['a fixed Buffer (node:http)', 'a fixed Buffer (Express)'],
+  contestants,
+  loads: [
+    {
+      name: 'hit, 20 × 5',
+      requests: [{ path: pathOf(0), headers: HEADERS }],
+      check: checkItems(SIZES.small),
+      contestants: hits,
+    },
+    {
+      name: 'hit, 2000 × 5, 140 KB',
+      requests: [{ path: pathOf(0), headers: { ...HEADERS, 'x-size': 'large' } }],
+      check: checkItems(SIZES.large),
+      contestants: hits,
+      count: 8000,
+    },
+    {
+      name: 'miss, 20 × 5',
+      requests: (index) => ({ path: pathOf(index + 1), headers: HEADERS }),
+      distinct: 100_000,
+      check: checkItems(SIZES.small),
+      contestants: [
+        'espalier, no cache (createServer)',
+        'espalier, miss (createServer)',
+        'espalier, miss with cacheControl only',
+      ],
+      ratios: ['espalier, no cache (createServer)'],
+    },
+  ],
+};
+
+await runTopic(import.meta.url, topic);

@@ -1,0 +1,102 @@
+import type { MaybePromise } from '../../types/connect.ts';
+import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+
+/** The longest time, in milliseconds, for which a request waits for the store. */
+export const STORE_MILLISECONDS = 50;
+
+/** A store that did not reply is tried again after this time. */
+const PROBE_MILLISECONDS = 1000;
+
+const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
+
+/**
+ * Limits the waits for a store. A slow store counts as unavailable: requests are executed and do not wait for it
+ * until it has replied, except one request per second.
+ */
+export class GuardedStore {
+  readonly #store: CacheStore;
+  readonly #report: (error: unknown) => void;
+  /** The time until which the store is not used; undefined while it replies. */
+  #suspendedUntil: number | undefined;
+
+  constructor(store: CacheStore, report: (error: unknown) => void) {
+    this.#store = store;
+    this.#report = report;
+  }
+
+  get(key: string): MaybePromise<CacheLookup> {
+    return this.#limit(() => this.#store.get(key), UNAVAILABLE);
+  }
+
+  set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {
+    return this.#limit(() => this.#store.set(key, entry, version), false);
+  }
+
+  /** Resolves when the invalidation is acknowledged. */
+  async invalidate(tags: readonly string[]): Promise<void> {
+    await this.#store.invalidate(tags);
+  }
+
+  /**
+   * Invalidates tags before a result is sent. Undefined if that is done; otherwise a promise that is resolved after
+   * the limit at the latest, while the store still sends the invalidation.
+   */
+  invalidateSoon(tags: readonly string[]): Promise<void> | undefined {
+    try {
+      const done = this.#store.invalidate(tags);
+      return isThenable(done) ? this.#waitForInvalidation(done) : undefined;
+    } catch (error) {
+      this.#report(error);
+      return undefined;
+    }
+  }
+
+  #waitForInvalidation(done: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(resolve, STORE_MILLISECONDS);
+      done.catch(this.#report).finally(() => {
+        clearTimeout(timer);
+        resolve();
+      });
+    });
+  }
+
+  #limit<T>(use: () => MaybePromise<T>, unavailable: T): MaybePromise<T> {
+    if (this.#suspendedUntil !== undefined) {
+      if (performance.now() < this.#suspendedUntil) return unavailable;
+      // This request tries again; others do not.
+      this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
+    }
+    try {
+      const result = use();
+      return isThenable(result) ? this.#wait(result, unavailable) : result;
+    } catch (error) {
+      this.#report(error);
+      return unavailable;
+    }
+  }
+
+  #wait<T>(result: Promise<T>, unavailable: T): Promise<T> {
+    return new Promise((resolve) => {
+      const timer = setTimeout(() => {
+        this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
+        resolve(unavailable);
+      }, STORE_MILLISECONDS);
+      result.then(
+        (value) => {
+          clearTimeout(timer);
+          this.#suspendedUntil = undefined;
+          resolve(value);
+        },
+        (error: unknown) => {
+          clearTimeout(timer);
+          this.#report(error);
+          resolve(unavailable);
+        },
+      );
+    });
+  }
+}
+
+const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';

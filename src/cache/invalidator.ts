@@ -1,0 +1,64 @@
+import type { MaybePromise } from '../../types/connect.ts';
+import type { CacheInvalidator, CachePubSub, CacheStore } from '../../types/response-cache.ts';
+import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
+import { isEither, isFunction, isListOf, isObject, isString } from '../options/rules.ts';
+import { INVALIDATOR_OPTIONS } from '../options/scopes.ts';
+import { SharedInvalidation } from './shared/shared-invalidation.ts';
+import { normalTag } from './tags/tags.ts';
+
+/** Milliseconds after which a caller of `invalidate` stops waiting. */
+const TIMEOUT_MILLISECONDS = 10_000;
+
+const isTags = isEither(isString, isListOf(isString));
+
+/** Checks the argument of `invalidate` and limits the wait for the acknowledgement. */
+export async function invalidateTags(
+  scope: OptionScope,
+  tags: unknown,
+  invalidate: (tags: readonly string[]) => MaybePromise<void>,
+): Promise<void> {
+  if (!isTags(tags)) throw wrongArgument(scope, 'tags', tags, 'a tag, or a list of tags');
+  const list = [tags as string | readonly string[]].flat();
+  if (list.length === 0) return;
+  await withTimeout(Promise.resolve(invalidate(list)));
+}
+
+function withTimeout(done: Promise<void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => reject(pendingError()), TIMEOUT_MILLISECONDS);
+    done.then(resolve, reject).finally(() => clearTimeout(timer));
+  });
+}
+
+const pendingError = (): Error =>
+  Object.assign(
+    new Error(
+      `The invalidation was not acknowledged by all processes within ${TIMEOUT_MILLISECONDS} ms; it is still being sent`,
+    ),
+    { code: 'ERR_INVALIDATION_PENDING' },
+  );
+
+/** Creates an invalidator for a process without a handler. */
+export function createCacheInvalidator(target: CachePubSub | CacheStore): CacheInvalidator {
+  if (isStore(target)) {
+    return {
+      invalidate: (tags) => invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => target.invalidate(list)),
+    };
+  }
+  if (!isPubSub(target)) {
+    throw wrongArgument(INVALIDATOR_OPTIONS, 'target', target, 'a pubsub of createPubSub, or a store');
+  }
+  const shared = new SharedInvalidation(target, () => undefined);
+  return {
+    invalidate: (tags) =>
+      invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => shared.invalidate(list.map(normalTag))),
+  };
+}
+
+/** Accepts a store of responses. */
+export const isStore = (value: unknown): value is CacheStore =>
+  isObject(value) && ['get', 'set', 'invalidate'].every((name) => isFunction(value[name]));
+
+/** Accepts a pubsub. */
+export const isPubSub = (value: unknown): value is CachePubSub =>
+  isObject(value) && ['publish', 'subscribe'].every((name) => isFunction(value[name]));

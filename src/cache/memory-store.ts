@@ -1,0 +1,125 @@
+import { isAscii } from 'node:buffer';
+import type { LRUCache } from 'lru-cache';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
+import { InvalidationLog } from './tags/invalidation-log.ts';
+import { ALL_TAGS } from './tags/tags.ts';
+
+/** The largest entry, as a fraction of the store. */
+const SHARE = 1 / 8;
+/** Measured: the bytes of an entry without key, body and tags, and of one of its tags. */
+const ENTRY_BYTES = 700;
+const TAG_BYTES = 150;
+/** Bytes up to which an ASCII body is stored as a string, which is written faster than a buffer. */
+const MAX_TEXT_BYTES = 4 * 1024;
+
+interface Item {
+  readonly key: string;
+  readonly entry: CacheEntry;
+}
+
+/** Responses in the memory of the process, bounded in bytes. The least recently used ones are removed first. */
+export class MemoryStore {
+  #items: LRUCache<string, Item> | undefined;
+  readonly #loading: Promise<void>;
+  readonly #byTag = new Map<string, Item | Set<Item>>();
+  readonly #log = new InvalidationLog();
+  readonly #maxEntryBytes: number;
+
+  constructor(maxBytes: number) {
+    this.#maxEntryBytes = Math.max(1, Math.floor(maxBytes * SHARE));
+    this.#loading = this.#load(maxBytes);
+    this.#loading.catch(() => undefined);
+  }
+
+  /** The number of entries. */
+  get size(): number {
+    return this.#items?.size ?? 0;
+  }
+
+  /** The bytes that the entries are estimated to retain. */
+  get bytes(): number {
+    return this.#items?.calculatedSize ?? 0;
+  }
+
+  get(key: string): MaybePromise<CacheLookup> {
+    if (this.#items === undefined) return this.#loading.then(() => this.get(key));
+    const item = this.#items.get(key);
+    const { version } = this.#log;
+    if (item === undefined) return { entry: undefined, version };
+    if (Date.now() < item.entry.expires) return { entry: item.entry, version };
+    this.#items.delete(key);
+    return { entry: undefined, version };
+  }
+
+  set(key: string, entry: CacheEntry, version: number | string): boolean {
+    if (this.#items === undefined || typeof version !== 'number') return false;
+    if (!this.#log.isCurrent(entry.policy.tags, version)) return false;
+    const size = sizeOf(key, entry);
+    if (size > this.#maxEntryBytes) return false;
+    const item = { key, entry: { ...entry, body: ownedBody(entry.body) } };
+    this.#items.set(key, item, { size });
+    for (const tag of entry.policy.tags) this.#link(tag, item);
+    return true;
+  }
+
+  /** Removes the entries with one of these tags. */
+  remove(tags: readonly string[]): void {
+    this.#log.add(tags);
+    if (tags.includes(ALL_TAGS)) {
+      this.#items?.clear();
+      this.#byTag.clear();
+      return;
+    }
+    for (const tag of tags) {
+      const linked = this.#byTag.get(tag);
+      if (linked instanceof Set) for (const { key } of linked) this.#items?.delete(key);
+      else if (linked !== undefined) this.#items?.delete(linked.key);
+    }
+  }
+
+  /** Loads the package that handlers without a cache do not need. */
+  async #load(maxSize: number): Promise<void> {
+    const { LRUCache: Items } = await import('lru-cache');
+    this.#items = new Items<string, Item>({
+      maxSize,
+      maxEntrySize: this.#maxEntryBytes,
+      dispose: (item) => this.#unlink(item),
+    });
+  }
+
+  /** Most tags have one entry, and need no set. */
+  #link(tag: string, item: Item): void {
+    const linked = this.#byTag.get(tag);
+    if (linked === undefined) this.#byTag.set(tag, item);
+    else if (linked instanceof Set) linked.add(item);
+    else if (linked !== item) this.#byTag.set(tag, new Set([linked, item]));
+  }
+
+  #unlink(item: Item): void {
+    for (const tag of item.entry.policy.tags) {
+      const linked = this.#byTag.get(tag);
+      if (linked === item) this.#byTag.delete(tag);
+      else if (linked instanceof Set) {
+        linked.delete(item);
+        if (linked.size === 0) this.#byTag.delete(tag);
+      }
+    }
+  }
+}
+
+function sizeOf(key: string, { body, policy }: CacheEntry): number {
+  let size = ENTRY_BYTES + key.length * 2 + body.length;
+  for (const tag of policy.tags) size += TAG_BYTES + tag.length * 2;
+  return size;
+}
+
+/** A copy that shares no memory with other buffers: a slice would retain the whole slab that it belongs to. */
+function ownedBody(body: string | Buffer): string | Buffer {
+  if (typeof body === 'string') return body;
+  if (body.length <= MAX_TEXT_BYTES && isAscii(body)) return body.toString('latin1');
+  if (body.length === body.buffer.byteLength) return body;
+  const copy = Buffer.allocUnsafeSlow(body.length);
+  body.copy(copy);
+  return copy;
+}

@@ -1,0 +1,171 @@
+import { createHash } from 'node:crypto';
+import type {
+  CacheEntry,
+  CacheLookup,
+  RedisStore as PublicStore,
+  RedisStoreOptions,
+} from '../../../types/response-cache.ts';
+import { createWarningLog } from '../../logging/warning-log.ts';
+import { resolveOptions, wrongOption } from '../../options/resolve-options.ts';
+import { isEither, isFunction, isOneOf, isString, positive, type Rules, rule } from '../../options/rules.ts';
+import { REDIS_STORE_OPTIONS } from '../../options/scopes.ts';
+import { connectClient, type RedisTarget, redisRule } from '../../redis/connect.ts';
+import { isReplyError, type RedisCommands, RedisConnection } from '../../redis/connection.ts';
+import { InvalidationQueue } from '../tags/invalidation-queue.ts';
+import { ALL_TAGS } from '../tags/tags.ts';
+import { GET, INVALIDATE, SET } from './scripts.ts';
+
+interface RedisStoreSettings {
+  readonly redis: RedisTarget['redis'] | undefined;
+  readonly prefix: string;
+  readonly maxEntryBytes: number;
+  readonly onError: ((error: Error) => void) | false | undefined;
+}
+
+const RULES: Rules<RedisStoreSettings> = {
+  redis: redisRule,
+  prefix: rule('espalier:cache', isString, 'a string'),
+  maxEntryBytes: positive(1024 * 1024, 'bytes'),
+  onError: rule<RedisStoreSettings['onError']>(
+    undefined,
+    isEither(isFunction, isOneOf(false)),
+    'a function, or false',
+  ),
+};
+
+const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
+
+const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
+
+/** A silent connection is closed and opened again after these times. */
+const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
+
+/** Checks the options and creates the store. */
+export function createRedisStore(options: RedisStoreOptions): PublicStore {
+  const settings = resolveOptions<RedisStoreSettings>(REDIS_STORE_OPTIONS, options, RULES);
+  if (settings.redis === undefined) {
+    throw wrongOption(REDIS_STORE_OPTIONS, 'redis', undefined, redisRule.accepted);
+  }
+  return new RedisStore({ ...settings, redis: settings.redis });
+}
+
+/**
+ * Responses in Redis. Each operation is one atomic script, so an invalidation has effect in all processes when
+ * Redis has executed it.
+ */
+class RedisStore implements PublicStore {
+  readonly #prefix: string;
+  readonly #maxEntryBytes: number;
+  readonly #onError: (error: Error) => void;
+  readonly #connection: Promise<RedisConnection>;
+  readonly #queue: InvalidationQueue;
+  /**
+   * Part of every key: the id of the running Redis server. After a restart or a failover Redis may have lost
+   * invalidations, so the entries from before are not used. Undefined while Redis is not connected.
+   */
+  #server: string | undefined;
+
+  constructor({ redis, prefix, maxEntryBytes, onError }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
+    this.#prefix = prefix;
+    this.#maxEntryBytes = maxEntryBytes;
+    this.#onError = onError === false ? () => undefined : (onError ?? createWarningLog(WARNINGS));
+    this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
+    this.#connection.catch(this.#onError);
+    this.#queue = new InvalidationQueue((tags) => this.#remove(tags));
+  }
+
+  async get(key: string): Promise<CacheLookup> {
+    const reply = await this.#run(GET, () => [this.#key('counter'), this.#entryKey(key)]);
+    if (reply === undefined) return UNAVAILABLE;
+    const [version, meta, body] = reply as [Buffer, Buffer?, Buffer?];
+    if (meta === undefined || body === undefined) return { entry: undefined, version: String(version) };
+    const parsed: Omit<CacheEntry, 'body'> = JSON.parse(meta.toString());
+    // An invalidation that Redis has not confirmed has effect in this process.
+    const entry = this.#queue.isPending(parsed.policy.tags) ? undefined : { ...parsed, body };
+    return { entry, version: String(version) };
+  }
+
+  async set(key: string, { body, ...meta }: CacheEntry, version: number | string): Promise<boolean> {
+    const { tags } = meta.policy;
+    const milliseconds = Math.ceil(meta.expires - Date.now());
+    if (milliseconds <= 0 || body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
+    const text = JSON.stringify(meta);
+    const stored = await this.#run(SET, () => {
+      const tagKeys = JSON.stringify([...new Set([...tags, ALL_TAGS])].map((tag) => this.#tagKey(tag)));
+      const keys = [this.#key('counter'), this.#entryKey(key)];
+      return [...keys, version, milliseconds, tagKeys, text, body];
+    });
+    return stored === 1;
+  }
+
+  invalidate(tags: readonly string[]): Promise<void> {
+    return this.#queue.add(tags);
+  }
+
+  async close(): Promise<void> {
+    this.#queue.close(new Error('The Redis store was closed'));
+    this.#server = undefined;
+    const connection = await this.#connection.catch(() => undefined);
+    await connection?.close();
+  }
+
+  async #remove(tags: readonly string[]): Promise<void> {
+    const connection = await this.#connection;
+    const keys = [this.#key('counter'), ...tags.map((tag) => this.#tagKey(tag))];
+    await connection.send((client) => client.callBuffer('eval', [INVALIDATE, keys.length, ...keys]));
+  }
+
+  /** Runs a script with two keys; undefined if that is not possible now. Errors of the connection are reported once. */
+  async #run(script: string, words: () => (string | number | Buffer)[]): Promise<unknown> {
+    if (this.#server === undefined) return undefined;
+    try {
+      const connection = await this.#connection;
+      return await connection.send((client) => client.callBuffer('eval', [script, 2, ...words()]));
+    } catch (error) {
+      if (isReplyError(error)) this.#onError(error);
+      return undefined;
+    }
+  }
+
+  /** @throws Error while Redis is not connected. */
+  #key(name: string): string {
+    if (this.#server === undefined) throw new Error('Redis is not connected');
+    // The braces are the hash tag, which keeps all keys on one node of a cluster.
+    return `{${this.#prefix}:${this.#server}}:${name}`;
+  }
+
+  #entryKey(key: string): string {
+    return this.#key(`response:${createHash('sha256').update(key).digest('base64url')}`);
+  }
+
+  #tagKey(tag: string): string {
+    return this.#key(`tag:${tag}`);
+  }
+
+  async #connect(target: RedisTarget): Promise<RedisConnection> {
+    const client = await connectClient(target);
+    const connection: RedisConnection = new RedisConnection(client, target, {
+      ready: () => void this.#identify(connection),
+      closed: () => {
+        this.#server = undefined;
+      },
+      error: this.#onError,
+    });
+    return connection;
+  }
+
+  async #identify(connection: RedisConnection): Promise<void> {
+    try {
+      this.#server = await connection.send(serverId);
+    } catch (error) {
+      // A user without the permission for INFO; otherwise the next connection tries again.
+      if (isReplyError(error)) this.#server = '';
+    }
+  }
+}
+
+/** The id of a server changes with each start. The nodes of a cluster have different ids, so it has none. */
+async function serverId(client: RedisCommands): Promise<string> {
+  if ('nodes' in client) return '';
+  return /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
+}

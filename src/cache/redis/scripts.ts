@@ -1,0 +1,56 @@
+// The scripts of the Redis store. All keys have the prefix as hash tag, so that a cluster keeps them together.
+//
+// A counter increases with each invalidation. The record of a tag has the counter at its creation. An entry has
+// the counter at the start of its execution; it is valid as long as the records of all its tags exist and are not
+// newer. Invalidating a tag increases the counter and deletes the record. A record that Redis evicts therefore
+// invalidates entries, and never makes an old one valid again.
+
+/** Begins each script: the counter. A new one starts with the time, so that it exceeds an earlier one that was lost or has expired. */
+const COUNTER = `
+local counter = redis.call('GET', KEYS[1])
+if not counter then
+  local time = redis.call('TIME')
+  counter = string.format('%.0f', time[1] * 1000000 + time[2])
+  redis.call('SET', KEYS[1], counter, 'EX', 604800)
+end
+`;
+
+/** KEYS: counter, entry. Returns the counter and, for a valid entry, its meta data and body. */
+export const GET: string = `${COUNTER}
+local entry = redis.call('HMGET', KEYS[2], 'version', 'tags', 'meta', 'body')
+if not entry[1] then return {counter} end
+for _, key in ipairs(cjson.decode(entry[2])) do
+  local record = redis.call('GET', key)
+  if not record or tonumber(record) > tonumber(entry[1]) then
+    redis.call('UNLINK', KEYS[2])
+    return {counter}
+  end
+end
+return {counter, entry[3], entry[4]}
+`;
+
+/** KEYS: counter, entry. ARGV: version, milliseconds to live, keys of the tags as JSON, meta data, body. Returns 1 if it was stored. */
+export const SET: string = `${COUNTER}
+local stored = 1
+for _, key in ipairs(cjson.decode(ARGV[3])) do
+  local record = redis.call('GET', key)
+  if not record then
+    record = counter
+    redis.call('SET', key, record, 'PX', ARGV[2])
+  elseif redis.call('PTTL', key) < tonumber(ARGV[2]) then
+    redis.call('PEXPIRE', key, ARGV[2])
+  end
+  if tonumber(record) > tonumber(ARGV[1]) then stored = 0 end
+end
+if stored == 1 then
+  redis.call('HSET', KEYS[2], 'version', ARGV[1], 'tags', ARGV[3], 'meta', ARGV[4], 'body', ARGV[5])
+  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+end
+return stored
+`;
+
+/** KEYS: counter, records of tags. */
+export const INVALIDATE: string = `${COUNTER}
+redis.call('INCR', KEYS[1])
+for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
+`;

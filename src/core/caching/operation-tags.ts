@@ -1,0 +1,118 @@
+import {
+  type FieldNode,
+  type GraphQLField,
+  type GraphQLObjectType,
+  getNamedType,
+  isInterfaceType,
+  isObjectType,
+  valueFromASTUntyped,
+} from 'graphql';
+import type { CachedOperation, ObjectTags } from '../../execution/caching.ts';
+import { expandFormat, type TagFormat, tagFormatsOf, valueAt } from './tag-formats.ts';
+
+type Field = GraphQLField<unknown, unknown>;
+type Variables = Readonly<Record<string, unknown>>;
+
+/** A format whose placeholders are arguments of a selected field. */
+interface FieldTag {
+  readonly format: TagFormat;
+  readonly definition: Field;
+  readonly node: FieldNode;
+}
+
+/** The tags of an operation that do not depend on the values of resolvers. */
+export class OperationTags {
+  readonly #fixed = new Set<string>();
+  readonly #byArguments: FieldTag[] = [];
+  readonly #defaults: Record<string, unknown> = {};
+
+  constructor({ operation }: CachedOperation) {
+    for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
+      if (defaultValue !== undefined) this.#defaults[variable.name.value] = valueFromASTUntyped(defaultValue);
+    }
+  }
+
+  /** Adds the tags of a selected field and of the types of its values. */
+  add(definitions: readonly Field[], node: FieldNode): void {
+    for (const definition of definitions) {
+      const formats = tagFormatsOf(definition);
+      for (const format of formats) {
+        if (format.uses.args) this.#byArguments.push({ format, definition, node });
+        else if (!format.uses.key) this.#addFixed(format);
+      }
+      const type = getNamedType(definition.type);
+      if (isObjectType(type) || isInterfaceType(type)) {
+        for (const format of typeFormats(type)) if (!format.uses.key) this.#addFixed(format);
+      }
+    }
+  }
+
+  /** Returns the tags for the variables of a request, as received. */
+  of(variables: Variables = {}): readonly string[] {
+    if (this.#byArguments.length === 0) return [...this.#fixed];
+    const tags = new Set(this.#fixed);
+    const values = { ...this.#defaults, ...variables };
+    for (const { format, definition, node } of this.#byArguments) {
+      const args = argumentsOf(definition, node, values);
+      for (const tag of expandFormat(format, (path) => valueAt(args, path)) ?? []) tags.add(tag);
+    }
+    return [...tags];
+  }
+
+  #addFixed(format: TagFormat): void {
+    for (const tag of expandFormat(format, () => undefined) ?? []) this.#fixed.add(tag);
+  }
+}
+
+/** The formats of a type and of its interfaces. */
+const typeFormats = (type: Pick<GraphQLObjectType, 'name' | 'getInterfaces'>): readonly TagFormat[] => [
+  ...tagFormatsOf(type),
+  ...type.getInterfaces().flatMap(tagFormatsOf),
+];
+
+/** The values of arguments, before coercion: a number and the same text have the same tag. */
+function argumentsOf({ args }: Field, { arguments: nodes = [] }: FieldNode, variables: Variables): Variables {
+  const given = new Map(nodes.map(({ name, value }) => [name.value, valueFromASTUntyped(value, variables)]));
+  return Object.fromEntries(
+    args.map((argument) => [argument.name, given.get(argument.name) ?? defaultOf(argument)]),
+  );
+}
+
+/** The default value of an argument; graphql 17 has another member for it. */
+function defaultOf(argument: Field['args'][number]): unknown {
+  const { defaultValue, default: newDefault } = argument as {
+    readonly defaultValue?: unknown;
+    readonly default?: {
+      readonly value?: unknown;
+      readonly literal?: Parameters<typeof valueFromASTUntyped>[0];
+    };
+  };
+  if (newDefault === undefined) return defaultValue;
+  return newDefault.literal === undefined ? newDefault.value : valueFromASTUntyped(newDefault.literal);
+}
+
+const objectTags = new WeakMap<GraphQLObjectType, Map<Field, ObjectTags>>();
+const NO_TAGS: ObjectTags = Object.freeze([]);
+
+/** Returns the tags of the objects that a field belongs to; undefined if there are none. */
+export function objectTagsOf(type: GraphQLObjectType, definition: Field): ObjectTags | undefined {
+  let byField = objectTags.get(type);
+  if (byField === undefined) {
+    byField = new Map();
+    objectTags.set(type, byField);
+  }
+  let tags = byField.get(definition);
+  if (tags === undefined) {
+    tags = createObjectTags(type, definition);
+    byField.set(definition, tags);
+  }
+  return tags.length === 0 ? undefined : tags;
+}
+
+function createObjectTags(type: GraphQLObjectType, definition: Field): ObjectTags {
+  const formats = [...typeFormats(type), ...tagFormatsOf(definition)].filter(({ uses }) => uses.key);
+  if (formats.length === 0) return NO_TAGS;
+  return formats.map((format) => ({
+    of: (source) => expandFormat(format, (path) => valueAt(source, path)),
+  }));
+}

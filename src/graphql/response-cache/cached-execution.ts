@@ -1,0 +1,117 @@
+import type { MaybePromise } from '../../../types/connect.ts';
+import type { GraphQLCore } from '../../core/core.ts';
+import { type ExecutionOutcome, isThenable, type PreparedOperation } from '../../execution/types.ts';
+import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
+import { isString } from '../../options/rules.ts';
+import { CACHE_OPTIONS } from '../../options/scopes.ts';
+import { hasCredentials } from '../caching/credentials.ts';
+import { type Exchange, GRAPHQL_TYPE } from '../exchange.ts';
+import type { RequestInputs } from '../request-inputs.ts';
+import { KeyPlan } from './key-plan.ts';
+import type { ResponseCacheSettings } from './options.ts';
+import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
+import { type CacheableQuery, ResponseCache } from './response-cache.ts';
+import { StoredResult } from './stored-result.ts';
+
+/** Creates the function that executes queries through the response cache of a handler. */
+export function createCachedExecution(
+  core: GraphQLCore,
+  settings: ResponseCacheSettings,
+  { execute, vary }: { readonly execute: Execute; readonly vary: readonly string[] },
+): Execute {
+  const { cacheStore } = core;
+  if (cacheStore === undefined) return execute;
+  const cache = new ResponseCache(cacheStore, settings);
+  const services: QueryServices = { core, settings, execute };
+  const plans = new WeakMap<PreparedOperation, KeyPlan>();
+
+  function planOf(prepared: PreparedOperation): KeyPlan {
+    let plan = plans.get(prepared);
+    if (plan === undefined) {
+      plan = new KeyPlan(prepared, vary);
+      plans.set(prepared, plan);
+    }
+    return plan;
+  }
+
+  /** Returns the query of a request; undefined if it must not use the cache. */
+  function queryOf(
+    exchange: Exchange,
+    prepared: PreparedOperation,
+    inputs: RequestInputs,
+  ): CacheableQuery | undefined {
+    if (prepared.operation.operation !== 'query' || inputs.incremental !== undefined) return undefined;
+    // Before the plan: the headers of the response depend on the key.
+    const user = userOf(settings, exchange, inputs);
+    const plan = planOf(prepared);
+    if (user === undefined || !plan.shouldTry()) return undefined;
+    const key = plan.keyOf({
+      variables: inputs.variableValues,
+      type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
+      user,
+      headers: exchange.req.headers,
+    });
+    return key === undefined
+      ? undefined
+      : new RequestQuery(services, { key, plan }, exchange, { prepared, inputs });
+  }
+
+  function executeDirectly(
+    exchange: Exchange,
+    prepared: PreparedOperation,
+    inputs: RequestInputs,
+  ): MaybePromise<ExecutionOutcome> {
+    const outcome = execute(exchange, prepared, inputs);
+    if (prepared.operation.operation !== 'mutation') return outcome;
+    return isThenable(outcome)
+      ? outcome.then((settled) => invalidate(exchange, inputs, settled))
+      : invalidate(exchange, inputs, outcome);
+  }
+
+  return (exchange, prepared, inputs) => {
+    const query = queryOf(exchange, prepared, inputs);
+    if (query === undefined) return executeDirectly(exchange, prepared, inputs);
+    const outcome = cache.run(query);
+    return isThenable(outcome)
+      ? outcome.then((settled) => withCaching(exchange, settled))
+      : withCaching(exchange, outcome);
+  };
+}
+
+/** Invalidates the tags of a mutation before its response is sent, also if some of its fields have failed. */
+function invalidate(
+  exchange: Exchange,
+  { caching }: RequestInputs,
+  outcome: ExecutionOutcome,
+): MaybePromise<ExecutionOutcome> {
+  const tags = caching?.tags() ?? [];
+  if (caching === undefined || tags.length === 0) return outcome;
+  exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
+  const done = caching.invalidate();
+  return done === undefined ? outcome : done.then(() => outcome);
+}
+
+/** The headers of a stored result have its age. */
+function withCaching(exchange: Exchange, outcome: ExecutionOutcome): ExecutionOutcome {
+  if (outcome instanceof StoredResult) {
+    exchange.timings?.end('cache');
+    if (exchange.batchCost === undefined) exchange.caching = outcome;
+  }
+  return outcome;
+}
+
+/** The part of the key that separates users; undefined if the request must not use the cache. */
+function userOf(
+  { key }: ResponseCacheSettings,
+  exchange: Exchange,
+  { contextValue }: RequestInputs,
+): string | undefined {
+  const { req, res } = exchange;
+  if (key === undefined) return hasCredentials(req, res) ? undefined : '';
+  const user = assertSync(key(req, contextValue), CACHE_OPTIONS, 'key') ?? null;
+  if (user !== null && !isString(user)) {
+    throw wrongReturnValue(CACHE_OPTIONS, 'key', user, 'a string, or null');
+  }
+  exchange.userKey = user;
+  return user ?? undefined;
+}

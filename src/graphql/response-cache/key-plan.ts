@@ -1,0 +1,99 @@
+import { createHash } from 'node:crypto';
+import { type GraphQLSchema, printSchema } from 'graphql';
+import type { PreparedOperation } from '../../execution/types.ts';
+import { canonicalJson, NOT_JSON } from './canonical-json.ts';
+
+/** Longer keys are replaced by their hash, so that large variables do not fill the store. */
+const MAX_KEY_LENGTH = 512;
+
+/** Uncacheable results in a row, from which most requests for an operation do not use the store. */
+const MAX_UNCACHEABLE = 8;
+/** One of this many requests tries again. */
+const RETRY_INTERVAL = 16;
+
+const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
+
+const schemaIds = new WeakMap<GraphQLSchema, string>();
+
+/** Processes with the same schema have the same id, so that they can share a store. */
+function schemaId(schema: GraphQLSchema): string {
+  let id = schemaIds.get(schema);
+  if (id === undefined) {
+    id = digest(printSchema(schema));
+    schemaIds.set(schema, id);
+  }
+  return id;
+}
+
+/** The parts of a key that differ between requests for one operation. */
+export interface RequestParts {
+  readonly variables: Readonly<Record<string, unknown>> | undefined;
+  readonly type: string;
+  /** The part that the option `key` returned. */
+  readonly user: string;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** Creates the keys of one operation. */
+export class KeyPlan {
+  readonly #prefix: string;
+  readonly #variables: readonly string[];
+  /** The request headers that results depend on, sorted. */
+  #vary: readonly string[];
+  #uncacheable = 0;
+  #skipped = 0;
+
+  constructor({ schema, source, operation }: PreparedOperation, vary: readonly string[]) {
+    const name = operation.name?.value ?? '';
+    this.#prefix = digest(`${schemaId(schema)}${name} ${source}`);
+    this.#variables = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
+    this.#vary = [...new Set(vary.map((header) => header.toLowerCase()))].sort();
+  }
+
+  /** Whether the results of the operation have been cacheable lately, so that requests may wait for each other. */
+  get isCacheable(): boolean {
+    return this.#uncacheable === 0;
+  }
+
+  /** Whether a request should use the store. */
+  shouldTry(): boolean {
+    if (this.#uncacheable < MAX_UNCACHEABLE) return true;
+    this.#skipped = (this.#skipped + 1) % RETRY_INTERVAL;
+    return this.#skipped === 0;
+  }
+
+  /** Counts the result of an execution. */
+  count(isCacheable: boolean): void {
+    this.#uncacheable = isCacheable ? 0 : this.#uncacheable + 1;
+  }
+
+  /**
+   * Adds request headers that a result depends on. Returns false if one of them was unknown, so that the key of
+   * the result does not contain its value.
+   */
+  covers(vary: readonly string[]): boolean {
+    if (vary.every((header) => this.#vary.includes(header))) return true;
+    this.#vary = [...new Set([...this.#vary, ...vary])].sort();
+    return false;
+  }
+
+  /** Returns the key of a request; undefined if its variables have no JSON form. */
+  keyOf({ variables, type, user, headers }: RequestParts): string | undefined {
+    let text = '';
+    if (variables !== undefined) {
+      try {
+        for (const name of this.#variables) {
+          text += Object.hasOwn(variables, name) ? `${canonicalJson(variables[name])},` : ',';
+        }
+      } catch (error) {
+        // Deeply nested variables overflow the stack.
+        if (error === NOT_JSON || error instanceof RangeError) return undefined;
+        throw error;
+      }
+    }
+    // The lengths keep the parts apart, whatever they contain.
+    let key = `${type} ${text.length} ${user.length} ${text}${user}`;
+    if (this.#vary.length > 0) key += JSON.stringify(this.#vary.map((name) => [name, headers[name]]));
+    return this.#prefix + (key.length > MAX_KEY_LENGTH ? digest(key) : key);
+  }
+}

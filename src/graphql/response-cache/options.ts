@@ -1,0 +1,73 @@
+import type { CachePubSub, CacheStore } from '../../../types/response-cache.ts';
+import { GuardedStore } from '../../cache/guarded-store.ts';
+import { isPubSub, isStore } from '../../cache/invalidator.ts';
+import { createProcessStore } from '../../cache/process-store.ts';
+import { toError } from '../../http/reply/http-error.ts';
+import { createWarningLog } from '../../logging/warning-log.ts';
+import { optionError, resolveOptions } from '../../options/resolve-options.ts';
+import { optionalFunction, positive, type Rules, rule } from '../../options/rules.ts';
+import { CACHE_OPTIONS } from '../../options/scopes.ts';
+
+/** A function of the request and the context. */
+type RequestFunction = (request: unknown, context: unknown) => unknown;
+
+/** The option `cache` after checks. */
+export interface ResponseCacheSettings {
+  readonly store: CacheStore | undefined;
+  readonly maxBytes: number;
+  readonly pubsub: CachePubSub | undefined;
+  readonly key: RequestFunction | undefined;
+  readonly tags: RequestFunction | undefined;
+  /** Seconds. */
+  readonly staleWhileRevalidate: number;
+  readonly staleIfError: number;
+}
+
+const DEFAULT_BYTES = 64 * 1024 * 1024;
+
+const isSeconds = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0;
+const seconds = rule(0, isSeconds, 'a number of seconds from 0');
+
+const RULES: Rules<ResponseCacheSettings> = {
+  store: rule<CacheStore | undefined>(undefined, isStore, 'a store, such as that of redisStore'),
+  maxBytes: positive(DEFAULT_BYTES, 'bytes'),
+  pubsub: rule<CachePubSub | undefined>(undefined, isPubSub, 'a pubsub, such as that of createPubSub'),
+  key: optionalFunction(),
+  tags: optionalFunction(),
+  staleWhileRevalidate: seconds,
+  staleIfError: seconds,
+};
+
+const usedStores = new WeakSet<CacheStore>();
+
+/** Resolves the option `cache`; undefined if it is off. */
+export function resolveResponseCache(given: unknown): ResponseCacheSettings | undefined {
+  if (given === undefined || given === false) return undefined;
+  const options = given === true ? {} : given;
+  const settings = resolveOptions<ResponseCacheSettings>(CACHE_OPTIONS, options, RULES);
+  const { store } = settings;
+  if (store === undefined) return settings;
+  for (const name of ['maxBytes', 'pubsub']) {
+    if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
+      throw optionError(
+        CACHE_OPTIONS,
+        `the option "cache.${name}" is for the memory of the process; remove it, or remove "cache.store"`,
+      );
+    }
+  }
+  // Handlers with the same schema and different resolvers would send each other's responses.
+  if (usedStores.has(store)) {
+    throw optionError(
+      CACHE_OPTIONS,
+      'the store of the option "cache.store" belongs to another handler; create one store per handler, with different prefixes',
+    );
+  }
+  usedStores.add(store);
+  return settings;
+}
+
+/** Creates the store of a handler. A slow or unavailable store never fails or delays a request. */
+export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
+  const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
+  return new GuardedStore(store ?? createProcessStore(maxBytes, pubsub), (error) => report(toError(error)));
+}

@@ -1,0 +1,153 @@
+import type { CachePolicy } from '../../../types/caching.ts';
+import type { MaybePromise } from '../../../types/connect.ts';
+import { UNCACHEABLE } from '../../core/caching/operation-policy.ts';
+import type { GraphQLCore } from '../../core/core.ts';
+import { isPublicError } from '../../core/errors.ts';
+import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../../execution/types.ts';
+import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
+import { isListOf, isString } from '../../options/rules.ts';
+import { CACHE_OPTIONS } from '../../options/scopes.ts';
+import type { Exchange } from '../exchange.ts';
+import type { RequestInputs } from '../request-inputs.ts';
+import type { KeyPlan } from './key-plan.ts';
+import type { ResponseCacheSettings } from './options.ts';
+import type { CacheableQuery } from './response-cache.ts';
+
+/** Executes an operation that may run. */
+export type Execute = (
+  exchange: Exchange,
+  prepared: PreparedOperation,
+  inputs: RequestInputs,
+) => MaybePromise<ExecutionOutcome>;
+
+const isTags = isListOf(isString);
+
+/** The services that the queries of one handler share. */
+export interface QueryServices {
+  readonly core: GraphQLCore;
+  readonly settings: ResponseCacheSettings;
+  readonly execute: Execute;
+}
+
+/** A query with the values that its execution needs. */
+interface QueryExecution {
+  readonly prepared: PreparedOperation;
+  readonly inputs: RequestInputs;
+}
+
+/** The query of one request. */
+export class RequestQuery implements CacheableQuery {
+  readonly key: string;
+  readonly plan: KeyPlan;
+  readonly #services: QueryServices;
+  readonly #exchange: Exchange;
+  readonly #execution: QueryExecution;
+
+  constructor(
+    services: QueryServices,
+    { key, plan }: Pick<CacheableQuery, 'key' | 'plan'>,
+    exchange: Exchange,
+    execution: QueryExecution,
+  ) {
+    this.key = key;
+    this.plan = plan;
+    this.#services = services;
+    this.#exchange = exchange;
+    this.#execution = execution;
+  }
+
+  get isPrivate(): boolean {
+    return this.#services.settings.key !== undefined;
+  }
+
+  execute(): MaybePromise<ExecutionOutcome> {
+    const { prepared, inputs } = this.#execution;
+    return this.#services.execute(this.#exchange, prepared, inputs);
+  }
+
+  policy(): CachePolicy {
+    return this.#execution.inputs.caching?.policy() ?? UNCACHEABLE;
+  }
+
+  later(): CacheableQuery {
+    const { prepared, inputs } = this.#execution;
+    return new DetachedQuery(this, prepared, detached(prepared, inputs));
+  }
+
+  tags(): readonly string[] {
+    const { tags } = this.#services.settings;
+    if (tags === undefined) return [];
+    const list = assertSync(
+      tags(this.#exchange.req, this.#execution.inputs.contextValue),
+      CACHE_OPTIONS,
+      'tags',
+    );
+    if (!isTags(list)) throw wrongReturnValue(CACHE_OPTIONS, 'tags', list, 'a list of tags');
+    return list.map(String);
+  }
+
+  hasFailed({ isMasked, errors }: ExecutionOutcome): boolean {
+    return isMasked === true || !errors.some(isPublicError);
+  }
+
+  report(error: unknown): void {
+    this.#services.core.reportError(error, this.#execution.inputs.origin);
+  }
+}
+
+/** A query whose request has its response. */
+class DetachedQuery implements CacheableQuery {
+  readonly key: string;
+  readonly plan: KeyPlan;
+  readonly isPrivate: boolean;
+  readonly #query: CacheableQuery;
+  readonly #prepared: PreparedOperation;
+  readonly #inputs: ExecutionInputs;
+
+  constructor(query: CacheableQuery, prepared: PreparedOperation, inputs: ExecutionInputs) {
+    this.key = query.key;
+    this.plan = query.plan;
+    this.isPrivate = query.isPrivate;
+    this.#query = query;
+    this.#prepared = prepared;
+    this.#inputs = inputs;
+  }
+
+  execute(): MaybePromise<ExecutionOutcome> {
+    return this.#prepared.execute(this.#inputs);
+  }
+
+  policy(): CachePolicy {
+    return this.#inputs.caching?.policy() ?? UNCACHEABLE;
+  }
+
+  later(): CacheableQuery {
+    return this;
+  }
+
+  tags(): readonly string[] {
+    return this.#query.tags();
+  }
+
+  hasFailed(outcome: ExecutionOutcome): boolean {
+    return this.#query.hasFailed(outcome);
+  }
+
+  report(error: unknown): void {
+    this.#query.report(error);
+  }
+}
+
+/** The inputs of an execution that continues after the request. */
+function detached(
+  { cachePolicy }: PreparedOperation,
+  { rootValue, contextValue, variableValues, operationName, request }: RequestInputs,
+): ExecutionInputs {
+  return {
+    rootValue,
+    contextValue,
+    variableValues,
+    origin: { transport: 'http', operationName, request, socket: undefined },
+    caching: cachePolicy?.start(variableValues),
+  };
+}

@@ -1,0 +1,146 @@
+import type { CachePolicy } from '../../../types/caching.ts';
+import type { MaybePromise } from '../../../types/connect.ts';
+import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';
+import type { GuardedStore } from '../../cache/guarded-store.ts';
+import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
+import { type EndFlight, Flights } from './flights.ts';
+import type { KeyPlan } from './key-plan.ts';
+import type { ResponseCacheSettings } from './options.ts';
+import { createEntry, StoredResult } from './stored-result.ts';
+
+/** A query whose result may come from the cache. */
+export interface CacheableQuery {
+  readonly key: string;
+  readonly plan: KeyPlan;
+  /** Whether the key identifies the user, so that private results may be stored. */
+  readonly isPrivate: boolean;
+  /** Executes the query. */
+  execute(): MaybePromise<ExecutionOutcome>;
+  /** Returns the policy of the result, after the execution. */
+  policy(): CachePolicy;
+  /** Returns the same query for an execution that does not depend on the request, which may have ended. */
+  later(): CacheableQuery;
+  /** Returns the tags of the option `tags`. */
+  tags(): readonly string[];
+  /** Whether all errors of an outcome are unexpected ones, not meant for the client. */
+  hasFailed(outcome: ExecutionOutcome): boolean;
+  /** Reports an error after the response was sent. */
+  report(error: unknown): void;
+}
+
+/** Stores results of queries and sends them without an execution. */
+export class ResponseCache {
+  readonly #store: GuardedStore;
+  readonly #settings: ResponseCacheSettings;
+  readonly #flights = new Flights();
+  /** The keys whose results are being replaced in the background. */
+  readonly #revalidating = new Set<string>();
+
+  constructor(store: GuardedStore, settings: ResponseCacheSettings) {
+    this.#store = store;
+    this.#settings = settings;
+  }
+
+  /** Returns a stored result, the result of another request with the same key, or executes the query. */
+  run(query: CacheableQuery): MaybePromise<ExecutionOutcome> {
+    const found = this.#store.get(query.key);
+    return found instanceof Promise
+      ? found.then((lookup) => this.#continue(query, lookup))
+      : this.#continue(query, found);
+  }
+
+  #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
+    const stored = entry === undefined ? undefined : new StoredResult(entry);
+    if (stored?.isFresh === true) return stored;
+    if (stored?.isUsableFor(this.#settings.staleWhileRevalidate) === true) {
+      this.#revalidate(query, version);
+      return stored;
+    }
+    if (version === undefined) return query.execute();
+    const flight = query.plan.isCacheable ? this.#flights.get(query.key) : undefined;
+    if (flight !== undefined) {
+      return flight.then((shared) =>
+        shared === undefined ? this.#execute(query, version, stored) : new StoredResult(shared),
+      );
+    }
+    return this.#execute(query, version, stored);
+  }
+
+  #execute(
+    query: CacheableQuery,
+    version: number | string,
+    stale: StoredResult | undefined,
+  ): MaybePromise<ExecutionOutcome> {
+    const outcome = query.execute();
+    if (!isThenable(outcome)) {
+      void this.#keep(query, outcome, version);
+      return this.#orStale(query, outcome, stale);
+    }
+    const end = this.#flights.begin(query.key);
+    return outcome.then(
+      (settled) => {
+        this.#finish(query, settled, version, end);
+        return this.#orStale(query, settled, stale);
+      },
+      (error) => {
+        end(undefined);
+        throw error;
+      },
+    );
+  }
+
+  #finish(query: CacheableQuery, outcome: ExecutionOutcome, version: number | string, end: EndFlight): void {
+    const kept = this.#keep(query, outcome, version);
+    if (isThenable(kept)) kept.then(end, () => end(undefined));
+    else end(kept);
+  }
+
+  /** Stores a result. Returns its entry if it was stored: no tag of it was invalidated since the look-up. */
+  #keep(
+    query: CacheableQuery,
+    outcome: ExecutionOutcome,
+    version: number | string,
+  ): MaybePromise<CacheEntry | undefined> {
+    const entry = this.#entryOf(query, outcome);
+    query.plan.count(entry !== undefined);
+    if (entry === undefined) return undefined;
+    const isStored = this.#store.set(query.key, entry, version);
+    if (isThenable(isStored)) return isStored.then((stored) => (stored ? entry : undefined));
+    return isStored === true ? entry : undefined;
+  }
+
+  #entryOf(query: CacheableQuery, outcome: ExecutionOutcome): CacheEntry | undefined {
+    const policy = query.policy();
+    if (policy.scope === 'PRIVATE' && !query.isPrivate) return undefined;
+    if (!query.plan.covers(policy.vary)) return undefined;
+    return createEntry(outcome, policy, this.#settings, query.tags());
+  }
+
+  /** Replaces unexpected errors by an expired result, within `staleIfError`. */
+  #orStale(
+    query: CacheableQuery,
+    outcome: ExecutionOutcome,
+    stale: StoredResult | undefined,
+  ): ExecutionOutcome {
+    if (stale?.isUsableFor(this.#settings.staleIfError) !== true) return outcome;
+    return outcome.kind === 'partial' && query.hasFailed(outcome) ? stale : outcome;
+  }
+
+  /** Executes an expired query once, after its expired result was sent. */
+  #revalidate(query: CacheableQuery, version: number | string | undefined): void {
+    if (version === undefined || this.#revalidating.has(query.key)) return;
+    this.#revalidating.add(query.key);
+    setImmediate(() => {
+      this.#replace(query, version)
+        .catch((error: unknown) => query.report(error))
+        .finally(() => this.#revalidating.delete(query.key));
+    });
+  }
+
+  async #replace(expired: CacheableQuery, version: number | string): Promise<void> {
+    const query = expired.later();
+    const outcome = await query.execute();
+    await this.#keep(query, outcome, version);
+    outcome.release?.();
+  }
+}

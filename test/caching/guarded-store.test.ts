@@ -1,0 +1,105 @@
+import { GuardedStore } from '../../src/cache/guarded-store.ts';
+import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+
+const LOOKUP: CacheLookup = { entry: undefined, version: 1 };
+const ENTRY: CacheEntry = {
+  body: '1',
+  policy: { maxAge: 1, sharedMaxAge: 1, scope: 'PUBLIC', vary: [], tags: [] },
+  storedAt: 0,
+  lifetime: 1,
+  expires: 1,
+};
+
+const never = new Promise<never>(() => undefined);
+let errors: unknown[];
+let calls: number;
+
+const guard = (store: Partial<CacheStore>): GuardedStore =>
+  new GuardedStore({ get: () => LOOKUP, set: () => true, invalidate: () => undefined, ...store }, (error) =>
+    errors.push(error),
+  );
+
+beforeEach(() => {
+  errors = [];
+  calls = 0;
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] });
+});
+afterEach(() => jest.useRealTimers());
+
+/** Whether a promise is settled 50 ms later, and was not 1 ms before. */
+async function settlesAfterFifty(result: unknown): Promise<boolean> {
+  let settled = false;
+  void Promise.resolve(result).then(() => {
+    settled = true;
+  });
+  await jest.advanceTimersByTimeAsync(49);
+  if (settled) return false;
+  await jest.advanceTimersByTimeAsync(1);
+  return settled;
+}
+
+describe('GuardedStore', () => {
+  it('a request waits 50 ms for a silent store, and then executes', async () => {
+    const store = guard({ get: () => never });
+    const result = store.get('k');
+    expect(await settlesAfterFifty(result)).toBe(true);
+    expect(await result).toEqual({ entry: undefined, version: undefined });
+  });
+
+  it('storing a result and invalidating before a response wait 50 ms too', async () => {
+    const store = guard({ set: () => never, invalidate: () => never });
+    expect(await settlesAfterFifty(store.set('k', ENTRY, 1))).toBe(true);
+    expect(await settlesAfterFifty(store.invalidateSoon(['a']))).toBe(true);
+  });
+
+  it('requests do not wait for a silent store again, except one per second', async () => {
+    const store = guard({
+      get() {
+        calls++;
+        return never;
+      },
+    });
+    await settlesAfterFifty(store.get('k'));
+    for (let count = 0; count < 100; count++) {
+      expect(store.get('k')).toEqual({ entry: undefined, version: undefined });
+      expect(store.set('k', ENTRY, 1)).toBe(false);
+    }
+    expect(calls).toBe(1);
+    await jest.advanceTimersByTimeAsync(1000);
+    const probes = [1, 2, 3].map(() => store.get('k'));
+    expect(probes.filter((probe) => probe instanceof Promise)).toHaveLength(1);
+  });
+
+  it('a late reply ends the suspension', async () => {
+    let reply: (lookup: CacheLookup) => void = () => undefined;
+    const store = guard({
+      get: () =>
+        new Promise((resolve) => {
+          reply = resolve;
+        }),
+    });
+    await settlesAfterFifty(store.get('k'));
+    reply(LOOKUP);
+    await jest.advanceTimersByTimeAsync(0);
+    const next = store.get('k');
+    reply(LOOKUP);
+    expect(await next).toBe(LOOKUP);
+  });
+
+  it.each([
+    ['rejects', () => Promise.reject(new Error('down'))],
+    [
+      'throws',
+      () => {
+        throw new Error('down');
+      },
+    ],
+  ])('an error of a store that %s is reported, and the request executes', async (_name, fail) => {
+    const store = guard({ get: fail, set: fail, invalidate: fail });
+    expect(await store.get('k')).toEqual({ entry: undefined, version: undefined });
+    expect(await store.set('k', ENTRY, 1)).toBe(false);
+    await store.invalidateSoon(['a']);
+    expect(errors.map(String)).toEqual(['Error: down', 'Error: down', 'Error: down']);
+    await expect(store.invalidate(['a'])).rejects.toThrow('down');
+  });
+});

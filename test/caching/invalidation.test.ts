@@ -1,0 +1,266 @@
+import type { Server } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import express from 'express';
+import { createClient } from 'graphql-ws';
+import request from 'supertest';
+import WebSocket from 'ws';
+import { attachSubscriptions, type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
+import { ENGINES, get, schemaOf } from './service.ts';
+
+const send = (app: express.Express, query: string, variables?: object): request.Test =>
+  request(app).post('/graphql').send({ query, variables });
+
+const servers: Server[] = [];
+afterEach(() => {
+  for (const server of servers.splice(0)) server.close();
+});
+
+/** Whether the result of a query is in the cache. Stores it otherwise. */
+const isStored = async (app: express.Express, query: string): Promise<boolean> =>
+  (await get(app, query)).headers.age !== undefined;
+
+describe.each(ENGINES)('with the engine %s', (_name, engine) => {
+  /** The tags of a query, read from the header for CDNs. */
+  const tagsOf = async (
+    query: string,
+    variables?: object,
+    options: GraphQLOptions = {},
+  ): Promise<string[]> => {
+    const { app } = serveBlog(createBlog(), { engine, cacheControl: { tagHeader: 'Cache-Tag' }, ...options });
+    const { headers } = await get(app, query, variables);
+    return (headers['cache-tag'] ?? '').split(',').filter(Boolean).sort();
+  };
+
+  it.each<[string, object | undefined, string[]]>([
+    ['{ post(id: 1) { title } }', undefined, ['post-1']],
+    ['query ($id: ID!) { post(id: $id) { title } }', { id: 'a b,c"' }, ['post-a%20b%2Cc%22']],
+    ['query ($id: ID! = 2) { post(id: $id) { title } }', undefined, ['post-2']],
+    ['query ($id: ID! = 2) { post(id: $id) { title } }', { id: 3 }, ['post-3']],
+    ['{ posts { title } }', undefined, ['post-1', 'post-2', 'post-3', 'posts']],
+    ['{ posts(author: "b") { author { name } } }', undefined, ['post-3', 'posts', 'user-b']],
+    [
+      '{ a: post(id: 1) { id } ...F } fragment F on Query { post(id: 9) { id } }',
+      undefined,
+      ['post-1', 'post-9'],
+    ],
+  ])('@cacheTag adds the tags of fields and objects: %s', async (query, variables, tags) => {
+    expect(await tagsOf(query, variables)).toEqual(tags);
+  });
+
+  it('info.cacheControl.tag and the option "tags" add tags', async () => {
+    const { app } = serveBlog(
+      createBlog({
+        Query: {
+          post(_: unknown, __: unknown, ___: unknown, info: { cacheControl: { tag(tag: string): void } }) {
+            info.cacheControl.tag('dynamic');
+            return { id: 1 };
+          },
+        },
+      }),
+      { engine, cache: { tags: (req) => [`tenant-${req.headers['x-tenant']}`] } },
+    );
+    const isHit = async (): Promise<boolean> =>
+      (await get(app, '{ post(id: 1) { id } }').set('x-tenant', 'a')).headers.age !== undefined;
+    expect([await isHit(), await isHit()]).toEqual([false, true]);
+  });
+
+  it('handler.invalidate removes the results with a tag, and no others', async () => {
+    const { app, handler } = serveBlog(createBlog(), { engine });
+    const queries = ['{ post(id: 1) { id } }', '{ post(id: 2) { id } }', '{ posts { id } }'];
+    for (const query of queries) await isStored(app, query);
+    await handler.invalidate('post-1');
+    const stored = [];
+    for (const query of queries) stored.push(await isStored(app, query));
+    expect(stored).toEqual([false, true, false]);
+    await handler.invalidate(['post-2', 'unknown']);
+    expect(await isStored(app, queries[1] as string)).toBe(false);
+    await handler.invalidate('*');
+    for (const query of queries) expect(await isStored(app, query)).toBe(false);
+    for (const query of queries) expect(await isStored(app, query)).toBe(true);
+  });
+
+  it('a mutation invalidates its tags before its response is sent', async () => {
+    const { app } = serveBlog(createBlog(), { engine });
+    const query = '{ posts { id title } }';
+    for (let round = 0; round < 3; round++) {
+      await isStored(app, query);
+      expect(await isStored(app, query)).toBe(true);
+      const title = `round ${round}`;
+      const mutation = await send(
+        app,
+        'mutation ($title: String!) { editPost(id: 1, title: $title) { title } }',
+        { title },
+      );
+      expect(mutation.headers['cache-group-invalidation']).toBe('"post-1"');
+      expect((await get(app, query)).body.data.posts[0].title).toBe(title);
+    }
+    await send(app, 'mutation { addPost(author: "a", title: "new") { title } }');
+    expect((await get(app, query)).body.data.posts).toHaveLength(4);
+  });
+
+  it('a result whose execution began before an invalidation is not stored', async () => {
+    let finish: () => void = () => undefined;
+    const blog = createBlog({
+      Query: {
+        slow(_: unknown, { id }: { id: string }) {
+          const post = { ...blog.posts.get(id) };
+          return new Promise((resolve) => {
+            finish = () => resolve(post);
+          });
+        },
+      },
+    });
+    const { app, handler } = serveBlog(blog, { engine });
+    await get(app, '{ post(id: 2) { id } }');
+    const query = '{ slow(id: 1) { title } }';
+    const early = get(app, query).then(({ body }) => body.data.slow.title);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    const finishEarly = finish;
+    (blog.posts.get('1') as { title: string }).title = 'new';
+    await handler.invalidate('post-1');
+    // Waits for the execution in progress, and does not take its old result.
+    const late = get(app, query).then(({ body }) => body.data.slow.title);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    finishEarly();
+    expect(await early).toBe('title 1');
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    finish();
+    expect(await late).toBe('new');
+    const last = await get(app, query);
+    expect(last.body.data.slow.title).toBe('new');
+  });
+
+  it('a mutation over a WebSocket invalidates its tags before its result is sent', async () => {
+    const { app, handler } = serveBlog(createBlog(), { engine });
+    const server = app.listen(0);
+    servers.push(server);
+    const sockets = attachSubscriptions(server, handler);
+    const client = createClient({
+      url: `ws://localhost:${(server.address() as AddressInfo).port}/graphql`,
+      webSocketImpl: WebSocket,
+    });
+    const query = '{ post(id: 1) { title } }';
+    await isStored(app, query);
+    const title = await new Promise((resolve, reject) => {
+      client.subscribe(
+        { query: 'mutation { editPost(id: 1, title: "by socket") { title } }' },
+        {
+          next: () => resolve(get(app, query).then(({ body }) => body.data.post.title)),
+          error: reject,
+          complete: () => undefined,
+        },
+      );
+    });
+    expect(title).toBe('by socket');
+    await client.dispose();
+    await sockets.close();
+  });
+
+  it('an event of a subscription invalidates its tags before it is sent', async () => {
+    const events = createPubSub<{ edited: { id: string } }>();
+    const blog = createBlog();
+    const field = blog.schema.getSubscriptionType()?.getFields().postEdited;
+    if (field === undefined) throw new Error('no field');
+    field.subscribe = () => events.subscribe('edited');
+    field.resolve = (event) => blog.posts.get((event as { id: string }).id);
+    const { app, handler } = serveBlog(blog, { engine });
+    const server = app.listen(0);
+    servers.push(server);
+    const sockets = attachSubscriptions(server, handler, { share: () => 'all' });
+    const client = createClient({
+      url: `ws://localhost:${(server.address() as AddressInfo).port}/graphql`,
+      webSocketImpl: WebSocket,
+    });
+    const query = '{ posts { title } }';
+    await isStored(app, query);
+    expect(await isStored(app, query)).toBe(true);
+    const title = new Promise((resolve, reject) => {
+      client.subscribe(
+        { query: 'subscription { postEdited { id } }' },
+        {
+          next: () => resolve(get(app, query).then(({ body }) => body.data.posts[1].title)),
+          error: reject,
+          complete: () => undefined,
+        },
+      );
+    });
+    while ((await events.stats()).streams === 0) await new Promise((resolve) => setTimeout(resolve, 5));
+    (blog.posts.get('2') as { title: string }).title = 'edited';
+    await events.publish('edited', { id: '2' });
+    expect(await title).toBe('edited');
+    await client.dispose();
+    await sockets.close();
+    await events.close();
+  });
+});
+
+describe('the headers of tags', () => {
+  it('cacheable responses have Cache-Groups, and a mutation has Cache-Group-Invalidation (RFC 9875)', async () => {
+    const { app } = serveBlog(createBlog());
+    const { headers } = await get(app, '{ post(id: 1) { id } again: post(id: 2) { id } }');
+    expect(headers['cache-groups']).toBe('"post-1", "post-2"');
+    const stored = await get(app, '{ post(id: 1) { id } again: post(id: 2) { id } }');
+    expect([stored.headers.age, stored.headers['cache-groups']]).toEqual(['0', '"post-1", "post-2"']);
+    expect((await get(app, '{ uncached }')).headers['cache-groups']).toBeUndefined();
+    const mutation = await send(app, 'mutation { addPost(author: "a", title: "t") { id } }');
+    expect(mutation.headers['cache-group-invalidation']).toBe('"posts", "author-a", "post-4"');
+    expect(mutation.headers['cache-groups']).toBeUndefined();
+  });
+
+  it.each([
+    ['Cache-Tag', 'post-1,post-2'],
+    ['Surrogate-Key', 'post-1 post-2'],
+    ['xkey', 'post-1 post-2'],
+  ] as const)(
+    'the header %s lists the tags for CDNs, also of stored results',
+    async (tagHeader, expected) => {
+      const { app } = serveBlog(createBlog(), { cacheControl: { tagHeader } });
+      for (let count = 0; count < 2; count++) {
+        const { headers } = await get(app, '{ post(id: 1) { id } again: post(id: 2) { id } }');
+        expect(headers[tagHeader.toLowerCase()]).toBe(expected);
+      }
+    },
+  );
+});
+
+describe('wrong tags', () => {
+  it.each<[unknown]>([[7], [[7]], [null], [['a', undefined]]])(
+    'handler.invalidate refuses %p',
+    async (tags) => {
+      const { handler } = serveBlog(createBlog());
+      await expect(handler.invalidate(tags as string)).rejects.toThrow('argument "tags" is');
+    },
+  );
+
+  it('handler.invalidate explains that the cache is off', async () => {
+    const handler = graphqlHTTP(createBlog().schema);
+    await expect(handler.invalidate('a')).rejects.toThrow('the option "cache" is off');
+  });
+
+  it.each([
+    ['post-{$arg.id}', 'accepted placeholders'],
+    ['post-{id}', 'accepted placeholders'],
+    ['', 'accepted: a text'],
+    ['{$args.id}-{$key.id}', 'cannot have placeholders of $args and of $key'],
+  ])('graphqlHTTP refuses the format %p', (format, message) => {
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE} type Query { post(id: ID!): Int @cacheTag(format: ${JSON.stringify(format)}) }`,
+    );
+    expect(() => graphqlHTTP(schema, { cache: true })).toThrow(message);
+  });
+
+  it('a result is not stored if an object has no value for its tag', async () => {
+    let calls = 0;
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE}
+      type Query { post: Post @cacheControl(maxAge: 60) }
+      type Post @cacheTag(format: "post-{$key.id}") { title: String }`,
+      { Query: { post: () => ({ title: `${++calls}` }) } },
+    );
+    const app = express().use('/graphql', graphqlHTTP(schema, { cache: true }));
+    for (let count = 0; count < 3; count++) await get(app, '{ post { title } }');
+    expect(calls).toBe(3);
+  });
+});

@@ -1,0 +1,113 @@
+import { MemoryStore } from '../../src/cache/memory-store.ts';
+import type { CacheEntry } from '../../types/response-cache.ts';
+
+const MIB = 1024 * 1024;
+
+const entryOf = (body: string | Buffer, tags: readonly string[] = []): CacheEntry => ({
+  body,
+  policy: { maxAge: 60, sharedMaxAge: 60, scope: 'PUBLIC', vary: [], tags },
+  storedAt: Date.now(),
+  lifetime: 60_000,
+  expires: Date.now() + 60_000,
+});
+
+const collect = (): number => {
+  (globalThis.gc as () => void)();
+  (globalThis.gc as () => void)();
+  const { heapUsed, arrayBuffers, external } = process.memoryUsage();
+  return heapUsed + Math.max(arrayBuffers, external);
+};
+
+async function createStore(maxBytes: number): Promise<MemoryStore> {
+  const store = new MemoryStore(maxBytes);
+  await store.get('');
+  return store;
+}
+
+beforeAll(() => {
+  const { setFlagsFromString } = jest.requireActual<typeof import('node:v8')>('node:v8');
+  const { runInNewContext } = jest.requireActual<typeof import('node:vm')>('node:vm');
+  setFlagsFromString('--expose-gc');
+  globalThis.gc = runInNewContext('gc');
+});
+
+/** Entries of an attack: the count, and the parts of one entry. */
+const ATTACKS: readonly [string, number, (index: number) => [string, CacheEntry]][] = [
+  ['100 000 small results', 100_000, (index) => [`key ${index}`, entryOf(`{"data":${index}}`)]],
+  [
+    '100 000 small results in slices of pooled buffers',
+    100_000,
+    (index) => [`key ${index}`, entryOf(Buffer.from(`{"data":"ü${index}"}`))],
+  ],
+  ['long keys', 20_000, (index) => [`${index} `.padEnd(700, 'x'), entryOf(`{"data":${index}}`)]],
+  ['large results', 500, (index) => [`key ${index}`, entryOf(Buffer.alloc(MIB, `${index}`))]],
+  [
+    'a million tags',
+    10_000,
+    (index) => [
+      `key ${index}`,
+      entryOf(
+        `{"data":${index}}`,
+        Array.from({ length: 100 }, (_, tag) => `tag-${index}-${tag}`),
+      ),
+    ],
+  ],
+];
+
+describe('the memory store', () => {
+  it.each(ATTACKS)('%s take no more memory than maxBytes', async (_name, count, create) => {
+    const maxBytes = 16 * MIB;
+    const store = await createStore(maxBytes);
+    const { version } = await store.get('');
+    const before = collect();
+    for (let index = 0; index < count; index++) {
+      const [key, entry] = create(index);
+      store.set(key, entry, version as number);
+    }
+    const used = collect() - before;
+    expect(store.size).toBeGreaterThan(10);
+    expect(store.bytes).toBeLessThanOrEqual(maxBytes);
+    // The estimate must not be far below the memory.
+    expect(used).toBeLessThan(maxBytes * 1.25);
+    store.remove(['*']);
+    expect(collect() - before).toBeLessThan(maxBytes / 4);
+  });
+
+  it('two million invalidated tags take a bounded amount of memory', async () => {
+    const store = await createStore(MIB);
+    const before = collect();
+    for (let index = 0; index < 2000; index++) {
+      store.remove(Array.from({ length: 1000 }, (_, tag) => `tag-${index}-${tag}`));
+    }
+    expect(collect() - before).toBeLessThan(8 * MIB);
+  });
+
+  it('an entry of more than an eighth of maxBytes is not stored', async () => {
+    const store = await createStore(8 * MIB);
+    const { version } = await store.get('');
+    expect(store.set('k', entryOf(Buffer.alloc(MIB)), version as number)).toBe(false);
+    expect(store.set('k', entryOf(Buffer.alloc(MIB - 2000)), version as number)).toBe(true);
+  });
+
+  it('the least recently used entries are removed first', async () => {
+    const store = await createStore(40_000);
+    const { version } = await store.get('');
+    store.set('used', entryOf('1', ['a']), version as number);
+    for (let index = 0; index < 100; index++) {
+      store.set(`other ${index}`, entryOf('2', ['a']), version as number);
+      expect((await store.get('used')).entry?.body).toBe('1');
+    }
+    expect((await store.get('other 0')).entry).toBeUndefined();
+  });
+
+  it('an entry that was replaced or removed leaves no tag behind', async () => {
+    const store = await createStore(MIB);
+    const { version } = await store.get('');
+    store.set('k', entryOf('1', ['a']), version as number);
+    store.set('k', entryOf('2', ['b']), version as number);
+    store.remove(['a']);
+    expect((await store.get('k')).entry?.body).toBe('2');
+    store.remove(['b']);
+    expect((await store.get('k')).entry).toBeUndefined();
+  });
+});

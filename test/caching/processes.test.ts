@@ -1,0 +1,154 @@
+import { Redis } from 'ioredis';
+import { type Running, startExample, stopExamples } from '../examples/start.ts';
+import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
+
+jest.setTimeout(120_000);
+
+const KEYS = 5;
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+let redis: RedisServer;
+let admin: Redis;
+let proxies: StallingProxy[];
+let processes: Running[];
+
+async function start(store: 'memory' | 'redis'): Promise<void> {
+  redis = await startRedis();
+  admin = new Redis(redis.url);
+  proxies = await Promise.all([startProxy(redis.url), startProxy(redis.url)]);
+  processes = await Promise.all(
+    proxies.map(({ url }) =>
+      startExample('../test/caching/value-server', { DATABASE_URL: redis.url, BUS_URL: url, STORE: store }),
+    ),
+  );
+}
+
+async function stop(): Promise<void> {
+  await stopExamples();
+  admin.disconnect();
+  await Promise.all(proxies.map((proxy) => proxy.close()));
+  await redis.kill();
+}
+
+let loads = 0;
+
+/** Reads and writes values in both processes, and compares each value with the last acknowledged write. */
+class Load {
+  hits = 0;
+  writes = 0;
+  failures = 0;
+  readonly stale: string[] = [];
+  /** Each load has its own keys. */
+  readonly #id = loads++;
+  readonly #written: number[] = Array(KEYS).fill(0);
+  readonly #acknowledged: number[] = Array(KEYS).fill(0);
+  #isRunning = true;
+  readonly #loops: Promise<void>[] = [];
+
+  start(): void {
+    for (let index = 0; index < 16; index++) this.#loops.push(this.#readLoop(index % 2));
+    for (let key = 0; key < KEYS; key++) this.#loops.push(this.#writeLoop(key));
+  }
+
+  async end(): Promise<void> {
+    this.#isRunning = false;
+    await Promise.all(this.#loops);
+  }
+
+  async #readLoop(process: number): Promise<void> {
+    while (this.#isRunning) {
+      await this.read(process, Math.floor(Math.random() * KEYS));
+      await pause(1);
+    }
+  }
+
+  async read(process: number, key: number): Promise<void> {
+    const needed = this.#acknowledged[key] as number;
+    const { url } = processes[process] as Running;
+    const query = encodeURIComponent(`{ value(key: "${this.#id}-${key}") }`);
+    const response = await fetch(`${url}/graphql?query=${query}`);
+    const { data } = (await response.json()) as { data: { value: number } };
+    if (response.headers.has('age')) this.hits++;
+    if (data.value < needed) this.stale.push(`process ${process}, key ${key}: ${data.value} after ${needed}`);
+  }
+
+  async #writeLoop(key: number): Promise<void> {
+    for (let process = 0; this.#isRunning; process = 1 - process) {
+      await this.write(process, key);
+      await pause(Math.random() * 200);
+    }
+  }
+
+  async write(process: number, key: number): Promise<void> {
+    const value = (this.#written[key] as number) + 1;
+    this.#written[key] = value;
+    const { url } = processes[process] as Running;
+    const response = await fetch(`${url}/write?key=${this.#id}-${key}&value=${value}`, { method: 'POST' });
+    if (response.ok) {
+      this.writes++;
+      this.#acknowledged[key] = value;
+    } else this.failures++;
+  }
+}
+
+describe.each(['memory', 'redis'] as const)('two processes with the store "%s"', (store) => {
+  beforeAll(() => start(store));
+  afterAll(stop);
+
+  it('no read is older than an acknowledged invalidation, under load', async () => {
+    const load = new Load();
+    load.start();
+    await pause(8000);
+    await load.end();
+    expect(load.stale).toEqual([]);
+    expect(load.failures).toBe(0);
+    expect(load.writes).toBeGreaterThan(20);
+    expect(load.hits).toBeGreaterThan(200);
+  });
+
+  it('no read is stale while connections are lost and opened again', async () => {
+    const load = new Load();
+    load.start();
+    for (let round = 0; round < 4; round++) {
+      const proxy = proxies[round % 2] as StallingProxy;
+      await pause(1000);
+      if (round < 2) proxy.stall();
+      else proxy.drop();
+      await pause(1000);
+      proxy.heal();
+      await admin.client('KILL', 'TYPE', 'pubsub');
+    }
+    await pause(4000);
+    await load.end();
+    expect(load.stale).toEqual([]);
+    expect(load.writes).toBeGreaterThan(10);
+    expect(load.hits).toBeGreaterThan(50);
+  });
+
+  it('a process that was stopped for longer than its lease sends no stale value when it continues', async () => {
+    const load = new Load();
+    for (let count = 0; count < 50; count++) for (const process of [0, 1]) await load.read(process, 0);
+    const stopped = processes[1] as Running;
+    stopped.signal('SIGSTOP');
+    await load.write(0, 0);
+    // The requests wait in the socket until the process continues.
+    const reads = Array.from({ length: 20 }, () => load.read(1, 0));
+    await pause(100);
+    stopped.signal('SIGCONT');
+    await Promise.all(reads);
+    expect(load.stale).toEqual([]);
+    expect(load.writes).toBe(1);
+  });
+
+  it('a process that was killed holds up an acknowledgement for a limited time only', async () => {
+    const load = new Load();
+    for (const process of [0, 1]) await load.read(process, 1);
+    await (processes[1] as Running).stop('SIGKILL');
+    await load.write(0, 1);
+    expect(load.writes).toBe(1);
+    await load.read(0, 1);
+    expect(load.stale).toEqual([]);
+  });
+});

@@ -1,0 +1,271 @@
+import { randomUUID } from 'node:crypto';
+import { Redis } from 'ioredis';
+import request from 'supertest';
+import { redisStore } from '../../middleware/cache.ts';
+import type { CacheEntry, RedisStore, RedisStoreOptions } from '../../types/response-cache.ts';
+import { startProxy } from '../pubsub/proxy.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
+import { createBlog, serveBlog } from './blog.ts';
+import { get } from './service.ts';
+
+let redis: RedisServer;
+let admin: Redis;
+const stores: RedisStore[] = [];
+const errors: Error[] = [];
+
+beforeAll(async () => {
+  redis = await startRedis();
+  admin = new Redis(redis.url);
+});
+afterEach(async () => {
+  await Promise.all(stores.splice(0).map((store) => store.close()));
+  errors.length = 0;
+});
+afterAll(async () => {
+  admin.disconnect();
+  await redis.kill();
+});
+
+function createStore(options: Partial<RedisStoreOptions> = {}): RedisStore {
+  const store = redisStore({
+    redis: redis.url,
+    prefix: randomUUID(),
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  stores.push(store);
+  return store;
+}
+
+const entryOf = (body: string, tags: string[] = [], milliseconds = 60_000): CacheEntry => ({
+  body,
+  policy: { maxAge: 60, sharedMaxAge: 60, scope: 'PUBLIC', vary: [], tags },
+  storedAt: Date.now(),
+  lifetime: milliseconds,
+  expires: Date.now() + milliseconds,
+});
+
+/** Waits until the store is connected; returns the version of a look-up. */
+async function versionOf(store: RedisStore, key = 'k'): Promise<string> {
+  for (;;) {
+    const { version } = await store.get(key);
+    if (version !== undefined) return String(version);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+const textOf = async (store: RedisStore, key = 'k'): Promise<string | undefined> =>
+  (await store.get(key)).entry?.body.toString();
+
+describe('redisStore', () => {
+  it('redisStore returns what was stored, with UTF-8 bytes, in every process with the prefix', async () => {
+    const prefix = randomUUID();
+    const [one, two] = [createStore({ prefix }), createStore({ prefix })];
+    const entry = entryOf('{"data":"ü 𝄞"}', ['a', 'b']);
+    await versionOf(two);
+    expect(await one.set('k', entry, await versionOf(one))).toBe(true);
+    const found = await two.get('k');
+    expect(found.entry).toEqual({ ...entry, body: Buffer.from(String(entry.body)) });
+    expect(await textOf(createStore())).toBeUndefined();
+  });
+
+  it('an entry expires', async () => {
+    const store = createStore();
+    await store.set('k', entryOf('1', ['a'], 60), await versionOf(store));
+    expect(await textOf(store)).toBe('1');
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    expect(await textOf(store)).toBeUndefined();
+  });
+
+  it('invalidate removes the entries with a tag, in every process', async () => {
+    const prefix = randomUUID();
+    const [one, two] = [createStore({ prefix }), createStore({ prefix })];
+    // The first store of a new tag may fail, because its record is new.
+    for (const [key, tags] of [
+      ['a', ['x', 'y']],
+      ['b', ['y']],
+      ['c', ['z']],
+    ] as const) {
+      expect(await one.set(key, entryOf(key, [...tags]), await versionOf(one, key))).toBe(true);
+    }
+    await versionOf(two);
+    await two.invalidate(['x', 'other']);
+    expect([await textOf(one, 'a'), await textOf(one, 'b'), await textOf(two, 'c')]).toEqual([
+      undefined,
+      'b',
+      'c',
+    ]);
+    await one.invalidate(['*']);
+    expect([await textOf(two, 'b'), await textOf(two, 'c')]).toEqual([undefined, undefined]);
+  });
+
+  it('set refuses a result whose execution began before an invalidation of its tags', async () => {
+    const store = createStore();
+    const version = await versionOf(store);
+    await store.invalidate(['x']);
+    expect(await store.set('k', entryOf('old', ['x']), version)).toBe(false);
+    expect(await store.set('k', entryOf('other', ['y']), await versionOf(store))).toBe(true);
+    const later = await versionOf(store, 'l');
+    await store.invalidate(['x']);
+    // The record of y exists, so the invalidation of x does not matter.
+    expect(await store.set('l', entryOf('other', ['y']), later)).toBe(true);
+    expect(await textOf(store)).toBe('other');
+  });
+
+  it('a record of a tag that Redis evicts makes entries invalid, and old results stay refused', async () => {
+    const prefix = randomUUID();
+    const store = createStore({ prefix });
+    const version = await versionOf(store);
+    await store.set('k', entryOf('1', ['x']), version);
+    for (const key of await admin.keys(`*${prefix}*tag:x`)) await admin.del(key);
+    expect(await textOf(store)).toBeUndefined();
+    await store.invalidate(['y']);
+    for (const key of await admin.keys(`*${prefix}*counter`)) await admin.del(key);
+    expect(await store.set('k', entryOf('old', ['x']), version)).toBe(false);
+    expect(await store.set('k', entryOf('new', ['x']), await versionOf(store))).toBe(true);
+    expect(await textOf(store)).toBe('new');
+  });
+
+  it('FLUSHALL removes everything, and old results stay refused', async () => {
+    const store = createStore();
+    const version = await versionOf(store);
+    await store.set('k', entryOf('1', ['x']), version);
+    await admin.flushall();
+    expect(await textOf(store)).toBeUndefined();
+    await store.invalidate(['x']);
+    expect(await store.set('k', entryOf('old', ['x']), version)).toBe(false);
+  });
+
+  it('every key expires', async () => {
+    const prefix = randomUUID();
+    const store = createStore({ prefix });
+    await store.set('k', entryOf('1', ['x', 'y']), await versionOf(store));
+    const keys = await admin.keys(`*${prefix}*`);
+    expect(keys).toHaveLength(5);
+    for (const key of keys) expect([key, (await admin.pttl(key)) > 0]).toEqual([key, true]);
+  });
+
+  it('entries from before a restart of Redis are not used', async () => {
+    const server = await startRedis();
+    const store = createStore({ redis: server.url });
+    await store.set('k', entryOf('1', ['x']), await versionOf(store));
+    const copy = new Redis(server.url);
+    const keys = await copy.keys('*');
+    const dumps = await Promise.all(keys.map((key) => copy.dumpBuffer(key)));
+    await server.kill();
+    await server.start();
+    copy.on('error', () => undefined);
+    const restored = new Redis(server.url);
+    for (const [index, key] of keys.entries()) await restored.restore(key, 60_000, dumps[index] as Buffer);
+    await versionOf(store);
+    expect(await textOf(store)).toBeUndefined();
+    restored.disconnect();
+    copy.disconnect();
+    await server.kill();
+  });
+
+  it('a large entry is not stored', async () => {
+    const store = createStore({ maxEntryBytes: 1000 });
+    const version = await versionOf(store);
+    expect(await store.set('k', entryOf('x'.repeat(1001)), version)).toBe(false);
+    expect(await store.set('k', entryOf('x'.repeat(1000)), version)).toBe(true);
+  });
+
+  it('an invalidation during an outage has effect in this process, and in Redis when it is back', async () => {
+    const proxy = await startProxy(redis.url);
+    const prefix = randomUUID();
+    const store = createStore({ prefix, redis: proxy.url });
+    const other = createStore({ prefix });
+    await versionOf(other);
+    await store.set('k', entryOf('old', ['x']), await versionOf(store));
+    expect(await textOf(other)).toBe('old');
+    proxy.refuse();
+    let isDone = false;
+    const invalidated = Promise.resolve(store.invalidate(['x'])).then(() => {
+      isDone = true;
+    });
+    await new Promise((resolve) => setTimeout(resolve, 300));
+    expect(isDone).toBe(false);
+    proxy.heal();
+    await invalidated;
+    expect(await textOf(other)).toBeUndefined();
+    await proxy.close();
+  });
+
+  it('redisStore works for users without permission for INFO', async () => {
+    await admin.acl('SETUSER', 'noinfo', 'on', '>secret', '~*', '&*', '+@all', '-info');
+    const url = redis.url.replace('redis://', 'redis://noinfo:secret@');
+    const store = createStore({ redis: url });
+    expect(await store.set('k', entryOf('1', ['x']), await versionOf(store))).toBe(true);
+    expect(await textOf(store)).toBe('1');
+  });
+
+  it('redisStore reports an error reply, and requests are executed', async () => {
+    await admin.acl('SETUSER', 'noeval', 'on', '>secret', '~*', '&*', '+@all', '-eval');
+    const url = redis.url.replace('redis://', 'redis://noeval:secret@');
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { cache: { store: createStore({ redis: url }) } });
+    for (let count = 0; count < 5; count++) {
+      expect((await get(app, '{ post(id: 1) { title } }')).status).toBe(200);
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+    expect(blog.calls.post).toBe(5);
+    expect(errors.map(String)).toContainEqual(expect.stringContaining('NOPERM'));
+  });
+
+  it.each([
+    [null, 'argument "options"'],
+    [{}, 'option "redis" is undefined'],
+    [{ redis: 'localhost' }, 'option "redis" is "localhost"'],
+    [{ redis: 'redis://localhost', maxEntryBytes: 0 }, 'option "maxEntryBytes" is 0'],
+    [{ redis: 'redis://localhost', ttl: 1 }, 'unknown option "ttl"'],
+  ])('redisStore refuses wrong options: %p', (options, message) => {
+    expect(() => redisStore(options as RedisStoreOptions)).toThrow(message);
+  });
+});
+
+describe('a Redis that does not reply', () => {
+  const QUERY = '{ post(id: 1) { title } }';
+
+  /** Sends requests one after the other; each must succeed. */
+  async function sendMany(send: () => Promise<{ status: number }>): Promise<void> {
+    for (let index = 0; index < 10; index++) expect((await send()).status).toBe(200);
+  }
+
+  it.each(['stall', 'refuse', 'drop'] as const)(
+    'requests are executed while the connection is lost (%s), and use the store again afterwards',
+    async (fault) => {
+      const proxy = await startProxy(redis.url);
+      const blog = createBlog();
+      const { app } = serveBlog(blog, { cache: { store: createStore({ redis: proxy.url }) } });
+      const isHit = async (): Promise<boolean> => (await get(app, QUERY)).headers.age !== undefined;
+      const hits = async (): Promise<void> => {
+        while (!(await isHit())) await new Promise((resolve) => setTimeout(resolve, 20));
+      };
+      await hits();
+      proxy[fault]();
+      await sendMany(() => get(app, QUERY));
+      proxy.heal();
+      await hits();
+      await proxy.close();
+    },
+  );
+
+  it('a mutation does not wait for a Redis that was stopped', async () => {
+    const server = await startRedis();
+    const { app, handler } = serveBlog(createBlog(), {
+      cache: { store: createStore({ redis: server.url }) },
+    });
+    while ((await get(app, QUERY)).headers.age === undefined)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    server.signal('SIGSTOP');
+    const mutation = 'mutation { editPost(id: 1, title: "stopped") { id } }';
+    await sendMany(() => get(app, QUERY));
+    await sendMany(() => request(app).post('/graphql').send({ query: mutation }));
+    expect((await get(app, QUERY)).body.data.post.title).toBe('stopped');
+    server.signal('SIGCONT');
+    await handler.invalidate('post-1');
+    expect((await get(app, QUERY)).body.data.post.title).toBe('stopped');
+    await server.kill();
+  });
+});

@@ -1,0 +1,399 @@
+import express from 'express';
+import { GraphQLError } from 'graphql';
+import request from 'supertest';
+import { type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
+import { until } from '../until.ts';
+import { type Blog, createBlog, serveBlog } from './blog.ts';
+import { ENGINES, get, schemaOf } from './service.ts';
+
+const POST = '{ post(id: 1) { id title } }';
+
+const post = (app: express.Express, body: object): request.Test => request(app).post('/graphql').send(body);
+
+/** Sends a query until its result comes from the cache. */
+async function store(app: express.Express, query: string): Promise<request.Response> {
+  for (let attempt = 0; attempt < 5; attempt++) {
+    const response = await get(app, query);
+    if (response.headers.age !== undefined) return response;
+  }
+  throw new Error(`not stored: ${query}`);
+}
+
+describe.each(ENGINES)('with the engine %s', (_name, engine) => {
+  it('graphqlHTTP sends a stored result without an execution, with the same bytes and headers', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { engine });
+    const first = await get(app, POST);
+    const second = await get(app, POST);
+    expect(blog.calls.post).toBe(1);
+    expect(second.text).toBe(first.text);
+    expect(first.headers.age).toBeUndefined();
+    expect(second.headers.age).toBe('0');
+    for (const name of ['cache-control', 'etag', 'vary', 'content-type'])
+      expect([name, second.headers[name]]).toEqual([name, first.headers[name]]);
+  });
+
+  it('graphqlHTTP neither stores errors nor results without a lifetime', async () => {
+    const blog = createBlog({
+      Query: {
+        unstable: () => {
+          blog.calls.unstable = (blog.calls.unstable ?? 0) + 1;
+          throw new Error('down');
+        },
+      },
+    });
+    const { app } = serveBlog(blog, { engine, onError: false });
+    for (let count = 0; count < 3; count++) {
+      expect((await get(app, '{ unstable }')).headers.age).toBeUndefined();
+      expect((await get(app, '{ uncached }')).headers.age).toBeUndefined();
+    }
+    expect(blog.calls).toMatchObject({ unstable: 3, uncached: 3 });
+  });
+
+  it('graphqlHTTP does not store the results of mutations', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { engine });
+    const query = 'mutation { addPost(author: "a", title: "t") { id } }';
+    await post(app, { query });
+    await post(app, { query });
+    expect(blog.posts.size).toBe(5);
+  });
+});
+
+describe('the key of a stored result', () => {
+  let blog: Blog;
+  let app: express.Express;
+  beforeEach(() => {
+    blog = createBlog();
+    app = serveBlog(blog, { context: (req) => ({ language: req.headers['accept-language'] }) }).app;
+  });
+
+  it('GET and POST share results, also for variables in another order', async () => {
+    const query =
+      'query ($id: ID!, $other: ID = 2) { post(id: $id) { id } again: post(id: $other) { title } }';
+    await get(app, query, { id: '1', other: '3' });
+    const second = await post(app, { query, variables: { other: '3', id: '1' } });
+    expect(second.headers.age).toBe('0');
+    expect(second.body.data.again).toEqual({ title: 'title 3' });
+    expect(blog.calls.post).toBe(2);
+  });
+
+  it('members of input objects may have any order, and undeclared variables do not matter', async () => {
+    const query = 'query ($filter: Filter) { search(filter: $filter) { id } }';
+    await post(app, { query, variables: { filter: { text: 'a', first: 1, tags: ['x', 'y'] } } });
+    await post(app, { query, variables: { filter: { tags: ['x', 'y'], first: 1, text: 'a' }, more: 1 } });
+    expect(blog.calls.search).toBe(1);
+    await post(app, { query, variables: { filter: { tags: ['y', 'x'], first: 1, text: 'a' } } });
+    await post(app, { query, variables: { filter: { text: 'a', first: 1 } } });
+    await post(app, { query, variables: { filter: null } });
+    await post(app, { query });
+    expect(blog.calls.search).toBe(5);
+  });
+
+  it('different variables, operation names and documents have different results', async () => {
+    const query =
+      'query A($id: ID!) { post(id: $id) { id } } query B($id: ID!) { post(id: $id) { id title } }';
+    const send = (id: string, operationName: string) =>
+      post(app, { query, variables: { id }, operationName });
+    for (let round = 0; round < 2; round++) {
+      expect((await send('1', 'A')).body.data.post).toEqual({ id: '1' });
+      expect((await send('2', 'A')).body.data.post).toEqual({ id: '2' });
+      expect((await send('1', 'B')).body.data.post).toEqual({ id: '1', title: 'title 1' });
+    }
+    expect(blog.calls.post).toBe(3);
+  });
+
+  it('each media type has its own result', async () => {
+    const types = ['application/json', 'application/graphql-response+json'];
+    for (const type of [...types, ...types]) {
+      const response = await get(app, POST).set('accept', type);
+      expect(response.headers['content-type']).toBe(`${type}; charset=utf-8`);
+    }
+    expect(blog.calls.post).toBe(2);
+  });
+
+  it('the values of the headers in "vary" separate results', async () => {
+    const languages = ['de', 'en', 'de', 'en', 'de', 'en'];
+    for (const language of languages) {
+      const { body } = await get(app, '{ greeting }').set('accept-language', language);
+      expect(body.data.greeting).toBe(`hello in ${language}`);
+    }
+    // The first result shows that the header matters, so it is not stored.
+    expect(blog.calls.greeting).toBe(3);
+  });
+
+  it('the option "cacheControl.vary" separates the results of all operations', async () => {
+    app = serveBlog(blog, { cacheControl: { vary: ['X-Tenant'] } }).app;
+    for (const tenant of ['a', 'b', 'a', 'b']) await get(app, POST).set('x-tenant', tenant);
+    expect(blog.calls.post).toBe(2);
+  });
+
+  it('schemas of a function of the request have separate results', async () => {
+    const schemas = ['a', 'b'].map((name) =>
+      schemaOf('type Query { name: String @cacheControl(maxAge: 60) other: Int }', {
+        Query: { name: () => name },
+      }),
+    );
+    const other = schemaOf('type Query { name: String @cacheControl(maxAge: 60) }', {
+      Query: { name: () => 'c' },
+    });
+    app = express().use(
+      '/graphql',
+      graphqlHTTP((req) => (req.headers['x-schema'] === 'c' ? other : schemas[0]) ?? other, { cache: true }),
+    );
+    for (let round = 0; round < 2; round++) {
+      expect((await get(app, '{ name }')).body.data.name).toBe('a');
+      expect((await get(app, '{ name }').set('x-schema', 'c')).body.data.name).toBe('c');
+    }
+  });
+
+  it('long variables do not make long keys', async () => {
+    const query = 'query ($id: ID!) { post(id: $id) { id } }';
+    const id = 'x'.repeat(50_000);
+    for (let count = 0; count < 2; count++) await post(app, { query, variables: { id } });
+    expect(blog.calls.post).toBe(1);
+  });
+
+  it('deeply nested variables are executed, not stored', async () => {
+    const text = `{"query":"query ($filter: Filter) { search(filter: $filter) { id } }","variables":{"filter":${'['.repeat(9000)}${']'.repeat(9000)}}}`;
+    const response = await request(app).post('/graphql').set('content-type', 'application/json').send(text);
+    expect(response.status).toBeLessThan(500);
+  });
+});
+
+describe('the option "key"', () => {
+  it('graphqlHTTP keeps the results of users apart', async () => {
+    const blog = createBlog();
+    const context = (req: { headers: NodeJS.Dict<string | string[]> }) => ({ user: req.headers['x-user'] });
+    const { app } = serveBlog(blog, {
+      context,
+      cache: { key: (_req, value) => (value as { user?: string }).user ?? null },
+    });
+    for (const user of ['a', 'b', 'a', 'b']) {
+      const { body } = await get(app, '{ me { id name } }').set('x-user', user).set('cookie', 'session=1');
+      expect(body.data.me).toEqual({ id: user, name: `name of ${user}` });
+    }
+    expect(blog.calls.me).toBe(2);
+    // `null`: not stored.
+    for (let count = 0; count < 2; count++) await get(app, '{ me { id } }');
+    expect(blog.calls.me).toBe(4);
+  });
+
+  it('without it, results with the scope PRIVATE and requests with credentials are not stored', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog);
+    for (let count = 0; count < 2; count++) {
+      await get(app, '{ me { id } }');
+      await get(app, POST).set('cookie', 'session=1');
+      await get(app, POST).set('authorization', 'Bearer 1');
+    }
+    expect(blog.calls).toMatchObject({ me: 2, post: 4 });
+  });
+
+  it.each([[() => 7], [() => Promise.resolve('a')], [() => ({})]])(
+    'a return value of "key" that is not a string fails the request: %s',
+    async (key) => {
+      const errors: string[] = [];
+      const { app } = serveBlog(createBlog(), {
+        cache: { key: key as () => string },
+        onError: (error) => void errors.push(String(error)),
+      });
+      app.use((_error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
+        res.status(500).end();
+      });
+      expect((await get(app, POST)).status).toBe(500);
+      expect(errors).toEqual([expect.stringContaining('option "cache.key" returned')]);
+    },
+  );
+});
+
+describe('single flight', () => {
+  it('concurrent requests for one result share an execution', async () => {
+    let finish: (value: unknown) => void = () => undefined;
+    const blog = createBlog({
+      Query: {
+        slow(_: unknown, { id }: { id: string }) {
+          blog.calls.slow = (blog.calls.slow ?? 0) + 1;
+          return new Promise((resolve) => {
+            finish = () => resolve(blog.posts.get(id));
+          });
+        },
+      },
+    });
+    const { app } = serveBlog(blog);
+    // The memory store is ready.
+    await get(app, POST);
+    const query = '{ slow(id: 1) { title } }';
+    const first = get(app, query).then((response) => response);
+    await until(() => blog.calls.slow === 1);
+    const others = Array.from({ length: 10 }, () => get(app, query).then((response) => response));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(blog.calls.slow).toBe(1);
+    finish(undefined);
+    const responses = await Promise.all([first, ...others]);
+    expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
+    expect(blog.calls.slow).toBe(1);
+  });
+
+  it('a failed execution is not shared', async () => {
+    let calls = 0;
+    const blog = createBlog({
+      Query: {
+        async slow() {
+          calls++;
+          const fails = calls === 1;
+          await new Promise((resolve) => setTimeout(resolve, 30));
+          if (fails) throw new Error('first');
+          return blog.posts.get('1');
+        },
+      },
+    });
+    const { app } = serveBlog(blog, { onError: false });
+    await get(app, POST);
+    const responses = await Promise.all([1, 2, 3].map(() => get(app, '{ slow(id: 1) { title } }')));
+    expect(responses.filter(({ body }) => body.errors !== undefined)).toHaveLength(1);
+    expect(calls).toBe(3);
+  });
+});
+
+describe('expired results', () => {
+  const age = (milliseconds: number): void => {
+    const now = Date.now();
+    jest.spyOn(Date, 'now').mockImplementation(() => now + milliseconds);
+  };
+  afterEach(() => jest.restoreAllMocks());
+
+  it('graphqlHTTP executes again when the lifetime has passed', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog);
+    await store(app, '{ brief }');
+    age(1100);
+    expect((await get(app, '{ brief }')).body.data.brief).toBe(2);
+  });
+
+  it('Age is the seconds since the result was stored', async () => {
+    const { app } = serveBlog(createBlog());
+    await store(app, POST);
+    age(42_500);
+    expect((await get(app, POST)).headers.age).toBe('42');
+  });
+
+  it('with "staleWhileRevalidate" the expired result is sent and replaced in the background', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { cache: { staleWhileRevalidate: 10 } });
+    await store(app, '{ brief }');
+    age(5000);
+    const responses = await Promise.all([1, 2, 3].map(() => get(app, '{ brief }')));
+    expect(responses.map(({ body }) => body.data.brief)).toContain(1);
+    await until(() => blog.calls.brief === 2);
+    expect((await get(app, '{ brief }')).body.data.brief).toBe(2);
+    age(30_000);
+    expect((await get(app, '{ brief }')).body.data.brief).toBe(3);
+  });
+
+  it.each([
+    ['an unexpected error', new Error('down'), 1],
+    ['an error that is meant for the client', new GraphQLError('forbidden'), undefined],
+  ])('"staleIfError": an expired result and %s', async (_name, error, expected) => {
+    let fails = false;
+    const blog = createBlog({
+      Query: {
+        unstable() {
+          if (fails) throw error;
+          return 1;
+        },
+      },
+    });
+    const { app } = serveBlog(blog, { cache: { staleIfError: 60 }, onError: false });
+    await store(app, '{ unstable }');
+    fails = true;
+    age(5000);
+    const { body, headers } = await get(app, '{ unstable }');
+    expect([body.data.unstable, headers.age]).toEqual(expected === undefined ? [null, undefined] : [1, '5']);
+    age(120_000);
+    expect((await get(app, '{ unstable }')).body.errors).toHaveLength(1);
+  });
+});
+
+describe('other options', () => {
+  it('onOperation runs before a stored result is sent, and may refuse it', async () => {
+    const blog = createBlog();
+    let refuses = false;
+    const onOperation: GraphQLOptions['onOperation'] = () =>
+      refuses ? { errors: [new GraphQLError('no')] } : { extensions: { number: 1 } };
+    const { app } = serveBlog(blog, { onOperation });
+    const first = await get(app, POST);
+    const second = await get(app, POST);
+    expect(second.body.extensions).toEqual({ number: 1 });
+    expect(second.text).toBe(first.text);
+    expect(blog.calls.post).toBe(1);
+    refuses = true;
+    expect((await get(app, POST)).body).toEqual({ errors: [{ message: 'no' }] });
+  });
+
+  it('the operations of a batch share results with single requests', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { batching: true });
+    await get(app, POST);
+    const { body } = await request(app)
+      .post('/graphql')
+      .send([{ query: POST }, { query: '{ posts { id } }' }]);
+    expect(body[0].data.post).toEqual({ id: '1', title: 'title 1' });
+    expect(blog.calls).toMatchObject({ post: 1, posts: 1 });
+    await get(app, '{ posts { id } }');
+    expect(blog.calls.posts).toBe(1);
+  });
+
+  it('HEAD, If-None-Match and "pretty" work with stored results', async () => {
+    const { app } = serveBlog(createBlog(), { pretty: (req) => req.headers['x-pretty'] !== undefined });
+    const { headers, text } = await store(app, POST);
+    const head = await request(app).head('/graphql').query({ query: POST });
+    expect([head.headers['content-length'], head.headers.etag]).toEqual([
+      headers['content-length'],
+      headers.etag,
+    ]);
+    const unchanged = await get(app, POST).set('if-none-match', String(headers.etag));
+    expect([unchanged.status, unchanged.headers.age, unchanged.text]).toEqual([304, '0', '']);
+    const pretty = await get(app, POST).set('x-pretty', '1');
+    expect(pretty.text).not.toBe(text);
+    expect(pretty.headers.etag).not.toBe(headers.etag);
+    expect(pretty.body).toEqual(JSON.parse(text));
+  });
+
+  it('"cache" works without "cacheControl": results are stored here and nowhere else', async () => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog, { cacheControl: false });
+    await get(app, POST);
+    const { headers } = await get(app, POST);
+    expect(blog.calls.post).toBe(1);
+    expect(headers['cache-control']).toBe('no-store');
+    expect(headers.etag).toBeUndefined();
+  });
+
+  it.each([
+    [{ cache: { maxBytes: 0 } }, 'option "cache.maxBytes" is 0'],
+    [{ cache: { store: {} } }, 'option "cache.store" is {}'],
+    [{ cache: { pubsub: 1 } }, 'option "cache.pubsub" is 1'],
+    [{ cache: { key: 'user' } }, 'option "cache.key" is "user"'],
+    [{ cache: { ttl: 5 } }, 'unknown option "cache.ttl"'],
+    [{ cache: 5 }, 'option "cache" is 5'],
+    [
+      { cache: { store: { get() {}, set() {}, invalidate() {} }, maxBytes: 5 } },
+      '"cache.maxBytes" is for the memory',
+    ],
+  ])('graphqlHTTP refuses wrong values: %p', (options, message) => {
+    expect(() => graphqlHTTP(createBlog().schema, options as GraphQLOptions)).toThrow(message);
+  });
+
+  it('a store belongs to one handler', () => {
+    const store = {
+      get: () => ({ entry: undefined, version: undefined }),
+      set: () => false,
+      invalidate() {},
+    };
+    graphqlHTTP(createBlog().schema, { cache: { store } });
+    expect(() => graphqlHTTP(createBlog().schema, { cache: { store } })).toThrow(
+      'belongs to another handler',
+    );
+  });
+});
