@@ -36,10 +36,8 @@ const PARTS = [
       ['Caching', 'caching.md'],
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
-      ['Query cost', 'cost.md'],
       ['Uploads to object storage', 'object-storage.md'],
       ['Testing', 'testing.md'],
-      ['Recipes', 'recipes.md'],
       ['Troubleshooting', 'troubleshooting.md'],
     ],
   },
@@ -51,8 +49,8 @@ const PARTS = [
       ['Docker and Kubernetes', 'containers.md'],
       ['Serverless functions', 'serverless.md'],
       ['Scaling', 'scaling.md'],
-      ['Observability'],
-      ['Health checks'],
+      ['Observability', 'observability.md'],
+      ['Health checks', 'health.md'],
     ],
   },
   {
@@ -70,9 +68,6 @@ const PARTS = [
     ],
   },
 ];
-
-/** Pages that may be absent until their feature is complete. */
-export const PLANNED = ['cost.md', 'recipes.md'];
 
 /** Every page that the sidebar lists, without those of the API reference. */
 export const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));
