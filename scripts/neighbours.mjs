@@ -12,7 +12,7 @@ export const graphql17 = `${folderOf('test/neighbours')}node_modules/graphql17`;
  * TypeScript, bundlers, other servers, and the builder of the documentation site.
  */
 export function installNeighbours() {
-  for (const path of ['test/neighbours', 'site']) install(folderOf(path));
+  for (const path of ['test/neighbours', 'test/neighbours/recipes', 'site']) install(folderOf(path));
 }
 
 function install(folder) {

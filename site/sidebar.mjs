@@ -36,6 +36,8 @@ const PARTS = [
       ['Caching', 'caching.md'],
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
+      ['Recipes', 'recipes.md'],
+      ['Query cost', 'cost.md'],
       ['Uploads to object storage', 'object-storage.md'],
       ['Testing', 'testing.md'],
       ['Troubleshooting', 'troubleshooting.md'],

@@ -36,6 +36,7 @@ const RUN_BY: Record<string, string> = {
   ts: 'test/snippets.test.ts',
   'ts before': 'test/neighbours/migrating.test.ts',
   'ts after': 'test/neighbours/migrating.test.ts',
+  'ts recipe': 'test/neighbours/recipes.test.ts',
   js: 'test/browser-snippets.test.ts',
   nginx: 'test/deployment.test.ts',
   caddyfile: 'test/deployment.test.ts',

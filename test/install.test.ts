@@ -8,7 +8,12 @@ interface Lockfile {
 }
 
 const root = resolve(__dirname, '..');
-const lockfiles = ['package-lock.json', 'test/neighbours/package-lock.json', 'site/package-lock.json'];
+const lockfiles = [
+  'package-lock.json',
+  'test/neighbours/package-lock.json',
+  'test/neighbours/recipes/package-lock.json',
+  'site/package-lock.json',
+];
 const read = (file: string): Lockfile => JSON.parse(readFileSync(join(root, file), 'utf8'));
 
 describe.each(lockfiles)('%s', (file) => {

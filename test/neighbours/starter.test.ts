@@ -17,7 +17,8 @@ const PNG = Buffer.from('89504e470d0a1a0a', 'hex');
 // A user starts with nothing but the package.
 beforeAll(() => {
   const { path } = pack(folder);
-  npm(['exec', '--yes', `--package=${path}`, '--', 'espalier', 'init', app], folder);
+  const args = ['exec', '--yes', `--package=${path}`, '--', 'espalier', 'init', app];
+  execFileSync('npm', args, { cwd: folder, stdio: 'pipe' });
   npm(['install', '--ignore-scripts', '--prefer-offline', path], app);
 });
 
@@ -88,11 +89,22 @@ it('the tests of the project pass', () => {
 it('npm run dev serves the page by Vite, which passes operations and sockets on to the server', async () => {
   const [port, clientPort] = [await freePort(), await freePort()];
   const env = { ...process.env, PORT: String(port) };
-  const server = await start('npx', ['tsx', 'server/main.ts'], `http://localhost:${port}/health/ready`, {
-    env,
-  });
+  // Without npx, whose children would survive it.
+  const server = await start(
+    process.execPath,
+    ['--import', 'tsx', 'server/main.ts'],
+    `http://localhost:${port}/health/ready`,
+    {
+      env,
+    },
+  );
   const url = `http://localhost:${clientPort}`;
-  const vite = await start('npx', ['vite', '--port', String(clientPort)], url, { env });
+  const vite = await start(
+    process.execPath,
+    ['node_modules/vite/bin/vite.js', '--port', String(clientPort)],
+    url,
+    { env },
+  );
   expect(await (await fetch(url)).text()).toContain('/main.ts');
   expect(await (await fetch(`${url}/main.ts`)).text()).toContain('watchMessages');
   await expectLiveMessage(url, url);

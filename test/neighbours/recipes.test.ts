@@ -1,0 +1,125 @@
+import { execFileSync, spawnSync } from 'node:child_process';
+import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { pack, root, scratchFolder, unpack } from '../tarball.ts';
+
+jest.setTimeout(180_000);
+
+const packages = join(__dirname, 'recipes', 'node_modules');
+const folder = scratchFolder();
+let results: Record<string, unknown>;
+
+afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+/** The code of each recipe, by the first words of its section. */
+function recipes(): [name: string, code: string][] {
+  const text = readFileSync(join(root, 'docs', 'recipes.md'), 'utf8');
+  return [...text.matchAll(/^## ([\w ]+): .*\n[\s\S]*?^```ts recipe\n([\s\S]*?)^```/gm)].map(
+    ([, name = '', code = '']) => [name.toLowerCase().replaceAll(' ', '-'), code],
+  );
+}
+
+beforeAll(async () => {
+  // All packages are found in one folder, so that there is one copy of graphql.
+  unpack(pack(folder), folder);
+  const modules = join(folder, 'node_modules');
+  for (const name of readdirSync(packages).filter((entry) => !entry.startsWith('.'))) {
+    if (!name.startsWith('@')) symlinkSync(join(packages, name), join(modules, name));
+    else {
+      mkdirSync(join(modules, name), { recursive: true });
+      for (const each of readdirSync(join(packages, name)))
+        symlinkSync(join(packages, name, each), join(modules, name, each));
+    }
+  }
+  writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+  for (const [name, code] of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
+  cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
+  // Grafast needs Node 22, which runs TypeScript as it is.
+  const node = execFileSync(process.execPath, [
+    '--input-type=module',
+    '--eval',
+    `const { binaryOf } = await import('${join(root, 'scripts/node-lines.mjs')}'); console.log(binaryOf(22));`,
+  ]);
+  const env = { ...process.env, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
+  const { stdout, stderr } = spawnSync(node.toString().trim(), ['exercise.mjs'], {
+    cwd: folder,
+    env,
+    encoding: 'utf8',
+  });
+  const line = stdout.trim().split('\n').at(-1) ?? '';
+  if (!line.startsWith('{')) throw new Error(stdout + stderr);
+  results = JSON.parse(line);
+});
+
+it('the recipes compile', () => {
+  for (const name of ['@types/node', 'undici-types']) {
+    mkdirSync(join(folder, 'node_modules', '@types'), { recursive: true });
+    rmSync(join(folder, 'node_modules', name), { force: true });
+    symlinkSync(join(root, 'node_modules', name), join(folder, 'node_modules', name));
+  }
+  const compilerOptions = {
+    module: 'nodenext',
+    target: 'es2023',
+    strict: true,
+    exactOptionalPropertyTypes: true,
+    skipLibCheck: true,
+    noEmit: true,
+    types: ['node'],
+  };
+  writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['*.mts'] }));
+  const tsc = join(root, 'node_modules/typescript/bin/tsc');
+  expect(spawnSync(process.execPath, [tsc, '-p', folder], { encoding: 'utf8' }).stdout).toBe('');
+});
+
+it('docs/recipes.md has a recipe for each package of its table', () => {
+  expect(recipes().map(([name]) => name)).toEqual([
+    'query-complexity',
+    'limits',
+    'permissions',
+    'plugins',
+    'plans',
+    'databases',
+  ]);
+});
+
+it('graphql-query-complexity limits operations by the values of their variables', () => {
+  expect(results['query-complexity']).toEqual([
+    { data: { items: null }, extensions: { complexity: 11 } },
+    { errors: [['The operation is too complex', 'TOO_COMPLEX']] },
+  ]);
+});
+
+it('the rules of GraphQL Armor limit depth and aliases', () => {
+  expect(results['limits']).toEqual([
+    { data: { user: null } },
+    { errors: [['Syntax Error: Query depth limit of 3 exceeded, found 5.', 'BAD_USER_INPUT']] },
+    { errors: [['Syntax Error: Aliases limit of 2 exceeded, found 3.', 'BAD_USER_INPUT']] },
+  ]);
+});
+
+it('GraphQL Shield guards fields, its refusals reach the client, and other errors are masked', () => {
+  expect(results['permissions']).toEqual([
+    { data: { open: 'for everyone', secret: null }, errors: [['Forbidden', 'FORBIDDEN']] },
+    { data: { open: 'for everyone', secret: 'for users' } },
+    { data: { broken: null }, errors: [['Internal server error', 'INTERNAL_SERVER_ERROR']] },
+  ]);
+});
+
+it('plugins of Envelop build the context and change results', () => {
+  expect(results['plugins']).toEqual([
+    { data: { user: 'ada', hello: 'world' }, extensions: { plugin: true } },
+    { errors: [[expect.stringContaining('introspection has been disabled'), null]] },
+  ]);
+});
+
+it('Grafast executes plans with variables and context, over HTTP and over sockets', () => {
+  expect(results['plans']).toEqual([{ data: { add: 42, me: 'ada' } }]);
+  expect(results['socket']).toEqual({ data: { add: 3 } });
+});
+
+it('PostGraphile reads and writes a database, with the settings of the request', () => {
+  expect(results['databases']).toEqual([
+    { data: { allNotes: { nodes: [{ text: 'first' }], totalCount: 2 } } },
+    { data: { createNote: { note: { text: 'third', owner: 'ada' } } } },
+  ]);
+});

@@ -1,0 +1,76 @@
+// Sends operations to the recipes of docs/recipes.md and prints the results: node exercise.mjs, in a folder with the
+// recipes as modules.
+import { PGlite } from '@electric-sql/pglite';
+import { PGLiteSocketServer } from '@electric-sql/pglite-socket';
+import { inject, subscribe } from 'espalier/testing';
+
+const results = {};
+
+/** Loads a recipe, and records the results of operations that it executes. */
+async function exercise(name, requests) {
+  const recipe = await import(`./${name}.mts`);
+  results[name] = [];
+  for (const request of requests) {
+    const { data, errors, extensions } = await inject(recipe.handler, request);
+    results[name].push({
+      data,
+      errors: errors?.map((error) => [error.message, error.extensions?.code]),
+      extensions,
+    });
+  }
+  return recipe;
+}
+
+const ada = { authorization: 'ada' };
+const items = 'query ($first: Int!) { items(first: $first) { name } }';
+
+await exercise('query-complexity', [
+  { query: items, variables: { first: 10 } },
+  { query: items, variables: { first: 1000 } },
+]);
+await exercise('limits', [
+  { query: '{ user { name } }' },
+  { query: '{ user { friends { friends { friends { name } } } } }' },
+  { query: '{ a: user { name } b: user { name } c: user { name } }' },
+]);
+await exercise('permissions', [
+  { query: '{ open secret }' },
+  { query: '{ open secret }', headers: ada },
+  { query: '{ broken }' },
+]);
+await exercise('plugins', [
+  { query: '{ user hello }', headers: ada },
+  { query: '{ __schema { description } }' },
+]);
+const plans = await exercise('plans', [
+  { query: 'query ($a: Int!) { add(a: $a, b: 2) me }', variables: { a: 40 }, headers: ada },
+]);
+const overSocket = await subscribe(plans.handler, { query: '{ add(a: 1, b: 2) }' });
+results.socket = (await overSocket.next()).value;
+await overSocket.return();
+
+const database = await PGlite.create();
+await database.exec(`
+  create table notes (
+    id int primary key generated always as identity,
+    text text not null,
+    owner text default current_setting('app.user', true)
+  );
+  insert into notes (text) values ('first'), ('second');
+`);
+const server = new PGLiteSocketServer({ db: database, port: 0, host: '127.0.0.1', maxConnections: 10 });
+await server.start();
+process.env.DATABASE_URL = `postgres://postgres:postgres@${server.getServerConn()}/postgres`;
+const { instance } = await exercise('databases', [
+  { query: '{ allNotes(first: 1) { nodes { text } totalCount } }' },
+  {
+    query:
+      'mutation ($text: String!) { createNote(input: { note: { text: $text } }) { note { text owner } } }',
+    variables: { text: 'third' },
+    headers: ada,
+  },
+]);
+await instance.release();
+
+console.log(JSON.stringify(results));
+process.exit();
