@@ -37,6 +37,8 @@ const INSTALLED = ['neighbours/', 'site/'];
 // These tests take over ten seconds each and check what others check in a smaller form.
 const SLOW = [
   'browser-photo-wall',
+  'caching/leaks',
+  'caching/processes',
   'caching/shared-caches',
   'cursors/faults',
   'documents/attacks',

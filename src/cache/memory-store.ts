@@ -2,11 +2,16 @@ import { isAscii } from 'node:buffer';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
+import { Doorkeeper } from './doorkeeper.ts';
 import { InvalidationLog } from './tags/invalidation-log.ts';
 import { ALL_TAGS } from './tags/tags.ts';
 
 /** The largest entry, as a fraction of the store. */
 const SHARE = 1 / 8;
+/** The store counts as full above this fraction. */
+const FULL_SHARE = 0.9;
+/** The result of a request that is executed and not stored. */
+const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 /** Measured: the bytes of an entry without key, body and tags, and of one of its tags. */
 const ENTRY_BYTES = 700;
 const TAG_BYTES = 150;
@@ -24,12 +29,20 @@ export class MemoryStore {
   readonly #loading: Promise<void>;
   readonly #byTag = new Map<string, Item | Set<Item>>();
   readonly #log = new InvalidationLog();
+  readonly #doorkeeper = new Doorkeeper();
+  readonly #maxBytes: number;
   readonly #maxEntryBytes: number;
 
   constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
     this.#maxEntryBytes = Math.max(1, Math.floor(maxBytes * SHARE));
     this.#loading = this.#load(maxBytes);
     this.#loading.catch(() => undefined);
+  }
+
+  /** Whether another entry may evict one. */
+  get #isFull(): boolean {
+    return this.bytes > this.#maxBytes * FULL_SHARE;
   }
 
   /** The number of entries. */
@@ -46,7 +59,9 @@ export class MemoryStore {
     if (this.#items === undefined) return this.#loading.then(() => this.get(key));
     const item = this.#items.get(key);
     const { version } = this.#log;
-    if (item === undefined) return { entry: undefined, version };
+    if (item === undefined) {
+      return this.#isFull && !this.#doorkeeper.knows(key) ? UNAVAILABLE : { entry: undefined, version };
+    }
     if (Date.now() < item.entry.expires) return { entry: item.entry, version };
     this.#items.delete(key);
     return { entry: undefined, version };

@@ -27,8 +27,9 @@ interface FieldCalls {
 export class ExecutionPolicy implements ExecutionCaching {
   readonly #operation: OperationPolicy;
   readonly #variables: Record<string, unknown> | undefined;
-  readonly #nested = new Map<Field, FieldCalls>();
-  readonly #root = new Map<Field, FieldCalls>();
+  /** Created for the first field that is counted. */
+  #nested: Map<Field, FieldCalls> | undefined;
+  #root: Map<Field, FieldCalls> | undefined;
   #hinted: HintedCall[] | undefined;
   #restriction: HintState | undefined;
   #tags: Set<string> | undefined;
@@ -128,12 +129,14 @@ export class ExecutionPolicy implements ExecutionCaching {
 
   /** Whether every execution of a field has a hint of its resolver, instead of the static one. */
   #isReplaced(definition: Field, isRoot: boolean): boolean {
-    const calls = (isRoot ? this.#root : this.#nested).get(definition);
+    const calls = (isRoot ? this.#root : this.#nested)?.get(definition);
     return calls !== undefined && calls.replaced > 0 && calls.replaced >= calls.executed;
   }
 
   #callsOf(definition: Field, isRoot: boolean): FieldCalls {
-    const all = isRoot ? this.#root : this.#nested;
+    if (isRoot) this.#root ??= new Map();
+    else this.#nested ??= new Map();
+    const all = (isRoot ? this.#root : this.#nested) as Map<Field, FieldCalls>;
     let calls = all.get(definition);
     if (calls === undefined) {
       calls = { executed: 0, replaced: 0 };
