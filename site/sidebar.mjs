@@ -37,7 +37,6 @@ const PARTS = [
       ['Cost and budgets', 'cost.md'],
       ['Hook per operation', 'operation-hook.md'],
       ['Recipes', 'recipes.md'],
-      ['Query cost', 'cost.md'],
       ['Uploads to object storage', 'object-storage.md'],
       ['Testing', 'testing.md'],
       ['Troubleshooting', 'troubleshooting.md'],

@@ -21,8 +21,9 @@ export function comparable(rawHeaders: readonly (readonly string[])[]): string[]
   ]);
 }
 
-/** The nonce of the policy of GraphiQL is new for each response. */
-export const withoutNonce = (text: string): string => text.replace(/nonce(-|=")[\w+/=-]+/g, 'nonce');
+/** The nonce of the policy of GraphiQL and the boundaries of ranges are new for each response. */
+export const withoutNonce = (text: string): string =>
+  text.replace(/nonce(-|=")[\w+/=-]+/g, 'nonce').replace(/(boundary=|--)[0-9a-f]{36}/g, '$1boundary');
 
 const agent = new Agent({ keepAlive: true });
 const servers: Server[] = [];

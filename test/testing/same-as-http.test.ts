@@ -65,6 +65,8 @@ const schema = new GraphQLSchema({
 
 function createApp(framework: typeof express): express.Express {
   const app = framework();
+  // Otherwise the bodies of errors contain stack traces, which differ.
+  app.set('env', 'production');
   app.use('/files', staticFiles(folder, { html: true, precompressed: true, maxAge: '1h' }));
   app.use(
     '/graphql',
