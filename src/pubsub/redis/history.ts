@@ -18,23 +18,29 @@ const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{
 /** The first character of messages with ids. No JSON text begins with it. */
 const MARK = '@';
 
-// Atomic, so that the stream has the events in the order of the messages. Once per second old events are
-// removed and the keys get their time to live: an id begins with the milliseconds since 1970. ARGV: channel,
-// payload, length, age, time to live of the events, time to live of the newest id.
-const PUBLISH = `
+/** Milliseconds between two renewals of the time to live, at most. */
+const RENEWAL = 1000;
+
+/**
+ * Returns the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
+ * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
+ * 1970. The limits are part of the text, because each argument takes time.
+ */
+function publishScript({ length, age }: HistoryLimits): string {
+  const lifetime = age + RENEWAL;
+  return `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ARGV[3], '*', 'p', previous, 'e', ARGV[2])
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ${length}, '*', 'p', previous, 'e', ARGV[1])
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
 else
-  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ARGV[4]))
-  redis.call('PEXPIRE', KEYS[1], ARGV[5])
-  redis.call('SET', KEYS[2], id, 'PX', ARGV[6])
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ${age}))
+  redis.call('PEXPIRE', KEYS[1], ${lifetime})
+  redis.call('SET', KEYS[2], id, 'PX', ${lifetime + QUIET_MILLISECONDS})
 end
-redis.call('PUBLISH', ARGV[1], '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[2])
+redis.call('PUBLISH', string.sub(KEYS[1], 2, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
 `;
-/** Milliseconds between two renewals of the time to live, at most. */
-const RENEWAL = 1000;
+}
 
 // ARGV: the id, the maximum number of events.
 const READ = `
@@ -49,23 +55,20 @@ const RETRY_MILLISECONDS = 100;
 /** The history of channels in Redis Streams. */
 export class RedisHistory implements HistoryStore {
   readonly #send: Send;
-  readonly #limits: HistoryLimits;
   readonly #isFinal: (error: unknown) => boolean;
-  readonly #publish = new RedisScript(PUBLISH);
+  readonly #publish: RedisScript;
 
   /** Reads are repeated after errors that are not `isFinal`. */
   constructor(send: Send, limits: HistoryLimits, isFinal: (error: unknown) => boolean) {
     this.#send = send;
-    this.#limits = limits;
+    this.#publish = new RedisScript(publishScript(limits));
     this.#isFinal = isFinal;
   }
 
   /** Stores and publishes an event in one command. */
-  async publish(channel: string, payload: string): Promise<void> {
-    const { length, age } = this.#limits;
-    const lifetime = age + RENEWAL;
-    const args = [channel, payload, length, age, lifetime, lifetime + QUIET_MILLISECONDS];
-    await this.#publish.run(this.#send, keysOf(channel), args);
+  publish(channel: string, payload: string): Promise<unknown> {
+    const [events, newest] = keysOf(channel);
+    return this.#publish.run(this.#send, [events, newest, payload]);
   }
 
   async newest(channel: string): Promise<string> {

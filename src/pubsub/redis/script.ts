@@ -4,52 +4,56 @@ import { isReplyError, type RedisCommands } from '../../redis/connection.ts';
 /** Sends a command on the connection for publishing. */
 export type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
 
+/** The two keys and the argument of a script. */
+type Inputs = readonly [key: string, otherKey: string, argument: string];
+
 /** A Lua script, which Redis stores by its hash: a call sends only the hash. */
 export class RedisScript {
   readonly #text: string;
   readonly #hash: string;
-  readonly #pending = new Set<Promise<unknown>>();
+  readonly #onSettled = (): void => this.#settled();
+  #pending = 0;
   /**
-   * Settles when the calls are over that have found no script. Later calls wait, so that they keep their
-   * order.
+   * The calls that wait because Redis did not have the script. They start when all earlier calls have settled,
+   * which keeps their order.
    */
-  #loaded: Promise<unknown> | undefined;
+  #waiting: (() => void)[] | undefined;
 
   constructor(text: string) {
     this.#text = text;
     this.#hash = createHash('sha1').update(text).digest('hex');
   }
 
-  /** Runs the script with two keys. */
-  async run(
-    send: Send,
-    keys: readonly [string, string],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
-    while (this.#loaded !== undefined) await this.#loaded;
-    const sent = send((client) => this.#call(client, keys, args));
-    this.#pending.add(sent);
-    try {
-      return await sent;
-    } finally {
-      this.#pending.delete(sent);
+  /** Runs the script. */
+  run(send: Send, inputs: Inputs): Promise<unknown> {
+    const waiting = this.#waiting;
+    if (waiting !== undefined) {
+      return new Promise<void>((resolve) => waiting.push(resolve)).then(() => this.#start(send, inputs));
     }
+    return this.#start(send, inputs);
   }
 
-  async #call(
-    client: RedisCommands,
-    keys: readonly [string, string],
-    args: readonly (string | number)[],
-  ): Promise<unknown> {
-    try {
-      return await client.evalsha(this.#hash, 2, ...keys, ...args);
-    } catch (error) {
-      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      // Redis has started again, or another node has taken over.
-      this.#loaded ??= Promise.allSettled(this.#pending).then(() => {
-        this.#loaded = undefined;
-      });
-      return client.eval(this.#text, 2, ...keys, ...args);
-    }
+  #start(send: Send, inputs: Inputs): Promise<unknown> {
+    this.#pending++;
+    const sent = send((client) =>
+      client.evalsha(this.#hash, 2, ...inputs).catch((error) => this.#load(error, client, inputs)),
+    );
+    sent.then(this.#onSettled, this.#onSettled);
+    return sent;
+  }
+
+  /** Sends the whole script if Redis has started again, or another node has taken over. */
+  #load(error: unknown, client: RedisCommands, inputs: Inputs): Promise<unknown> {
+    if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+    this.#waiting ??= [];
+    return client.eval(this.#text, 2, ...inputs);
+  }
+
+  #settled(): void {
+    this.#pending--;
+    if (this.#pending > 0 || this.#waiting === undefined) return;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    for (const start of waiting) start();
   }
 }
