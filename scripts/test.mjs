@@ -36,6 +36,7 @@ const ONCE = [
 const INSTALLED = ['neighbours/', 'site/'];
 // These tests take over ten seconds each and check what others check in a smaller form.
 const SLOW = [
+  'browser-inspect',
   'browser-photo-wall',
   'caching/leaks',
   'caching/processes',
@@ -45,6 +46,7 @@ const SLOW = [
   'documents/reload',
   'engine/document-memory',
   'graphql/wrapped-responses',
+  'otel/metrics',
   'static/memory-budget',
   'streaming/slow-clients',
   'subscriptions/slow-clients',

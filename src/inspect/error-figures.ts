@@ -15,15 +15,8 @@ interface ErrorLike {
 export class ErrorCounters {
   /** The most recent one is last. */
   readonly #byCode = new Map<string, ErrorFigures>();
-  readonly #counted = new WeakSet<object>();
-
-  /** Counts errors, each of them once: the errors of an operation are also those of its response. */
   add(errors: readonly unknown[], operation: string | undefined): void {
     for (const value of errors) {
-      if (typeof value === 'object' && value !== null) {
-        if (this.#counted.has(value)) continue;
-        this.#counted.add(value);
-      }
       const { code, message } = describe(value);
       const count = (this.#byCode.get(code)?.count ?? 0) + 1;
       this.#byCode.delete(code);

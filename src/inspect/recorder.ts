@@ -19,6 +19,8 @@ const increment = (counts: Counts, name: string | number): void => {
 export class Recorder {
   readonly #errors = new ErrorCounters();
   readonly #operations: OperationCounters;
+  /** The requests that had operations. */
+  readonly #observed = new WeakSet<object>();
   readonly #documents = { lookups: 0, misses: 0 };
   readonly #files = { hits: 0, misses: 0 };
   readonly #statuses = { graphql: {} as Counts, files: {} as Counts };
@@ -56,14 +58,16 @@ export class Recorder {
   #observeGraphQL(): void {
     on<ObservedOperation>('graphql:operation', (operation) => {
       this.#documents.lookups++;
+      if (operation.request !== undefined) this.#observed.add(operation.request);
       this.#operations.observe(operation);
     });
     on('graphql:parse', () => {
       this.#documents.misses++;
     });
-    on<ResponseEvent>('graphql:response', ({ status, errors }) => {
+    on<ResponseEvent>('graphql:response', ({ req, status, errors }) => {
       increment(this.#statuses.graphql, status);
-      if (errors.length > 0) this.#errors.add(errors, undefined);
+      // The errors of operations are counted with the operations.
+      if (errors.length > 0 && !this.#observed.has(req)) this.#errors.add(errors, undefined);
     });
   }
 

@@ -82,6 +82,7 @@ it('operations are counted with their latencies and errors', async () => {
   await post('query Slow { slow }');
   await post('{ hello denied }');
   await post('{');
+  await post('{');
   await request(app).post('/graphql').set('content-type', 'text/plain').send('x');
   const { operations, requests, errors, lookups, statuses, history } = await read(app);
   const find = (name: string) => operations.find((operation) => operation.name === name);
@@ -89,18 +90,18 @@ it('operations are counted with their latencies and errors', async () => {
   expect(find('Slow')?.p50).toBeGreaterThan(100);
   expect(find('Slow')?.p50).toBeLessThanOrEqual(find('Slow')?.max as number);
   expect(find('{ hello denied }')).toMatchObject({ requests: 1, errors: 1 });
-  expect(find('refused before execution')).toMatchObject({ type: 'other', requests: 1, errors: 1 });
-  expect(requests).toMatchObject({ count: 8, errors: 2, total: 8, active: 0 });
+  expect(find('refused before execution')).toMatchObject({ type: 'other', requests: 2, errors: 2 });
+  expect(requests).toMatchObject({ count: 9, errors: 3, total: 9, active: 0 });
   expect(errors.map(({ code, count, operation }) => [code, count, operation])).toEqual([
     ['UNSUPPORTED_MEDIA_TYPE', 1, null],
-    ['GRAPHQL_PARSE_FAILED', 1, null],
+    ['GRAPHQL_PARSE_FAILED', 2, null],
     ['FORBIDDEN', 1, '{ hello denied }'],
   ]);
   expect(errors[2]?.message).toBe('not for you');
-  expect(lookups.documents).toEqual({ hits: 4, misses: 4 });
-  expect(statuses.graphql).toEqual({ 200: 8, 415: 1 });
+  expect(lookups.documents).toEqual({ hits: 5, misses: 4 });
+  expect(statuses.graphql).toEqual({ 200: 9, 415: 1 });
   expect(history.requests).toHaveLength(120);
-  expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(8);
+  expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(9);
 });
 
 it('the number of operations with their own figures is bounded', async () => {

@@ -27,12 +27,12 @@ function showTiles({ requests, history, live, eventLoop }) {
   const rate = recent.reduce((sum, value) => sum + value, 0) / recent.length;
   const share = requests.count === 0 ? 0 : requests.errors / requests.count;
   const tiles = [
-    ['Operations per second', rate < 10 ? rate.toFixed(1) : count(Math.round(rate))],
+    ['Operations / s', rate < 10 ? rate.toFixed(1) : count(Math.round(rate))],
     ['Median, p50', duration(requests.p50)],
     ['Slowest 1 %, p99', duration(requests.p99)],
     ['With errors', percent(share), share > 0.05],
     ['Sockets and streams', count(live.connections)],
-    ['Event loop delay, p99', duration(eventLoop.p99), eventLoop.p99 > 100],
+    ['Event loop, p99', duration(eventLoop.p99), eventLoop.p99 > 100],
   ];
   byId('tiles').replaceChildren(...tiles.map(([name, value, bad]) =>
     create('div', {}, create('dt', { textContent: name }), create('dd', { textContent: value, className: bad ? 'bad' : '' }))));
@@ -99,7 +99,7 @@ function fill(id, rows, cellsOf) {
 }
 
 function meter(name, share, value) {
-  return create('div', {}, create('span', {}, name, create('em', { textContent: value })), bar(share));
+  return create('div', {}, create('span', { className: 'label' }, name, create('em', { textContent: value })), bar(share));
 }
 
 function showCaches({ lookups, documents, responses, files, uploads }) {

@@ -64,9 +64,9 @@ th:last-child, td:last-child { padding-right: 0; }
 .bar { display: block; height: 7px; border-radius: 4px; background: var(--track); overflow: hidden; }
 .bar > i { display: block; height: 100%; border-radius: 4px; background: var(--accent); width: 0; }
 .bar > i.full { background: var(--error); }
-td .bar { width: 96px; }
+td .bar { width: 96px; margin-left: 10px; }
 .meters { display: grid; gap: 13px; }
-.meters div > span { display: flex; justify-content: space-between; gap: 10px; padding-bottom: 4px; }
+.meters .label { display: flex; justify-content: space-between; gap: 10px; padding-bottom: 4px; }
 .meters em { font-style: normal; color: var(--soft); white-space: nowrap; }
 dl.pairs { display: grid; grid-template-columns: 1fr auto; gap: 6px 14px; margin: 0; }
 dl.pairs dt { color: var(--soft); } dl.pairs dd { margin: 0; text-align: right; }
@@ -86,5 +86,9 @@ footer a { color: inherit; }
   .scroll { margin: 0 -14px; padding: 0 14px; }
   .wide { display: none; }
   .badge { display: block; width: auto; }
+  table { font-size: 14px; }
+  th, td { padding-right: 8px; }
+  .name { min-width: 84px; }
+  .message { min-width: 110px; }
 }
 `;

@@ -1,0 +1,112 @@
+import type { Browser, Page } from 'playwright-core';
+import { launch } from './chromium.ts';
+import { type Shop, startShop } from './inspect/page.ts';
+
+jest.setTimeout(40_000);
+
+let browser: Browser;
+let shop: Shop;
+beforeAll(async () => {
+  browser = await launch();
+});
+beforeEach(async () => {
+  shop = await startShop();
+});
+afterEach(() => shop.close());
+afterAll(() => browser.close());
+
+/** Opens the page, and collects its problems and the addresses that it requests. */
+async function open(options: Parameters<Browser['newContext']>[0] = {}) {
+  const context = await browser.newContext({ viewport: { width: 1280, height: 900 }, ...options });
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  const problems: string[] = [];
+  const requests: string[] = [];
+  page.on('console', (message) => problems.push(`console ${message.type()}: ${message.text()}`));
+  page.on('pageerror', (error) => problems.push(`error: ${error.message}`));
+  page.on('request', (request) => requests.push(request.url()));
+  await page.goto(`${shop.origin}/inspect`);
+  await page.locator('#state', { hasText: 'live' }).waitFor();
+  return { page, problems, requests, context };
+}
+
+const rows = (page: Page, section: string): Promise<string[]> =>
+  page.locator(`#${section} tbody tr`).allInnerTexts();
+
+it('the page of inspect shows operations, errors and sockets as they change, and requests nothing else', async () => {
+  const { page, problems, requests, context } = await open();
+  expect(await page.locator('#operations .empty').isVisible()).toBe(true);
+  for (let turn = 0; turn < 3; turn++) await shop.send('query Product { product }');
+  await shop.send('query Basket { basket }');
+  const client = await shop.subscribe();
+  await shop.send('mutation Checkout { checkout }');
+  await shop.asset();
+  await page.locator('#operations tbody tr', { hasText: 'Checkout' }).waitFor();
+  await page.locator('#operations tbody tr', { hasText: '{ events }' }).waitFor();
+  const operations = await rows(page, 'operations');
+  expect(operations.find((row) => row.includes('Product'))).toMatch(
+    /query\s*Product\s+3\s+0\s+[\d.]+ (?:µs|ms)/,
+  );
+  expect(await rows(page, 'errors')).toEqual([
+    expect.stringMatching(/UNAUTHENTICATED\s+1\s+Sign in to see your basket/),
+  ]);
+  expect(await page.locator('#tiles').innerText()).toMatch(/Sockets and streams\s+1/);
+  expect(await page.locator('#budgets').innerText()).toMatch(/Documents\s+[\d.]+ KiB of 32 MiB/);
+  expect(await page.title()).toBe('Garden shop: live figures');
+  await client.close();
+  await page.locator('#live', { hasText: /Sockets and event streams\s*0/ }).waitFor();
+  expect(problems).toEqual([]);
+  expect([...new Set(requests)].filter((url) => !url.startsWith('data:'))).toEqual([
+    `${shop.origin}/inspect`,
+  ]);
+  await context.close();
+});
+
+it('the button pauses and continues, and a lost server is shown', async () => {
+  const { page, context } = await open();
+  await page.getByRole('button', { name: 'Pause' }).click();
+  await page.locator('#state', { hasText: 'paused' }).waitFor();
+  await page.getByRole('button', { name: 'Continue' }).click();
+  await page.locator('#state', { hasText: 'live' }).waitFor();
+  await shop.close();
+  await page.locator('#state', { hasText: 'no connection' }).waitFor();
+  await context.close();
+});
+
+it.each([
+  ['a phone', { viewport: { width: 360, height: 740 } }],
+  ['a phone in dark mode', { viewport: { width: 360, height: 740 }, colorScheme: 'dark' as const }],
+  ['a wide window', { viewport: { width: 1600, height: 900 } }],
+])('the page fits on %s without horizontal scrolling', async (_, options) => {
+  const long = `query ${'Long'.repeat(20)} { product }`;
+  await shop.send(long);
+  await shop.send('query Basket { basket }');
+  const { page, context } = await open(options);
+  await page.locator('#errors tbody tr').waitFor();
+  const { width, scroll, background } = await page.evaluate(() => ({
+    width: document.documentElement.clientWidth,
+    scroll: document.documentElement.scrollWidth,
+    background: getComputedStyle(document.body).backgroundColor,
+  }));
+  expect(scroll).toBe(width);
+  expect(background === 'rgb(18, 22, 15)').toBe('colorScheme' in options);
+  await context.close();
+});
+
+it('the policy of the page blocks scripts and styles that a message contains', async () => {
+  const { page, problems, context } = await open();
+  await shop.send('query Nope { nope_ }');
+  await page.evaluate(() => {
+    document.body.insertAdjacentHTML(
+      'beforeend',
+      '<img src=x onerror="document.title=1"><p style="color:red">x</p>',
+    );
+    const script = document.createElement('script');
+    script.textContent = 'document.title = "2"';
+    document.body.append(script);
+  });
+  await page.waitForTimeout(200);
+  expect(await page.title()).toBe('Garden shop: live figures');
+  expect(problems.join('\n')).toMatch(/Content Security Policy/);
+  await context.close();
+});

@@ -1,0 +1,88 @@
+import { once } from 'node:events';
+import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { makeExecutableSchema } from '@graphql-tools/schema';
+import express from 'express';
+import { GraphQLError } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { inspect } from '../../middleware/inspect.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import { createServer } from '../../middleware/server.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { ready } from '../subscriptions/client.ts';
+import { events } from '../subscriptions/connect-clients.ts';
+
+const typeDefs = `
+  type Query { product(id: ID): String  search(text: String): [String!]  basket: String  stock: Int }
+  type Mutation { checkout: String }
+  type Subscription { events(topic: String!): String }
+`;
+
+const pause = (milliseconds: number): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+/** A shop with the page at /inspect, for the browser test and for the screenshots of the documentation. */
+export async function startShop() {
+  const pubsub = createPubSub<{ orders: string }>();
+  const resolvers = {
+    Query: {
+      product: () => 'Secateurs',
+      search: async () => {
+        await pause(4 + Math.random() * 20);
+        return ['Secateurs', 'Trellis'];
+      },
+      basket: () => {
+        throw new GraphQLError('Sign in to see your basket', { extensions: { code: 'UNAUTHENTICATED' } });
+      },
+      stock: () => 7,
+    },
+    Mutation: {
+      checkout: async () => {
+        await pause(30 + Math.random() * 60);
+        await pubsub.publish('orders', 'order');
+        return 'ok';
+      },
+    },
+    Subscription: {
+      events: { subscribe: () => pubsub.subscribe('orders'), resolve: (event: string) => event },
+    },
+  };
+  const handler = graphqlHTTP(makeExecutableSchema({ typeDefs, resolvers }), { onError: false });
+  const folder = mkdtempSync(join(tmpdir(), 'shop-'));
+  mkdirSync(join(folder, 'assets'));
+  writeFileSync(join(folder, 'assets', 'shop.css'), 'body { color: green }'.repeat(400));
+  const app = express();
+  const server = createServer(app);
+  app.use('/inspect', inspect({ title: 'Garden shop' }));
+  app.use('/graphql', handler);
+  app.use(staticFiles(folder));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const subscriptions = attachSubscriptions(server, handler);
+  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const send = (query: string) =>
+    fetch(`${origin}/graphql`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ query }),
+    });
+  return {
+    origin,
+    send,
+    asset: () => fetch(`${origin}/assets/shop.css`),
+    async subscribe() {
+      const client = await ready(`${origin.replace('http', 'ws')}/graphql`);
+      client.send(events('1', 'orders'));
+      return client;
+    },
+    async close() {
+      await subscriptions.close();
+      await pubsub.close();
+      await server.drain({ timeout: 100 });
+    },
+  };
+}
+
+export type Shop = Awaited<ReturnType<typeof startShop>>;
