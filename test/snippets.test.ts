@@ -16,6 +16,7 @@ const running = new Set<ChildProcess>();
 
 /** Makes every server listen on a free port of this machine, and keeps it for the checks. */
 const SETUP = `
+globalThis.WebSocket ??= require('ws'); // as in browsers, and in Node from version 22
 const net = require('node:net');
 const listen = net.Server.prototype.listen;
 globalThis.servers = [];

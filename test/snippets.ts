@@ -36,6 +36,7 @@ export function snippets(language: string): Snippet[] {
 /** Names that the examples of docstrings use without a declaration. */
 const PRELUDE = `import { isSea } from 'node:sea';
 import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+import { inspect } from 'espalier/inspect';
 import { memoryFiles, seaFiles, zipFiles } from 'espalier/sources';
 import { inject, subscribe } from 'espalier/testing';
 import express, { type Request } from 'express';
@@ -45,6 +46,7 @@ const handler = graphqlHTTP(schema);
 const app = express();
 const server = createServer(app);
 const page = '<!doctype html>';
+const token = 'secret';
 `;
 
 /** Code after \`@example\` in the docstrings of middleware/ and types/. */
