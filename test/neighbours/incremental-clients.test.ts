@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { meros } from 'meros/browser';
+import type { ConcreteRequest, GraphQLSingularResponse } from 'relay-runtime';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
 import { type Served, serve, stopAll } from '../streaming/serve.ts';
@@ -115,5 +117,107 @@ describe('Apollo Client over HTTP', () => {
       () => calls.release(),
     );
     client.stop();
+  });
+});
+
+/** The network function of docs/streaming.md: Relay expects the members of a payload without a list. */
+function relayNetwork(uri: string) {
+  return async function* payloads(text: string): AsyncGenerator<GraphQLSingularResponse> {
+    const response = await fetch(uri, {
+      method: 'POST',
+      headers: {
+        'content-type': 'application/json',
+        accept: 'multipart/mixed;deferSpec=20220824, application/json',
+      },
+      body: JSON.stringify({ query: text }),
+    });
+    const parts = await meros<RelayPayload>(response);
+    if (!(Symbol.asyncIterator in parts)) {
+      yield response.json();
+      return;
+    }
+    for await (const { body } of parts) {
+      const { data, errors, incremental = [], hasNext = false } = body as RelayPayload;
+      const extensions = { is_final: !hasNext };
+      if (data !== undefined) yield { data, errors, extensions } as GraphQLSingularResponse;
+      for (const [index, part] of incremental.entries()) {
+        const isLast = index === incremental.length - 1;
+        yield { ...part, extensions: { is_final: !hasNext && isLast } } as GraphQLSingularResponse;
+      }
+    }
+  };
+}
+
+interface RelayPayload {
+  readonly data?: object;
+  readonly errors?: object[];
+  readonly incremental?: readonly object[];
+  readonly hasNext?: boolean;
+}
+
+describe('Relay over HTTP', () => {
+  it('relay-runtime shows the first payload of a deferred query, and then the deferred fields', async () => {
+    const { createOperationDescriptor, Environment, Network, Observable, RecordSource, Store } = await import(
+      'relay-runtime'
+    );
+    const { uri, calls } = await serveIncremental();
+    const run = relayNetwork(uri);
+    const network = Network.create(({ text }) =>
+      Observable.create((sink) => {
+        void (async () => {
+          for await (const payload of run(String(text))) sink.next(payload);
+          sink.complete();
+        })().catch((error) => sink.error(error));
+      }),
+    );
+    const environment = new Environment({ network, store: new Store(new RecordSource()) });
+    const scalar = (name: string) => ({
+      kind: 'ScalarField',
+      name,
+      alias: null,
+      args: null,
+      storageKey: null,
+    });
+    const selections = [
+      scalar('hello'),
+      { kind: 'Defer', if: null, label: 'Q$defer$slow', selections: [scalar('slow')] },
+    ];
+    const request = {
+      kind: 'Request',
+      fragment: {
+        kind: 'Fragment',
+        name: 'Q',
+        type: 'Query',
+        abstractKey: null,
+        argumentDefinitions: [],
+        metadata: null,
+        selections,
+      },
+      operation: { kind: 'Operation', name: 'Q', argumentDefinitions: [], selections },
+      params: {
+        id: null,
+        cacheID: 'q',
+        name: 'Q',
+        operationKind: 'query',
+        metadata: {},
+        text: 'query Q { hello ... @defer(label: "Q$defer$slow") { slow } }',
+      },
+    } as ConcreteRequest;
+    const operation = createOperationDescriptor(request, {});
+    const seen: unknown[] = [];
+    const show = (): void => void seen.push({ ...(environment.lookup(operation.fragment).data as object) });
+    let isComplete = false;
+    environment.execute({ operation }).subscribe({
+      next: show,
+      error: (error: Error) => seen.push(error),
+      complete: () => {
+        isComplete = true;
+      },
+    });
+    if (V17) await until(() => seen.length > 0);
+    if (V17) expect(seen).toEqual([{ hello: 'world', slow: undefined }]);
+    calls.release();
+    await until(() => isComplete);
+    expect(seen.at(-1)).toEqual({ hello: 'world', slow: 'slow' });
   });
 });
