@@ -1,10 +1,10 @@
-import type { ExecutionArgs, ExecutionResult } from 'graphql';
+import { defaultFieldResolver, type ExecutionArgs, type ExecutionResult } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { ExecuteFunction } from '../../../types/graphql.ts';
 import type { FieldTracker } from '../caching.ts';
 import { isThenable } from '../types.ts';
 import { ExecutionGuard } from './guarded-execution.ts';
-import { guardedFieldResolver, guardedTypeResolver, setTracker } from './guarded-resolvers.ts';
+import { guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
 /**
@@ -17,9 +17,8 @@ export function executeGuarded(
   tracker?: FieldTracker,
 ): MaybePromise<ExecutionResult> {
   const guard = new ExecutionGuard(args.rootValue);
-  if (tracker !== undefined) setTracker(guard, tracker);
-  args.schema = guardedSchema(args.schema);
-  args.fieldResolver = guardedFieldResolver(args.fieldResolver);
+  guard.tracker = tracker;
+  args.schema = guardedSchema(args.schema, args.fieldResolver ?? defaultFieldResolver);
   args.typeResolver = guardedTypeResolver(args.typeResolver);
   const failIfPartial = ({ errors }: ExecutionResult): void => {
     if (errors !== undefined) guard.fail();

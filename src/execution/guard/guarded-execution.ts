@@ -5,9 +5,11 @@
  * of everything that they contain.
  */
 import { types } from 'node:util';
+import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { UnusedValues } from './unused-values.ts';
+import { isAlwaysRead, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
 type Then = (value: unknown) => unknown;
 
@@ -30,6 +32,8 @@ export function currentGuard(): ExecutionGuard | undefined {
 
 /** Guards one execution. */
 export class ExecutionGuard {
+  /** Gets the fields of the execution. */
+  tracker: FieldTracker | undefined;
   readonly #rootValue: unknown;
   /** The objects and lists that resolvers have returned. */
   #values: unknown[] = [];
@@ -71,41 +75,35 @@ export class ExecutionGuard {
     });
   }
 
-  /**
-   * Guards what a resolver returned for a field with `lists` nested lists. Returns what graphql-js should
-   * complete.
-   */
-  result(value: unknown, lists: number): unknown {
-    if (typeof value !== 'object' || value === null) return value;
-    if (isThenable(value)) return this.promise(value, (resolved) => this.result(resolved, lists));
+  /** Guards an object that a resolver returned. Returns what graphql-js should complete. */
+  result(value: object, shape: ValueShape): unknown {
+    if (isThenable(value)) return this.promise(value, (resolved) => this.#value(resolved, shape));
     if (value instanceof Error) {
       this.fail();
       return value;
     }
+    // graphql 17 converts leaves outside of `run`, and built-in scalars have no guarded conversion.
+    if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
     this.#values.push(value);
     if (this.#unused !== undefined) this.fail();
-    if (lists === 0) return value;
+    const { items } = shape;
+    if (items === undefined) return value;
     if (V17) {
-      if (Array.isArray(value)) this.#items(value, lists);
-      else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.#item(item, lists));
+      if (Array.isArray(value)) for (let i = 0; i < value.length; i++) this.#value(value[i], items);
+      else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.#value(item, items));
       return value;
     }
-    if (Symbol.iterator in value) return this.#list(value as Iterable<unknown>, lists);
+    if (Array.isArray(value) && isAlwaysRead(value, items)) return value;
+    if (Symbol.iterator in value) return this.#list(value as Iterable<unknown>, items);
     this.fail();
     return value;
   }
 
-  /** Guards the items of an array without calling its iterator or getters, which graphql-js calls once. */
-  #items(array: readonly unknown[], lists: number): void {
-    for (let i = 0; i < array.length; i++) {
-      const item = Object.getOwnPropertyDescriptor(array, i);
-      if (item === undefined || 'value' in item) this.#item(item?.value, lists);
-    }
-  }
-
-  #item(item: unknown, lists: number): unknown {
-    if (item === null || item === undefined) this.fail();
-    return this.result(item, lists - 1);
+  /** Guards a value of any type. */
+  #value(value: unknown, shape: ValueShape): unknown {
+    if (typeof value === 'object' && value !== null) return this.result(value, shape);
+    if (!isSafePrimitive(value, shape)) this.fail();
+    return value;
   }
 
   /** Handles the rejections in the value of a leaf, which graphql-js reads as a whole or not at all. */
@@ -161,10 +159,10 @@ export class ExecutionGuard {
   }
 
   /** A list whose items know whether it has failed: graphql 16 closes the iterator then. */
-  #list(items: Iterable<unknown>, lists: number): Iterable<unknown> {
+  #list(list: Iterable<unknown>, items: ValueShape): Iterable<unknown> {
     return {
       [Symbol.iterator]: () => {
-        const iterator = items[Symbol.iterator]();
+        const iterator = list[Symbol.iterator]();
         const scope: ListScope = { parent: this.#scope, isDead: false };
         const leave = (isDead: boolean): void => {
           scope.isDead = isDead;
@@ -178,7 +176,7 @@ export class ExecutionGuard {
               const step = iterator.next();
               if (step.done === true) return step;
               this.#scope = scope;
-              return { done: false, value: this.#item(step.value, lists) };
+              return { done: false, value: this.#value(step.value, items) };
             } catch (error) {
               leave(true);
               throw error;

@@ -1,56 +1,50 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import {
-  defaultFieldResolver,
-  defaultTypeResolver,
-  type GraphQLAbstractType,
-  type GraphQLFieldResolver,
-  type GraphQLOutputType,
-  type GraphQLResolveInfo,
-  type GraphQLSchema,
-  type GraphQLTypeResolver,
-  getNullableType,
-  isLeafType,
-  isListType,
-  isNonNullType,
-  isObjectType,
+import type {
+  GraphQLAbstractType,
+  GraphQLField,
+  GraphQLFieldResolver,
+  GraphQLObjectType,
+  GraphQLResolveInfo,
+  GraphQLSchema,
+  GraphQLTypeResolver,
 } from 'graphql';
+import { defaultTypeResolver, isObjectType } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
+import { isSafePrimitive, shapeOf } from './value-shape.ts';
 
-type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
-type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
+export type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
+export type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
 type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
-/** The types of the application, by their guarded views. */
-const originals = new WeakMap<object, object>();
+/** The property of a view that has the type or schema of the application. */
+export const ORIGINAL: unique symbol = Symbol('original');
+
+export const originalOf = <T extends object>(type: T): T =>
+  (type as { readonly [ORIGINAL]?: T })[ORIGINAL] ?? type;
+
 const guards = new WeakMap<object, ExecutionGuard>();
+let lastVariables: object | undefined;
+let lastGuard: ExecutionGuard | undefined;
 
 /**
- * The guard of an execution. Only graphql 17 runs resolvers outside of `ExecutionGuard.run`, later and with
- * the same variables.
+ * The guard of an execution. graphql 17 runs resolvers also outside of `ExecutionGuard.run`, with the same
+ * variables.
  */
 export function guardOf({ variableValues }: GraphQLResolveInfo): ExecutionGuard | undefined {
   if (!V17) return currentGuard();
+  if (variableValues === lastVariables) return lastGuard;
   let guard = guards.get(variableValues);
   if (guard === undefined) {
     guard = currentGuard();
-    if (guard !== undefined) guards.set(variableValues, guard);
+    if (guard === undefined) return undefined;
+    guards.set(variableValues, guard);
   }
+  lastVariables = variableValues;
+  lastGuard = guard;
   return guard;
-}
-
-export const originalOf = <T extends object>(type: T): T => (originals.get(type) as T | undefined) ?? type;
-
-/** Guards the option `fieldResolver`. */
-export function guardedFieldResolver(resolver: FieldResolver | null | undefined): FieldResolver {
-  const resolve = resolver ?? defaultFieldResolver;
-  return (source, args, context, info) => {
-    const parent = originalOf(info.parentType);
-    const { type } = parent.getFields()[info.fieldName] ?? { type: info.returnType };
-    return guardField(resolve, type, info.schema, [source, args, context, info]);
-  };
 }
 
 /** Guards the option `typeResolver`. */
@@ -59,43 +53,48 @@ export function guardedTypeResolver(resolver: TypeResolver | null | undefined): 
   return (value, context, info, type) => guardTypeName(resolve, originalOf(type), [value, context, info]);
 }
 
-export function guardField(
-  resolve: FieldResolver,
-  type: GraphQLOutputType,
-  schema: GraphQLSchema,
-  [source, args, context, info]: Parameters<FieldResolver>,
-): unknown {
-  const guard = guardOf(info);
-  const seen: Mutable<GraphQLResolveInfo> = info;
-  seen.schema = originalOf(schema);
-  seen.parentType = originalOf(info.parentType);
-  seen.returnType = type;
-  trackField(guard, info, source);
-  if (guard === undefined) return resolve(source, args, context, info);
-  try {
-    const value = resolve(source, args, context, info);
-    if ((value === null || value === undefined) && isNonNullType(type)) guard.fail();
-    // graphql 17 converts leaves outside of `run`, so a failed conversion has no guard.
-    return V17 && isLeafType(getNullableType(type))
-      ? guard.leaf(value)
-      : guard.result(value, countLists(type));
-  } catch (error) {
-    guard.fail();
-    throw error;
-  }
+/** A field of the application's schema. */
+interface FieldPlace {
+  readonly field: GraphQLField<unknown, unknown>;
+  readonly parentType: GraphQLObjectType;
+  readonly schema: GraphQLSchema;
 }
 
-/** The trackers of executions, by guard and by `info.variableValues`. */
+/** Creates the resolver of the view of a field. The field's own resolver may be replaced at any time. */
+export function guardedFieldResolver(
+  { field, parentType, schema }: FieldPlace,
+  fallback: FieldResolver,
+): FieldResolver {
+  const { type } = field;
+  const shape = shapeOf(type);
+  return (source, args, context, info) => {
+    const seen: Mutable<GraphQLResolveInfo> = info;
+    seen.schema = schema;
+    seen.parentType = parentType;
+    seen.returnType = type;
+    const resolve = field.resolve ?? fallback;
+    const guard = guardOf(info);
+    if (guard === undefined || guard.tracker !== undefined) trackField(guard, info, source);
+    if (guard === undefined) return resolve(source, args, context, info);
+    let value: unknown;
+    try {
+      value = resolve(source, args, context, info);
+    } catch (error) {
+      guard.fail();
+      throw error;
+    }
+    if (typeof value === 'object' && value !== null) return guard.result(value, shape);
+    if (!isSafePrimitive(value, shape)) guard.fail();
+    return value;
+  };
+}
+
+/** The trackers of executions, by `info.variableValues`. */
 const trackers = new WeakMap<object, FieldTracker>();
 let unattributed = 0;
 
 /** The number of calls of resolvers whose execution is not known. */
 export const unattributedCalls = (): number => unattributed;
-
-/** Sets the function that gets the fields of a guarded execution. */
-export function setTracker(guard: ExecutionGuard, tracker: FieldTracker): void {
-  trackers.set(guard, tracker);
-}
 
 const calls = new AsyncLocalStorage<FieldTracker>();
 
@@ -104,18 +103,13 @@ export const runTracked = <T>(tracker: FieldTracker, run: () => T): T => calls.r
 
 /** graphql 16 and functions of the option `engine` call some resolvers outside of `ExecutionGuard.run`. */
 function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo, source: unknown): void {
-  const tracker = trackers.get(guard ?? info.variableValues) ?? calls.getStore();
+  const tracker = guard?.tracker ?? trackers.get(info.variableValues) ?? calls.getStore();
   if (tracker === undefined) {
-    if (guard === undefined) unattributed += 1;
+    unattributed += 1;
     return;
   }
   if (guard !== undefined && info.path.prev === undefined) trackers.set(info.variableValues, tracker);
   tracker(info, source);
-}
-
-function countLists(type: GraphQLOutputType): number {
-  if (isNonNullType(type)) return countLists(type.ofType);
-  return isListType(type) ? 1 + countLists(type.ofType) : 0;
 }
 
 export function guardTypeName(
@@ -146,11 +140,4 @@ export function guardCall(
     guard.fail();
     throw error;
   }
-}
-
-/** Creates a view of a type or schema. It inherits everything else from the original. */
-export function derive<T extends object>(original: T, properties: PropertyDescriptorMap): T {
-  const view: T = Object.create(original, properties);
-  originals.set(view, original);
-  return view;
 }

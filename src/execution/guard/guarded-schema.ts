@@ -1,15 +1,13 @@
 import {
   type GraphQLAbstractType,
   type GraphQLField,
-  type GraphQLFieldResolver,
   type GraphQLLeafType,
   GraphQLList,
   type GraphQLNamedType,
   GraphQLNonNull,
-  type GraphQLObjectType,
+  GraphQLObjectType,
   type GraphQLOutputType,
   type GraphQLSchema,
-  type GraphQLTypeResolver,
   isAbstractType,
   isLeafType,
   isListType,
@@ -18,26 +16,40 @@ import {
 } from 'graphql';
 import { V17 } from '../graphql-version.ts';
 import { currentGuard } from './guarded-execution.ts';
-import { derive, guardCall, guardField, guardOf, guardTypeName, originalOf } from './guarded-resolvers.ts';
+import {
+  type FieldResolver,
+  guardCall,
+  guardedFieldResolver,
+  guardOf,
+  guardTypeName,
+  ORIGINAL,
+  originalOf,
+  type TypeResolver,
+} from './guarded-resolvers.ts';
+import { isBuiltInScalar } from './value-shape.ts';
 
 type Field = GraphQLField<unknown, unknown>;
-type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
-type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
+type Fields = Record<string, Field>;
 
 /** The method of leaf types that converts values for the response. */
 const OUTPUT_METHOD = V17 ? 'coerceOutputValue' : 'serialize';
 
-const schemas = new WeakMap<GraphQLSchema, GraphQLSchema>();
+const schemas = new WeakMap<GraphQLSchema, WeakMap<FieldResolver, GraphQLSchema>>();
 
 /**
  * A view of a schema for graphql-js: its resolvers pass what they return to the guard of the execution.
- * Resolvers get the schema and types of the application.
+ * Resolvers get the schema and types of the application. `fallback` resolves the fields without a resolver.
  */
-export function guardedSchema(schema: GraphQLSchema): GraphQLSchema {
-  let guarded = schemas.get(schema);
+export function guardedSchema(schema: GraphQLSchema, fallback: FieldResolver): GraphQLSchema {
+  let views = schemas.get(schema);
+  if (views === undefined) {
+    views = new WeakMap();
+    schemas.set(schema, views);
+  }
+  let guarded = views.get(fallback);
   if (guarded === undefined) {
-    guarded = new GuardedTypes(schema).view;
-    schemas.set(schema, guarded);
+    guarded = new GuardedTypes(schema, fallback).view;
+    views.set(fallback, guarded);
   }
   return guarded;
 }
@@ -48,9 +60,13 @@ export function guardedSchema(schema: GraphQLSchema): GraphQLSchema {
  */
 class GuardedTypes {
   readonly view: GraphQLSchema;
+  readonly #schema: GraphQLSchema;
+  readonly #fallback: FieldResolver;
   readonly #types = new Map<object, unknown>();
 
-  constructor(schema: GraphQLSchema) {
+  constructor(schema: GraphQLSchema, fallback: FieldResolver) {
+    this.#schema = schema;
+    this.#fallback = fallback;
     const named = <T>(type: T): T => this.#named(type as GraphQLNamedType) as T;
     this.view = derive(schema, {
       getType: { value: (name: string) => named(schema.getType(name)) },
@@ -87,47 +103,65 @@ class GuardedTypes {
       return new GraphQLNonNull(this.#output(type.ofType) as GraphQLObjectType);
     }
     if (isListType(type)) return new GraphQLList(this.#output(type.ofType));
+    // The resolver's guard checks the values of built-in scalars.
+    if (isBuiltInScalar(type)) return type;
     if (isLeafType(type)) return this.#once(type, () => guardedLeaf(type));
     return this.#named(type) as GraphQLOutputType;
   }
 
   #object(type: GraphQLObjectType): GraphQLObjectType {
-    let fields: Record<string, Field> | undefined;
-    const getFields = (): Record<string, Field> => {
+    let fields: Fields | undefined;
+    const getFields = (): Fields => {
       fields ??= Object.fromEntries(
-        Object.entries(type.getFields()).map(([name, field]) => [name, this.#field(field)]),
+        Object.entries(type.getFields()).map(([name, field]) => [name, this.#field(field, type)]),
       );
       return fields;
     };
-    const isTypeOf: GraphQLObjectType['isTypeOf'] = (value, context, info) => {
-      const guard = guardOf(info);
-      const check = (matches: unknown): unknown => {
-        if (!matches) guard?.fail();
-        return matches;
-      };
-      return guardCall(guard, () => type.isTypeOf?.(value, context, info), check) as boolean;
-    };
-    return derive(type, {
-      getFields: { value: getFields },
-      isTypeOf: { get: () => (type.isTypeOf ? isTypeOf : undefined) },
-    });
+    // The prototype has an accessor for `isTypeOf`.
+    const { isTypeOf: _, ...properties } = type;
+    return Object.assign(Object.create(GUARDED_OBJECT), { ...properties, [ORIGINAL]: type, getFields });
   }
 
-  #field(field: Field): Field {
-    const resolve: FieldResolver = (source, args, context, info) =>
-      guardField(field.resolve as FieldResolver, field.type, info.schema, [source, args, context, info]);
-    // Tracers wrap the resolvers of the schema that `execute` gets.
-    let wrapped: unknown;
-    return derive(field, {
-      type: { value: this.#output(field.type) },
-      resolve: {
-        get: () => wrapped ?? (field.resolve === undefined ? undefined : resolve),
-        set: (value) => {
-          wrapped = value;
-        },
-      },
-    });
+  /** A copy: V8 gives all copies one hidden class, unlike objects with different prototypes. */
+  #field(field: Field, parentType: GraphQLObjectType): Field {
+    const place = { field, parentType, schema: this.#schema };
+    return {
+      ...field,
+      type: this.#output(field.type),
+      resolve: guardedFieldResolver(place, this.#fallback),
+    };
   }
+}
+
+interface ObjectView extends GraphQLObjectType {
+  readonly [ORIGINAL]: GraphQLObjectType;
+}
+
+/** The prototype of the views of object types. One prototype gives all views one hidden class. */
+const GUARDED_OBJECT: object = Object.create(GraphQLObjectType.prototype, {
+  getInterfaces: {
+    value(this: ObjectView) {
+      return this[ORIGINAL].getInterfaces();
+    },
+  },
+  isTypeOf: {
+    get(this: ObjectView): GraphQLObjectType['isTypeOf'] {
+      const type = this[ORIGINAL];
+      return type.isTypeOf ? (...args) => guardedIsTypeOf(type, ...args) : undefined;
+    },
+  },
+});
+
+function guardedIsTypeOf(
+  type: GraphQLObjectType,
+  ...[value, context, info]: Parameters<NonNullable<GraphQLObjectType['isTypeOf']>>
+): boolean {
+  const guard = guardOf(info);
+  const check = (matches: unknown): unknown => {
+    if (!matches) guard?.fail();
+    return matches;
+  };
+  return guardCall(guard, () => type.isTypeOf?.(value, context, info), check) as boolean;
 }
 
 function guardedAbstract<T extends GraphQLAbstractType>(type: T): T {
@@ -152,4 +186,9 @@ function guardedLeaf(type: GraphQLLeafType): GraphQLLeafType {
     }
   };
   return derive(type, { [OUTPUT_METHOD]: { value: convert } });
+}
+
+/** Creates a view of a type or schema. It inherits everything else from the original. */
+function derive<T extends object>(original: T, properties: PropertyDescriptorMap): T {
+  return Object.create(original, { ...properties, [ORIGINAL]: { value: original } });
 }
