@@ -49,7 +49,7 @@ describe('the tarball', () => {
       ...shared.map((name) => `lib/${name}.${extension}`),
       extension === 'cjs' ? 'rolldown-runtime.cjs' : 'cli.mjs',
       // Parts of the command, which an entry never loads.
-      ...(extension === 'cjs' ? ['template.cjs'] : ['lib/cli-check-documents.mjs', 'lib/cli-command.mjs']),
+      ...(extension === 'cjs' ? ['template.cjs'] : ['lib/cli-check-documents.mjs']),
       ...['types', 'graphql-types'].map((name) => `lib/${name}.d.${extension.replace('js', 'ts')}`),
     ]);
     const paths = tarball.files.map(({ path }) => path).filter((path) => !path.startsWith('dist/graphiql/'));
