@@ -24,6 +24,7 @@ export function pathIdOf(
 }
 
 function decodeSegment(segment: string): string | undefined {
+  if (!segment.includes('%')) return segment;
   try {
     return decodeURIComponent(segment);
   } catch {
