@@ -1,5 +1,5 @@
 // Bundles a server with one bundler and its usual settings: node bundle.mjs <bundler> <entry> <output folder>
-import { cpSync, mkdirSync, writeFileSync } from 'node:fs';
+import { cpSync, lstatSync, mkdirSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 
@@ -72,6 +72,17 @@ const bundlers = {
     // On Node 20 the tracer does not know the condition module-sync, which Node itself has.
     const { fileList } = await nodeFileTrace([entry], { base: target, moduleSyncCatchall: true });
     console.error([...fileList].join('\n'));
+  },
+  /** Copies the files that the tracer of Next.js and Vercel finds, with its settings there, and links between them. */
+  async traced() {
+    const { nodeFileTrace } = await import('@vercel/nft');
+    const { fileList, esmFileList } = await nodeFileTrace([entry], { base: '/', moduleSyncCatchall: true });
+    for (const name of new Set([...fileList, ...esmFileList])) {
+      const [source, copy] = [join('/', name), join(target, name)];
+      mkdirSync(dirname(copy), { recursive: true });
+      if (lstatSync(source).isSymbolicLink()) symlinkSync(join(target, realpathSync(source)), copy);
+      else cpSync(source, copy);
+    }
   },
   /** A single executable application of Node (https://nodejs.org/api/single-executable-applications.html). */
   async 'single executable'() {
