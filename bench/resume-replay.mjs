@@ -99,10 +99,10 @@ async function startCursor(port) {
   return JSON.parse(data).payload.extensions.cursor;
 }
 
-const subscribe = (socket, after) =>
-  socket.send(
-    JSON.stringify({ id: '1', type: 'subscribe', payload: { query: QUERY, extensions: { after } } }),
-  );
+function subscribe(socket, after) {
+  const payload = { query: QUERY, extensions: { after } };
+  socket.send(JSON.stringify({ id: '1', type: 'subscribe', payload }));
+}
 
 /** Resolves when all events have arrived. Only counts them, so that the clients need little time. */
 function resume(socket, after, count) {
