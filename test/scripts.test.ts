@@ -40,7 +40,7 @@ it('npm test ends with a line per pass and the number of passed and failed tests
   expect(output.slice(-3)).toEqual([
     expect.stringMatching(/^passed: Node \d+, graphql 16, engine compiled$/),
     '',
-    '6 passed, 0 failed',
+    '9 passed, 0 failed',
   ]);
 });
 
