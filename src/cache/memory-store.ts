@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
+import { registerGauge } from '../diagnostics/gauges.ts';
 import { Doorkeeper } from './doorkeeper.ts';
 import { InvalidationLog } from './tags/invalidation-log.ts';
 import { ALL_TAGS } from './tags/tags.ts';
@@ -38,6 +39,8 @@ export class MemoryStore {
     this.#maxEntryBytes = Math.max(1, Math.floor(maxBytes * SHARE));
     this.#loading = this.#load(maxBytes);
     this.#loading.catch(() => undefined);
+    const read = () => ({ entries: this.size, bytes: this.bytes, maxBytes });
+    registerGauge(this, { kind: 'responses', read });
   }
 
   /** Whether another entry may evict one. */

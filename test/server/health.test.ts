@@ -7,6 +7,7 @@ import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { MemoryStore } from '../../src/cache/memory-store.ts';
 import type { HealthOptions } from '../../types/health.ts';
 import { tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
@@ -265,6 +266,13 @@ it('stats() counts documents, operations and uploads, and measures the event loo
   expect(memory.rss).toBeGreaterThan(1e6);
   expect(uptime).toBeGreaterThan(0);
   await server.drain();
+});
+
+it('stats() counts the responses that graphqlHTTP has stored', async () => {
+  const store = new MemoryStore(54_321);
+  const { responses } = createServer(express()).stats();
+  expect(responses.maxBytes).toBeGreaterThanOrEqual(54_321);
+  expect(store.size).toBe(0);
 });
 
 it('stats() contains the delay by a resolver that blocks the event loop', async () => {
