@@ -23,7 +23,7 @@ await bundle(root, entries, dist);
 await bundleClient(root, dist);
 writeTemplate(root, dist);
 bundleDeclarations(emitted, entries, dist);
-// Of their own, because the others import types of Node.
+// Separate files: the shared declarations import types of Node.
 for (const extension of ['d.mts', 'd.cts']) {
   copyFileSync(join(emitted, 'client/index.d.ts'), join(dist, `client.${extension}`));
 }
