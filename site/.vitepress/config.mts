@@ -59,6 +59,7 @@ export default defineConfig({
     ],
     sidebar: sidebarOf(files),
     outline: [2, 3],
+    notFound: { linkText: 'Home', linkLabel: 'Home' },
     // The name of the button is its text, as axe-core demands.
     search: { provider: 'local', options: { translations: { button: { buttonAriaLabel: '' } } } },
     socialLinks: [{ icon: 'github', link: REPOSITORY, ariaLabel: 'Source code on GitHub' }],

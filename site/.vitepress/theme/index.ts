@@ -6,16 +6,17 @@ import './style.css';
 
 const slots = { 'home-hero-image': () => h(HeroExample), 'doc-before': () => h(OlderVersion) };
 
-/** The layout of VitePress; its first page has no main landmark. */
+/** The layout of VitePress; its first page and its 404 page have no main landmark. */
 const Layout = defineComponent(() => {
-  const { frontmatter } = useData();
+  const { frontmatter, page } = useData();
   const markMain = () => {
     const content = document.getElementById('VPContent');
-    if (frontmatter.value['layout'] === 'home') content?.setAttribute('role', 'main');
+    if (frontmatter.value['layout'] === 'home' || page.value.isNotFound)
+      content?.setAttribute('role', 'main');
     else content?.removeAttribute('role');
   };
   onMounted(markMain);
-  watch(() => frontmatter.value['layout'], markMain, { flush: 'post' });
+  watch(page, markMain, { flush: 'post' });
   return () => h(DefaultTheme.Layout, null, slots);
 });
 
