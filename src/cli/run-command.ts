@@ -3,9 +3,9 @@ import { type Command, type Output, UsageError } from './command.ts';
 import { compress, DEFAULT_MIN_BYTES } from './compress-command.ts';
 import { init } from './init-command.ts';
 
-const HELP = `Usage: espalier init [folder]
-       espalier compress [options] <directory...>
+const HELP = `Usage: espalier compress [options] <directory...>
        espalier check [options] --schema <file> --documents <path>
+       espalier init [folder]
 
 espalier init creates a project with TypeScript, Express, a GraphQL API, uploads, subscriptions, a page built by
 Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory).
@@ -35,9 +35,9 @@ does not fit, 2 wrong arguments, or files could not be read or written.
 `;
 
 const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map([
-  ['init', init],
   ['compress', compress],
   ['check', check],
+  ['init', init],
 ]);
 
 /** Runs the command and returns its exit code. */
