@@ -11,7 +11,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
     'use onOperation, formatError, onError, validationRules, or the channels of node:diagnostics_channel',
   cors: 'mount the package cors before graphqlHTTP',
   csrfPrevention: 'cross-site requests are always refused; see trustedOrigins and getMutations',
-  cache: 'documents are always cached (documentCacheBytes); responses are not',
   persistedQueries: 'use documents: { apq: true } for automatic persisted queries',
   allowBatchedHttpRequests: 'use batching: true',
   includeStacktraceInErrorResponses: 'responses never contain a stack; errors are reported to onError',

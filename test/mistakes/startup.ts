@@ -271,7 +271,7 @@ export const GRAPHQL: Mistake[] = [
     'methods: ["PUT"]',
     api({ methods: ['PUT'] }),
     'option "methods" is ["PUT"]',
-    'Method.GET, Method.POST and Method.HEAD',
+    'Method.GET, Method.POST, Method.HEAD and Method.QUERY',
   ],
   [
     'an origin with a slash',
