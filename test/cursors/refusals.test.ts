@@ -45,7 +45,7 @@ describe.each(Object.entries(TRANSPORTS))('a refused cursor over %s', (_name, su
     const [position, expiry, signature] = parts(cursor);
     const opened = served.opened();
     const forged: unknown[] = [
-      `${encode('tick=0-0')}.${expiry}.${signature}`,
+      `${encode('tick=1-1')}.${expiry}.${signature}`,
       `${position}.zzzzzzz.${signature}`,
       `${position}.${expiry}.${createHmac('sha256', 'x').update('x').digest('base64url').slice(0, 22)}`,
       `${position}.${expiry}`,
