@@ -67,6 +67,7 @@ const RUN_ELSEWHERE: Record<string, string> = {
   'npx espalier check --schema examples/trusted-documents/schema.graphql --documents examples/trusted-documents/persisted-documents.json':
     'test/examples/trusted-documents.test.ts',
   'npx tsx examples/trusted-documents/server.ts': 'test/examples/trusted-documents.test.ts',
+  'npm install @opentelemetry/api': 'test/neighbours/telemetry.test.ts',
   "curl -N -H 'Accept: text/event-stream' 'http://localhost:3000/graphql?query=subscription{tick}'":
     'test/streaming/clients.test.ts',
 };
@@ -85,6 +86,7 @@ const commands = guides.flatMap((page) =>
 const IN_COPY = new Set([
   'dist',
   'examples',
+  'client',
   'middleware',
   'package.json',
   'package-lock.json',
