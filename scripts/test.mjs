@@ -72,6 +72,8 @@ function passes() {
   const first = { node: here, graphql: 16, engine: 'compiled' };
   if (!all) return [{ ...first, skip: args.length > 0 ? INSTALLED : [...INSTALLED, ...SLOW] }];
   installNeighbours();
+  // Before the tests, which use these versions at the same time.
+  for (const line of [22, 24, 26]) binaryOf(line);
   return [
     { ...first, skip: [] },
     { ...first, engine: 'graphql-js', skip: [...ONCE, ...WITHOUT_GRAPHQL] },
