@@ -38,6 +38,7 @@ const RUN_BY: Record<string, string> = {
   'ts after': 'test/neighbours/migrating.test.ts',
   'ts recipe': 'test/neighbours/recipes.test.ts',
   js: 'test/browser-snippets.test.ts',
+  'js relay': 'test/neighbours/incremental-clients.test.ts',
   nginx: 'test/deployment.test.ts',
   caddyfile: 'test/deployment.test.ts',
   haproxy: 'test/deployment.test.ts',

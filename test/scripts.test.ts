@@ -3,10 +3,12 @@ import { join, resolve } from 'node:path';
 
 const root = resolve(__dirname, '..');
 
+jest.setTimeout(180_000);
+
 /** Runs scripts/test.mjs and returns its exit code and the lines of its output. */
 function runTests(args: string[], env: Record<string, string> = {}) {
   const script = join(root, 'scripts/test.mjs');
-  const options = { cwd: root, encoding: 'utf8', timeout: 60_000, env: { ...process.env, ...env } } as const;
+  const options = { cwd: root, encoding: 'utf8', timeout: 150_000, env: { ...process.env, ...env } } as const;
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...args], options);
   return { status, output: stdout.trim().split('\n'), errors: stderr.trim().split('\n') };
 }

@@ -26,7 +26,9 @@ describe('espalier/static', () => {
   });
 
   it('espalier/static loads no source file of the other middleware', () => {
-    const unrelated = loaded.filter((name) => /\/src\/(?!static|http|options|logging)/.test(name));
+    const unrelated = loaded.filter((name) =>
+      /\/src\/(?!static|http|options|logging|diagnostics)/.test(name),
+    );
     expect(unrelated).toEqual([]);
   });
 });
