@@ -31,6 +31,9 @@ const ONCE = [
   'deployment',
   'docs',
   'site/',
+  'documents/attacks',
+  'caching/(processes|leaks|memory|shared-caches)',
+  'cursors/faults',
 ];
 // These tests use packages that their own folders install.
 const INSTALLED = ['neighbours/', 'site/'];

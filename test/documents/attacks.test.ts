@@ -89,7 +89,7 @@ describe('hostile ids', () => {
     // The ids alone have 400 characters each.
     expect(used() - before).toBeLessThan((count * filler.length) / 4);
     agent.destroy();
-  }, 120_000);
+  }, 400_000);
 
   it('graphqlHTTP bounds the memory of registered queries', async () => {
     const { post } = await serve({ documentCacheBytes: 1_000_000, documents: { apq: true } });

@@ -93,7 +93,7 @@ async function violationsOf(page: Page, ...withoutRules: string[]): Promise<stri
   await page.evaluate(axe);
   const rules = Object.fromEntries(withoutRules.map((rule) => [rule, { enabled: false }]));
   const { violations } = (await page.evaluate(
-    `axe.run(document, ${JSON.stringify({ rules })})`,
+    `axe.run(document, ${JSON.stringify({ rules, resultTypes: ['violations'] })})`,
   )) as AxeResult;
   return violations.map(
     ({ id, nodes }) => `${id} (${nodes.length}): ${nodes[0]?.html} ${nodes[0]?.failureSummary}`,
