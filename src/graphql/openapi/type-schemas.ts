@@ -6,6 +6,7 @@ import {
   isInputType,
   isListType,
   isNonNullType,
+  isRequiredInputField,
   type OperationDefinitionNode,
   typeFromAST,
   valueFromASTUntyped,
@@ -78,7 +79,7 @@ function nonNullInput(type: GraphQLInputType, components: Record<string, object>
     components[name] = component;
     const fields = Object.values(type.getFields());
     for (const field of fields) properties[field.name] = inputSchema(field.type, components);
-    const required = fields.filter((field) => isNonNullType(field.type) && field.defaultValue === undefined);
+    const required = fields.filter(isRequiredInputField);
     if (required.length > 0) component['required'] = required.map((field) => field.name);
     if (type.isOneOf === true) Object.assign(component, { minProperties: 1, maxProperties: 1 });
   }
