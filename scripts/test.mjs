@@ -162,7 +162,7 @@ function mapperFor(graphql, engine) {
       : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
     '^espalier$': '<rootDir>/middleware/index.ts',
     '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|cache)$':
+    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache)$':
       '<rootDir>/middleware/$1.ts',
   };
 }
