@@ -52,8 +52,12 @@ interface Output<Recorded> {
 
 /** Runs two requests in a process with one kind of telemetry. */
 function run<Recorded>(mode: string): Output<Recorded> {
-  const options = { cwd: project, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] } as const;
-  const output = JSON.parse(execFileSync(process.execPath, ['telemetry.mjs', mode], options));
+  const stdout = execFileSync(process.execPath, ['telemetry.mjs', mode], {
+    cwd: project,
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  const output = JSON.parse(stdout);
   expect(output.results).toEqual([{ data: { hello: 'world' } }, { data: { hello: 'world' } }]);
   return output;
 }
