@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { LatencyWindow, RateHistory } from '../../src/inspect/latency.ts';
 
 it('percentiles are within a tenth of the exact ones for random durations', () => {
-  fc.assert(
+  void fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0.001, max: 60_000, noNaN: true }), { minLength: 1 }),
       (durations) => {
@@ -37,7 +37,7 @@ it('durations are forgotten after five minutes, period by period', () => {
 });
 
 it('the window equals a plain list of the last five minutes in random order of additions and readings', () => {
-  fc.assert(
+  void fc.assert(
     fc.property(fc.array(fc.record({ wait: fc.nat(400_000), isError: fc.boolean() })), (steps) => {
       const window = new LatencyWindow();
       const list: { period: number; isError: boolean }[] = [];
