@@ -12,7 +12,7 @@ export interface PersistedQueryManifest {
   }[];
 }
 
-/** The texts of documents by id. The ids are compared only, never computed: any hash or name is an id. */
+/** The texts of documents by id. Ids are compared as they are: a hash, or any other name. */
 export type DocumentMap = Readonly<Record<string, string>>;
 
 /** Returns the text of a document by its id, or undefined for an unknown id. */

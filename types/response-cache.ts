@@ -16,11 +16,11 @@ export interface CacheEntry {
   readonly expires: number;
 }
 
-/** The result of a look-up. */
+/** The result of a lookup. */
 export interface CacheLookup {
   readonly entry: CacheEntry | undefined;
   /**
-   * The state of the store at the time of the look-up, for a later `set`. Undefined if the store is not
+   * The state of the store at the time of the lookup, for a later `set`. Undefined if the store is not
    * available; the response is then not stored.
    */
   readonly version: number | string | undefined;
@@ -31,7 +31,7 @@ export interface CacheStore {
   /** Returns the entry of a key, unless it has expired or one of its tags was invalidated. */
   get(key: string): MaybePromise<CacheLookup>;
   /**
-   * Stores an entry. Returns false, and stores nothing, if one of its tags was invalidated after the look-up
+   * Stores an entry. Returns false, and stores nothing, if one of its tags was invalidated after the lookup
    * that returned `version`, or if the entry is too large.
    */
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean>;

@@ -34,6 +34,7 @@ export const RULES = [
   { pattern: 'tells?|told|telling', use: 'reports, says, distinguishes' },
   { pattern: 'answer(?:s|ed|ing)?', use: 'response, responds with, sends, result' },
   { pattern: '(?:a|the|one|each|every|any|this|next|same|last|first) looks?', use: 'stat, check, lookup' },
+  { pattern: 'look-ups?', use: 'lookup' },
   { pattern: 'look(?:s|ed|ing)? at', use: 'checks, reads, inspects' },
   { pattern: 'looks', use: 'stats, checks' },
   {

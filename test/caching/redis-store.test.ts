@@ -45,7 +45,7 @@ const entryOf = (body: string, tags: string[] = [], milliseconds = 60_000): Cach
   expires: Date.now() + milliseconds,
 });
 
-/** Waits until the store is connected; returns the version of a look-up. */
+/** Waits until the store is connected; returns the version of a lookup. */
 async function versionOf(store: RedisStore, key = 'k'): Promise<string> {
   for (;;) {
     const { version } = await store.get(key);

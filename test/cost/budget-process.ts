@@ -1,4 +1,4 @@
-// Run by budget.test.ts: sends 500 operations to a server of its own process, with many at the same time.
+// Run by budget.test.ts: sends 500 operations to a server in the same process, many of them at the same time.
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';

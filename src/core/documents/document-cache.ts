@@ -30,7 +30,7 @@ class Generation<V> {
   #entries: Map<string, Entry<V>> | undefined;
 
   get(schema: GraphQLSchema, query: string): Entry<V> | undefined {
-    // Most handlers have one schema, so the last schema needs no look-up.
+    // Most handlers have one schema, so the last schema needs no lookup.
     if (schema !== this.#schema) {
       this.#schema = schema;
       this.#entries = this.#bySchema.get(schema);
@@ -53,7 +53,7 @@ class Generation<V> {
 
 /**
  * Creates a cache of two generations. When the young generation is full, it replaces the old one, whose
- * entries are evicted unless they were used. A hit in the young generation is one look-up; a
+ * entries are evicted unless they were used. A hit in the young generation is one lookup; a
  * least-recently-used list would have to be updated.
  */
 export function createDocumentCache<V>(maxBytes: number): DocumentCache<V> {

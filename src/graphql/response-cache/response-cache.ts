@@ -95,7 +95,7 @@ export class ResponseCache {
     else end(kept);
   }
 
-  /** Stores a result. Returns its entry if it was stored: no tag of it was invalidated since the look-up. */
+  /** Stores a result. Returns its entry if it was stored: no tag of it was invalidated since the lookup. */
   #keep(
     query: CacheableQuery,
     outcome: ExecutionOutcome,
