@@ -39,22 +39,34 @@ const ONCE = [
 ];
 // These tests use packages that their own folders install.
 const INSTALLED = ['neighbours/', 'site/'];
-// These tests take over ten seconds each and check what others check in a smaller form.
+// These tests take longest, and check in more depth what others check as well.
 const SLOW = [
+  'browser-caching',
+  'browser-dictionaries',
   'browser-inspect',
   'browser-photo-wall',
   'caching/leaks',
+  'caching/memory',
   'caching/processes',
   'caching/shared-caches',
+  'cost/budget',
+  'cost/oracle',
   'cursors/faults',
+  'cursors/refusals',
   'documents/attacks',
   'documents/reload',
   'engine/document-memory',
+  'graphql/floods',
   'graphql/wrapped-responses',
   'otel/metrics',
+  'pubsub/(history|processes|partition|slow-readers)',
+  'server/http2-websockets',
+  'static/growing-files',
   'static/memory-budget',
+  'streaming/single',
   'streaming/slow-clients',
   'subscriptions/slow-clients',
+  'uploads/drain',
 ];
 // These tests depend on the version of Node only.
 const WITHOUT_GRAPHQL = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
