@@ -9,7 +9,13 @@ import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 const schema = buildSchema(`
   directive @cost(weight: String!) on FIELD_DEFINITION
   directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
-  type Query { cheap: Int  costly: Int @cost(weight: "600")  items(first: Int!): [Item!]! @listSize(slicingArguments: ["first"]) }
+  scalar Any
+  type Query {
+    cheap: Int
+    costly: Int @cost(weight: "600")
+    items(first: Int!): [Item!]! @listSize(slicingArguments: ["first"])
+    any(first: Any): [Item] @listSize(slicingArguments: ["first"])
+  }
   type Mutation { rename: Int }
   type Subscription { ticks(first: Int!): [Item] @listSize(slicingArguments: ["first"]) }
   type Item { id: ID parent: Item }
@@ -94,6 +100,22 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
 });
 
 describe('the option cost', () => {
+  it('infinite sizes do not exceed maxCost unnoticed, alone or in a batch', async () => {
+    const { post } = await serve({ cost: { maxCost: 1000, header: true } });
+    const infinite = {
+      query: 'query ($n: Any) { any(first: $n) { id } costly }',
+      variables: { n: 'Infinity' },
+    };
+    const alone = await post(infinite);
+    expect([alone.status, alone.headers.get('graphql-cost')]).toEqual([400, '9007199254740991;max=1000']);
+    const batch = await post([infinite, { query: '{ costly }' }, { query: '{ costly }' }]);
+    const codes = ((await batch.json()) as { errors?: [{ extensions: { code: string } }] }[]).map(
+      ({ errors }) => errors?.[0].extensions.code,
+    );
+    expect(codes).toEqual(['COST_LIMIT', undefined, 'COST_LIMIT']);
+    expect(executed).toBe(1);
+  });
+
   it('the operations of a batch share maxCost', async () => {
     const { post } = await serve({ cost: { maxCost: 1000 } });
     const response = await post([{ query: '{ costly }' }, { query: '{ costly }' }]);

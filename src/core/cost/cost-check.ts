@@ -57,7 +57,13 @@ export function createPrice(
 ): Price {
   account.charge((operation.cost?.fields ?? 0) * BYTES_PER_FIELD);
   const formula = compileCost(operation, { ...settings, requiresSlicing: !settings.reportOnly });
-  return (variables) => Math.max(0, evaluate(formula, variables));
+  return (variables) => {
+    const cost = evaluate(formula, variables);
+    // Infinite sizes, such as 1e999 in JSON, may add up to NaN, which is not above any limit.
+    return Number.isNaN(cost)
+      ? Number.MAX_SAFE_INTEGER
+      : Math.min(Math.max(0, cost), Number.MAX_SAFE_INTEGER);
+  };
 }
 
 /** The cost of an operation that may be executed. */
