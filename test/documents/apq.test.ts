@@ -73,6 +73,14 @@ describe('automatic persisted queries', () => {
     }
   });
 
+  it('graphqlHTTP keeps registered queries when a client sends the text of another one with each request', async () => {
+    const { post } = await serve({ documentCacheBytes: 500_000, documents: { apq: true } });
+    await post({ query: HELLO, ...persisted });
+    const query = `{ other: hello } #${'x'.repeat(1000)}`;
+    for (let index = 0; index < 100; index += 1) await post({ query, ...reference(sha256(query)) });
+    expect((await post(persisted)).body).toEqual(WORLD);
+  });
+
   it('graphqlHTTP finds trusted documents and registered queries by hash', async () => {
     const trusted = 'query Trusted { add(a: 1) }';
     const { post } = await serve({ documents: { from: { [sha256(trusted)]: trusted }, apq: true } });

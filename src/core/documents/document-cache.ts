@@ -45,9 +45,11 @@ class Generation<V> {
       this.#bySchema.set(schema, entries);
       this.#schema = undefined;
     }
+    const replaced = entries.get(query);
+    if (replaced === undefined) this.entries++;
+    else this.bytes -= replaced.bytes;
     entries.set(query, entry);
     this.bytes += entry.bytes;
-    this.entries++;
   }
 }
 
