@@ -32,6 +32,16 @@ it('graphqlHTTP records valid documents by the ids that clients send, or by thei
   expect((await get({ documentId: `sha256:${sha256(HELLO)}` })).body).toEqual({ data: { hello: 'world' } });
 });
 
+it('graphqlHTTP does not replace a trusted document by the text of a request that has its id', async () => {
+  const path = join(folder(), 'documents.json');
+  writeFileSync(path, JSON.stringify({ hello: HELLO }));
+  const { post } = await serve({ documents: { from: path, record: path } });
+  await post({ query: '{ nope }', documentId: 'hello' });
+  await post({ query: 'query Other { hello }', documentId: 'other' });
+  await until(hasDocuments(path, 2));
+  expect(read(path)).toEqual({ hello: HELLO, other: 'query Other { hello }' });
+});
+
 it('graphqlHTTP keeps the documents that the file has, also those of another process', async () => {
   const path = join(folder(), 'documents.json');
   writeFileSync(path, '{"a":"{ a }"}');

@@ -8,6 +8,8 @@ import { DOCUMENT_OPTIONS } from '../../../options/scopes.ts';
 import type { Prepare } from '../../prepare.ts';
 import { hashQuery } from './persisted-queries.ts';
 
+type Prepared = PreparedOperation | RequestError;
+
 /** Milliseconds in which documents are collected before they are written. */
 const DELAY = 100;
 /** The maximum number of documents that one process records. */
@@ -35,21 +37,23 @@ export class Recorder {
   /** Returns a function that prepares documents and records them. */
   record(prepare: Prepare): Prepare {
     return (schema, params, source) => {
-      const { query, document } = params;
+      // `prepare` sets the text of a document that it finds by id.
+      if (params.query === '') return prepare(schema, params, source);
+      const id = params.document?.id;
       const prepared = prepare(schema, params, source);
-      if (query === '') return prepared;
-      const id = document?.id;
-      if (isThenable(prepared)) return prepared.then((settled) => this.#add(settled, query, id));
-      return this.#add(prepared, query, id);
+      if (isThenable(prepared)) return prepared.then((settled) => this.#add(settled, id));
+      return this.#add(prepared, id);
     };
   }
 
-  #add<T extends PreparedOperation | RequestError>(prepared: T, query: string, given: string | undefined): T {
+  #add(prepared: Prepared, given: string | undefined): Prepared {
     // GraphiQL introspects, which no front end does.
-    if ('errors' in prepared || (prepared as PreparedOperation).cost?.introspection !== 0) return prepared;
-    const id = given ?? hashQuery(query);
+    if ('errors' in prepared || prepared.cost?.introspection !== 0) return prepared;
+    // The text that was prepared: with a trusted id, the text of the request is not validated.
+    const { source } = prepared;
+    const id = given ?? hashQuery(source);
     if (this.#recorded.has(id) || this.#recorded.size >= MAX_DOCUMENTS) return prepared;
-    this.#recorded.set(id, query);
+    this.#recorded.set(id, source);
     this.#writing ??= this.#write();
     return prepared;
   }
