@@ -7,7 +7,7 @@ import { Recorder } from './persisted/recorder.ts';
 import { SharedStore } from './persisted/shared-store.ts';
 import { createPrepareById, type PrepareTrusted } from './prepare-by-id.ts';
 import { type CoreParts, type PersistedQuerySettings, resolveDocuments } from './settings.ts';
-import type { TrustedDocuments, TrustedList } from './trusted/trusted-list.ts';
+import type { TrustedDocuments } from './trusted/trusted-list.ts';
 
 /** The documents of one core that clients request by id. */
 export interface CoreDocuments {
@@ -36,10 +36,12 @@ export function createCoreDocuments(parts: CoreParts): {
   const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
   const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts) : undefined;
   const find = from !== undefined && 'find' in from ? prepareFound(from.find, prepare) : undefined;
+  const trusted: PrepareTrusted | undefined =
+    list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
   return {
     prepare: createPrepareById(settings, {
       prepare,
-      trusted: list === undefined ? find : prepareListed(list),
+      trusted: trusted ?? find,
       persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
       recorder: record === undefined ? undefined : new Recorder(record, report),
     }),
@@ -52,11 +54,6 @@ export function createCoreDocuments(parts: CoreParts): {
 
 /** A hexadecimal hash of at least 128 bits, or an id with a prefix of the specification. */
 const LIKE_A_HASH = /^(?:(?:sha256|x-[\w.~-]+):[\w.~-]+|[0-9a-f]{32,128})$/;
-
-const prepareListed =
-  (list: TrustedList): PrepareTrusted =>
-  (schema, params, source) =>
-    params.document === undefined ? undefined : list.prepare(schema, params.document.id, params, source);
 
 function createPersisted(
   apq: PersistedQuerySettings,

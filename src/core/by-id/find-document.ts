@@ -10,8 +10,7 @@ const MAX_ID_LENGTH = 512;
 
 /** Finds the texts of trusted documents with a function. The document cache has their prepared form. */
 export function prepareFound(find: FindDocument, prepare: Prepare): PrepareTrusted {
-  return (schema, params, source) => {
-    const { id = '' } = params.document ?? {};
+  return (id, schema, params, source) => {
     if (id.length > MAX_ID_LENGTH) return undefined;
     const use = (text: unknown): ReturnType<PrepareTrusted> => {
       if (text === undefined || text === null) return undefined;

@@ -2,14 +2,15 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import { isThenable, type PreparedOperation, type RequestError } from '../../execution/types.ts';
 import { assertSync } from '../../options/resolve-options.ts';
 import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
-import { documentNotFound, documentNotTrusted, persistedQueryNotFound } from '../documents/refusals.ts';
+import { documentNotFound, documentNotTrusted, notFound } from '../documents/refusals.ts';
 import type { Prepare } from '../prepare.ts';
 import { hashOf, type PersistedQueries } from './persisted/persisted-queries.ts';
 import type { Recorder } from './persisted/recorder.ts';
 import type { DocumentSettings } from './settings.ts';
 
-/** Prepares the trusted document with the id of a request. Returns undefined for an unknown id. */
+/** Prepares the trusted document with an id, and sets its text in the parameters. Returns undefined for an unknown id. */
 export type PrepareTrusted = (
+  id: string,
   ...args: Parameters<Prepare>
 ) => MaybePromise<PreparedOperation | RequestError | undefined>;
 
@@ -43,14 +44,14 @@ export function createPrepareById(
       if (persisted !== undefined && hash !== undefined) {
         return persisted.prepare(schema, params, source, hash);
       }
-      if (query === '') return document.isPersistedQuery ? persistedQueryNotFound() : documentNotFound();
+      if (query === '') return notFound(document);
     }
     return prepare(schema, params, source);
   };
 
   const prepareById: Prepare = (schema, params, source) => {
     if (params.document === undefined || trusted === undefined) return prepareOther(schema, params, source);
-    const found = trusted(schema, params, source);
+    const found = trusted(params.document.id, schema, params, source);
     if (isThenable(found)) {
       return found.then((settled) => settled ?? prepareOther(schema, params, source));
     }

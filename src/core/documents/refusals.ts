@@ -1,6 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { RequestError } from '../../execution/types.ts';
 import { refusalError } from '../errors.ts';
+import type { DocumentReference } from './reference.ts';
 
 /** Apollo Server's headers: the response to the same request is different after the client's next request. */
 export const NOT_CACHED: Readonly<Record<string, string>> = {
@@ -26,12 +27,16 @@ export const documentNotTrusted = (): RequestError => ({
 });
 
 /** The response to a hash whose query was not registered. Apollo's clients send the query next. */
-export function persistedQueryNotFound(): RequestError {
+function persistedQueryNotFound(): RequestError {
   // Apollo Kotlin and Apollo iOS read errors of successful responses only.
   const http = { status: 200, headers: NOT_CACHED };
   const extensions = { code: 'PERSISTED_QUERY_NOT_FOUND', http };
   return { errors: [new GraphQLError('PersistedQueryNotFound', { extensions })], status: 200 };
 }
+
+/** The response to a request without a text whose id is unknown, in the protocol of the request. */
+export const notFound = (document: DocumentReference | undefined): RequestError =>
+  document?.isPersistedQuery === true ? persistedQueryNotFound() : documentNotFound();
 
 /** The response to a query that has another hash. */
 export const hashMismatch = (): RequestError => ({

@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../../../types/connect.ts';
 import { isThenable, type PreparedOperation, type RequestError } from '../../../execution/types.ts';
 import { createDocumentCache } from '../../documents/document-cache.ts';
 import type { DocumentReference } from '../../documents/reference.ts';
-import { documentNotFound, hashMismatch, persistedQueryNotFound } from '../../documents/refusals.ts';
+import { hashMismatch, notFound } from '../../documents/refusals.ts';
 import type { DocumentParams, Prepare } from '../../prepare.ts';
 import type { SharedStore } from './shared-store.ts';
 
@@ -109,6 +109,3 @@ export class PersistedQueries {
     return prepared;
   }
 }
-
-const notFound = (document: DocumentReference | undefined): RequestError =>
-  document?.isPersistedQuery === true ? persistedQueryNotFound() : documentNotFound();

@@ -1,19 +1,14 @@
 import type { GraphQLSchema } from 'graphql';
-import type { GraphQLParams, PreparedOperation, RequestError } from '../../../execution/types.ts';
-import type { LoadedDocument } from '../../documents/operations.ts';
+import type { PreparedOperation, RequestError } from '../../../execution/types.ts';
+import type { LoadedDocument, OperationSelector } from '../../documents/operations.ts';
+import type { DocumentParams } from '../../prepare.ts';
 import { yieldToEventLoop } from '../../yield-to-event-loop.ts';
 import { nameOf, type TrustedText, type TrustedTexts } from './manifest.ts';
 
 /** Validates and prepares trusted documents. */
-export interface TrustedLoader {
+export interface TrustedLoader extends Pick<OperationSelector, 'select'> {
   /** Validates a document, and prepares all its operations. */
   load(schema: GraphQLSchema, text: string): LoadedDocument | RequestError;
-  select(
-    schema: GraphQLSchema,
-    entry: LoadedDocument | RequestError,
-    operationName: string | undefined,
-    source: unknown,
-  ): PreparedOperation | RequestError;
 }
 
 /** A trusted document that does not fit the schema, or exceeds a limit. */
@@ -77,7 +72,10 @@ export class TrustedList {
     this.#schema = schema;
     this.#onUnfit = onUnfit;
     this.#current = new Generation(texts);
-    if (schema !== undefined) this.#reportUnfit(this.#loadAll(this.#current, schema));
+    if (schema === undefined) return;
+    const unfit: UnfitDocument[] = [];
+    for (const id of texts.keys()) this.#load(this.#current, schema, id, unfit);
+    this.#reportUnfit(unfit);
   }
 
   /** The documents that fit the schema; undefined if the schema depends on the request. */
@@ -98,9 +96,9 @@ export class TrustedList {
    * Prepares the document with this id, and sets its text in the parameters. Returns undefined for an unknown id.
    */
   prepare(
-    schema: GraphQLSchema,
     id: string,
-    params: Pick<GraphQLParams, 'query' | 'operationName'>,
+    schema: GraphQLSchema,
+    params: DocumentParams,
     source: unknown,
   ): PreparedOperation | RequestError | undefined {
     const generation = this.#current;
@@ -124,12 +122,6 @@ export class TrustedList {
     }
     this.#current = next;
     this.#reportUnfit(unfit);
-  }
-
-  #loadAll(generation: Generation, schema: GraphQLSchema): readonly UnfitDocument[] {
-    const unfit: UnfitDocument[] = [];
-    for (const id of generation.texts.keys()) this.#load(generation, schema, id, unfit);
-    return unfit;
   }
 
   /** Prepares a document of a schema that depends on the request, or one whose id is spelled differently. */
