@@ -183,6 +183,37 @@ it.each(each)('when %s, one error is logged over %s by default', async (_name, t
   ]);
 });
 
+const store = { get: reject, set: reject };
+
+async function requestFromStore(onError?: (error: unknown) => void): Promise<void> {
+  const handler = graphqlHTTP(schema, { documents: { apq: { store } }, onError });
+  const { port } = await serve(handler);
+  const extensions = { persistedQuery: { version: 1, sha256Hash: '0'.repeat(64) } };
+  const headers = { 'content-type': 'application/json' };
+  await fetch(url(port), { method: 'POST', headers, body: JSON.stringify({ extensions }) });
+}
+
+it('an error outside of operations is logged with its stack and cause by default', async () => {
+  await requestFromStore();
+  expect(logged.mock.calls).toEqual([
+    [
+      'espalier: error outside of operations:',
+      expect.objectContaining({
+        message: expect.stringContaining('The store of persisted queries failed'),
+        cause: expect.objectContaining({ message: expect.stringContaining(SECRET) }),
+      }),
+    ],
+  ]);
+});
+
+it('when onError throws for an error outside of operations, both errors are logged', async () => {
+  await requestFromStore(fail);
+  expect(logged.mock.calls).toEqual([
+    ['espalier: error outside of operations:', expect.any(Error)],
+    ['espalier: the option "onError" failed:', new Error(SECRET)],
+  ]);
+});
+
 it.each(Object.keys(TRANSPORTS))(
   'when the schema function throws, onError gets one report over %s',
   async (name) => {

@@ -16,36 +16,49 @@ export interface ErrorReporter {
   reportBackground(error: unknown, details: ErrorDetails): void;
 }
 
+type Report = ErrorReporter['report'];
+
 const ignore = (): void => undefined;
 
 /** Creates the reporter for a value of the option `onError`. */
 export function createErrorReporter(onError: OnError): ErrorReporter {
   if (onError === false) return { report: ignore, reportForwarded: ignore, reportBackground: ignore };
   if (onError === undefined) {
-    return {
-      report: reportToConsole,
-      reportForwarded: ignore,
-      reportBackground: (error) => console.error(`espalier: ${(error as Error).message}`),
-    };
+    return { report: logError, reportForwarded: ignore, reportBackground: logBackgroundError };
   }
-  const report = (error: unknown, details: ErrorDetails): void => {
-    const onFailure = (failure: unknown): void => {
-      reportToConsole(error, details);
-      console.error('espalier: the option "onError" failed:', failure);
+  const reportOrLog =
+    (log: Report): Report =>
+    (error, details) => {
+      const onFailure = (failure: unknown): void => {
+        log(error, details);
+        writeToConsole('error', 'the option "onError" failed:', failure);
+      };
+      try {
+        const returned = onError(error, details);
+        if (returned instanceof Promise) returned.catch(onFailure);
+      } catch (failure) {
+        onFailure(failure);
+      }
     };
-    try {
-      const returned = onError(error, details);
-      if (returned instanceof Promise) returned.catch(onFailure);
-    } catch (failure) {
-      onFailure(failure);
-    }
-  };
-  return { report, reportForwarded: report, reportBackground: report };
+  const report = reportOrLog(logError);
+  return { report, reportForwarded: report, reportBackground: reportOrLog(logBackgroundError) };
 }
 
-function reportToConsole(error: unknown, details: ErrorDetails): void {
-  const { operationName, path, transport } = details;
+function logError(error: unknown, { operationName, path, transport }: ErrorDetails): void {
   const operation = operationName === undefined ? 'an operation' : `the operation "${operationName}"`;
   const place = path === undefined ? '' : ` at "${path.join('.')}"`;
-  console.error(`espalier: unexpected error in ${operation}${place} (${transport}):`, error);
+  writeToConsole('error', `unexpected error in ${operation}${place} (${transport}):`, error);
+}
+
+function logBackgroundError(error: unknown): void {
+  writeToConsole('error', 'error outside of operations:', error);
+}
+
+/** Writes a line to the console, and errors with their stacks. The only place that uses the console. */
+export function writeToConsole(
+  method: 'error' | 'warn',
+  message: string,
+  ...errors: readonly unknown[]
+): void {
+  console[method](`espalier: ${message}`, ...errors);
 }
