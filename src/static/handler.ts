@@ -4,9 +4,9 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createBackgroundEtags } from './cache/background-etag.ts';
 import { createCircuitBreaker, diskBytesOfThread } from './cache/circuit-breaker.ts';
 import { Coalescer } from './cache/coalesce.ts';
+import { budgetFor } from './cache/default-budget.ts';
 import type { CacheEntry } from './cache/entry.ts';
 import { FileCache } from './cache/file-cache.ts';
-import { budgetFor } from './cache/memory-budget.ts';
 import type { CheckContext } from './cache/revalidate.ts';
 import { createVariantFactory } from './compression/compressed-variants.ts';
 import { Compressor } from './compression/compressor.ts';
@@ -82,19 +82,23 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
 export function createHandler(context: ServeContext): StaticHandler {
   const { settings, cache } = context;
   return (req, res, nextHandler) => {
-    const url = req.url ?? '';
-    const query = url.indexOf('?');
+    const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.
-    const cached = cache.get(query < 0 ? url : url.slice(0, query));
+    const cached = isRead ? cache.get(withoutQuery(req.url ?? '')) : undefined;
     const next = staticRequests.hasSubscribers
       ? observeRequest({ req, res, next: nextHandler }, cached?.file !== undefined)
       : nextHandler;
-    if (req.method !== 'GET' && req.method !== 'HEAD') return refuseMethod({ req, res, next }, settings);
+    if (!isRead) return refuseMethod({ req, res, next }, settings);
     if (cached?.isLiteral === true) return serve(new FileRequest(req, res, next, cached, context));
     const urlPath = acceptPath({ req, res, next }, settings);
     if (urlPath === undefined) return;
     serve(new FileRequest(req, res, next, cache.getOrCreate(urlPath), context));
   };
+}
+
+function withoutQuery(url: string): string {
+  const query = url.indexOf('?');
+  return query < 0 ? url : url.slice(0, query);
 }
 
 /**

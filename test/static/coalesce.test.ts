@@ -1,9 +1,9 @@
 import { AsyncResource } from 'node:async_hooks';
 import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
 import { Coalescer } from '../../src/static/cache/coalesce.ts';
+import { budgetFor } from '../../src/static/cache/default-budget.ts';
 import type { CacheEntry, Waiter } from '../../src/static/cache/entry.ts';
 import { FileCache } from '../../src/static/cache/file-cache.ts';
-import { budgetFor } from '../../src/static/cache/memory-budget.ts';
 import type { CheckContext } from '../../src/static/cache/revalidate.ts';
 import { Mounts } from '../../src/static/disk/mounts.ts';
 import type { LoadResult } from '../../src/static/file/loaded-file.ts';

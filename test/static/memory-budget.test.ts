@@ -1,6 +1,7 @@
+import { budgetFor, defaultMaxBytes } from '../../src/static/cache/default-budget.ts';
 import type { CacheEntry } from '../../src/static/cache/entry.ts';
 import { FileCache } from '../../src/static/cache/file-cache.ts';
-import { budgetFor, defaultMaxBytes, MemoryBudget } from '../../src/static/cache/memory-budget.ts';
+import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
 import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
 import { loadedFile } from './loaded-file.ts';
 

@@ -1,4 +1,3 @@
-import { registerGauge } from '../../diagnostics/gauges.ts';
 import { bodyBytesOf, dropBodies, type LoadedFile } from '../file/loaded-file.ts';
 import type { Representation } from '../file/representation.ts';
 import { CacheEntry } from './entry.ts';
@@ -27,7 +26,6 @@ export class FileCache {
 
   constructor(budget: MemoryBudget) {
     this.#budget = budget;
-    registerGauge(budget, { kind: 'files', read: () => numbersOf(budget) });
   }
 
   get(urlPath: string): CacheEntry | undefined {
@@ -109,10 +107,3 @@ export class FileCache {
     else this.#budget.dropBodies(entry);
   }
 }
-
-/** The numbers of a budget for operators. */
-const numbersOf = ({ entries, metadataBytes, bodyBytes, maxBytes }: MemoryBudget) => ({
-  entries: entries.length,
-  bytes: metadataBytes + bodyBytes,
-  maxBytes,
-});

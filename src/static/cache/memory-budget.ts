@@ -1,6 +1,5 @@
-import { totalmem } from 'node:os';
+import { registerGauge } from '../../diagnostics/gauges.ts';
 import { dropBodies } from '../file/loaded-file.ts';
-import type { CacheSettings } from '../option-rules.ts';
 import type { CacheEntry } from './entry.ts';
 
 const MIB = 1 << 20;
@@ -20,36 +19,42 @@ const MIN_EPOCH = 4096;
  * do not evict each other by turns.
  */
 export class MemoryBudget {
-  readonly maxBytes: number;
+  readonly #maxBytes: number;
   readonly #maxEntries: number;
   readonly #maxMetadataBytes: number;
-  readonly entries: CacheEntry[] = [];
+  readonly #entries: CacheEntry[] = [];
   #seed = 1;
-  metadataBytes = 0;
-  bodyBytes = 0;
+  #metadataBytes = 0;
+  #bodyBytes = 0;
   #epoch = 0;
   #usesInEpoch = 0;
 
   constructor({ maxBytes, maxEntries }: { readonly maxBytes: number; readonly maxEntries: number }) {
-    this.maxBytes = maxBytes;
+    this.#maxBytes = maxBytes;
     this.#maxEntries = maxEntries;
     this.#maxMetadataBytes = Math.max(maxBytes * METADATA_SHARE, MIN_METADATA_BYTES);
+    const read = () => ({
+      entries: this.#entries.length,
+      bytes: this.#metadataBytes + this.#bodyBytes,
+      maxBytes,
+    });
+    registerGauge(this, { kind: 'files', read });
   }
 
   /** Counts a request. */
   use(entry: CacheEntry): void {
     this.#age(entry);
     entry.uses++;
-    if (++this.#usesInEpoch < MIN_EPOCH + USES_PER_EPOCH * this.entries.length) return;
+    if (++this.#usesInEpoch < MIN_EPOCH + USES_PER_EPOCH * this.#entries.length) return;
     this.#usesInEpoch = 0;
     this.#epoch++;
   }
 
   /** Adds an entry with a file; `metadataBytes` excludes the bodies. */
   add(entry: CacheEntry, metadataBytes: number): void {
-    entry.slot = this.entries.push(entry) - 1;
+    entry.slot = this.#entries.push(entry) - 1;
     entry.metadataBytes = metadataBytes;
-    this.metadataBytes += metadataBytes;
+    this.#metadataBytes += metadataBytes;
     let victim: CacheEntry | undefined = entry;
     while (this.#hasTooManyFiles() && victim !== undefined) {
       victim = this.#leastUsed(entry, isAny);
@@ -60,11 +65,11 @@ export class MemoryBudget {
 
   /** Removes an entry with all its bytes. */
   remove(entry: CacheEntry): void {
-    this.metadataBytes -= entry.metadataBytes;
+    this.#metadataBytes -= entry.metadataBytes;
     this.releaseBodies(entry);
-    const last = this.entries.pop() as CacheEntry;
+    const last = this.#entries.pop() as CacheEntry;
     if (last !== entry) {
-      this.entries[entry.slot] = last;
+      this.#entries[entry.slot] = last;
       last.slot = entry.slot;
     }
     entry.slot = -1;
@@ -72,7 +77,7 @@ export class MemoryBudget {
 
   /** Reserves memory for a body, if necessary by evicting less used ones; false if it should not be cached now. */
   reserveBody(entry: CacheEntry, bytes: number): boolean {
-    const missing = this.bodyBytes + bytes - this.#maxBodyBytes();
+    const missing = this.#bodyBytes + bytes - this.#maxBodyBytes();
     if (missing > 0 && (bytes > this.#maxBodyBytes() || !this.#replaceBodies(entry, missing))) return false;
     this.#count(entry, bytes);
     return true;
@@ -86,27 +91,27 @@ export class MemoryBudget {
 
   #count(entry: CacheEntry, bytes: number): void {
     entry.bodyBytes += bytes;
-    this.bodyBytes += bytes;
+    this.#bodyBytes += bytes;
   }
 
   #hasTooManyFiles(): boolean {
-    return this.metadataBytes > this.#maxMetadataBytes || this.entries.length > this.#maxEntries;
+    return this.#metadataBytes > this.#maxMetadataBytes || this.#entries.length > this.#maxEntries;
   }
 
   /** Returns the memory of the bodies of an entry. */
   releaseBodies(entry: CacheEntry): void {
-    this.bodyBytes -= entry.bodyBytes;
+    this.#bodyBytes -= entry.bodyBytes;
     entry.bodyBytes = 0;
   }
 
   /** Bodies have what metadata leaves, and at least their share. */
   #maxBodyBytes(): number {
-    return Math.max(this.maxBytes - this.metadataBytes, this.maxBytes * (1 - METADATA_SHARE));
+    return Math.max(this.#maxBytes - this.#metadataBytes, this.#maxBytes * (1 - METADATA_SHARE));
   }
 
   /** Evicts bodies when metadata has grown. */
   #shrinkBodies(except: CacheEntry): void {
-    while (this.bodyBytes > this.#maxBodyBytes()) {
+    while (this.#bodyBytes > this.#maxBodyBytes()) {
       const victim = this.#leastUsed(except, hasBody);
       if (victim === undefined) return;
       this.dropBodies(victim);
@@ -117,7 +122,7 @@ export class MemoryBudget {
   #replaceBodies(entry: CacheEntry, missing: number): boolean {
     this.#age(entry);
     let left = missing;
-    const visits = Math.min(this.entries.length, SAMPLE + Math.ceil(missing / 4096));
+    const visits = Math.min(this.#entries.length, SAMPLE + Math.ceil(missing / 4096));
     for (let i = 0; i < visits && left > 0; i++) {
       const victim = this.#entryAtRandom();
       if (victim === entry || !hasBody(victim) || victim.state !== 'idle') continue;
@@ -156,7 +161,7 @@ export class MemoryBudget {
   /** Entries that were added one after the other are often equally hot, so a sample does not use neighbours. */
   #entryAtRandom(): CacheEntry {
     this.#seed = (Math.imul(this.#seed, 1_664_525) + 1_013_904_223) >>> 0;
-    const entry = this.entries[Math.floor((this.#seed / 2 ** 32) * this.entries.length)] as CacheEntry;
+    const entry = this.#entries[Math.floor((this.#seed / 2 ** 32) * this.#entries.length)] as CacheEntry;
     this.#age(entry);
     return entry;
   }
@@ -170,31 +175,3 @@ export class MemoryBudget {
 
 const isAny = (): boolean => true;
 const hasBody = ({ bodyBytes }: CacheEntry): boolean => bodyBytes > 0;
-
-const MAX_DEFAULT_BYTES = 256 * MIB;
-const DEFAULT_SHARE = 1 / 8;
-
-let shared: MemoryBudget | undefined;
-
-/** Returns the memory budget for the options of one middleware. Middlewares without a limit of their own share one budget. */
-export function budgetFor({
-  maxBytes,
-  maxEntries,
-}: Pick<CacheSettings, 'maxBytes' | 'maxEntries'>): MemoryBudget {
-  const defaults = defaultMaxBytes(process.constrainedMemory(), totalmem());
-  if (maxBytes !== undefined || maxEntries !== undefined) {
-    return new MemoryBudget({ maxBytes: maxBytes ?? defaults, maxEntries: maxEntries ?? Infinity });
-  }
-  shared ??= new MemoryBudget({ maxBytes: defaults, maxEntries: Infinity });
-  return shared;
-}
-
-/**
- * Returns the default of `maxBytes`.
- *
- * @param constrained - the memory limit of the process' control group; undefined, 0 or a huge number without one
- */
-export function defaultMaxBytes(constrained: number | undefined, total: number): number {
-  const available = constrained === undefined || constrained <= 0 ? total : Math.min(constrained, total);
-  return Math.min(MAX_DEFAULT_BYTES, Math.floor(available * DEFAULT_SHARE));
-}
