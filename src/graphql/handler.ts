@@ -16,7 +16,7 @@ import { isQueued, whenFirst } from '../http/reply/connection.ts';
 import { createCsrf } from './csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
-import type { RequestParams } from './request/params.ts';
+import { isBatch, type RequestParams } from './request/params.ts';
 import { readPathId } from './request/path-id.ts';
 import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
 import { Failures } from './response/failures.ts';
@@ -178,5 +178,3 @@ class Pipeline {
     else this.#sender.send(exchange, response);
   }
 }
-
-const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);

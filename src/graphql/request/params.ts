@@ -7,6 +7,8 @@ import type { HttpSettings } from '../options.ts';
 /** The parameters of one operation, or of each operation of a batch. */
 export type RequestParams = GraphQLParams | readonly GraphQLParams[];
 
+export const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
+
 /** The parameters of a query string, as text; others are ignored. */
 type RawParams = Readonly<Partial<Record<(typeof NAMES)[number] | (typeof ID_PARAMETERS)[number], string>>>;
 

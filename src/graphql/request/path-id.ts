@@ -3,7 +3,7 @@ import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { pathOf } from '../../http/routing/url-path.ts';
-import { missingQuery, type RequestParams } from './params.ts';
+import { isBatch, missingQuery, type RequestParams } from './params.ts';
 import type { ReadRequest } from './read-request.ts';
 
 /**
@@ -59,8 +59,6 @@ function withPathId(req: ConnectRequest, params: RequestParams, documents: CoreD
   assertDocument(named);
   return named;
 }
-
-const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
 
 function assertDocument({ query, document }: GraphQLParams): void {
   if (query === '' && document === undefined) throw missingQuery();
