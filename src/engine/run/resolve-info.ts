@@ -15,18 +15,18 @@ interface InfoFunctions {
 }
 
 /** Creates the `info` of a field, with the same properties in the same order as in graphql-js. */
-export const createInfo: (ex: Execution, plan: FieldPlan, path: ResponsePath) => GraphQLResolveInfo = V17
+export function createInfo(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLResolveInfo {
+  const info = createGraphqlInfo(ex, plan, path);
+  const { caching } = ex.program.settings;
+  return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
+}
+
+const createGraphqlInfo: typeof createInfo = V17
   ? (ex, plan, path) => {
       ex.infoFunctions ??= createInfoFunctions(ex);
-      const info = { ...infoData(ex, plan, path), ...ex.infoFunctions };
-      const { caching } = ex.program.settings;
-      return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
+      return { ...infoData(ex, plan, path), ...ex.infoFunctions };
     }
-  : (ex, plan, path) => {
-      const info = infoData(ex, plan, path);
-      const { caching } = ex.program.settings;
-      return caching === undefined ? info : withCacheControl(caching, info, ex, plan);
-    };
+  : infoData;
 
 /** Adds the member that resolvers have with the option `cacheControl`. */
 function withCacheControl(
