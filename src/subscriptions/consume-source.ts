@@ -4,6 +4,7 @@ import type { EventResult } from '../../types/pubsub.ts';
 import { toGraphQLError } from '../core/errors.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { withExtensions } from '../core/operation-hook.ts';
+import { LoopSteps } from '../core/yield-to-event-loop.ts';
 import { type OperationCursors, withCursor } from '../cursors/operation-cursors.ts';
 import {
   type ExecutionInputs,
@@ -39,7 +40,7 @@ export interface EventConsumer {
   isWanted(): boolean;
   /** Receives the result of one event, with its signed cursor. */
   onResult(outcome: ExecutionOutcome, cursor?: string): void;
-  /** Called before each execution until it returns undefined; a promise pauses the source. */
+  /** Called for each event until it returns undefined; a promise pauses the source. */
   waitForDrain(): Promise<unknown> | undefined;
   /** Called when the source stream has ended. */
   complete(): void;
@@ -67,7 +68,7 @@ export function consumeSource(
 
   async function read(): Promise<void> {
     // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
-    const { cursors } = consumer;
+    const { cursors, contextForEvent } = consumer;
     const subscribe = () => openSource(prepared, consumer.inputs);
     const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
     if (!isStream(opened)) {
@@ -80,20 +81,21 @@ export function consumeSource(
     if (released) return returnIterator(iterator, consumer, counters);
     stream = observeStream('subscription', prepared, consumer.inputs.origin);
     onSourceOpen(iterator, cursors, consumer);
-    const { contextForEvent } = consumer;
     const { variableValues, origin } = consumer.inputs;
     let { contextValue } = consumer.inputs;
+    const steps = new LoopSteps();
     for (;;) {
       const { done, value, cursor }: EventResult<unknown> = await iterator.next();
       if (released) return;
       if (done === true) break;
+      let waiting = steps.next() ?? consumer.waitForDrain();
+      for (; waiting !== undefined; waiting = consumer.waitForDrain()) {
+        await waiting;
+        if (released) return;
+      }
       if (!consumer.isWanted()) {
         cursors?.skip(cursor);
         continue;
-      }
-      for (let drained = consumer.waitForDrain(); drained !== undefined; drained = consumer.waitForDrain()) {
-        await drained;
-        if (released) return;
       }
       if (contextForEvent !== undefined) {
         contextValue = await contextForEvent();
@@ -103,9 +105,8 @@ export function consumeSource(
       const outcome = isThenable(running) ? await running : running;
       if (released) return;
       const signed = cursors?.deliver(cursor);
-      const extensions = withCursor(consumer.extensions, signed);
       stream?.count();
-      consumer.onResult(withExtensions(outcome, extensions), signed);
+      consumer.onResult(withExtensions(outcome, withCursor(consumer.extensions, signed)), signed);
     }
     markReleased('completed');
     consumer.complete();

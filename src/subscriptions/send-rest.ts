@@ -1,4 +1,5 @@
 import { toGraphQLError } from '../core/errors.ts';
+import { LoopSteps } from '../core/yield-to-event-loop.ts';
 import type { RemainingResults } from '../execution/types.ts';
 import { returnIterator, type SourceCounters } from './consume-source.ts';
 import type { LiveOperation } from './live-operation.ts';
@@ -21,8 +22,9 @@ export function sendRest(rest: RemainingResults, operation: LiveOperation, count
   }
 
   async function read(): Promise<void> {
+    const steps = new LoopSteps();
     while (isReading) {
-      await operation.waitForDrain();
+      await (operation.waitForDrain() ?? steps.next());
       if (!isReading) return;
       const { done, value } = await rest.next();
       if (!isReading) return;

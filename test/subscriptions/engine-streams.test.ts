@@ -52,6 +52,29 @@ describe.each([
 ])('an engine function that returns several results, over %s', (protocol, type, next, cancel) => {
   const run = (variables?: object): object => ({ id: '1', type, payload: { query: '{ a }', variables } });
 
+  it('attachSubscriptions yields to the event loop while it sends results that are always ready', async () => {
+    let most = 0;
+    let sent = 0;
+    const { url } = await serve(async function* () {
+      let isCounted = false;
+      for (let a = 0; a < 5000; a++) {
+        most = Math.max(most, ++sent);
+        if (!isCounted) {
+          isCounted = true;
+          setImmediate(() => {
+            isCounted = false;
+            sent = 0;
+          });
+        }
+        yield { data: { a } };
+      }
+    } as ExecuteFunction);
+    const client = await ready(url, protocol);
+    client.send(run());
+    expect(await client.until(ends)).toHaveLength(5001);
+    expect(most).toBeLessThan(250);
+  });
+
   it('attachSubscriptions sends each result of an async generator, then complete', async () => {
     const { url, reports } = await serve(async function* () {
       yield { data: { a: 1 }, hasNext: true };

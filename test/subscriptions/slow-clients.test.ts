@@ -101,6 +101,41 @@ describe('slow clients', () => {
   });
 
   it.each([
+    ['private', {}],
+    ['private, drop: oldest', { drop: 'oldest' as const }],
+    ['shared', { share: () => 'all' }],
+  ])('a source that is always ready does not block the event loop: %s', async (_, options) => {
+    const served = await serve({ keepAlive: 0, ...options });
+    const client = await ready(served.url);
+    let most = 0;
+    let before = 0;
+    let isSampling = true;
+    const sample = (): void => {
+      const now = served.live.calls['count'] ?? 0;
+      most = Math.max(most, now - before);
+      before = now;
+      if (isSampling) setImmediate(sample);
+    };
+    setImmediate(sample);
+    client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { count(to: 5000) }' } });
+    const messages = await client.until(({ type }) => type === 'complete');
+    isSampling = false;
+    expect(messages).toHaveLength(5001);
+    expect(most).toBeLessThan(250);
+  });
+
+  it('a shared source that is always ready does not block the event loop after its last client has left', async () => {
+    const served = await serve(quiet);
+    const client = await ready(served.url);
+    client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { count(to: 1000000) }' } });
+    await client.until(({ type }) => type === 'next');
+    client.send({ id: '1', type: 'complete' });
+    await until(() => served.subscriptions.stats().operations === 0);
+    expect(served.live.open).toBe(1);
+    await until(() => served.live.open === 0);
+  });
+
+  it.each([
     ['TCP', false],
     ['TLS', true],
   ])(
