@@ -1,9 +1,10 @@
-import { type ConstDirectiveNode, type GraphQLSchema, isInterfaceType, isObjectType } from 'graphql';
+import { type GraphQLSchema, isInterfaceType, isObjectType } from 'graphql';
 import { normalTag } from '../../cache/tags/tags.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
 import { isObject, isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
+import { directivesOf, type SchemaElement } from '../schema/directives.ts';
 
 /** A placeholder such as `{$args.id}` or `{$key.owner.id}`. */
 export interface Placeholder {
@@ -18,18 +19,6 @@ export interface TagFormat {
   readonly uses: Readonly<Record<Placeholder['source'], boolean>>;
 }
 
-/** A type or field that may have the directive. */
-export interface Taggable {
-  readonly name: string;
-  readonly astNode?: WithDirectives | null | undefined;
-  readonly extensionASTNodes?: readonly WithDirectives[] | undefined;
-  readonly extensions?: unknown;
-}
-
-interface WithDirectives {
-  readonly directives?: readonly ConstDirectiveNode[] | undefined;
-}
-
 const DIRECTIVE = 'cacheTag';
 const NONE: readonly TagFormat[] = Object.freeze([]);
 const formats = new WeakMap<object, readonly TagFormat[]>();
@@ -40,10 +29,10 @@ const formats = new WeakMap<object, readonly TagFormat[]>();
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong format.
  */
-export function tagFormatsOf(element: Taggable): readonly TagFormat[] {
+export function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
   let known = formats.get(element);
   if (known === undefined) {
-    const given = [...fromDirectives(element), ...fromExtensions(element.extensions)];
+    const given = directivesOf(element, DIRECTIVE).flatMap((use) => (isObject(use) ? use['format'] : use));
     known = given.length === 0 ? NONE : given.map((format) => parseFormat(format, element.name));
     formats.set(element, known);
   }
@@ -67,24 +56,6 @@ export function hasTags(schema: GraphQLSchema): boolean {
     tagged.set(schema, known);
   }
   return known;
-}
-
-function fromDirectives({ astNode, extensionASTNodes = [] }: Taggable): unknown[] {
-  return [astNode, ...extensionASTNodes]
-    .flatMap((node) => node?.directives ?? [])
-    .filter(({ name }) => name.value === DIRECTIVE)
-    .map(({ arguments: [argument] = [] }) => (argument?.value as { value?: unknown } | undefined)?.value);
-}
-
-/** Reads `extensions.cacheTag`, a format or a list, and `extensions.directives` in both forms of @graphql-tools/utils. */
-function fromExtensions(extensions: unknown): unknown[] {
-  if (!isObject(extensions)) return [];
-  const { directives } = extensions;
-  const listed = Array.isArray(directives)
-    ? directives.filter((entry) => isObject(entry) && entry['name'] === DIRECTIVE).map(({ args }) => args)
-    : [isObject(directives) ? directives[DIRECTIVE] : undefined].flat();
-  const texts = listed.filter(isObject).map(({ format }) => format);
-  return [...texts, ...[extensions[DIRECTIVE]].flat()].filter((format) => format !== undefined);
 }
 
 const PLACEHOLDER = /\{\$(args|key)((?:\.[_A-Za-z]\w*)+)\}/;

@@ -1,28 +1,14 @@
 import {
-  type ConstDirectiveNode,
-  type ConstValueNode,
   type GraphQLCompositeType,
   type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
   isAbstractType,
-  valueFromASTUntyped,
 } from 'graphql';
 import { optionError } from '../../options/resolve-options.ts';
 import { isCount, isListOf, isObject, isString } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
-
-/** A type, field, argument or input field, which may have directives. */
-export interface Annotated {
-  readonly name: string;
-  readonly astNode?: WithDirectives | null | undefined;
-  readonly extensionASTNodes?: readonly WithDirectives[] | null | undefined;
-  readonly extensions?: unknown;
-}
-
-interface WithDirectives {
-  readonly directives?: readonly ConstDirectiveNode[] | undefined;
-}
+import { type DirectiveArguments, directivesOf, type SchemaElement } from '../schema/directives.ts';
 
 /** The arguments of `@listSize`. */
 export interface ListSize {
@@ -40,8 +26,6 @@ export interface CostAnnotation {
   readonly listSize: ListSize | undefined;
 }
 
-type DirectiveArguments = Readonly<Record<string, unknown>>;
-
 const annotations = new WeakMap<object, CostAnnotation>();
 
 /**
@@ -50,7 +34,7 @@ const annotations = new WeakMap<object, CostAnnotation>();
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong argument.
  */
-export function annotationOf(element: Annotated): CostAnnotation {
+export function annotationOf(element: SchemaElement): CostAnnotation {
   let annotation = annotations.get(element);
   if (annotation === undefined) {
     annotation = { weight: weightOf(element), listSize: listSizeOf(element) };
@@ -113,7 +97,7 @@ export function assertCostAnnotations(schema: GraphQLSchema): void {
   }
 }
 
-function weightOf(element: Annotated): number | undefined {
+function weightOf(element: SchemaElement): number | undefined {
   const { weight } = directiveOf(element, 'cost') ?? {};
   if (weight === undefined) return undefined;
   // The IBM specification has a string, Apollo's and Grafbase's directive a whole number.
@@ -122,7 +106,7 @@ function weightOf(element: Annotated): number | undefined {
   throw wrongArgument(element, '@cost', 'weight', 'a number, or a string with a number');
 }
 
-function listSizeOf(element: Annotated): ListSize | undefined {
+function listSizeOf(element: SchemaElement): ListSize | undefined {
   const given = directiveOf(element, 'listSize');
   if (given === undefined) return undefined;
   const { assumedSize, slicingArguments, sizedFields, requireOneSlicingArgument } = given;
@@ -145,7 +129,7 @@ function listSizeOf(element: Annotated): ListSize | undefined {
 const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
 const wrongArgument = (
-  { name }: Annotated,
+  { name }: SchemaElement,
   directive: string,
   argument: string,
   accepted: string,
@@ -156,28 +140,7 @@ const wrongArgument = (
   );
 
 /** Returns the arguments of a directive; undefined without the directive. */
-function directiveOf(element: Annotated, name: string): DirectiveArguments | undefined {
-  const { astNode, extensionASTNodes, extensions } = element;
-  for (const node of [astNode, ...(extensionASTNodes ?? [])]) {
-    const directive = node?.directives?.find((candidate) => candidate.name.value === name);
-    if (directive !== undefined) return argumentsOf(directive);
-  }
-  return isObject(extensions) ? fromExtensions(extensions, name) : undefined;
-}
-
-function argumentsOf({ arguments: nodes = [] }: ConstDirectiveNode): DirectiveArguments {
-  return Object.fromEntries(nodes.map(({ name, value }) => [name.value, literalValue(value)]));
-}
-
-const literalValue = (node: ConstValueNode): unknown => valueFromASTUntyped(node);
-
-/** Reads `extensions.directives`, a list or an object, or a member of `extensions` with the directive's name. */
-function fromExtensions(extensions: DirectiveArguments, name: string): DirectiveArguments | undefined {
-  const { directives } = extensions;
-  let found: unknown = extensions[name];
-  if (Array.isArray(directives)) {
-    const entry: unknown = directives.find((candidate) => isObject(candidate) && candidate['name'] === name);
-    if (isObject(entry)) found = entry['args'] ?? {};
-  } else if (isObject(directives) && directives[name] !== undefined) found = [directives[name]].flat()[0];
-  return isObject(found) ? found : undefined;
+function directiveOf(element: SchemaElement, name: string): DirectiveArguments | undefined {
+  const [given] = directivesOf(element, name);
+  return isObject(given) ? given : undefined;
 }
