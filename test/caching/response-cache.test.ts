@@ -264,7 +264,7 @@ describe('single flight', () => {
           throw new Error('no tags');
         },
       },
-      onError: (error) => void errors.push(error.message),
+      onError: (error) => void errors.push((error as Error).message),
     });
     app.use((_error: unknown, _req: unknown, res: express.Response, _next: unknown) => {
       res.status(500).end();

@@ -11,7 +11,7 @@ export class Flights {
     return this.#flights.get(key);
   }
 
-  /** Begins a flight. The returned function must be called once. */
+  /** Begins a flight. The returned function ends it; further calls do nothing. */
   begin(key: string): EndFlight {
     let end: EndFlight = () => undefined;
     const flight = new Promise<CacheEntry | undefined>((resolve) => {

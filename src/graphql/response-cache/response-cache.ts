@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
 import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
-import { type EndFlight, Flights } from './flights.ts';
+import { Flights } from './flights.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { createEntry, StoredResult } from './stored-result.ts';
@@ -77,22 +77,17 @@ export class ResponseCache {
       return this.#orStale(query, outcome, stale);
     }
     const end = this.#flights.begin(query.key);
-    return outcome.then(
-      (settled) => {
-        this.#finish(query, settled, version, end);
-        return this.#orStale(query, settled, stale);
-      },
-      (error) => {
-        end(undefined);
-        throw error;
-      },
-    );
-  }
-
-  #finish(query: CacheableQuery, outcome: ExecutionOutcome, version: number | string, end: EndFlight): void {
-    const kept = this.#keep(query, outcome, version);
-    if (isThenable(kept)) kept.then(end, () => end(undefined));
-    else end(kept);
+    const finish = (settled: ExecutionOutcome): ExecutionOutcome => {
+      const kept = this.#keep(query, settled, version);
+      if (isThenable(kept)) kept.then(end, () => end(undefined));
+      else end(kept);
+      return this.#orStale(query, settled, stale);
+    };
+    // The option `tags` may throw in `finish` too.
+    return outcome.then(finish).then(undefined, (error: unknown) => {
+      end(undefined);
+      throw error;
+    });
   }
 
   /** Stores a result. Returns its entry if it was stored: no tag of it was invalidated since the lookup. */
