@@ -4,7 +4,7 @@
 // versions of TypeScript (these come from npm the first time), with Express 4 in the browser, and with more random cases.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { graphql17, installNeighbours } from './neighbours.mjs';
 import { binaryOf } from './node-lines.mjs';
@@ -139,23 +139,37 @@ function run({ node, graphql, engine, skip }, index) {
     timeout: 15 * 60_000, // a suite that hangs has failed
     env: { ...process.env, GRAPHQL_MAJOR: String(graphql), TEST_ALL: String(all) },
   });
-  return { name, status, ...countsOf(report) };
+  return { name, status, ...readReport(report) };
 }
 
 /** A pass without a report was killed: that is one failure. */
-function countsOf(report) {
+function readReport(report) {
   try {
-    const { numPassedTests, numFailedTests, numRuntimeErrorTestSuites } = JSON.parse(
+    const { numPassedTests, numFailedTests, numRuntimeErrorTestSuites, testResults } = JSON.parse(
       readFileSync(report, 'utf8'),
     );
-    return { passed: numPassedTests, failed: numFailedTests + numRuntimeErrorTestSuites };
+    return {
+      passed: numPassedTests,
+      failed: numFailedTests + numRuntimeErrorTestSuites,
+      messages: testResults
+        .filter(({ status }) => status === 'failed')
+        .map(({ name, message }) => `${relative(root, name)}\n${message}`),
+    };
   } catch {
-    return { passed: 0, failed: 1 };
+    return {
+      passed: 0,
+      failed: 1,
+      messages: ['Jest wrote no report: it was stopped, or took over 15 minutes.'],
+    };
   }
 }
 
 function summarize(results) {
   const failedOf = ({ status, failed }) => Math.max(failed, status === 0 ? 0 : 1);
+  // Here again, because the progress of the passes is long.
+  for (const { name, messages } of results) {
+    for (const message of messages) console.log(`\n=== failed: ${name} ===\n${message}`);
+  }
   console.log('');
   for (const result of results) {
     console.log(`${failedOf(result) > 0 ? 'failed' : 'passed'}: ${result.name}`);
