@@ -1,3 +1,4 @@
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import express from 'express';
 import { GraphQLError } from 'graphql';
 import request from 'supertest';
@@ -120,6 +121,20 @@ describe('the key of a stored result', () => {
     }
     // The first result shows that the header matters, so it is not stored.
     expect(blog.calls.greeting).toBe(3);
+  });
+
+  it('the values of the headers in "vary" separate results while operations are observed', async () => {
+    const subscriber = (): void => undefined;
+    subscribe('espalier:graphql:operation', subscriber);
+    try {
+      for (const language of ['de', 'en', 'de', 'en']) {
+        const { body } = await get(app, '{ greeting }').set('accept-language', language);
+        expect(body.data.greeting).toBe(`hello in ${language}`);
+      }
+      expect(blog.calls.greeting).toBe(3);
+    } finally {
+      unsubscribe('espalier:graphql:operation', subscriber);
+    }
   });
 
   it('the option "cacheControl.vary" separates the results of all operations', async () => {

@@ -1,3 +1,4 @@
+import type { OperationDefinitionNode } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { type ExecutionOutcome, isThenable, type PreparedOperation } from '../../execution/types.ts';
@@ -23,13 +24,14 @@ export function createCachedExecution(
   if (cacheStore === undefined) return execute;
   const cache = new ResponseCache(cacheStore, settings);
   const services: QueryServices = { core, settings, execute };
-  const plans = new WeakMap<PreparedOperation, KeyPlan>();
+  /** By the node of the operation: an observed operation is another object in each request. */
+  const plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
   function planOf(prepared: PreparedOperation): KeyPlan {
-    let plan = plans.get(prepared);
+    let plan = plans.get(prepared.operation);
     if (plan === undefined) {
       plan = new KeyPlan(prepared, vary);
-      plans.set(prepared, plan);
+      plans.set(prepared.operation, plan);
     }
     return plan;
   }
