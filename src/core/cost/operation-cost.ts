@@ -12,6 +12,7 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
+import { fragmentsOf } from '../../execution/fragments.ts';
 import type { ValidatedOperation } from '../../execution/types.ts';
 import { annotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 import { argumentsCost, listLevels, withDefaults } from './arguments.ts';
@@ -55,12 +56,8 @@ export function compileCost(
 ): Formula {
   const rootType = schema.getRootType(operation.operation);
   if (rootType === undefined || rootType === null) return 0;
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === Kind.FRAGMENT_DEFINITION) fragments.set(definition.name.value, definition);
-  }
   const base = operation.operation === 'mutation' ? defaults.mutation : 0;
-  const compiler = new CostCompiler(schema, fragments, defaults);
+  const compiler = new CostCompiler(schema, fragmentsOf(document), defaults);
   const cost = sum([base, compiler.selectionSet(operation.selectionSet, rootType, NO_SIZES)]);
   return withDefaults(cost, defaultsOf(operation));
 }

@@ -1,6 +1,5 @@
 import {
   type DocumentNode,
-  type FragmentDefinitionNode,
   type GraphQLSchema,
   getIntrospectionQuery,
   isAbstractType,
@@ -11,6 +10,7 @@ import {
   parse,
   type SelectionSetNode,
 } from 'graphql';
+import { fragmentsOf } from '../../execution/fragments.ts';
 
 /** An introspection may return this many times the values of the standard query, which tools send. */
 export const STANDARD_QUERIES = 3;
@@ -61,10 +61,7 @@ export function exceedsIntrospection(schema: GraphQLSchema, document: DocumentNo
 
 /** Estimates the values that the introspection fields of a document return; stops above `maxValues`. */
 function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): number {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === 'FragmentDefinition') fragments.set(definition.name.value, definition);
-  }
+  const fragments = fragmentsOf(document);
   let values = 0;
 
   /**

@@ -2,12 +2,12 @@ import type {
   DirectiveNode,
   DocumentNode,
   FieldNode,
-  FragmentDefinitionNode,
   FragmentSpreadNode,
   InlineFragmentNode,
   SelectionSetNode,
   VariableDefinitionNode,
 } from 'graphql';
+import { fragmentsOf } from '../../execution/fragments.ts';
 import type { DocumentLimitSettings } from '../options.ts';
 import { depthOfType, depthOfValue } from './depth.ts';
 import { limitExceeded } from './limit-exceeded.ts';
@@ -99,10 +99,7 @@ type Meter = (set: SelectionSetNode, level: number) => Cost;
 
 /** Creates the function that measures selection sets of one document; `level` bounds its recursion. */
 function createMeter(document: DocumentNode, maxNesting: number): Meter {
-  const definitions = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === 'FragmentDefinition') definitions.set(definition.name.value, definition);
-  }
+  const definitions = fragmentsOf(document);
   const fragments = new Map<string, Cost>();
 
   function costOf(set: SelectionSetNode, level: number): Cost {

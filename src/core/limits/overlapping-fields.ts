@@ -1,4 +1,5 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
+import { fragmentsOf } from '../../execution/fragments.ts';
 
 /**
  * Selections that are visited. Cyclic fragments have no end; other documents that reach this number are
@@ -12,10 +13,7 @@ const MAX_VISITS = 50_000;
  * fields below it; no other rule takes more than linear time.
  */
 export function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const definition of document.definitions) {
-    if (definition.kind === 'FragmentDefinition') fragments.set(definition.name.value, definition);
-  }
+  const fragments = fragmentsOf(document);
   let pairs = 0;
   let visits = 0;
 

@@ -16,6 +16,7 @@ import {
   type SelectionSetNode,
   TypeMetaFieldDef,
 } from 'graphql';
+import { fragmentsOf } from '../../execution/fragments.ts';
 import { type JsonSchema, leafSchema, orNull } from './type-schemas.ts';
 
 /** The fields with one response key. */
@@ -35,11 +36,7 @@ export function schemaOfSelection(
   type: GraphQLObjectType,
   selections: SelectionSetNode,
 ): JsonSchema {
-  const fragments = new Map<string, FragmentDefinitionNode>();
-  for (const node of document.definitions) {
-    if (node.kind === Kind.FRAGMENT_DEFINITION) fragments.set(node.name.value, node);
-  }
-  return new SelectionDescriber(schema, fragments).describeComposite(type, [selections]);
+  return new SelectionDescriber(schema, fragmentsOf(document)).describeComposite(type, [selections]);
 }
 
 class SelectionDescriber {
