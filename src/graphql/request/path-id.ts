@@ -39,15 +39,16 @@ function decodeSegment(segment: string): string | undefined {
  */
 export function readPathId(read: ReadRequest, documents: CoreDocuments): ReadRequest {
   return (exchange) => {
+    // Before the body arrives: the document may be removed from the list meanwhile.
+    const id = pathIdOf(exchange.req, documents);
     const params = read(exchange);
-    if (params instanceof Promise)
-      return params.then((settled) => withPathId(exchange.req, settled, documents));
-    return withPathId(exchange.req, params, documents);
+    return params instanceof Promise
+      ? params.then((settled) => withPathId(settled, id))
+      : withPathId(params, id);
   };
 }
 
-function withPathId(req: ConnectRequest, params: RequestParams, documents: CoreDocuments): RequestParams {
-  const id = pathIdOf(req, documents);
+function withPathId(params: RequestParams, id: string | undefined): RequestParams {
   if (isBatch(params)) {
     if (id !== undefined) {
       throw new HttpError(400, 'A batch cannot be sent to the path of a document', { code: 'BAD_REQUEST' });
