@@ -97,8 +97,8 @@ function resultResponses(settings: HttpSettings, data: JsonSchema): object {
 }
 
 function post(settings: HttpSettings): object {
-  const { batching, limits, multipartUploadsEnabled } = settings;
-  const schema = batching ? { oneOf: [REQUEST, { ...BATCH, ...atMost(limits.batch) }] } : REQUEST;
+  const { limits, multipartUploadsEnabled } = settings;
+  const schema = bodySchema(settings);
   const content: Record<string, object> = { [JSON_TYPE]: { schema } };
   if (multipartUploadsEnabled) {
     const encoding = { operations: { contentType: JSON_TYPE }, map: { contentType: JSON_TYPE } };
@@ -115,8 +115,6 @@ function post(settings: HttpSettings): object {
 }
 
 function query(settings: HttpSettings): object {
-  const { batching, limits } = settings;
-  const schema = batching ? { oneOf: [REQUEST, { ...BATCH, ...atMost(limits.batch) }] } : REQUEST;
   const { 422: draft, ...described } = responses(settings, [
     '400',
     '403',
@@ -130,15 +128,18 @@ function query(settings: HttpSettings): object {
   return {
     operationId: 'graphqlQuery',
     summary: 'Run a GraphQL query given in the body; safe and idempotent',
-    description: `A body of at most ${limits.bodyBytes} bytes. Mutations get 422.`,
+    description: `A body of at most ${settings.limits.bodyBytes} bytes. Mutations get 422.`,
     tags: ['GraphQL'],
-    requestBody: { required: true, content: { [JSON_TYPE]: { schema } } },
+    requestBody: { required: true, content: { [JSON_TYPE]: { schema: bodySchema(settings) } } },
     responses: {
       ...described,
       422: { ...draft, description: 'The operation is a mutation, or the request is not valid' },
     },
   };
 }
+
+const bodySchema = ({ batching, limits }: HttpSettings): object =>
+  batching ? { oneOf: [REQUEST, { ...BATCH, ...atMost(limits.batch) }] } : REQUEST;
 
 const atMost = (items: number): object => (Number.isFinite(items) ? { maxItems: items } : {});
 
