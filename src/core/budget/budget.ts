@@ -4,7 +4,7 @@ import type { BudgetClient } from '../../../types/cost.ts';
 import { isThenable, type RequestError } from '../../execution/types.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { createWarningLog } from '../../logging/warning-log.ts';
-import { resolveOptions, wrongReturnValue } from '../../options/resolve-options.ts';
+import { resolveOptions, wrongOption, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isFunction, isObject, isString, oneOf, positive, type Rules, rule } from '../../options/rules.ts';
 import { BUDGET_OPTIONS } from '../../options/scopes.ts';
 import { refusalError } from '../errors.ts';
@@ -25,7 +25,7 @@ export interface BudgetSettings {
 }
 
 const rules: Rules<BudgetSettings> = {
-  // The rule refuses 0, so the option is required.
+  // The option is required: its default is refused.
   limit: positive(0, 'tokens'),
   window: positive(60_000, 'milliseconds'),
   unit: oneOf('cost', 'operations'),
@@ -51,8 +51,8 @@ const rules: Rules<BudgetSettings> = {
  */
 export function resolveBudget(given: unknown): BudgetSettings {
   const settings = resolveOptions(BUDGET_OPTIONS, given, rules);
-  // Without a limit the rule reports the value.
-  return settings.limit === 0 ? resolveOptions(BUDGET_OPTIONS, { ...settings, limit: 0 }, rules) : settings;
+  if (settings.limit === 0) throw wrongOption(BUDGET_OPTIONS, 'limit', 0, rules.limit.accepted);
+  return settings;
 }
 
 /** The headers of a response whose operation is within the budget. */
