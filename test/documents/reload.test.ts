@@ -1,4 +1,6 @@
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { until } from '../until.ts';
 import { folder, serve, stopAll } from './serve.ts';
@@ -73,6 +75,68 @@ describe('the reload of trusted documents', () => {
     await waitFor('new', 'DOCUMENT_NOT_FOUND');
     expect(await bodyOf('abc')).toBe(JSON.stringify(WORLD));
   });
+
+  it('graphqlHTTP reads documents again that changed while others were read', async () => {
+    const path = directory();
+    const { post, reports } = await serve({ documents: { from: path } });
+    const replaceWith = (name: string, text: string): void => {
+      writeFileSync(join(path, `${name}.new`), text);
+      renameSync(join(path, `${name}.new`), join(path, name));
+    };
+    const slow = 'query Slow { hello }';
+    execFileSync('mkfifo', [join(path, 'slow.graphql')]);
+    // Resolves when the reload reads the pipe. The other document is read at the same time.
+    const pipe = await open(join(path, 'slow.graphql'), 'w');
+    await new Promise((resolve) => setTimeout(resolve, 200));
+    replaceWith('abc.graphql', '{ add(a: 40) }');
+    replaceWith('slow.graphql', slow);
+    await pipe.writeFile(slow);
+    await pipe.close();
+    while ((await post({ id: 'slow' })).code !== undefined)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    expect((await post({ id: 'abc' })).body).toEqual({ data: { add: 42 } });
+    expect(reports).toEqual([]);
+  });
+
+  it('graphqlHTTP reports no error of a file that changed while it was read', async () => {
+    const path = file('manifest.json', { abc: HELLO });
+    const { post, reports } = await serve({ documents: { from: path } });
+    rmSync(path);
+    execFileSync('mkfifo', [path]);
+    const pipe = await open(path, 'w');
+    writeFileSync(`${path}.new`, JSON.stringify({ def: HELLO }));
+    renameSync(`${path}.new`, path);
+    await pipe.writeFile('{ "abc": "query H');
+    await pipe.close();
+    while ((await post({ id: 'def' })).code !== undefined)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(reports).toEqual([]);
+  });
+
+  it.each(['file', 'directory'])(
+    'graphqlHTTP reads a %s again when its symbolic link is replaced',
+    async (kind) => {
+      const root = folder();
+      const link = join(root, 'current');
+      const point = (version: string, text: string): void => {
+        mkdirSync(join(root, version));
+        writeFileSync(join(root, version, 'abc.graphql'), text);
+        writeFileSync(join(root, version, 'manifest.json'), JSON.stringify({ abc: text }));
+        symlinkSync(version, join(root, `${version}.link`));
+        renameSync(join(root, `${version}.link`), link);
+      };
+      point('v1', HELLO);
+      const { post, reports } = await serve({
+        documents: { from: kind === 'file' ? join(link, 'manifest.json') : link },
+      });
+      expect((await post({ id: 'abc' })).body).toEqual(WORLD);
+      point('v2', '{ add(a: 40) }');
+      while (JSON.stringify((await post({ id: 'abc' })).body) === JSON.stringify(WORLD))
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      expect((await post({ id: 'abc' })).body).toEqual({ data: { add: 42 } });
+      expect(reports).toEqual([]);
+    },
+  );
 
   it('graphqlHTTP responds to every request while a manifest is replaced again and again', async () => {
     const path = file('manifest.json', { always: HELLO });
