@@ -1,7 +1,10 @@
 // Requests by id compared with the same operation as text: one server per row, with the same schema and options.
+// With --write the rows become the table of docs/documents.md.
 import { createHash } from 'node:crypto';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { runTopic } from './harness.mjs';
 import { httpLoad } from './lib/http-load.mjs';
+import { ratio } from './lib/report.mjs';
 
 process.env.NODE_ENV = 'production';
 
@@ -97,4 +100,20 @@ export const topic = {
   ],
 };
 
-await runTopic(import.meta.url, topic);
+const result = await runTopic(import.meta.url, topic);
+if (result !== undefined && process.argv.includes('--write')) writeTable(result.loads[0].rows);
+
+/** Writes the medians, and the medians of the rounds' ratios to the row of the text with the same method. */
+function writeTable(rows) {
+  const page = new URL('../docs/documents.md', import.meta.url);
+  const lines = rows
+    .filter(({ name }) => !name.endsWith('without documents'))
+    .map((row) => {
+      const peer = rows.find(({ name }) => name === `text, ${row.name.split(', ').at(-1)}`);
+      const compared = row === peer ? '1' : ratio(row, peer).toFixed(2);
+      return `| ${row.name.replace('documentId', '`documentId`')} | ${row.cpu.toFixed(0)} µs | ${compared} |\n`;
+    });
+  const head = '| request | CPU time | compared with the text |\n|---|---:|---:|\n';
+  const table = /\| request \| CPU time \|.*\n(?:\|.*\n)+/;
+  writeFileSync(page, readFileSync(page, 'utf8').replace(table, head + lines.join('')));
+}

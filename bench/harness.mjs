@@ -55,7 +55,10 @@ export { once } from './lib/http-load.mjs';
 
 const here = (path) => fileURLToPath(new URL(path, import.meta.url));
 
-/** Measures a topic when its file is the program; does nothing when a server or load process imports it. */
+/**
+ * Measures a topic when its file is the program, and returns the result; does nothing when a server or load process
+ * imports it.
+ */
 export async function runTopic(url, topic) {
   if (process.env.BENCH_ROLE !== undefined || process.argv[1] !== fileURLToPath(url)) return;
   const settings = commandLine();
@@ -87,6 +90,7 @@ export async function runTopic(url, topic) {
   mkdirSync(here('results'), { recursive: true });
   const name = process.env.BENCH_RESULT ?? topic.name;
   writeFileSync(here(`results/${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
+  return result;
 }
 
 function commandLine() {

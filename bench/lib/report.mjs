@@ -72,7 +72,7 @@ function table({ unit, ratios, columns, rows }) {
 }
 
 /** The median of the rounds' ratios: other load on the machine affects both sides of a round. */
-function ratio(row, peer) {
+export function ratio(row, peer) {
   return median(row.rounds.map((cpu, round) => cpu / peer.rounds[round]));
 }
 
