@@ -1,22 +1,12 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
-import { runCommand } from '../../src/cli/run-command.ts';
+import { run } from '../run-command.ts';
 import { folder, stopAll } from './serve.ts';
 
 afterEach(stopAll);
 
 const SDL = 'type Query { hello: String, user(id: ID!): User } type User { name: String }';
-
-async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  const code = await runCommand(args, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-  });
-  return { code, out, err };
-}
 
 function write(name: string, content: unknown): string {
   const path = join(folder(), name);

@@ -10,20 +10,10 @@ import {
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { brotliDecompressSync } from 'node:zlib';
-import { runCommand } from '../../src/cli/run-command.ts';
+import { run } from '../run-command.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'espalier-command-'));
 afterAll(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10, retryDelay: 100 }));
-
-async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  const code = await runCommand(args, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-  });
-  return { code, out, err };
-}
 
 const filesBelow = (path: string): string[] =>
   readdirSync(path, { recursive: true, withFileTypes: true })

@@ -13,21 +13,11 @@ import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { runCommand } from '../../src/cli/run-command.ts';
+import { run } from '../run-command.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const js = 'export const result = 42;\n'.repeat(400);
 const NOISE = Buffer.from(crypto.getRandomValues(new Uint8Array(4000)));
-
-async function run(...args: string[]): Promise<{ code: number; out: string; err: string }> {
-  let out = '';
-  let err = '';
-  const code = await runCommand(args, {
-    stdout: { write: (text) => (out += text) },
-    stderr: { write: (text) => (err += text) },
-  });
-  return { code, out, err };
-}
 
 function makeSite(): string {
   return makeFolder({
