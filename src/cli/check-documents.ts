@@ -35,8 +35,7 @@ export async function checkDocuments(
   const validator = createValidator(settings, { maxErrors: settings.limits.errors, hideSuggestions: false });
   const texts = await readAll(paths);
   const unfit = [...texts].flatMap(([id, trusted]) => {
-    const parsed = validator.parse(trusted.text);
-    const result = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
+    const result = validator.validate(schema, validator.parse(trusted.text));
     if (!('errors' in result)) return [];
     const errors = result.errors.map(({ message, locations = [] }) => ({ message, locations }));
     return [{ id, name: nameOf(trusted), errors }];

@@ -57,7 +57,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
     query: string,
     parsed: Parsed | RequestError,
   ): LoadedDocument | RequestError {
-    const validated = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
+    const validated = validator.validate(schema, parsed);
     if ('errors' in validated) {
       // Validation errors refer to nodes of the document.
       const document = 'errors' in parsed ? undefined : parsed.document;

@@ -42,8 +42,7 @@ function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {
   return {
     select,
     load(schema, text) {
-      const parsed = validator.parse(text);
-      const validated = 'errors' in parsed ? parsed : validator.validate(schema, parsed);
+      const validated = validator.validate(schema, validator.parse(text));
       if ('errors' in validated) return validated;
       const entry: LoadedDocument = { ...validated, source: text, operations: new Map() };
       const names = operationNamesOf(entry);
@@ -61,7 +60,7 @@ const operationNamesOf = ({ document }: LoadedDocument): readonly (string | unde
 const MAX_DESCRIBED = 20;
 
 /** Describes documents that do not fit the schema, a line for each. */
-export function describeUnfit(unfit: readonly UnfitDocument[]): string {
+function describeUnfit(unfit: readonly UnfitDocument[]): string {
   const lines = unfit.slice(0, MAX_DESCRIBED).map(({ id, name, errors }) => {
     const title = name === undefined ? id : `${name} (${id})`;
     return `\n  ${title}: ${errors.map(({ message }) => message).join(' ')}`;

@@ -38,8 +38,8 @@ export interface Validated extends Parsed {
 export interface Validator {
   /** Checks length, syntax and limits, in this order. */
   parse(source: string): Parsed | RequestError;
-  /** Applies the validation rules. */
-  validate(schema: GraphQLSchema, parsed: Parsed): Validated | RequestError;
+  /** Applies the validation rules. Returns an error of `parse` as it is. */
+  validate(schema: GraphQLSchema, parsed: Parsed | RequestError): Validated | RequestError;
 }
 
 /** Creates the validator of one core. */
@@ -84,7 +84,9 @@ export function createValidator(
       const cost = catchGraphQLError(() => measure(document, limits));
       return cost instanceof GraphQLError ? overLimit(cost) : { document, cost };
     },
-    validate(schema, { document, cost }) {
+    validate(schema, parsed) {
+      if ('errors' in parsed) return parsed;
+      const { document, cost } = parsed;
       const errors = catchGraphQLError(() => applyRules(schema, document));
       if (errors instanceof GraphQLError) return overLimit(errors);
       if (errors.length > 0) return refused(errors, 'GRAPHQL_VALIDATION_FAILED');
