@@ -2,6 +2,7 @@ import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
+import { persistedQueryNotSupported } from '../core/documents/refusals.ts';
 import { isGraphQLError } from '../core/errors.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
@@ -42,6 +43,8 @@ export class OperationRunner {
   }
 
   run(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
+    // With the option `documents`, such a request has the id of a document.
+    if (params.query === '' && this.#core.documents === undefined) return persistedQueryNotSupported();
     try {
       const schema = this.#core.schemaFor(exchange.req);
       const result = isThenable(schema)

@@ -14,10 +14,20 @@ const NOT_FOUND = {
   errors: [{ message: 'PersistedQueryNotFound', extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }],
 };
 
+/** The header `Accept` of other clients, and of Apollo Client 3 and 4, Apollo Kotlin and Apollo iOS. */
+const ACCEPT = [
+  'application/json',
+  'application/graphql-response+json',
+  '*/*',
+  'application/graphql-response+json,application/json;q=0.9',
+  'multipart/mixed;deferSpec=20220824, application/graphql-response+json, application/json',
+  'multipart/mixed;deferSpec=20220824,application/graphql-response+json,application/json',
+];
+
 describe('automatic persisted queries', () => {
   it("graphqlHTTP follows Apollo's protocol: not found, registered, found, also by GET", async () => {
     const { post, get } = await serve({ documents: { apq: true } });
-    for (const accept of ['application/json', 'application/graphql-response+json']) {
+    for (const accept of ACCEPT) {
       const missing = await post(persisted, { accept });
       expect([missing.status, missing.headers.get('cache-control')]).toEqual([
         200,

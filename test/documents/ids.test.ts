@@ -13,6 +13,10 @@ const TWO = 'query Hello { hello } query Add { add(a: 1) }';
 const HASH = sha256(HELLO);
 const from = { Hello: HELLO, user: USER, two: TWO, count: 'mutation { count }', [HASH]: HELLO };
 const WORLD = { data: { hello: 'world' } };
+const extensions = { persistedQuery: { version: 1, sha256Hash: HASH } };
+const NOT_SUPPORTED = {
+  errors: [{ message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } }],
+};
 const GRAPHQL = { accept: 'application/graphql-response+json' };
 
 describe('the id of a document', () => {
@@ -200,14 +204,29 @@ it('graphqlHTTP without the option ignores ids, passes paths on and sends Persis
   expect((await get(`?query=${encodeURIComponent(HELLO)}&id=1&id=2`)).body).toEqual(WORLD);
   expect((await post({ documentId: 'Hello' })).code).toBe('BAD_REQUEST');
   expect((await fetch(`${url}/${HASH}`)).status).toBe(404);
-  const unsupported = await post({ extensions: { persistedQuery: { version: 1, sha256Hash: HASH } } });
-  expect(unsupported.body.errors).toEqual([
-    { message: 'PersistedQueryNotSupported', extensions: { code: 'PERSISTED_QUERY_NOT_SUPPORTED' } },
-  ]);
+  const unsupported = await post({ extensions });
+  expect(unsupported.body).toEqual(NOT_SUPPORTED);
   expect([unsupported.status, unsupported.headers.get('cache-control')]).toEqual([
     200,
     'private, no-cache, must-revalidate',
   ]);
+});
+
+it.each([{}, { record: 'documents.json' }])(
+  'graphqlHTTP with the documents %j sends PersistedQueryNotSupported',
+  async (documents) => {
+    const { post } = await serve({ documents });
+    expect((await post({ extensions })).body).toEqual(NOT_SUPPORTED);
+    expect((await post({ documentId: `sha256:${HASH}` })).code).toBe('DOCUMENT_NOT_FOUND');
+  },
+);
+
+it('graphqlHTTP sends PersistedQueryNotSupported for each operation of a batch, because clients expect one result each', async () => {
+  const { post, get } = await serve({ batching: true });
+  const { status, body } = await post([{ extensions }, { query: HELLO }, { extensions }]);
+  expect([status, body]).toEqual([200, [NOT_SUPPORTED, WORLD, NOT_SUPPORTED]]);
+  const search = { extensions: JSON.stringify(extensions) };
+  expect((await get(search)).body).toEqual(NOT_SUPPORTED);
 });
 
 it('graphqlHTTP passes the text of the document to the context function', async () => {

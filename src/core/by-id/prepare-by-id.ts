@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import { isThenable, type PreparedOperation, type RequestError } from '../../execution/types.ts';
 import { assertSync } from '../../options/resolve-options.ts';
 import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
-import { documentNotFound, documentNotTrusted, notFound } from '../documents/refusals.ts';
+import { documentNotFound, documentNotTrusted, notFound, notSupported } from '../documents/refusals.ts';
 import type { Prepare } from '../prepare.ts';
 import { hashOf, type PersistedQueries } from './persisted/persisted-queries.ts';
 import type { Recorder } from './persisted/recorder.ts';
@@ -36,6 +36,8 @@ export function createPrepareById(
       ? (source: unknown) => assertSync(only(source), DOCUMENT_OPTIONS, 'only')
       : () => only;
 
+  const unknown = trusted === undefined && persisted === undefined ? notSupported : notFound;
+
   const prepareOther: Prepare = (schema, params, source) => {
     const { document, query } = params;
     if (isOnly(source)) return query === '' ? documentNotFound() : documentNotTrusted();
@@ -44,7 +46,7 @@ export function createPrepareById(
       if (persisted !== undefined && hash !== undefined) {
         return persisted.prepare(schema, params, source, hash);
       }
-      if (query === '') return notFound(document);
+      if (query === '') return unknown(document);
     }
     return prepare(schema, params, source);
   };

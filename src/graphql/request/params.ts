@@ -1,5 +1,4 @@
 import { ID_PARAMETERS, readReference } from '../../core/documents/reference.ts';
-import { NOT_CACHED } from '../../core/documents/refusals.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import type { HttpSettings } from '../options.ts';
@@ -105,14 +104,10 @@ function decode(text: string): string {
   }
 }
 
+/** Returns the text of a document; `''` for a request with a hash of Apollo's protocol instead. */
 function requireQuery(query: unknown, extensions: Record<string, unknown> | undefined): string {
   if (typeof query === 'string' && query !== '') return query;
-  // Clients with Apollo's automatic persisted queries send the whole query after this message.
-  if (extensions?.['persistedQuery'] !== undefined) {
-    const details = { code: 'PERSISTED_QUERY_NOT_SUPPORTED', headers: NOT_CACHED };
-    // Apollo Kotlin and Apollo iOS read errors of successful responses only.
-    throw new HttpError(200, 'PersistedQueryNotSupported', details);
-  }
+  if (extensions?.['persistedQuery'] !== undefined) return '';
   throw isMissing(query) ? missingQuery() : badRequest('The parameter "query" must be a string');
 }
 
