@@ -1,7 +1,10 @@
 import { execFileSync } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
+import { request } from 'node:http';
 import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
 import { until } from '../until.ts';
 import { folder, serve, stopAll } from './serve.ts';
 
@@ -137,6 +140,21 @@ describe('the reload of trusted documents', () => {
       expect(reports).toEqual([]);
     },
   );
+
+  it('graphqlHTTP sends DOCUMENT_NOT_FOUND if a document is removed while the body of a request to its path arrives', async () => {
+    const path = file('manifest.json', { abc: HELLO });
+    const { post, url } = await serve({ documents: { from: path } });
+    const req = request(`${url}/abc`, { method: 'POST', headers: { 'content-type': 'application/json' } });
+    req.write('{ "variables":');
+    writeFileSync(`${path}.new`, JSON.stringify({ def: HELLO }));
+    renameSync(`${path}.new`, path);
+    while ((await post({ id: 'def' })).code !== undefined)
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    req.end(' {} }');
+    const [response] = await once(req, 'response');
+    const body = (await json(response)) as { errors: unknown };
+    expect(body.errors).toMatchObject([{ extensions: { code: 'DOCUMENT_NOT_FOUND' } }]);
+  });
 
   it('graphqlHTTP responds to every request while a manifest is replaced again and again', async () => {
     const path = file('manifest.json', { always: HELLO });
