@@ -12,6 +12,7 @@ import { createVariantFactory } from './compression/compressed-variants.ts';
 import { Compressor } from './compression/compressor.ts';
 import { createDeltas } from './dictionaries/file-deltas.ts';
 import type { RootDirectory } from './disk/root-directory.ts';
+import { createThreadsOf } from './disk/thread-share.ts';
 import { loadFile, stillResolves } from './file/load.ts';
 import type { LoadResult, VariantFactory } from './file/loaded-file.ts';
 import { observeRequest, staticRequests } from './observed-request.ts';
@@ -64,6 +65,7 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
   const { load, stillResolves, localDevice, mounts } = source;
   const cache = new FileCache(budgetFor(settings.cache));
   const breaker = createCircuitBreaker(diskBytesOfThread);
+  const threadsOf = createThreadsOf(mounts, localDevice);
   const checker = new Coalescer({
     cache,
     load,
@@ -72,10 +74,10 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
     mounts,
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
-    onCached: createBackgroundEtags(settings),
+    onCached: createBackgroundEtags(settings, threadsOf),
   });
   const buffers = new BufferPool(READ_BUFFER_BYTES);
-  return createHandler({ settings, cache, checker, breaker, buffers, sendBody: sendFromDisk });
+  return createHandler({ settings, cache, checker, breaker, buffers, threadsOf, sendBody: sendFromDisk });
 }
 
 /** Creates a handler that serves the cache of a context. */

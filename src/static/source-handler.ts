@@ -32,6 +32,7 @@ export function createSourceHandler(source: StaticSource, settings: StaticSettin
     // A source reads no files of a directory: these have no work.
     breaker: createCircuitBreaker(() => 0),
     buffers: new BufferPool(0),
+    threadsOf: () => undefined,
   });
 }
 

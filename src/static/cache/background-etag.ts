@@ -1,6 +1,7 @@
 import { sameContent, sameVersion } from '../disk/file-version.ts';
 import { etagOfFile } from '../disk/hash.ts';
 import { openRealPath } from '../disk/open-inside-root.ts';
+import { inThread, mountThreads, type ThreadShare, type ThreadsOf } from '../disk/thread-share.ts';
 import type { LoadedFile } from '../file/loaded-file.ts';
 import { etagForCoding, type Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
@@ -13,31 +14,51 @@ import type { CacheEntry } from './entry.ts';
  */
 export function createBackgroundEtags(
   settings: StaticSettings,
+  threadsOf: ThreadsOf,
 ): (entry: CacheEntry, file: LoadedFile) => void {
-  const queue: [CacheEntry, LoadedFile][] = [];
-  let isRunning = false;
   const needsEtag = ({ tag, metadata }: Representation): boolean =>
     tag === undefined && metadata.size <= settings.maxHashBytes;
-
-  async function run(): Promise<void> {
-    isRunning = true;
-    for (let next = queue.shift(); next !== undefined; next = queue.shift()) {
-      const [entry, file] = next;
-      const isWanted = (): boolean => entry.file === file;
-      for (const representation of [file.uncompressed, ...file.precompressed]) {
-        if (needsEtag(representation)) await addEtag(representation, isWanted);
-      }
-    }
-    isRunning = false;
-  }
-
+  const ofRoot = new HashQueue(needsEtag, undefined);
+  // A mount that hangs does not keep the files of the root without ETags.
+  const ofMounts = new HashQueue(needsEtag, mountThreads);
   return (entry, file) => {
     if (settings.etag !== 'content' || file.isRacilyClean) return;
     if (![file.uncompressed, ...file.precompressed].some(needsEtag)) return;
-    queue.push([entry, file]);
-    // `run` does not reject: a file that cannot be read stays without an ETag.
-    if (!isRunning) run().catch(() => {});
+    const threads = threadsOf(entry.urlPath, file.uncompressed.version.dev);
+    (threads === undefined ? ofRoot : ofMounts).add(entry, file);
   };
+}
+
+/** Files that wait until they are hashed. */
+class HashQueue {
+  readonly #needsEtag: (representation: Representation) => boolean;
+  readonly #threads: ThreadShare | undefined;
+  readonly #queue: [CacheEntry, LoadedFile][] = [];
+  #isRunning = false;
+
+  constructor(needsEtag: (representation: Representation) => boolean, threads: ThreadShare | undefined) {
+    this.#needsEtag = needsEtag;
+    this.#threads = threads;
+  }
+
+  add(entry: CacheEntry, file: LoadedFile): void {
+    this.#queue.push([entry, file]);
+    // `#run` does not reject: a file that cannot be read stays without an ETag.
+    if (!this.#isRunning) this.#run().catch(() => {});
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const [entry, file] = next;
+      const isWanted = (): boolean => entry.file === file;
+      for (const representation of [file.uncompressed, ...file.precompressed]) {
+        if (!this.#needsEtag(representation)) continue;
+        await inThread(this.#threads, () => addEtag(representation, isWanted));
+      }
+    }
+    this.#isRunning = false;
+  }
 }
 
 async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {

@@ -1,9 +1,7 @@
 import type { Mounts } from '../disk/mounts.ts';
+import { mountThreads, THREADS, type ThreadShare } from '../disk/thread-share.ts';
 import type { CacheEntry } from './entry.ts';
 
-const { UV_THREADPOOL_SIZE } = process.env;
-// The size of libuv's thread pool, which its environment variable sets at start.
-const THREADS = Math.min(Math.max(Math.trunc(Number(UV_THREADPOOL_SIZE ?? 4)) || 4, 1), 1024);
 // Checks that run simultaneously. More would delay the application's own DNS and file operations.
 const MAX_RUNNING = Math.max(16, THREADS);
 // Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one
@@ -36,10 +34,18 @@ export class CheckQueue {
   readonly #fastNames = new Set<string>();
   /** Entries that were started, with the folder that each counts for: mounts may change meanwhile. */
   readonly #started = new Map<CacheEntry, Folder>();
-  #runningOnMounts = 0;
+  readonly #threads: ThreadShare;
+  readonly #onReady: () => void;
+  #waitsForThread = false;
 
-  constructor(mounts: Mounts) {
+  /**
+   * @param onReady - called when a check may start although none has finished
+   * @param threads - the threads that checks of mounts share with other operations on mounts
+   */
+  constructor(mounts: Mounts, onReady: () => void, threads: ThreadShare = mountThreads) {
     this.#mounts = mounts;
+    this.#onReady = onReady;
+    this.#threads = threads;
   }
 
   add(entry: CacheEntry): void {
@@ -60,7 +66,7 @@ export class CheckQueue {
       if (folder.running === 0) folder.lastProgress = now;
       this.#started.set(entry, folder);
       folder.running++;
-      if (folder.isMount) this.#runningOnMounts++;
+      if (folder.isMount) this.#threads.take();
       if (folder.waiting.length > 0) this.#ready.add(folder);
       return entry;
     }
@@ -75,12 +81,9 @@ export class CheckQueue {
     this.#setFast(folder.name, now - folder.lastProgress < SLOW_MS);
     folder.lastProgress = now;
     folder.running--;
-    if (folder.isMount) {
-      this.#runningOnMounts--;
-      for (const other of this.#folders.values()) if (other.waiting.length > 0) this.#ready.add(other);
-    }
     if (folder.waiting.length > 0) this.#ready.add(folder);
     else if (folder.running === 0) this.#folders.delete(folder.name);
+    if (folder.isMount) this.#threads.release();
   }
 
   /**
@@ -88,9 +91,21 @@ export class CheckQueue {
    * others.
    */
   #mayStart({ name, isMount, running, lastProgress }: Folder, now: number): boolean {
-    if (isMount) return this.#runningOnMounts < MAX_RUNNING_IF_SLOW;
+    if (isMount) return this.#threads.hasFree || this.#waitForThread();
     const hasProgress = running === 0 || now - lastProgress < SLOW_MS;
     return running < (hasProgress && this.#fastNames.has(name) ? MAX_RUNNING : MAX_RUNNING_IF_SLOW);
+  }
+
+  #waitForThread(): false {
+    if (!this.#waitsForThread) {
+      this.#waitsForThread = true;
+      this.#threads.whenFree(() => {
+        this.#waitsForThread = false;
+        for (const folder of this.#folders.values()) if (folder.waiting.length > 0) this.#ready.add(folder);
+        this.#onReady();
+      });
+    }
+    return false;
   }
 
   #setFast(name: string, isFast: boolean): void {

@@ -23,7 +23,7 @@ export class Coalescer {
 
   constructor(context: CheckContext) {
     this.#context = context;
-    this.#pendingAsync = new CheckQueue(context.mounts);
+    this.#pendingAsync = new CheckQueue(context.mounts, () => this.#startAsyncChecks());
   }
 
   /** Checks the entry of a request, then calls its `onChecked`. */

@@ -1,6 +1,6 @@
 import { stat } from 'node:fs';
 import { isNotFoundError, isStaleError } from '../disk/file-errors.ts';
-import { sameVersion } from '../disk/file-version.ts';
+import { type FileVersion, sameVersion } from '../disk/file-version.ts';
 import type { Mounts } from '../disk/mounts.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import type { Dependency } from '../file/resolve-file.ts';
@@ -109,21 +109,28 @@ function freshUntil(file: LoadedFile, revalidateAfter: number): number {
   return performance.now() + revalidateAfter;
 }
 
-/** Stats all dependencies of a file in the thread pool. */
+/**
+ * Stats the dependencies of a file in the thread pool, one after the other: a check whose file system hangs
+ * blocks one thread.
+ */
 function areUnchanged(
   dependencies: readonly Dependency[],
   done: (error: unknown, unchanged: boolean) => void,
+  index = 0,
 ): void {
-  let pending = dependencies.length;
-  let unchanged = true;
-  let failure: unknown;
-  for (const { path, version } of dependencies) {
-    stat(path, { bigint: true }, (error, stats) => {
-      if (error === null) unchanged &&= version !== undefined && sameVersion(version, stats);
-      else if (isNotFoundError(error)) unchanged &&= version === undefined;
-      else if (isStaleError(error)) unchanged = false;
-      else failure = error;
-      if (--pending === 0) done(failure, unchanged);
-    });
+  const dependency = dependencies[index];
+  if (dependency === undefined) {
+    done(undefined, true);
+    return;
   }
+  const { path, version } = dependency;
+  stat(path, { bigint: true }, (error, stats) => {
+    if (error !== null && !isNotFoundError(error) && !isStaleError(error)) done(error, false);
+    else if (error === null ? isVersion(version, stats) : version === undefined && !isStaleError(error))
+      areUnchanged(dependencies, done, index + 1);
+    else done(undefined, false);
+  });
 }
+
+const isVersion = (version: FileVersion | undefined, stats: FileVersion): boolean =>
+  version !== undefined && sameVersion(version, stats);

@@ -1,17 +1,26 @@
 import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync } from 'node:fs';
 import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from './file-version.ts';
+import type { ThreadShare } from './thread-share.ts';
 
 /** An open file of a known version. */
 export class OpenFile {
   readonly fd: number;
   readonly version: OpenFileVersion;
-  readonly #close: (fd: number) => void;
+  /** The threads for operations on the file, if its file system may hang. */
+  readonly threads: ThreadShare | undefined;
+  readonly #close: (fd: number, threads: ThreadShare | undefined) => void;
   #isClosed = false;
 
-  constructor(fd: number, version: OpenFileVersion, close: (fd: number) => void) {
+  constructor(
+    fd: number,
+    version: OpenFileVersion,
+    close: (fd: number, threads: ThreadShare | undefined) => void,
+    threads?: ThreadShare,
+  ) {
     this.fd = fd;
     this.version = version;
     this.#close = close;
+    this.threads = threads;
   }
 
   /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
@@ -23,7 +32,7 @@ export class OpenFile {
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#close(this.fd);
+    this.#close(this.fd, this.threads);
   }
 }
 
@@ -40,7 +49,25 @@ const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NO
  * neither an error nor a file when the version differs.
  */
 export function openVersion(
+  file: KnownFile,
+  threads: ThreadShare | undefined,
+  done: (error: unknown, file?: OpenFile) => void,
+): void {
+  if (threads === undefined) {
+    openInPool(file, threads, done);
+    return;
+  }
+  threads.run(() =>
+    openInPool(file, threads, (error, opened) => {
+      threads.release();
+      done(error, opened);
+    }),
+  );
+}
+
+function openInPool(
   { realPath, version }: KnownFile,
+  threads: ThreadShare | undefined,
   done: (error: unknown, file?: OpenFile) => void,
 ): void {
   open(realPath, FLAGS, (openError, fd) => {
@@ -50,10 +77,10 @@ export function openVersion(
     }
     fstat(fd, { bigint: true }, (error, stats) => {
       if (error === null && sameVersion(version, stats)) {
-        done(undefined, new OpenFile(fd, stats, closeInPool));
+        done(undefined, new OpenFile(fd, stats, closeInPool, threads));
         return;
       }
-      closeInPool(fd);
+      closeInPool(fd, threads);
       done(error ?? undefined);
     });
   });
@@ -86,8 +113,9 @@ export function readVersionSync({ fd, version }: OpenFile): Buffer | undefined {
 }
 
 // Errors of `close` are ignored: the descriptor is freed even then.
-function closeInPool(fd: number): void {
-  close(fd, () => {});
+function closeInPool(fd: number, threads: ThreadShare | undefined): void {
+  if (threads === undefined) close(fd, () => {});
+  else threads.run(() => close(fd, () => threads.release()));
 }
 
 function closeOnLoop(fd: number): void {

@@ -1,5 +1,7 @@
 import { readAndHash } from '../disk/hash.ts';
 import { openRealPath } from '../disk/open-inside-root.ts';
+import type { RootDirectory } from '../disk/root-directory.ts';
+import { createThreadsOf, inThread, type ThreadShare } from '../disk/thread-share.ts';
 import type { FileContent, LoadedFile, VariantFactory } from './loaded-file.ts';
 import type { Representation } from './representation.ts';
 import type { Snapshot } from './snapshot.ts';
@@ -14,6 +16,7 @@ interface CreatedCodings {
 }
 
 interface FileToEncode {
+  readonly root: RootDirectory;
   /** The path below the root, with slashes. */
   readonly filePath: string;
   readonly type: string;
@@ -22,7 +25,7 @@ interface FileToEncode {
 
 /** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
 export function codingsFor(
-  { filePath, type, cacheControl }: FileToEncode,
+  { root, filePath, type, cacheControl }: FileToEncode,
   { version, contentEtag }: Pick<Snapshot, 'version' | 'contentEtag'>,
   factory: VariantFactory | undefined,
   { hasCopies }: { readonly hasCopies: boolean },
@@ -36,7 +39,8 @@ export function codingsFor(
     vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
     useAsDictionary,
     create: (realPath, identity) => {
-      const content = contentOf(realPath, size, contentEtag);
+      const threads = createThreadsOf(root.mounts, root.localDevice)(filePath, version.dev);
+      const content = contentOf(realPath, { size, etag: contentEtag }, threads);
       return {
         variants: hasCopies ? undefined : factory.create(content, identity),
         deltas: useAsDictionary === undefined ? undefined : deltas?.create(filePath, content, identity),
@@ -48,8 +52,12 @@ export function codingsFor(
 const ENCODING = 'Accept-Encoding';
 const none: CreatedCodings['create'] = () => ({ variants: undefined, deltas: undefined });
 
-function contentOf(realPath: string, size: number, etag: string): FileContent {
-  return { etag, size, read: () => readContent(realPath, size, etag) };
+function contentOf(
+  realPath: string,
+  { size, etag }: Pick<FileContent, 'size' | 'etag'>,
+  threads: ThreadShare | undefined,
+): FileContent {
+  return { etag, size, read: () => inThread(threads, () => readContent(realPath, size, etag)) };
 }
 
 /** Reads a file again; undefined if its content has changed. */

@@ -3,6 +3,7 @@ import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
 import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import type { CacheEntry, Waiter } from '../cache/entry.ts';
 import type { FileCache } from '../cache/file-cache.ts';
+import type { ThreadsOf } from '../disk/thread-share.ts';
 import type { HeaderList, Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
@@ -30,6 +31,7 @@ export interface ServeContext {
   readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
   readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
+  readonly threadsOf: ThreadsOf;
 }
 
 /** A request with its response and the `next` function. */

@@ -28,7 +28,9 @@ export function sendFromDisk(request: RequestContext, plan: StreamPlan, retry: (
     sendSync(request, plan, now, retry);
     return;
   }
-  openVersion(plan.representation, (error, file) => {
+  const { representation } = plan;
+  const threads = context.threadsOf(entry.urlPath, representation.version.dev);
+  openVersion(representation, threads, (error, file) => {
     if (isFinished(request.res)) file?.close();
     else if (file !== undefined) stream(request, plan, file, retry);
     else settleFailure(request, error, retry);
@@ -68,7 +70,8 @@ function sendSync(request: RequestContext, plan: StreamPlan, startedAt: number, 
 
 function stream(request: RequestContext, plan: StreamPlan, file: OpenFile, retry: () => void): void {
   const { entry, context } = request;
-  fillBody(context.cache, entry, plan.representation, context.settings.cache);
+  const { representation } = plan;
+  fillBody(context.cache, entry, { representation, threads: file.threads }, context.settings.cache);
   streamResponse(request, plan, file, retry);
 }
 

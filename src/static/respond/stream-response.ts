@@ -1,6 +1,6 @@
 import type { OpenFile } from '../disk/open-version.ts';
 import { ContentVerifier } from '../stream/content-verifier.ts';
-import { streamFile } from '../stream/stream-file.ts';
+import { FileStream } from '../stream/stream-file.ts';
 import { restoreHead, setResponseHeaders } from './headers.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { startWithSend } from './send-adapter.ts';
@@ -28,7 +28,7 @@ export function streamResponse(
     if (error === undefined) retry();
     else next(error);
   };
-  const stream = (): void => streamFile(file, plan, res, { buffers, verifier, onNothingSent });
+  const stream = (): void => new FileStream(file, plan, res, { buffers, verifier, onNothingSent }).start();
   try {
     if (plan.tail === undefined && lengthOf(plan) > MAX_WITHOUT_SEND)
       startWithSend(request, plan, file, stream);

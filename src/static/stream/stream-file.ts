@@ -5,6 +5,7 @@ import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
+import { inThread, runInThread } from '../disk/thread-share.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
 import { isAborted } from './is-aborted.ts';
@@ -34,16 +35,7 @@ export interface StreamOptions {
  * every case. Before the last bytes are sent, another `fstat` confirms the version. If the bytes have changed, the connection
  * is destroyed, so that the client does not accept a mixture of two versions as a complete response.
  */
-export function streamFile(
-  file: OpenFile,
-  body: StreamedBody,
-  res: ServerResponse,
-  options: StreamOptions,
-): void {
-  new FileStream(file, body, res, options).start();
-}
-
-class FileStream {
+export class FileStream {
   readonly #file: OpenFile;
   readonly #body: StreamedBody;
   readonly #res: ServerResponse;
@@ -74,6 +66,8 @@ class FileStream {
     if (isAborted(this.#res)) this.#stop();
     else this.#startSection(this.#body.sections[0] as Section);
   }
+
+  readonly #isWanted = (): boolean => !this.#isStopped;
 
   readonly #stop = (): void => {
     if (this.#isStopped) return;
@@ -111,7 +105,7 @@ class FileStream {
   #readOn(): void {
     const section = this.#body.sections[this.#sectionIndex] as Section;
     if (this.#position <= section.end) {
-      this.#readChunk(section);
+      runInThread(this.#file.threads, this.#isWanted, () => this.#readChunk(section));
       return;
     }
     this.#sectionIndex++;
@@ -125,6 +119,7 @@ class FileStream {
     this.#isFileInUse = true;
     read(this.#file.fd, target, 0, length, this.#position, (error, bytesRead) => {
       this.#isFileInUse = false;
+      this.#file.threads?.release();
       if (this.#isStopped) return this.#release();
       if (error !== null) return this.#fail(isStaleError(error) ? undefined : error);
       // The file ends before the promised length: it was truncated.
@@ -152,12 +147,15 @@ class FileStream {
       this.#compareVersion(lastBytes, fstatSync(this.#file.fd, { bigint: true }));
       return;
     }
-    this.#isFileInUse = true;
-    fstat(this.#file.fd, { bigint: true }, (error, stats) => {
-      this.#isFileInUse = false;
-      if (this.#isStopped) this.#release();
-      else if (error !== null) this.#fail(error);
-      else this.#compareVersion(lastBytes, stats);
+    runInThread(this.#file.threads, this.#isWanted, () => {
+      this.#isFileInUse = true;
+      fstat(this.#file.fd, { bigint: true }, (error, stats) => {
+        this.#isFileInUse = false;
+        this.#file.threads?.release();
+        if (this.#isStopped) this.#release();
+        else if (error !== null) this.#fail(error);
+        else this.#compareVersion(lastBytes, stats);
+      });
     });
   }
 
@@ -177,12 +175,11 @@ class FileStream {
       else if (isSame) this.#finish(lastBytes);
       else this.#fail(error);
     };
-    verifier
-      .verify(this.#file.fd, current, this.#body.sections, () => !this.#isStopped)
-      .then(
-        (isSame) => settle(isSame, undefined),
-        (error: Error) => settle(false, error),
-      );
+    const { fd, threads } = this.#file;
+    inThread(threads, () => verifier.verify(fd, current, this.#body.sections, this.#isWanted)).then(
+      (isSame) => settle(isSame, undefined),
+      (error: Error) => settle(false, error),
+    );
   }
 
   #finish(lastBytes: Buffer): void {
