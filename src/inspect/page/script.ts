@@ -164,9 +164,9 @@ async function update() {
     const response = await fetch(location.pathname + location.search, { headers: { accept: 'application/json' } });
     if (!response.ok) throw new Error('status ' + response.status);
     show(await response.json());
-    setStatus('live', 'live');
+    if (!paused) setStatus('live', 'live');
   } catch (error) {
-    setStatus('failed', 'no connection (' + error.message + ')');
+    if (!paused) setStatus('failed', 'no connection (' + error.message + ')');
   }
   if (!document.hidden) timer = setTimeout(update, PERIOD);
 }

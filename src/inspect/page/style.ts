@@ -3,13 +3,13 @@ export const STYLE = `
 :root {
   color-scheme: light dark;
   --page: #f4f5f2; --card: #ffffff; --line: #dfe3da; --text: #1d231c; --soft: #5d6759;
-  --accent: #2e7d4f; --accent-soft: #cfe6d6; --error: #c2333a; --warn: #a66a00; --track: #e8ebe4;
+  --accent: #2e7d4f; --error: #c2333a; --warn: #a66a00; --track: #e8ebe4;
   --query: #1f6f8b; --mutation: #8a4b08; --subscription: #6b3fa0;
 }
 @media (prefers-color-scheme: dark) {
   :root {
     --page: #12160f; --card: #1b211a; --line: #2e372c; --text: #e6ebe2; --soft: #9aa695;
-    --accent: #6cc48d; --accent-soft: #25492f; --error: #ff7b80; --warn: #e6b455; --track: #2a3228;
+    --accent: #6cc48d; --error: #ff7b80; --warn: #e6b455; --track: #2a3228;
     --query: #78c4de; --mutation: #eab077; --subscription: #c2a2ee;
   }
 }
@@ -40,7 +40,6 @@ section { grid-column: span 12; background: var(--card); border: 1px solid var(-
 #tiles > div { background: var(--card); border: 1px solid var(--line); border-radius: 11px; padding: 12px 16px; min-width: 0; }
 #tiles dt { color: var(--soft); font-size: 13px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
 #tiles dd { margin: 2px 0 0; font-size: 25px; font-weight: 640; letter-spacing: -.02em; white-space: nowrap; }
-#tiles small { font-size: 13px; font-weight: 400; color: var(--soft); letter-spacing: 0; }
 .bad { color: var(--error); }
 #history svg { display: block; width: 100%; height: 110px; }
 #history rect { fill: var(--accent); }
@@ -72,7 +71,6 @@ dl.pairs { display: grid; grid-template-columns: 1fr auto; gap: 6px 14px; margin
 dl.pairs dt { color: var(--soft); } dl.pairs dd { margin: 0; text-align: right; }
 .empty { color: var(--soft); margin: 0; }
 footer { max-width: 1180px; margin: 0 auto; padding: 0 20px 30px; color: var(--soft); font-size: 13px; }
-footer a { color: inherit; }
 @media (max-width: 900px) {
   #tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); }
   .half, .third { grid-column: span 12; }
