@@ -1,4 +1,4 @@
-import { context, type HrTime, propagation, type SpanContext, SpanKind, trace } from '@opentelemetry/api';
+import { context, propagation, type SpanContext, SpanKind, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { CompositePropagator, W3CBaggagePropagator, W3CTraceContextPropagator } from '@opentelemetry/core';
 import {
@@ -94,15 +94,22 @@ export class TestTelemetry {
   }
 }
 
-/** The id of a span's parent. */
-export const parentOf = ({ parentSpanContext }: ReadableSpan): string | undefined =>
-  parentSpanContext?.spanId;
+type Kept<Span> = Span | undefined;
+
+/** Throws if a span was not recorded. */
+function recorded<Span>(span: Kept<Span>): Span {
+  if (span === undefined) throw new Error('there is no span');
+  return span;
+}
+
+/** The id of a span's parent; undefined for a root span. */
+export const parentOf = (span: Kept<ReadableSpan>): string | undefined =>
+  recorded(span).parentSpanContext?.spanId;
 
 /** The id of the active span. */
 export const activeSpan = (): string | undefined => trace.getActiveSpan()?.spanContext().spanId;
 
-export const idOf = (span: { spanContext(): SpanContext }): string => span.spanContext().spanId;
+export const idOf = (span: Kept<{ spanContext(): SpanContext }>): string =>
+  recorded(span).spanContext().spanId;
 
-export const kindOf = ({ kind }: ReadableSpan): string => SpanKind[kind] as string;
-
-export const toMs = ([seconds, nanoseconds]: HrTime): number => seconds * 1000 + nanoseconds / 1e6;
+export const kindOf = (span: Kept<ReadableSpan>): string => SpanKind[recorded(span).kind] as string;

@@ -6,7 +6,7 @@ import type {
 } from '../../execution/observed/observed-operation.ts';
 import type { ExecutionInputs } from '../../execution/types.ts';
 import { errorType, recordErrors } from '../errors.ts';
-import { safely, secondsSince, type Telemetry } from '../telemetry.ts';
+import { safely, type Telemetry } from '../telemetry.ts';
 import type { Parent } from '../trace-context.ts';
 import { variableAttributes } from './documents.ts';
 import { ExecutionSpan } from './execution-span.ts';
@@ -97,11 +97,11 @@ export class OperationSpan implements OperationObserver {
     const type = errors.length === 0 ? undefined : (errorType(errors) as string);
     if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
     // The API has no clock: a number below the time of the start is relative to it.
-    const seconds = secondsSince(this.#operation.started);
-    this.#span.end(performance.now());
+    const ended = performance.now();
+    this.#span.end(ended);
     const attributes = info?.metricAttributes ?? {};
     metrics.requestDuration.record(
-      seconds,
+      (ended - this.#operation.started) / 1000,
       type === undefined ? attributes : { ...attributes, 'error.type': this.#telemetry.errorType(type) },
     );
     metrics.errorCount.record(errors.length, attributes);
