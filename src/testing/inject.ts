@@ -1,10 +1,9 @@
-import type { IncomingMessage } from 'node:http';
 import type { InjectedResponse, OperationResponse, OperationResult } from '../../types/testing.ts';
 import { isObject } from '../options/rules.ts';
 import { INJECT_OPTIONS } from '../options/scopes.ts';
 import { type Target, targetOf } from './connection/target.ts';
 import { httpMessage, type Message, operationMessage } from './messages/requests.ts';
-import { ReceivedResponse } from './messages/response.ts';
+import { ReceivedResponse, readBody } from './messages/response.ts';
 import { closeConnection, openConnection, requestHeaders, sendRequest } from './messages/send.ts';
 import { type AnyRequest, checkRequest, isOperation } from './options.ts';
 
@@ -40,12 +39,6 @@ async function exchange(target: Target, message: Message, request: AnyRequest): 
   } finally {
     signal?.removeEventListener('abort', disconnect);
   }
-}
-
-async function readBody(response: IncomingMessage): Promise<Buffer> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk as Buffer);
-  return Buffer.concat(chunks);
 }
 
 /** The members of the GraphQL result that a response contains, if it contains one. */

@@ -26,6 +26,8 @@ export async function startSubscription(
   const abort = (): void => client.abort(signal?.reason);
   signal?.addEventListener('abort', abort);
   client.results.onEnd = () => signal?.removeEventListener('abort', abort);
+  // The modules of the transport were loaded meanwhile.
+  if (signal?.aborted) abort();
   let onOpen: (message: unknown) => void = () => undefined;
   const open = new Promise<void>((resolve) => {
     onOpen = (message) => {
@@ -37,6 +39,7 @@ export async function startSubscription(
     await Promise.race([open, client.responded]);
   } catch (error) {
     await client.close();
+    signal?.throwIfAborted();
     throw error;
   } finally {
     unsubscribe(CHANNEL, onOpen);

@@ -55,11 +55,11 @@ it('inject and subscribe open no socket, and leave nothing that keeps the proces
     cwd: root,
     env,
     encoding: 'utf8',
-    timeout: 25_000,
+    timeout: 60_000,
   });
   expect([status, stderr]).toEqual([0, '']);
   expect(JSON.parse(stdout)).toEqual([[], []]);
-});
+}, 70_000);
 
 it('espalier/testing loads neither graphql, ws nor the rest of the package before it needs them', () => {
   const script = `

@@ -190,6 +190,29 @@ describe.each(rows)('subscribe to %s over %s', (name, transport, create) => {
   });
 });
 
+it.each(TRANSPORTS)(
+  'subscribe over %s rejects with the reason of a signal that is aborted before the source is open',
+  async (transport) => {
+    let isCalled = false;
+    const rootValue = {
+      tick: () => {
+        isCalled = true;
+        return new Promise(() => undefined);
+      },
+    };
+    const { handler } = createApi({ rootValue });
+    for (const waits of [() => true, () => isCalled]) {
+      const controller = new AbortController();
+      const { signal } = controller;
+      const results = subscribe(handler, { query: 'subscription { tick }', transport, signal });
+      const rejected = expect(results).rejects.toThrow('enough');
+      await until(waits);
+      controller.abort(new Error('enough'));
+      await rejected;
+    }
+  },
+);
+
 describe('subscribe over WebSockets', () => {
   it('subscribe sends connectionParams, and returns the payload of the acknowledgement', async () => {
     const { handler } = createApi();

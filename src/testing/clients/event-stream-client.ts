@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { OperationResult, SubscribeRequest } from '../../../types/testing.ts';
 import { GRAPHQL_PATH, type OperationParams } from '../messages/requests.ts';
+import { readBody } from '../messages/response.ts';
 import { type Connection, closeConnection, requestHeaders, sendRequest } from '../messages/send.ts';
 import { ConnectionClosedError } from './connection-closed.ts';
 import { ResultQueue } from './result-queue.ts';
@@ -58,13 +59,11 @@ export class EventStreamClient implements SubscriptionClient {
 
   async #read(response: IncomingMessage): Promise<void> {
     this.#response = response;
-    response.setEncoding('utf8');
     if (!response.headers['content-type']?.startsWith('text/event-stream')) {
-      let reason = '';
-      for await (const chunk of response) reason += chunk;
+      const reason = (await readBody(response)).toString();
       throw new ConnectionClosedError({ status: response.statusCode ?? 0, reason });
     }
-    response.on('data', (text: string) => this.#receive(text));
+    response.setEncoding('utf8').on('data', (text: string) => this.#receive(text));
     response.on('error', (error) => this.#fail(error));
     response.on('end', () => this.#complete());
   }

@@ -5,6 +5,7 @@ import type { WebSocket } from 'ws';
 import type { OperationResult, SubscribeRequest } from '../../../types/testing.ts';
 import type { Target } from '../connection/target.ts';
 import { GRAPHQL_PATH, type OperationParams } from '../messages/requests.ts';
+import { readBody } from '../messages/response.ts';
 import { type Connection, closeConnection, requestHeaders } from '../messages/send.ts';
 import { ConnectionClosedError } from './connection-closed.ts';
 import { ResultQueue } from './result-queue.ts';
@@ -73,7 +74,9 @@ export class WebSocketClient implements SubscriptionClient {
     websocket.on('close', (code, reason) => {
       this.#fail(new ConnectionClosedError({ code, reason: reason.toString() }));
     });
-    websocket.on('unexpected-response', (_request, response) => void this.#refuse(response));
+    websocket.on('unexpected-response', (_request, response) => {
+      this.#refuse(response).catch((error: unknown) => this.#fail(error));
+    });
     websocket.on('error', (error) => this.#fail(connection.server.handlerError?.error ?? error));
   }
 
@@ -132,9 +135,7 @@ export class WebSocketClient implements SubscriptionClient {
   }
 
   async #refuse(response: IncomingMessage): Promise<void> {
-    const chunks: Buffer[] = [];
-    for await (const chunk of response) chunks.push(chunk as Buffer);
-    const reason = Buffer.concat(chunks).toString().trim();
+    const reason = (await readBody(response)).toString().trim();
     this.#fail(new ConnectionClosedError({ status: response.statusCode ?? 0, reason }));
   }
 

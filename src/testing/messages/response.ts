@@ -5,6 +5,13 @@ import { parseSetCookie } from './cookies.ts';
 /** The characters of a body in an error message. */
 const EXCERPT = 200;
 
+/** Receives the whole body of a response. */
+export async function readBody(response: IncomingMessage): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  for await (const chunk of response) chunks.push(chunk as Buffer);
+  return Buffer.concat(chunks);
+}
+
 /** A response that was received completely. */
 export class ReceivedResponse implements InjectedResponse {
   readonly status: number;
