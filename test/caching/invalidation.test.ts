@@ -6,6 +6,7 @@ import request from 'supertest';
 import WebSocket from 'ws';
 import { attachSubscriptions, type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
+import { until } from '../until.ts';
 import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
 import { ENGINES, get, schemaOf } from './service.ts';
 
@@ -101,32 +102,33 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
   });
 
   it('a result whose execution began before an invalidation is not stored', async () => {
-    let finish: () => void = () => undefined;
+    const finish: (() => void)[] = [];
     const blog = createBlog({
       Query: {
         slow(_: unknown, { id }: { id: string }) {
           const post = { ...blog.posts.get(id) };
-          return new Promise((resolve) => {
-            finish = () => resolve(post);
-          });
+          return new Promise((resolve) => finish.push(() => resolve(post)));
         },
       },
     });
-    const { app, handler } = serveBlog(blog, { engine });
+    let operations = 0;
+    const { app, handler } = serveBlog(blog, { engine, onOperation: () => void operations++ });
     await get(app, '{ post(id: 2) { id } }');
     const query = '{ slow(id: 1) { title } }';
     const early = get(app, query).then(({ body }) => body.data.slow.title);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    const finishEarly = finish;
+    await until(() => finish.length === 1);
     (blog.posts.get('1') as { title: string }).title = 'new';
     await handler.invalidate('post-1');
     // Waits for the execution in progress, and does not take its old result.
     const late = get(app, query).then(({ body }) => body.data.slow.title);
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    finishEarly();
+    // The lookup follows `onOperation`.
+    await until(() => operations === 3);
+    await new Promise(setImmediate);
+    expect(finish).toHaveLength(1);
+    finish[0]?.();
     expect(await early).toBe('title 1');
-    await new Promise((resolve) => setTimeout(resolve, 50));
-    finish();
+    await until(() => finish.length === 2);
+    finish[1]?.();
     expect(await late).toBe('new');
     const last = await get(app, query);
     expect(last.body.data.slow.title).toBe('new');

@@ -1,5 +1,6 @@
 import { MemoryStore } from '../../src/cache/memory-store.ts';
 import type { CacheEntry } from '../../types/response-cache.ts';
+import { memoryInUse } from '../heap.ts';
 
 const MIB = 1024 * 1024;
 
@@ -12,9 +13,7 @@ const entryOf = (body: string | Buffer, tags: readonly string[] = []): CacheEntr
 });
 
 const collect = (): number => {
-  (globalThis.gc as () => void)();
-  (globalThis.gc as () => void)();
-  const { heapUsed, arrayBuffers, external } = process.memoryUsage();
+  const { heapUsed, arrayBuffers, external } = memoryInUse();
   return heapUsed + Math.max(arrayBuffers, external);
 };
 
@@ -23,13 +22,6 @@ async function createStore(maxBytes: number): Promise<MemoryStore> {
   await store.get('');
   return store;
 }
-
-beforeAll(() => {
-  const { setFlagsFromString } = jest.requireActual<typeof import('node:v8')>('node:v8');
-  const { runInNewContext } = jest.requireActual<typeof import('node:vm')>('node:vm');
-  setFlagsFromString('--expose-gc');
-  globalThis.gc = runInNewContext('gc');
-});
 
 /** Entries of an attack: the count, and the parts of one entry. */
 const ATTACKS: readonly [string, number, (index: number) => [string, CacheEntry]][] = [

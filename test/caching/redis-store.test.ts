@@ -71,10 +71,9 @@ describe('redisStore', () => {
 
   it('an entry expires', async () => {
     const store = createStore();
-    await store.set('k', entryOf('1', ['a'], 60), await versionOf(store));
+    await store.set('k', entryOf('1', ['a'], 1500), await versionOf(store));
     expect(await textOf(store)).toBe('1');
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    expect(await textOf(store)).toBeUndefined();
+    while ((await textOf(store)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 50));
   });
 
   it('invalidate removes the entries with a tag, in every process', async () => {
@@ -205,11 +204,14 @@ describe('redisStore', () => {
     const url = redis.url.replace('redis://', 'redis://noeval:secret@');
     const blog = createBlog();
     const { app } = serveBlog(blog, { cache: { store: createStore({ redis: url }) } });
-    for (let count = 0; count < 5; count++) {
+    let requests = 0;
+    // The store sends nothing before it is connected.
+    while (requests < 5 || errors.length === 0) {
       expect((await get(app, '{ post(id: 1) { title } }')).status).toBe(200);
+      requests++;
       await new Promise((resolve) => setTimeout(resolve, 20));
     }
-    expect(blog.calls.post).toBe(5);
+    expect(blog.calls.post).toBe(requests);
     expect(errors.map(String)).toContainEqual(expect.stringContaining('NOPERM'));
   });
 

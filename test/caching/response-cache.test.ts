@@ -235,14 +235,17 @@ describe('single flight', () => {
         },
       },
     });
-    const { app } = serveBlog(blog);
+    let operations = 0;
+    const { app } = serveBlog(blog, { onOperation: () => void operations++ });
     // The memory store is ready.
     await get(app, POST);
     const query = '{ slow(id: 1) { title } }';
     const first = get(app, query).then((response) => response);
     await until(() => blog.calls.slow === 1);
     const others = Array.from({ length: 10 }, () => get(app, query).then((response) => response));
-    await new Promise((resolve) => setTimeout(resolve, 50));
+    // The lookup follows `onOperation`.
+    await until(() => operations === 12);
+    await new Promise(setImmediate);
     expect(blog.calls.slow).toBe(1);
     finish(undefined);
     const responses = await Promise.all([first, ...others]);
@@ -252,18 +255,19 @@ describe('single flight', () => {
 
   it('a failed execution is not shared', async () => {
     let calls = 0;
+    let operations = 0;
     const blog = createBlog({
       Query: {
         async slow() {
-          calls++;
-          const fails = calls === 1;
-          await new Promise((resolve) => setTimeout(resolve, 30));
-          if (fails) throw new Error('first');
+          const isFirst = ++calls === 1;
+          await until(() => operations === 4);
+          await new Promise(setImmediate);
+          if (isFirst) throw new Error('first');
           return blog.posts.get('1');
         },
       },
     });
-    const { app } = serveBlog(blog, { onError: false });
+    const { app } = serveBlog(blog, { onError: false, onOperation: () => void operations++ });
     await get(app, POST);
     const responses = await Promise.all([1, 2, 3].map(() => get(app, '{ slow(id: 1) { title } }')));
     expect(responses.filter(({ body }) => body.errors !== undefined)).toHaveLength(1);

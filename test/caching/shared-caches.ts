@@ -1,12 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { request as httpRequest } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { Agent, cacheStores, type Dispatcher, interceptors, request as undiciRequest } from 'undici';
+import { freePort, isAvailable, startProgram } from '../programs.ts';
 import { snippets } from '../snippets.ts';
 
 /** A cache between clients and a server. */
@@ -21,16 +20,12 @@ interface CachedResponse {
   readonly body: string;
 }
 
-const PATH = `${process.env['PATH']}:/usr/sbin`;
-const isInstalled = (program: string): boolean =>
-  PATH.split(':').some((directory) => existsSync(join(directory, program)));
-
-/** The caches of this machine. CI installs all of them; npm test says which ones are missing. */
+/** The caches of this machine. npm test says which ones are missing. */
 export const sharedCaches = [
-  { name: 'nginx', start: startNginx, isInstalled: isInstalled('nginx') },
-  { name: 'Varnish', start: startVarnish, isInstalled: isInstalled('varnishd') },
-  { name: 'undici', start: startUndici, isInstalled: true },
-].filter((cache) => process.env['CI'] === 'true' || cache.isInstalled);
+  { name: 'nginx', start: startNginx, isAvailable: isAvailable('nginx') },
+  { name: 'Varnish', start: startVarnish, isAvailable: isAvailable('varnishd') },
+  { name: 'undici', start: startUndici, isAvailable: true },
+].filter((cache) => cache.isAvailable);
 
 function startNginx(upstream: number): Promise<SharedCache> {
   return startProxy('nginx', (folder, port) => {
@@ -106,26 +101,6 @@ async function startUndici(upstream: number): Promise<SharedCache> {
   };
 }
 
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
 /** Starts a program that `configure` has written the files for; it returns the arguments. */
 async function startProxy(
   program: string,
@@ -134,8 +109,7 @@ async function startProxy(
   const folder = mkdtempSync(join(tmpdir(), 'espalier-caches-'));
   const port = await freePort();
   mkdirSync(join(folder, 'logs'));
-  const child = spawn(program, configure(folder, port), { env: { ...process.env, PATH } });
-  await waitUntilListening(program, child, port);
+  const stop = await startProgram(program, configure(folder, port), { port });
   return {
     async send(path, headers = {}) {
       const sent = httpRequest({
@@ -148,22 +122,8 @@ async function startProxy(
       return { status: response.statusCode, headers: response.headers, body: await text(response) };
     },
     async close() {
-      const closed = once(child, 'close');
-      child.kill('SIGTERM');
-      await closed;
+      await stop();
       rmSync(folder, { recursive: true, force: true });
     },
   };
-}
-
-async function waitUntilListening(program: string, child: ChildProcess, port: number): Promise<void> {
-  let output = '';
-  child.stdout?.on('data', (chunk) => (output += chunk));
-  child.stderr?.on('data', (chunk) => (output += chunk));
-  child.once('error', (error) => (output += error.message));
-  while (!(await accepts(port))) {
-    if (child.pid === undefined || child.exitCode !== null)
-      throw new Error(`${program} did not start: ${output}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
 }

@@ -1,7 +1,5 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
@@ -12,6 +10,7 @@ import { createLocalBuckets } from '../../src/core/budget/token-bucket.ts';
 import type { BudgetOptions } from '../../types/cost.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { type Running, run } from '../graphql/server.ts';
+import { memoryInUse } from '../heap.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { ready } from '../subscriptions/client.ts';
 
@@ -136,20 +135,14 @@ describe('the option budget in one process', () => {
   });
 
   it('the buckets of a million keys do not stay in memory', () => {
-    setFlagsFromString('--expose-gc');
-    const collect = runInNewContext('gc') as () => void;
-    const used = (): number => {
-      collect();
-      return process.memoryUsage().heapUsed;
-    };
     let time = 0;
     const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
-    const before = used();
+    const before = memoryInUse().heapUsed;
     for (let key = 0; key < 1_000_000; key++) {
       time += 0.1;
       void buckets.take(`key ${key}`, 1);
     }
-    expect(used() - before).toBeLessThan(50 * 2 ** 20);
+    expect(memoryInUse().heapUsed - before).toBeLessThan(50 * 2 ** 20);
     expect(buckets.take('key 999999', 10)).toMatchObject({ allowed: false });
   });
 
@@ -205,11 +198,17 @@ describe('the option budget with Redis', () => {
 
   it('a bucket in Redis expires when it is full again', async () => {
     const redis = await readyClient();
-    const { post } = await serve({ limit: 10, window: 1000, unit: 'operations', redis, key: () => 'short' });
+    const { post } = await serve({
+      limit: 10,
+      window: 600_000,
+      unit: 'operations',
+      redis,
+      key: () => 'short',
+    });
     await post('{ one { id } }');
     const left = await redis.pttl('espalier:budget:short');
     expect(left).toBeGreaterThan(0);
-    expect(left).toBeLessThanOrEqual(100);
+    expect(left).toBeLessThanOrEqual(60_000);
   });
 
   it('the script is sent again after SCRIPT FLUSH', async () => {
@@ -262,7 +261,7 @@ describe('the option budget with Redis', () => {
       key: () => 'slow',
     });
     const other = await readyClient();
-    await other.call('CLIENT', 'PAUSE', '1000', 'ALL');
+    await other.call('CLIENT', 'PAUSE', '10000', 'ALL');
     const responses = [await post('{ one { id } }'), await post('{ one { id } }')];
     expect(responses.map(({ status }) => status)).toEqual([200, 429]);
   });

@@ -54,7 +54,7 @@ eachExpress((make, major) => {
     expect(await probe(`${url}/livez`)).toEqual({ status: 200, body: { status: 'live' } });
     expect(await probe(`${url}/readyz`)).toEqual({ status: 200, body: { status: 'ready' } });
     expect(server.stats().state).toBe('ready');
-    const drained = server.drain({ delay: 300 });
+    const drained = server.drain({ delay: 1500 });
     expect(await probe(`${url}/livez`)).toEqual({ status: 503, body: { status: 'draining' } });
     expect(await probe(`${url}/readyz`)).toEqual({ status: 503, body: { status: 'draining' } });
     expect(server.stats().state).toBe('draining');
@@ -67,7 +67,7 @@ eachExpress((make, major) => {
 it('readiness sends 503 on an open connection after close() of the server', async () => {
   const app = express();
   const server = createServer(app);
-  let release = (): void => undefined;
+  let release: (() => void) | undefined;
   app.get('/slow', (_req, res) => {
     release = () => res.end('{}');
   });
@@ -75,11 +75,13 @@ it('readiness sends 503 on an open connection after close() of the server', asyn
   const url = await listen(server);
   const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
   const slow = probe(`${url}/slow`, agent);
-  await until(() => server.stats().connections === 1);
+  // Before the request has arrived, its connection is idle, and close() would close it.
+  await until(() => release !== undefined);
+  expect(server.stats().connections).toBe(1);
   const queued = probe(`${url}/readyz`, agent);
   await new Promise(setImmediate);
   server.close();
-  release();
+  release?.();
   await slow;
   const result = await queued.catch((error: NodeJS.ErrnoException) => error.code);
   expect([{ status: 503, body: { status: 'draining' } }, 'ECONNRESET', 'ECONNREFUSED']).toContainEqual(
@@ -120,9 +122,12 @@ describe('checks', () => {
     let calls = 0;
     const { server } = createApp(express, { checks: { one: () => calls++ } });
     const url = await listen(server);
+    const started = performance.now();
     await Promise.all(Array.from({ length: 20 }, () => probe(`${url}/readyz`)));
     await probe(`${url}/readyz`);
-    expect(calls).toBe(1);
+    const seconds = Math.floor((performance.now() - started) / 1000);
+    expect(calls).toBeGreaterThan(0);
+    expect(calls).toBeLessThanOrEqual(1 + seconds);
     await server.drain();
   });
 
