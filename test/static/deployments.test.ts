@@ -1,6 +1,8 @@
+import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
   mkdirSync,
+  readdirSync,
   renameSync,
   rmSync,
   statSync,
@@ -10,7 +12,7 @@ import {
 } from 'node:fs';
 import promises from 'node:fs/promises';
 import { format } from 'node:util';
-import { brotliCompressSync, gzipSync } from 'node:zlib';
+import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import createDebug from 'debug';
 import { staticFiles } from '../../middleware/static.ts';
 import { RootDirectory } from '../../src/static/disk/root-directory.ts';
@@ -66,6 +68,52 @@ describe('compressed copies after a deployment', () => {
       expect(await codingsOf(root, path)).toEqual([undefined, undefined]);
     }
   });
+
+  /** Writes each file under a temporary name, with an mtime in whole seconds, and renames it: as rsync does. */
+  function synchronize(from: string, to: string): void {
+    for (const name of readdirSync(from).reverse()) {
+      const temporary = `${to}/.${name}.Xk3p9Q`;
+      const { mtimeMs } = statSync(`${from}/${name}`);
+      copyFileSync(`${from}/${name}`, temporary);
+      utimesSync(temporary, Math.floor(mtimeMs / 1000), Math.floor(mtimeMs / 1000));
+      renameSync(temporary, `${to}/${name}`);
+    }
+  }
+
+  it.each<[string, (from: string, to: string) => void]>([
+    ['cp -r', (from, to) => execFileSync('cp', ['-r', `${from}/.`, to])],
+    ['cp -a', (from, to) => execFileSync('cp', ['-a', `${from}/.`, to])],
+    ['tar', (from, to) => execFileSync('sh', ['-c', 'tar -C "$0" -c . | tar -C "$1" -x', from, to])],
+    ['tar -m', (from, to) => execFileSync('sh', ['-c', 'tar -C "$0" -c . | tar -C "$1" -xm', from, to])],
+    ['the steps of rsync', synchronize],
+  ])(
+    'staticFiles uses all copies after a deployment with %s, and after a second one',
+    async (_tool, deploy) => {
+      const names = Array.from({ length: 30 }, (_, index) => `${index}.js`);
+      const build = (version: string): string => {
+        const contents = names.map((name) => [name, `let ${version} = '${name}';`.repeat(50)] as const);
+        const files = contents.flatMap(([name, text]) => [
+          [`${name}.br`, brotliCompressSync(text)],
+          [name, text],
+          [`${name}.gz`, gzipSync(text)],
+        ]);
+        return makeFolder(Object.fromEntries(files));
+      };
+      const root = makeFolder({});
+      const port = await listen(bare(staticFiles(root, { precompressed: true })));
+      for (const version of ['one', 'two']) {
+        deploy(build(version), root);
+        for (const name of names) {
+          for (const coding of codings) {
+            const { headers, body } = await get(port, `/${name}`, { 'Accept-Encoding': coding });
+            const text = coding === 'br' ? brotliDecompressSync(body) : gunzipSync(body);
+            expect([name, headers['content-encoding']]).toEqual([name, coding]);
+            expect(String(text)).toContain(`let ${version} = '${name}';`);
+          }
+        }
+      }
+    },
+  );
 
   it('staticFiles uses the copies of an empty file', async () => {
     const root = makeFolder({ 'a.js': '', 'a.js.br': brotliCompressSync(''), 'a.js.gz': gzipSync('') });
