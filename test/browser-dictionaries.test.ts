@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import { createHash, X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -7,20 +7,14 @@ import { join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
 import { availableCodings } from '../src/static/dictionaries/dictionary-encoders.ts';
 import { launchOptions } from './chromium.ts';
+import { nodeOf } from './programs.ts';
 
 const root = resolve(__dirname, '..');
 const certificate = new X509Certificate(readFileSync(join(__dirname, 'fixtures/tls/cert.pem')));
 const key = certificate.publicKey.export({ type: 'spki', format: 'der' });
 
 /** A Node that compresses with dictionaries. */
-function node(): string {
-  if (availableCodings().length > 0) return process.execPath;
-  const script = "import { binaryOf } from './scripts/node-lines.mjs'; process.stdout.write(binaryOf(24));";
-  return execFileSync(process.execPath, ['--input-type=module', '-e', script], {
-    cwd: root,
-    encoding: 'utf8',
-  });
-}
+const node = (): string => (availableCodings().length > 0 ? process.execPath : nodeOf(24));
 
 let browser: Browser;
 let folder: string;
@@ -38,8 +32,10 @@ afterAll(() => browser.close());
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'espalier-dictionaries-'));
 });
-afterEach(() => {
+afterEach(async () => {
+  const exited = once(server, 'exit');
   server.kill();
+  await exited;
   rmSync(folder, { recursive: true });
 });
 

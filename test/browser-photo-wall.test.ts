@@ -12,7 +12,7 @@ import { join, resolve } from 'node:path';
 import type { Browser, BrowserContext, Page } from 'playwright-core';
 import { launch } from './chromium.ts';
 import { type Running, startExample, stopExamples } from './examples/start.ts';
-import { freePort } from './redis.ts';
+import { freePort } from './programs.ts';
 
 jest.setTimeout(30_000);
 

@@ -12,7 +12,8 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { freePort, startRedis } from './redis.ts';
+import { freePort } from './programs.ts';
+import { startRedis } from './redis.ts';
 import { pages, root } from './snippets.ts';
 import { TEST_ALL } from './test-all.ts';
 

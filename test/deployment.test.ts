@@ -1,8 +1,7 @@
-import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { request } from 'node:http';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -11,6 +10,7 @@ import { GraphQLInt, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLSt
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { attachSubscriptions, graphqlHTTP, Upload, type UploadedFile } from '../middleware/index.ts';
+import { freePort, isAvailable, startProgram } from './programs.ts';
 import { root, type Snippet, snippets } from './snippets.ts';
 
 const PAGE = 'docs/deployment.md';
@@ -53,7 +53,6 @@ interface Ports {
 interface Proxy {
   readonly name: string;
   readonly program: string;
-  readonly debianPackage: string;
   readonly trust: boolean | string;
   configuration(ports: Ports): string;
   args(file: string): string[];
@@ -68,7 +67,6 @@ function nginx(http: string): string {
 }
 const nginxProgram = {
   program: 'nginx',
-  debianPackage: 'nginx-light',
   args: (file: string) => ['-p', folder, '-c', file],
 };
 
@@ -91,7 +89,6 @@ const proxies: Proxy[] = [
   {
     name: 'Caddy',
     program: 'caddy',
-    debianPackage: 'caddy',
     trust: false,
     configuration: (ports) => `{\n  admin off\n}\n${blockOf('caddyfile', ports)}`,
     args: (file) => ['run', '--adapter', 'caddyfile', '--config', file],
@@ -99,46 +96,21 @@ const proxies: Proxy[] = [
   {
     name: 'HAProxy',
     program: 'haproxy',
-    debianPackage: 'haproxy',
     trust: false,
     configuration: (ports) => blockOf('haproxy', ports),
     args: (file) => ['-db', '-f', file],
   },
 ];
 
-const PATH = `${process.env['PATH']}:/usr/sbin`;
-const isInstalled = (program: string): boolean =>
-  PATH.split(':').some((directory) => existsSync(join(directory, program)));
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  await new Promise((done) => server.close(done));
-  return port;
-}
-
-async function accepts(port: number): Promise<boolean> {
-  const socket = connect(port, '127.0.0.1');
-  try {
-    await once(socket, 'connect');
-    return true;
-  } catch {
-    return false;
-  } finally {
-    socket.destroy();
-  }
-}
-
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-// CI installs all proxies; npm test says which ones are missing.
-const available = proxies.filter(({ program }) => process.env['CI'] === 'true' || isInstalled(program));
+// npm test says which proxies are missing.
+const available = proxies.filter(({ program }) => isAvailable(program));
 
 describe.each(available)('the configuration for $name in docs/deployment.md', (proxy) => {
   let app: ReturnType<ReturnType<typeof express>['listen']>;
   let subscriptions: ReturnType<typeof attachSubscriptions>;
-  let child: ChildProcess;
+  let stop: () => Promise<void>;
   /** The origin in the address bar of a browser: a name and a port other than 80. */
   let site: string;
   let port: number;
@@ -154,28 +126,12 @@ describe.each(available)('the configuration for $name in docs/deployment.md', (p
     const upstream = (app.address() as AddressInfo).port;
     mkdirSync(join(folder, 'logs'), { recursive: true });
     writeFileSync(file, proxy.configuration({ listen: port, upstream }));
-    child = spawn(proxy.program, proxy.args(file), {
-      env: { ...process.env, PATH, HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder },
-    });
-    let output = '';
-    child.stdout?.on('data', (chunk) => (output += chunk));
-    child.stderr?.on('data', (chunk) => (output += chunk));
-    const { program, debianPackage } = proxy;
-    child.once(
-      'error',
-      () => (output += `${program} was not found; this test needs it (Debian: ${debianPackage})`),
-    );
-    while (!(await accepts(port))) {
-      if (child.pid === undefined || child.exitCode !== null) {
-        throw new Error(`${program} did not start: ${output}`);
-      }
-    }
+    const env = { HOME: folder, XDG_DATA_HOME: folder, XDG_CONFIG_HOME: folder };
+    stop = await startProgram(proxy.program, proxy.args(file), { port, env });
   });
 
   afterAll(async () => {
-    const closed = once(child, 'close');
-    child.kill('SIGTERM');
-    await closed;
+    await stop();
     await subscriptions.close({ drain: 0 });
     app.closeAllConnections();
     await new Promise((done) => app.close(done));

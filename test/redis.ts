@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
+import { freePort } from './programs.ts';
 
 /** A redis-server that a test has started. */
 export interface RedisServer {
@@ -39,6 +39,9 @@ export async function startRedis(words: readonly string[] = []): Promise<RedisSe
         '',
         '--appendonly',
         'no',
+        // A replica writes no file either.
+        '--repl-diskless-load',
+        'swapdb',
         ...words,
       ]);
       await new Promise<void>((resolve, reject) => {
@@ -59,14 +62,4 @@ export async function startRedis(words: readonly string[] = []): Promise<RedisSe
   };
   await server.start();
   return server;
-}
-
-/** Returns a free port. */
-export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
-  probe.close();
-  await once(probe, 'close');
-  return port;
 }

@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { resolve } from 'node:path';
-import { freePort } from '../redis.ts';
+import { freePort } from '../programs.ts';
 
 /** An example that runs in its own process. */
 export interface Running {

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 import { promisify } from 'node:util';
-import { runCommand } from '../../src/cli/run-command.ts';
+import { run } from '../run-command.ts';
 import { startExample, stopExamples } from './start.ts';
 
 jest.setTimeout(30_000);
@@ -58,17 +58,12 @@ it('the example trusted-documents executes the operations that its build step fo
 
 it('espalier check accepts the manifest of the example trusted-documents', async () => {
   const ids = await build();
-  let out = '';
-  const output = { write: (text: string) => (out += text) };
-  const args = [
-    'check',
-    '--schema',
-    resolve(folder, 'schema.graphql'),
-    '--documents',
-    resolve(folder, 'persisted-documents.json'),
-  ];
-  expect([await runCommand(args, { stdout: output, stderr: output }), out]).toEqual([
-    0,
-    `${Object.keys(ids).length} documents fit the schema\n`,
-  ]);
+  const [schema, documents] = ['schema.graphql', 'persisted-documents.json'].map((name) =>
+    resolve(folder, name),
+  );
+  expect(await run('check', '--schema', `${schema}`, '--documents', `${documents}`)).toEqual({
+    code: 0,
+    out: `${Object.keys(ids).length} documents fit the schema\n`,
+    err: '',
+  });
 });

@@ -6,7 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
-import { freePort, type RedisServer, startRedis } from '../redis.ts';
+import { freePort } from '../programs.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {

@@ -1,6 +1,7 @@
 import { Redis } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
-import { freePort, type RedisServer, startRedis } from '../redis.ts';
+import { freePort } from '../programs.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
 
 interface Events {
   tick: number;

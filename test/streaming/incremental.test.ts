@@ -27,7 +27,18 @@ async function serve(options: GraphQLOptions = {}) {
   const server = http.createServer((req, res) => handler(req, res));
   servers.push(server);
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, calls };
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`,
+    calls,
+    server,
+    handler,
+  };
+}
+
+/** Serves sockets and reserved event streams too. */
+async function serveLive() {
+  const { server, handler, ...served } = await serve();
+  return { ...served, server, subscriptions: attachSubscriptions(server, handler) };
 }
 
 afterEach(() => {
@@ -253,13 +264,7 @@ function describeIncremental(): void {
     );
 
     it('sockets and reserved event streams get each payload as a message', async () => {
-      const { schema, calls } = incrementalSchema();
-      const handler = graphqlHTTP(schema, { graphiql: false });
-      const server = http.createServer((req, res) => handler(req, res));
-      servers.push(server);
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      const subscriptions = attachSubscriptions(server, handler);
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const { url, calls, subscriptions } = await serveLive();
       const socket = createSocketClient({ url: url.replace('http', 'ws'), webSocketImpl: WebSocket });
       const events = createEventClient({ url, singleConnection: true, retryAttempts: 0 });
       for (const client of [socket, events]) {
@@ -279,12 +284,7 @@ function describeIncremental(): void {
     });
 
     it('server.close and close let a deferred response over HTTP finish', async () => {
-      const { schema, calls } = incrementalSchema();
-      const handler = graphqlHTTP(schema, { graphiql: false });
-      const server = http.createServer((req, res) => handler(req, res));
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      const subscriptions = attachSubscriptions(server, handler);
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const { url, calls, server, subscriptions } = await serveLive();
       const headers = { accept: 'application/jsonl', connection: 'close' };
       const reading = await open(url, { params: { query: DEFERRED }, headers });
       await until(() => jsonLines(reading.body).length === 1);
@@ -299,13 +299,7 @@ function describeIncremental(): void {
     });
 
     it('close ends deferred operations of sockets and event streams, and returns their generators', async () => {
-      const { schema, calls } = incrementalSchema();
-      const handler = graphqlHTTP(schema, { graphiql: false });
-      const server = http.createServer((req, res) => handler(req, res));
-      servers.push(server);
-      await once(server.listen(0, '127.0.0.1'), 'listening');
-      const subscriptions = attachSubscriptions(server, handler);
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+      const { url, calls, subscriptions } = await serveLive();
       const socket = createSocketClient({
         url: url.replace('http', 'ws'),
         webSocketImpl: WebSocket,
