@@ -2,7 +2,6 @@ import { GraphQLSchema } from 'graphql';
 import type { Engine, EngineSettings, MemoryAccount } from '../execution/engine.ts';
 import {
   declaresIncremental,
-  executeIncrementally,
   incrementalDirectives,
   SUPPORTS_INCREMENTAL,
 } from '../execution/incremental.ts';
@@ -15,6 +14,7 @@ import type {
 import { type OptionScope, optionError } from '../options/resolve-options.ts';
 import { withStreamEvents } from './observed-stream.ts';
 import type { CoreSettings } from './options.ts';
+import { selectIncrementalEngine } from './select-engine.ts';
 
 type Settings = Pick<CoreSettings, 'incremental' | 'engine'>;
 
@@ -50,6 +50,7 @@ export function mayBeIncremental(schema: unknown, { incremental, engine }: Setti
 type AddIncremental = (
   operation: ValidatedOperation,
   execute: ExecuteOperation,
+  account: MemoryAccount,
 ) => Pick<PreparedOperation, 'execute' | 'incremental'>;
 
 /** Creates the function that prepares validated operations with an engine. */
@@ -65,7 +66,13 @@ export function createOperationFactory(
     const execute = engine(operation, settings, account);
     const cachePolicy = caching?.policyOf(operation, account);
     const price = settings.price?.(operation, account);
-    const prepared = { ...operation, maxErrors, cachePolicy, price, ...addIncremental(operation, execute) };
+    const prepared = {
+      ...operation,
+      maxErrors,
+      cachePolicy,
+      price,
+      ...addIncremental(operation, execute, account),
+    };
     return isFunction || prepared.incremental !== undefined ? withStreamEvents(prepared) : prepared;
   };
 }
@@ -76,15 +83,16 @@ function createIncremental({ incremental, engine }: Settings, settings: EngineSe
     return (_, execute) => ({ execute, incremental: undefined });
   }
   const given = typeof incremental === 'object' ? incremental.format : undefined;
-  return (operation, execute) => {
+  const execution = selectIncrementalEngine(engine);
+  return (operation, execute, account) => {
     const { schema, document } = operation;
     const directives = declaresIncremental(schema) ? incrementalDirectives(document) : NONE;
     if (directives.size === 0 || operation.operation.operation === 'subscription') {
       return { execute, incremental: undefined };
     }
     const executors: Record<IncrementalFormat, ExecuteOperation> = {
-      'v0.2': executeIncrementally(operation, settings, 'v0.2'),
-      20220824: executeIncrementally(operation, settings, '20220824'),
+      'v0.2': execution(operation, settings, 'v0.2', account),
+      20220824: execution(operation, settings, '20220824', account),
     };
     return {
       execute: (inputs) => {

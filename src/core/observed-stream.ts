@@ -54,7 +54,14 @@ export function withStreamEvents(operation: PreparedOperation): PreparedOperatio
   ) => {
     const stream = outcome.rest && observeStream('incremental', operation, origin);
     if (stream === undefined || outcome.rest === undefined) return outcome;
-    return { ...outcome, rest: observeRest(outcome.rest, stream) };
+    return {
+      ...outcome,
+      rest: observeRest(outcome.rest, stream),
+      // Some outcomes create their errors when they are read.
+      get errors() {
+        return outcome.errors;
+      },
+    };
   };
   const executeObserved: ExecuteOperation = (inputs) => {
     const outcome = execute(inputs);

@@ -1,17 +1,24 @@
 import { type DocumentNode, Kind, type OperationDefinitionNode, visit } from 'graphql';
 
-/** A variable of `@skip` or `@include`, with its default value. */
+/** A variable of `@skip`, `@include` or `@defer`, with its default value. */
 export interface Condition {
   readonly name: string;
   readonly fallback: boolean | undefined;
 }
 
-/** Returns the variables of an operation that its document uses in `@skip` and `@include`. */
-export function conditionsOf(operation: OperationDefinitionNode, document: DocumentNode): Condition[] {
+/** The directives that decide whether a field is executed. */
+export const CONDITIONS: readonly string[] = ['skip', 'include'];
+
+/** Returns the variables of an operation that its document uses in some directives. */
+export function conditionsOf(
+  operation: OperationDefinitionNode,
+  document: DocumentNode,
+  directives: readonly string[],
+): Condition[] {
   const names = new Set<string>();
   visit(document, {
     Directive: (node) => {
-      if (node.name.value !== 'skip' && node.name.value !== 'include') return;
+      if (!directives.includes(node.name.value)) return;
       for (const { value } of node.arguments ?? [])
         if (value.kind === Kind.VARIABLE) names.add(value.name.value);
     },

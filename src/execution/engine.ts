@@ -1,7 +1,7 @@
 // What the engines share: their signature and their settings.
 import type { GraphQLError, GraphQLFormattedError, SourceLocation } from 'graphql';
 import type { Caching } from './caching.ts';
-import type { ErrorOrigin, ExecuteOperation, Price, ValidatedOperation } from './types.ts';
+import type { ErrorOrigin, ExecuteOperation, IncrementalFormat, Price, ValidatedOperation } from './types.ts';
 
 /** Counts the memory of one operation against the budget of the document cache. */
 export interface MemoryAccount {
@@ -19,6 +19,17 @@ export interface MemoryAccount {
 export type Engine = (
   operation: ValidatedOperation,
   settings: EngineSettings,
+  account?: MemoryAccount,
+) => ExecuteOperation;
+
+/**
+ * Creates the function that executes an operation with deferred parts: the first payload is the outcome, the
+ * others are its `rest`.
+ */
+export type IncrementalEngine = (
+  operation: ValidatedOperation,
+  settings: EngineSettings,
+  format: IncrementalFormat,
   account?: MemoryAccount,
 ) => ExecuteOperation;
 

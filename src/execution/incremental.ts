@@ -2,19 +2,12 @@ import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQ
 import { visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
-import type { EngineSettings } from './engine.ts';
+import type { EngineSettings, IncrementalEngine } from './engine.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { createTracker, outcomeFromResult } from './graphql-js.ts';
 import { optionalExport } from './graphql-version.ts';
 import { executeGuarded } from './guard/execute-guarded.ts';
-import {
-  type ExecuteOperation,
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  type IncrementalFormat,
-  isThenable,
-  type ValidatedOperation,
-} from './types.ts';
+import { type ExecutionInputs, type ExecutionOutcome, type IncrementalFormat, isThenable } from './types.ts';
 
 /** The result of graphql 17 for an operation with deferred parts. */
 interface IncrementalResults {
@@ -67,11 +60,7 @@ export function incrementalDirectives(document: DocumentNode): ReadonlySet<strin
 }
 
 /** Executes an operation with graphql-js: the first payload is the outcome, the others are its `rest`. */
-export function executeIncrementally(
-  operation: ValidatedOperation,
-  settings: EngineSettings,
-  format: IncrementalFormat,
-): ExecuteOperation {
+export const executeIncrementally: IncrementalEngine = (operation, settings, format) => {
   const execute = EXECUTORS[format] as ExecuteIncrementally;
   return (inputs) => {
     const args = executionArgsWith(settings, operation, inputs);
@@ -88,7 +77,7 @@ export function executeIncrementally(
       ? result.then((settled) => toOutcome(settled, settings, inputs))
       : toOutcome(result, settings, inputs);
   };
-}
+};
 
 function toOutcome(
   result: ExecutionResult | IncrementalResults,

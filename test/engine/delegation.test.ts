@@ -34,9 +34,9 @@ describe('delegation to graphql-js', () => {
     expect(await executor(query, variables)).toBe(expected);
   });
 
-  it('graphql-js executes a document with @defer', async () => {
-    const deferred = '{ ... @defer(if: false) { other { who } } who }';
-    expect(await executor(deferred, undefined, `${DEFER} ${SDL}`)).toBe('graphql-js');
+  it('the compiled engine executes a document with @defer in one piece', async () => {
+    const deferred = '{ ... @defer { other { who } } who }';
+    expect(await executor(deferred, undefined, `${DEFER} ${SDL}`)).toBe('compiled');
   });
 
   it('graphql-js executes a document with a condition that is not a boolean', async () => {

@@ -1,6 +1,6 @@
 import type { CachePolicy } from '../../../types/caching.ts';
 import type { CachedOperation } from '../../execution/caching.ts';
-import { type Condition, conditionsOf, variantKey } from '../../execution/conditions.ts';
+import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../../execution/conditions.ts';
 import type { MemoryAccount } from '../../execution/engine.ts';
 import { emptyHint, type HintState, restrictHint } from './hints.ts';
 import { OperationTags } from './operation-tags.ts';
@@ -52,7 +52,7 @@ export class OperationPolicy {
     this.#hints = hints;
     this.#account = account;
     const isQuery = operation.operation.operation === 'query';
-    this.#conditions = isQuery ? conditionsOf(operation.operation, operation.document) : [];
+    this.#conditions = isQuery ? conditionsOf(operation.operation, operation.document, CONDITIONS) : [];
     this.#strictest = isQuery ? this.#combine(NO_VALUES) : UNCACHEABLE;
   }
 

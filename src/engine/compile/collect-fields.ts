@@ -21,8 +21,7 @@ export interface CollectContext {
   readonly fragments: Readonly<Record<string, FragmentDefinitionNode>>;
 }
 
-interface Collection {
-  readonly context: CollectContext;
+interface Collection extends CollectContext {
   readonly type: GraphQLObjectType;
   readonly variables: Record<string, unknown>;
   readonly visited: Set<string>;
@@ -37,7 +36,7 @@ export function collectRootFields(
   type: GraphQLObjectType,
   variables: Record<string, unknown>,
 ): ReadonlyMap<string, readonly FieldNode[]> {
-  const collection = { context, type, variables, visited: new Set<string>(), grouped: new Map() };
+  const collection = createCollection(context, type, variables);
   visit(collection, context.operation.selectionSet);
   return collection.grouped;
 }
@@ -49,9 +48,17 @@ export function collectSubfields(
   nodes: readonly FieldNode[],
   variables: Record<string, unknown>,
 ): ReadonlyMap<string, readonly FieldNode[]> {
-  const collection = { context, type, variables, visited: new Set<string>(), grouped: new Map() };
+  const collection = createCollection(context, type, variables);
   for (const node of nodes) if (node.selectionSet !== undefined) visit(collection, node.selectionSet);
   return collection.grouped;
+}
+
+function createCollection(
+  { schema, fragments }: CollectContext,
+  type: GraphQLObjectType,
+  variables: Record<string, unknown>,
+): Collection {
+  return { schema, fragments, type, variables, visited: new Set(), grouped: new Map() };
 }
 
 function visit(collection: Collection, set: SelectionSetNode): void {
@@ -80,29 +87,31 @@ function visitSpread(
   collection: Collection,
   spread: Extract<SelectionNode, { kind: 'FragmentSpread' }>,
 ): void {
-  const { visited, context } = collection;
+  const { visited, fragments } = collection;
   const name = spread.name.value;
   if (visited.has(name) || !isIncluded(spread, collection.variables)) return;
   if (!V17) visited.add(name);
-  const fragment = context.fragments[name];
+  const fragment = fragments[name];
   if (fragment === undefined || !applies(collection, fragment)) return;
   visited.add(name);
   visit(collection, fragment.selectionSet);
 }
 
-function isIncluded(node: SelectionNode, variables: Record<string, unknown>): boolean {
+/** Whether `@skip` and `@include` keep a selection. */
+export function isIncluded(node: SelectionNode, variables: Record<string, unknown>): boolean {
   if (node.directives === undefined || node.directives.length === 0) return true;
   if (getDirectiveValues(GraphQLSkipDirective, node, variables)?.['if'] === true) return false;
   return getDirectiveValues(GraphQLIncludeDirective, node, variables)?.['if'] !== false;
 }
 
-function applies(
-  { context, type }: Collection,
+/** Whether the type condition of a fragment applies to an object type. */
+export function applies(
+  { schema, type }: Pick<CollectContext, 'schema'> & { readonly type: GraphQLObjectType },
   fragment: FragmentDefinitionNode | InlineFragmentNode,
 ): boolean {
   const condition = fragment.typeCondition;
   if (condition === undefined) return true;
-  const conditional = typeFromAST(context.schema, condition);
+  const conditional = typeFromAST(schema, condition);
   if (conditional === type) return true;
-  return isAbstractType(conditional) && context.schema.isSubType(conditional, type);
+  return isAbstractType(conditional) && schema.isSubType(conditional, type);
 }

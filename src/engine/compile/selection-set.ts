@@ -7,6 +7,7 @@ import { compileField } from './field.ts';
 import { runFields } from './run-fields.ts';
 import { SharedFields, type SharedPlans } from './shared-plans.ts';
 
+/** A compiler with the fields that it has compiled. */
 interface SelectionCompiler extends Compiler {
   readonly shared: SharedPlans;
   /** Fields with a selection set, which may depend on `@skip` and `@include`. */
@@ -27,11 +28,18 @@ export function createCompiler(program: Program, shared: SharedPlans): Selection
   return compiler;
 }
 
+/** The fields of an operation. */
+export interface RootFields {
+  readonly fields: readonly FieldRun[];
+  /** Called when all fields were started; writes nothing. */
+  readonly after: FieldRun | undefined;
+}
+
 /** Compiles the fields of the operation. */
-export function compileRootFields(compiler: SelectionCompiler, ex: Execution): FieldRun[] {
+export function compileRootFields(compiler: SelectionCompiler, ex: Execution): RootFields {
   const { program } = compiler;
   const grouped = collectRootFields(program, program.rootType, ex.variables);
-  return compileFields(compiler, program.rootType, grouped);
+  return { fields: compileFields(compiler, program.rootType, grouped), after: undefined };
 }
 
 /**
@@ -57,26 +65,35 @@ function compileFields(
 ): FieldRun[] {
   const fields: FieldRun[] = [];
   for (const [key, nodes] of grouped) {
-    const field = sharedField(compiler, type, key, nodes);
+    const field = sharedField(compiler, type, { key, nodes, identity: nodes });
     if (field !== undefined) fields.push(field);
   }
   compiler.shared.memory.addSelectionSet(fields.length);
   return fields;
 }
 
-function sharedField(
+/** A field under one response key. Fields with the same `identity` have the same compiled form. */
+interface FieldIdentity {
+  readonly key: string;
+  readonly nodes: readonly FieldNode[];
+  readonly identity: readonly object[];
+}
+
+/** Returns the compiled form of a field; undefined if the type has no such field. */
+export function sharedField(
   compiler: SelectionCompiler,
   type: GraphQLObjectType,
-  key: string,
-  nodes: readonly FieldNode[],
+  { key, nodes, identity }: FieldIdentity,
 ): FieldRun | undefined {
   const { leafFields, memory } = compiler.shared;
-  const known = nodes[0]?.selectionSet === undefined ? leafFields : compiler.compositeFields;
-  let field = known.get(type, nodes);
+  const isLeaf = nodes[0]?.selectionSet === undefined;
+  const known = isLeaf ? leafFields : compiler.compositeFields;
+  const parts = isLeaf ? nodes : identity;
+  let field = known.get(type, parts);
   if (field === undefined) {
     field = compileField(compiler, type, key, nodes);
     if (field === undefined) return undefined;
-    known.set(type, nodes, field);
+    known.set(type, parts, field);
     memory.addField();
   }
   return field;

@@ -1,4 +1,4 @@
-import type { FieldNode, GraphQLObjectType } from 'graphql';
+import type { GraphQLObjectType } from 'graphql';
 import type { MemoryAccount } from '../../execution/engine.ts';
 import type { FieldRun } from '../run/plan.ts';
 import type { SchemaSnapshot } from '../run/schema-functions.ts';
@@ -14,23 +14,23 @@ export interface SharedPlans {
 /** The fields whose lists of nodes begin with the same nodes. */
 interface Branch {
   run: FieldRun | undefined;
-  next: Map<FieldNode, Branch> | undefined;
+  next: Map<object, Branch> | undefined;
 }
 
 /**
- * Compiled fields by object type and merged field nodes: a fragment is compiled once, however often it is
- * spread.
+ * Compiled fields by object type and merged field nodes (with their usages of `@defer`): a fragment is
+ * compiled once, however often it is spread.
  */
 export class SharedFields {
   readonly #byType = new Map<GraphQLObjectType, Branch>();
 
-  get(type: GraphQLObjectType, nodes: readonly FieldNode[]): FieldRun | undefined {
+  get(type: GraphQLObjectType, nodes: readonly object[]): FieldRun | undefined {
     let branch = this.#byType.get(type);
     for (const node of nodes) branch = branch?.next?.get(node);
     return branch?.run;
   }
 
-  set(type: GraphQLObjectType, nodes: readonly FieldNode[], run: FieldRun): void {
+  set(type: GraphQLObjectType, nodes: readonly object[], run: FieldRun): void {
     let branch = getOrCreate(this.#byType, type);
     for (const node of nodes) {
       branch.next ??= new Map();

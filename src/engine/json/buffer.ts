@@ -42,8 +42,9 @@ const MAX_IDLE_COUNT = 64;
 
 /**
  * Creates a pool that is bounded in count and bytes. The buffer that has been idle longest is dropped first.
+ * `initialSize` is the size of buffers for short responses.
  */
-export function createBufferPool(): BufferPool {
+export function createBufferPool(initialSize: number = INITIAL_SIZE): BufferPool {
   const idle: PooledBuffer[] = [];
   let bytes = 0;
 
@@ -73,7 +74,7 @@ export function createBufferPool(): BufferPool {
   return {
     take: (expectedBytes) =>
       expectedBytes < LONG_RESPONSE
-        ? (find(INITIAL_SIZE, INITIAL_SIZE * 4) ?? allocate(INITIAL_SIZE))
+        ? (find(initialSize, initialSize * 4) ?? allocate(initialSize))
         : // A long response keeps its buffer, so the buffer may not be much larger than the response.
           (find(expectedBytes, expectedBytes * 2) ?? allocate(expectedBytes + (expectedBytes >> 3))),
     enlarge(buffer, usedBytes, neededBytes) {

@@ -1,30 +1,39 @@
-import { type DocumentNode, type GraphQLSchema, type OperationDefinitionNode, visit } from 'graphql';
+import { visit } from 'graphql';
+import type { ValidatedOperation } from '../../execution/types.ts';
 
-const INCREMENTAL_DIRECTIVES = new Set(['defer', 'stream']);
 const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
 
 /**
  * Whether graphql-js has to execute an operation, because it uses a feature that the engine does not
- * implement.
+ * implement. Without incremental delivery, `@defer` and `@stream` have no effect.
  */
-export function needsGraphqlJs(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  operation: OperationDefinitionNode,
-): boolean {
+export function needsGraphqlJs({ schema, document, operation }: ValidatedOperation): boolean {
   if (schema.getRootType(operation.operation) === undefined) return true;
   if (operation.directives?.some(({ name }) => name.value === NO_PROPAGATION_DIRECTIVE) === true) return true;
+  return document.definitions.some((node) => node.kind === 'FragmentDefinition' && hasVariables(node));
+}
+
+/** Whether graphql-js has to execute an operation in several payloads. */
+export function needsGraphqlJsIncrementally(operation: ValidatedOperation): boolean {
+  if (needsGraphqlJs(operation)) return true;
   let found = false;
-  visit(document, {
-    Directive: ({ name }) => {
-      if (INCREMENTAL_DIRECTIVES.has(name.value)) found = true;
-    },
-    FragmentDefinition: (node) => {
-      if (hasVariables(node)) found = true;
+  visit(operation.document, {
+    Directive: ({ name, arguments: args = [] }) => {
+      if (name.value === 'stream') found = true;
+      // Validation requires a static label, but its rules may be replaced.
+      if (name.value === 'defer' && args.some(isVariableLabel)) found = true;
     },
   });
   return found;
 }
+
+interface Argument {
+  readonly name: { readonly value: string };
+  readonly value: { readonly kind: string };
+}
+
+const isVariableLabel = ({ name, value }: Argument): boolean =>
+  name.value === 'label' && value.kind === 'Variable';
 
 /** Whether a fragment has arguments (graphql 17, experimental). */
 function hasVariables(fragment: { variableDefinitions?: readonly unknown[] | undefined }): boolean {

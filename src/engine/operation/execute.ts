@@ -2,7 +2,7 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import { V17 } from '../../execution/graphql-version.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../../execution/types.ts';
 import { runFields } from '../compile/run-fields.ts';
-import { compileRootFields, createCompiler } from '../compile/selection-set.ts';
+import { compileRootFields, createCompiler, type RootFields } from '../compile/selection-set.ts';
 import type { SharedPlans } from '../compile/shared-plans.ts';
 import { RESPONSE_START, writeByte } from '../json/buffer.ts';
 import { toNullOutcome, toOutcome } from '../result/outcome.ts';
@@ -28,19 +28,30 @@ export type ProgramRun = (
 /** The position of `data`. */
 const ROOT: ErrorPosition = { field: undefined, nullable: true, shape: 'object' };
 
-/** Compiles one variant of a program, when it is first executed. */
-export function compileRoot(program: Program, shared: SharedPlans): ProgramRun {
+/** Compiles one variant of a program. */
+export function compileProgram(program: Program, shared: SharedPlans): ProgramRun {
   const compiler = createCompiler(program, shared);
-  let fields: FieldRun[] | undefined;
-  const isSerial = program.operation.operation === 'mutation';
-  return (inputs, variables, values) => {
-    const ex = new Execution(program, inputs, variables, values);
+  const run = compileRoot(program, (ex) => compileRootFields(compiler, ex));
+  return (inputs, variables, values) => run(new Execution(program, inputs, variables, values));
+}
+
+/** Compiles the execution of a variant. Its fields are compiled when it is first executed. */
+export function compileRoot(
+  { operation }: Program,
+  compileFields: (ex: Execution) => RootFields,
+): (ex: Execution) => MaybePromise<ExecutionOutcome> {
+  let compiled: RootFields | undefined;
+  const isSerial = operation.operation === 'mutation';
+  return (ex) => {
+    const { rootValue } = ex.inputs;
     const root = isSerial ? new Pending(ex, ROOT, undefined) : undefined;
     let isComplete = true;
     try {
-      fields ??= compileRootFields(compiler, ex);
-      if (root === undefined) runFields(ex, fields, inputs.rootValue, undefined);
+      compiled ??= compileFields(ex);
+      const { fields, after } = compiled;
+      if (root === undefined) runFields(ex, fields, rootValue, undefined);
       else isComplete = runSerially(ex, fields, root);
+      after?.(ex, rootValue, undefined);
     } catch (caught) {
       addError(ex, toFieldError(caught, ROOT, undefined), undefined);
       ignoreRootRejections(ex);

@@ -18,10 +18,22 @@ export function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
   }
 }
 
+/** The parts of an execution that formatting its errors needs. */
+type ErrorScope = Pick<Execution, 'program' | 'inputs'>;
+
+/** Masks, formats and reports the errors of one part of a response. */
+export function formatFieldErrors(
+  errors: readonly FieldError[],
+  scope: ErrorScope,
+): readonly GraphQLFormattedError[] {
+  const { settings } = scope.program;
+  return maskErrors(errors, scope) ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin);
+}
+
 /** Formats errors without creating GraphQLErrors; undefined if one of them needs it. */
 export function maskErrors(
   errors: readonly FieldError[],
-  { program, inputs }: Execution,
+  { program, inputs }: ErrorScope,
 ): readonly GraphQLFormattedError[] | undefined {
   const { maskError } = program.settings;
   if (maskError === undefined || !errors.every(isMaskable)) return undefined;
@@ -105,7 +117,9 @@ function copyOf({ line, column }: SourceLocation): SourceLocation {
 
 function defineHidden(error: object, name: string, value: unknown): void {
   Object.defineProperty(error, name, { value, enumerable: false, configurable: true, writable: true });
-} /** Properties that `locatedError` copies from an error into the response. */
+}
+
+/** Properties that `locatedError` copies from an error into the response. */
 const COPIED_PROPERTIES = ['path', 'nodes', 'source', 'positions', 'extensions'];
 
 /** An Error without any property that `locatedError` would copy. */

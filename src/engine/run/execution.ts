@@ -10,6 +10,7 @@ import {
   useBuffer,
   withViews,
 } from '../json/buffer.ts';
+import type { DeferredParts } from './deferred-parts.ts';
 import type { ErrorPosition, FieldError } from './field-error.ts';
 import type { Program } from './program.ts';
 
@@ -52,6 +53,8 @@ export class Execution implements Sink {
   /** The values that the execution does not use any more (see execution/guard/unused-values.ts). */
   unusedValues: UnusedValues | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
+  /** The parts that the execution defers; undefined if it is not incremental. */
+  deferred: DeferredParts<Execution> | undefined = undefined;
   readonly program: Program;
   readonly inputs: ExecutionInputs;
   /** The coerced variables for `info`: a map (16), or `{ sources, coerced }` (17). */

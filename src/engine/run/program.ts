@@ -31,8 +31,14 @@ export interface Program {
   expectedBytes: number;
 }
 
+type Pools = WeakMap<EngineSettings, BufferPool>;
+
 /** The pools by settings: all operations of one handler share a pool. */
-const pools = new WeakMap<EngineSettings, BufferPool>();
+const pools: Pools = new WeakMap();
+
+/** The pools for deferred parts. They are smaller than responses, and many of them may wait at a time. */
+const partPools: Pools = new WeakMap();
+const PART_SIZE = 512;
 
 /** Prepares an operation for compilation. */
 export function createProgram(
@@ -72,10 +78,20 @@ function unlessDefault<T>(resolver: T | undefined, standard: T): T | undefined {
 }
 
 function poolFor(settings: EngineSettings): BufferPool {
-  let pool = pools.get(settings);
+  return getOrCreate(pools, settings, createBufferPool);
+}
+
+/** Returns the program of the deferred parts of an operation. */
+export function programOfParts(program: Program): Program {
+  const pool = getOrCreate(partPools, program.settings, () => createBufferPool(PART_SIZE));
+  return { ...program, pool, expectedBytes: 0 };
+}
+
+function getOrCreate(byKey: Pools, settings: EngineSettings, create: () => BufferPool): BufferPool {
+  let pool = byKey.get(settings);
   if (pool === undefined) {
-    pool = createBufferPool();
-    pools.set(settings, pool);
+    pool = create();
+    byKey.set(settings, pool);
   }
   return pool;
 }

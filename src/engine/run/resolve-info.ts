@@ -1,7 +1,7 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import type { Caching } from '../../execution/caching.ts';
 import { V17 } from '../../execution/graphql-version.ts';
-import { isThenable } from '../../execution/types.ts';
+import { type ExecutionInputs, isThenable } from '../../execution/types.ts';
 import type { Execution } from './execution.ts';
 import type { FieldPlan } from './plan.ts';
 
@@ -55,8 +55,17 @@ function infoData(ex: Execution, plan: FieldPlan, path: ResponsePath): GraphQLRe
   };
 }
 
-/** Called once per execution. The controller is created when a resolver first asks for the signal. */
-function createInfoFunctions(ex: Execution): InfoFunctions {
+/** Executions that have one abort signal for their resolvers: usually one, several with deferred parts. */
+export interface AbortScope {
+  readonly inputs: Pick<ExecutionInputs, 'signal'>;
+  /** The resolvers are no longer needed. */
+  readonly finished: boolean;
+  /** Aborts the signal; undefined if no resolver has asked for it. */
+  abortResolvers: ((reason?: unknown) => void) | undefined;
+}
+
+/** Called once per scope. The controller is created when a resolver first asks for the signal. */
+export function createInfoFunctions(scope: AbortScope): InfoFunctions {
   let controller: AbortController | undefined;
   const helpers = {
     promiseAll(values: readonly unknown[]) {
@@ -70,15 +79,15 @@ function createInfoFunctions(ex: Execution): InfoFunctions {
     getAbortSignal() {
       if (controller === undefined) {
         controller = new AbortController();
-        const { signal } = ex.inputs;
+        const { signal } = scope.inputs;
         const abort = (reason?: unknown): void => {
           signal?.removeEventListener('abort', onAbort);
           controller?.abort(reason);
         };
         const onAbort = (): void => abort(signal?.reason);
-        if (ex.finished || signal?.aborted === true) abort(signal?.reason);
+        if (scope.finished || signal?.aborted === true) abort(signal?.reason);
         else signal?.addEventListener('abort', onAbort);
-        ex.abortResolvers = abort;
+        scope.abortResolvers = abort;
       }
       return controller.signal;
     },

@@ -1,0 +1,141 @@
+import * as fc from 'fast-check';
+import { type GraphQLFieldResolver, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
+import { compiledIncrementally } from '../../src/engine/index.ts';
+import type { IncrementalEngine } from '../../src/execution/engine.ts';
+import { executeIncrementally } from '../../src/execution/incremental.ts';
+import type { ExecutionOutcome, IncrementalFormat } from '../../src/execution/types.ts';
+import { readChoices } from '../engine/choices.ts';
+import { settingsOf } from '../engine/compare.ts';
+import { TEST_ALL } from '../test-all.ts';
+import { V17 } from './incremental-schema.ts';
+import { Gates, orderedSchema, randomDeferred, resolveOrdered } from './ordered-execution.ts';
+
+const schema = orderedSchema();
+const FORMATS: readonly IncrementalFormat[] = ['v0.2', '20220824'];
+const CASES = TEST_ALL ? 3000 : 300;
+
+/** Prepares a document for an engine. */
+function prepare(engine: IncrementalEngine, source: string, format: IncrementalFormat) {
+  const document = parse(source);
+  const operation = getOperationAST(document) as OperationDefinitionNode;
+  const fieldResolver = resolveOrdered as GraphQLFieldResolver<unknown, unknown>;
+  const run = engine({ schema, source, document, operation }, settingsOf({ fieldResolver }), format);
+  return (gates: Gates, signal?: AbortSignal) =>
+    run({ rootValue: {}, contextValue: gates, variableValues: { yes: true, no: false }, signal });
+}
+
+/** Lets everything happen that does not wait for a gate. */
+async function quiet(): Promise<void> {
+  for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
+}
+
+/** Waits for a promise while the gates open one after the other. */
+async function whileReleasing<T>(gates: Gates, promise: T | Promise<T>): Promise<T> {
+  let isSettled = false;
+  const settle = (): void => {
+    isSettled = true;
+  };
+  Promise.resolve(promise).then(settle, settle);
+  await quiet();
+  while (!isSettled && gates.release()) await quiet();
+  return promise;
+}
+
+/** The body of the first payload and the texts of the others, or the error that was thrown. */
+async function textsOf(
+  run: (gates: Gates) => ExecutionOutcome | Promise<ExecutionOutcome>,
+  seed: number,
+): Promise<readonly string[]> {
+  const gates = new Gates(seed);
+  const { kind, body, rest } = await whileReleasing(gates, run(gates));
+  const texts = [kind, body.toString()];
+  if (rest === undefined) return texts;
+  for (;;) {
+    const { done, value } = await whileReleasing(gates, rest.next());
+    if (done === true) break;
+    texts.push(value);
+  }
+  while (gates.release()) await quiet();
+  return texts;
+}
+
+const input = fc.record({
+  bytes: fc.uint8Array({ minLength: 40, maxLength: 300, size: 'max' }),
+  seed: fc.noShrink(fc.nat(1_000_000)),
+  format: fc.constantFrom(...FORMATS),
+});
+
+/** Fails if a promise was rejected that nothing handles. */
+async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
+  const unhandled: unknown[] = [];
+  const notice = (reason: unknown): void => void unhandled.push(reason);
+  process.on('unhandledRejection', notice);
+  try {
+    await run();
+    await quiet();
+  } finally {
+    process.off('unhandledRejection', notice);
+  }
+  expect(unhandled).toEqual([]);
+}
+
+if (V17) describe('incremental execution of the compiled engine', tests);
+else
+  it('a random deferred document is valid with graphql 16', () => {
+    expect(parse(randomDeferred(readChoices(new Uint8Array(40)))).definitions).not.toHaveLength(0);
+  });
+
+function tests(): void {
+  it(`the payloads equal those of graphql-js, byte for byte, in ${CASES} random cases`, async () => {
+    let streamed = 0;
+    const property = fc.asyncProperty(input, async ({ bytes, seed, format }) => {
+      const source = randomDeferred(readChoices(bytes));
+      const ours = prepare(compiledIncrementally, source, format);
+      const expected = await textsOf(prepare(executeIncrementally, source, format), seed);
+      if (expected.length > 2) streamed++;
+      // The second execution uses the compiled form of the first.
+      for (let time = 0; time < 2; time++) {
+        expect({ source, texts: await textsOf(ours, seed) }).toEqual({ source, texts: expected });
+      }
+    });
+    await withoutUnhandled(() => fc.assert(property, { numRuns: CASES, seed: 22 }));
+    expect(streamed).toBeGreaterThan(CASES / 3);
+  }, 300_000);
+
+  it('the initial payload of a deferred document is compiled', async () => {
+    const run = prepare(compiledIncrementally, '{ id ... @defer { name } }', 'v0.2');
+    const { body, rest } = await run(new Gates(1));
+    expect(Buffer.isBuffer(body)).toBe(true);
+    expect(body.toString()).toContain('"pending":[{"id":"0","path":[]}],"hasNext":true}');
+    await rest?.return();
+  });
+
+  it.each(['return', 'abort'])(
+    'no resolver is called after %s at any point of a random execution',
+    async (way) => {
+      const property = fc.asyncProperty(input, fc.nat(12), async ({ bytes, seed, format }, after) => {
+        const run = prepare(compiledIncrementally, randomDeferred(readChoices(bytes)), format);
+        const gates = new Gates(seed);
+        const controller = new AbortController();
+        const { rest } = await whileReleasing(gates, run(gates, controller.signal));
+        if (rest === undefined) return;
+        const next = rest.next().catch((error: unknown) => String(error));
+        await quiet();
+        for (let step = 0; step < after; step++) {
+          gates.release();
+          await quiet();
+        }
+        const calls = gates.calls.length;
+        if (way === 'return') expect(await rest.return()).toEqual({ done: true, value: undefined });
+        else controller.abort(new Error('the client has left'));
+        await next;
+        while (gates.release()) await quiet();
+        expect(gates.calls).toHaveLength(calls);
+        if (way === 'abort') await rest.next().catch(() => undefined);
+        expect(await rest.next()).toEqual({ done: true, value: undefined });
+      });
+      await withoutUnhandled(() => fc.assert(property, { numRuns: CASES / 4, seed: 23 }));
+    },
+    120_000,
+  );
+}
