@@ -44,7 +44,12 @@ export default defineConfig({
     toc: { slugify },
     config: (md) => forSite(md, { docs: SITE_DOCS, source: `${REPOSITORY}/blob/${SITE_REF}` }),
   },
-  vite: { publicDir: here('public') },
+  vite: {
+    publicDir: here('public'),
+    resolve: {
+      alias: [{ find: /^.*\/VPLocalSearchBox\.vue$/, replacement: here('.vitepress/theme/search-box.ts') }],
+    },
+  },
   themeConfig: {
     logo: '/logo.svg',
     nav: [
