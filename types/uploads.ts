@@ -104,8 +104,8 @@ export interface UploadedFile extends UploadedFileInfo {
   text(): Promise<string>;
   /** The content parsed as JSON. */
   json(): Promise<unknown>;
-  /** The content as bytes. */
-  bytes(): Promise<Uint8Array<ArrayBuffer>>;
+  /** The content as bytes: a `Uint8Array<ArrayBuffer>` from TypeScript 5.7 on. */
+  bytes(): Promise<ReturnType<typeof Uint8Array.of>>;
   /** The content as an ArrayBuffer. */
   arrayBuffer(): Promise<ArrayBuffer>;
   /** A WHATWG `File` with the content in memory. */

@@ -185,7 +185,10 @@ export function schemaHint(value: unknown): string {
   if (typeof value === 'string') return '. Create one from SDL with buildSchema or makeExecutableSchema';
   if (value instanceof Promise) return '. Await the promise, or pass a function that returns it';
   if (Object.prototype.toString.call(value) === '[object GraphQLSchema]') {
-    return '. This schema belongs to another copy of graphql: install one version only (npm ls graphql)';
+    return (
+      '. This schema belongs to another copy of graphql: install one version only (npm ls graphql), ' +
+      'and bundle either both graphql and espalier or neither'
+    );
   }
   if (typeof value !== 'object' || value === null) return '';
   if ('schema' in value) return '. Pass the schema first: graphqlHTTP(schema, options)';

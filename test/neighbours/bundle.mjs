@@ -28,6 +28,13 @@ const bundlers = {
       logLevel: 'warning',
     });
   },
+  /** Leaves packages out of a bundle of esbuild: 'external: espalier,graphql'. */
+  async external(names) {
+    const { build } = await import('esbuild');
+    const outfile = join(target, 'server.cjs');
+    const external = names.split(',');
+    await build({ entryPoints: [entry], bundle: true, platform: 'node', outfile, external });
+  },
   async rollup() {
     const { rollup } = await import('rollup');
     const { default: resolve } = await import('@rollup/plugin-node-resolve');
@@ -106,4 +113,5 @@ function write(path, bytes) {
 }
 
 mkdirSync(target, { recursive: true });
-await bundlers[bundler]();
+const [name, argument] = bundler.split(': ');
+await bundlers[name](argument);

@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { nodeOf } from '../programs.ts';
+import { pathToFileURL } from 'node:url';
 import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 import { EXPECTED, exercise } from './exercise.ts';
 
@@ -51,6 +51,14 @@ function bundle(bundler: string, entry: string, target: string, node: string = p
   return status === 0 ? stderr : `exit code ${status}: ${stderr}`;
 }
 
+/** Returns the binary of a version of Node. */
+function nodeOf(line: number): string {
+  const url = pathToFileURL(join(root, 'scripts/node-lines.mjs'));
+  const script = `const { binaryOf } = await import('${url}'); console.log(binaryOf(${line}));`;
+  const args = ['--input-type=module', '--eval', script];
+  return execFileSync(process.execPath, args, { encoding: 'utf8' }).trim();
+}
+
 /** Returns the command that starts a bundled server. */
 function commandOf(target: string): [command: string, args: string[]] {
   if (existsSync(join(target, 'server'))) return [join(target, 'server'), []];
@@ -88,6 +96,27 @@ describe.each([
     const expected = { ...EXPECTED, stderr: expect.not.stringContaining('espalier') };
     expect(await exercise(...commandOf(target), target)).toEqual(expected);
   }, 120_000);
+});
+
+describe('packages that esbuild leaves out of the bundle', () => {
+  // Node finds the packages next to the bundle.
+  const buildWithout = (names: string): string => {
+    const entry = makeProject('project-16', 'graphql');
+    const target = join(dirname(entry), names);
+    expect(bundle(`external: ${names}`, entry, target)).toBe('');
+    return target;
+  };
+
+  it('a server works if espalier and graphql are both external', async () => {
+    const target = buildWithout('espalier,graphql');
+    expect(await exercise(...commandOf(target), target)).toEqual(EXPECTED);
+  }, 60_000);
+
+  it('a server with two copies of graphql ends at its start, with a message that names graphql', async () => {
+    const target = buildWithout('espalier');
+    const server = exercise(...commandOf(target), target);
+    await expect(server).rejects.toThrow('bundle either both graphql and espalier or neither');
+  }, 60_000);
 });
 
 it.each([

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 
@@ -120,6 +120,7 @@ new WebSocketServer({ noServer: true }).on('connection', graphqlHTTP(schema).web
 sockets.disconnect(({ context }: ConnectingSubscription<Context>) => context.user === 'Ada');
 export const save = ({ file }: { file: Upload }): Promise<number> => file.saveTo(file.filename);
 export const read = (file: UploadedFile): Promise<string> => file.text();
+export const copy = async (file: UploadedFile): Promise<Blob> => new Blob([await file.bytes()]);
 createPubSub().publish('any', 1);
 for (const topic of [createPubSub<{ added: string }>().subscribe('added')]) topic.next().then(({ value }) => value.length);
 
@@ -220,6 +221,20 @@ beforeAll(() => {
 }, 60_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
+
+it('TypeScript 5.4 accepts the declarations of every entry without skipLibCheck', () => {
+  const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { exports: object };
+  const entries = Object.keys(exports).filter((path) => path !== './package.json');
+  expect(entries.length).toBeGreaterThan(10);
+  const lines = entries.map((path, index) => `export * as part${index} from '${join('espalier', path)}';\n`);
+  const project = join(folder, 'graphql');
+  for (const extension of ['mts', 'cts'])
+    writeFileSync(join(project, `entries.${extension}`), lines.join(''));
+  const settings = { extends: './nodenext.json', include: ['entries.*'] };
+  writeFileSync(join(project, 'entries.json'), JSON.stringify(settings));
+  const tsc = join(folderOf('typescript54'), 'bin', 'tsc');
+  expect(outputOf(project, [tsc, '-p', 'entries.json', '--skipLibCheck', 'false'])).toBe('');
+}, 60_000);
 
 describe.each(SETUPS)('%s with %s', (compiler, graphql) => {
   const resolutions = HAVE_NODE10.includes(compiler) ? [...RESOLUTIONS, NODE10] : RESOLUTIONS;

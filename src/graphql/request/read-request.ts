@@ -173,9 +173,9 @@ const classifyCached = cacheByHeader(classify);
 
 /**
  * Whether there are several Content-Type lines. Node keeps the first, but a proxy may have checked another
- * one.
+ * one. Requests of mock libraries have no `rawHeaders`.
  */
-function isRepeated({ rawHeaders }: IncomingMessage): boolean {
+function isRepeated({ rawHeaders = [] }: Pick<Partial<IncomingMessage>, 'rawHeaders'>): boolean {
   let count = 0;
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] as string;
