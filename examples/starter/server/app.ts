@@ -27,6 +27,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
     context: (): Context => ({ authors: new DataLoader((ids) => store.findAuthors(ids)) }),
     graphiql: process.env.NODE_ENV !== 'production',
     introspection: process.env.NODE_ENV !== 'production',
+    getMutations: false,
     uploads: { maxFiles: 1, maxFileSize: 5_000_000 },
   });
 
