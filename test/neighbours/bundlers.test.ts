@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { nodeOf } from '../programs.ts';
 import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 import { EXPECTED, exercise } from './exercise.ts';
 
@@ -49,14 +49,6 @@ function bundle(bundler: string, entry: string, target: string, node: string = p
   const args = [join(__dirname, 'bundle.mjs'), bundler, entry, target];
   const { stderr, status } = spawnSync(node, args, { encoding: 'utf8' });
   return status === 0 ? stderr : `exit code ${status}: ${stderr}`;
-}
-
-/** Returns the binary of a version of Node. */
-function nodeOf(line: number): string {
-  const url = pathToFileURL(join(root, 'scripts/node-lines.mjs'));
-  const script = `const { binaryOf } = await import('${url}'); console.log(binaryOf(${line}));`;
-  const args = ['--input-type=module', '--eval', script];
-  return execFileSync(process.execPath, args, { encoding: 'utf8' }).trim();
 }
 
 /** Returns the command that starts a bundled server. */

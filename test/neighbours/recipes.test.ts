@@ -1,6 +1,7 @@
-import { execFileSync, spawnSync } from 'node:child_process';
+import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { nodeOf } from '../programs.ts';
 import { pack, root, scratchFolder, unpack } from '../tarball.ts';
 
 jest.setTimeout(180_000);
@@ -35,13 +36,9 @@ beforeAll(async () => {
   for (const [name, code] of recipes()) writeFileSync(join(folder, `${name}.mts`), code);
   cpSync(join(__dirname, 'recipes', 'exercise.mjs'), join(folder, 'exercise.mjs'));
   // Grafast needs Node 22, which runs TypeScript as it is.
-  const node = execFileSync(process.execPath, [
-    '--input-type=module',
-    '--eval',
-    `const { binaryOf } = await import('${join(root, 'scripts/node-lines.mjs')}'); console.log(binaryOf(22));`,
-  ]);
+  const node = nodeOf(22);
   const env = { ...process.env, NODE_ENV: 'production', GRAPHILE_ENV: 'production', NO_COLOR: '1' };
-  const { stdout, stderr } = spawnSync(node.toString().trim(), ['exercise.mjs'], {
+  const { stdout, stderr } = spawnSync(node, ['exercise.mjs'], {
     cwd: folder,
     env,
     encoding: 'utf8',

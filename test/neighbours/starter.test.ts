@@ -4,7 +4,8 @@ import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writ
 import { join } from 'node:path';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
-import { freePort, type RedisServer, startRedis } from '../redis.ts';
+import { freePort } from '../programs.ts';
+import { type RedisServer, startRedis } from '../redis.ts';
 import { npm, pack, scratchFolder } from '../tarball.ts';
 
 jest.setTimeout(180_000);

@@ -8,7 +8,7 @@ import { attachSubscriptions, graphqlHTTP } from 'espalier';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import WebSocket from 'ws';
-import { freePort } from '../redis.ts';
+import { freePort } from '../programs.ts';
 import { root, type Snippet, snippets } from '../snippets.ts';
 import { credentials, type ObjectStore, startObjectStore } from './object-store.ts';
 

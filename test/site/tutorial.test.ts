@@ -1,4 +1,4 @@
-import { type ChildProcess, execFileSync, spawn, spawnSync } from 'node:child_process';
+import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -13,7 +13,7 @@ import {
 import { dirname, join } from 'node:path';
 import type { Browser } from 'playwright-core';
 import { launch } from '../chromium.ts';
-import { freePort } from '../redis.ts';
+import { freePort, nodeOf } from '../programs.ts';
 import { root } from '../snippets.ts';
 import { pack, scratchFolder } from '../tarball.ts';
 import { applyStep, instructionsOf, tutorialSteps } from './tutorial-steps.ts';
@@ -34,13 +34,13 @@ let port: string;
 beforeAll(async () => {
   const tarball = pack(folder);
   cpSync(tarball.path, join(folder, 'espalier.tgz'));
-  const script = "import { binaryOf } from './scripts/node-lines.mjs'; process.stdout.write(binaryOf(24))";
-  const args = ['--input-type=module', '--eval', script];
-  const node = execFileSync(process.execPath, args, { cwd: root, encoding: 'utf8' })
-    .split('\n')
-    .at(-1) as string;
   port = String(await freePort());
-  environment = { ...process.env, PATH: `${dirname(node)}:${process.env['PATH']}`, NODE_ENV: '', PORT: port };
+  environment = {
+    ...process.env,
+    PATH: `${dirname(nodeOf(24))}:${process.env['PATH']}`,
+    NODE_ENV: '',
+    PORT: port,
+  };
   browser = await launch('localhost');
 });
 
