@@ -8,6 +8,7 @@ import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
+import { type RedisCluster, startCluster } from '../redis-cluster.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {
@@ -42,52 +43,14 @@ function connectTo(port: number): Redis {
 const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe('a Redis Cluster', () => {
-  let ports: number[];
+  let nodes: RedisCluster;
 
   beforeAll(async () => {
-    for (let index = 0; index < 3; index++) {
-      const bus = await freePort();
-      const config = join(folder, `nodes-${index}.conf`);
-      const words = ['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-config-file', config];
-      const server = await startRedis([...words, '--cluster-node-timeout', '1000']);
-      servers.push(server);
-      const admin = connectTo(server.port);
-      await admin.call(
-        'CLUSTER',
-        'ADDSLOTSRANGE',
-        `${index * 5462}`,
-        `${Math.min(index * 5462 + 5461, 16383)}`,
-      );
-      const [first] = servers;
-      const firstBus = await connectTo(first?.port as number).config('GET', 'cluster-port');
-      if (index > 0)
-        await admin.call(
-          'CLUSTER',
-          'MEET',
-          '127.0.0.1',
-          `${first?.port}`,
-          (firstBus as string[])[1] as string,
-        );
-    }
-    ports = servers.map(({ port }) => port);
-    for (const port of ports) {
-      const admin = connectTo(port);
-      const isOk = async (): Promise<boolean> => {
-        const info = String(await admin.call('CLUSTER', 'INFO'));
-        return info.includes('cluster_state:ok') && info.includes('cluster_known_nodes:3');
-      };
-      while (!(await isOk())) await pause();
-    }
+    nodes = await startCluster();
   });
+  afterAll(() => nodes.stop());
 
-  const cluster = (): Cluster => {
-    const client = new Cluster(
-      ports.map((port) => ({ host: '127.0.0.1', port })),
-      { lazyConnect: true },
-    );
-    stops.push(async () => client.disconnect());
-    return client;
-  };
+  const cluster = (): Cluster => nodes.client();
 
   it('createPubSub delivers the events of topics on every node to every process', async () => {
     const [here, there] = [connect({ redis: cluster() }), connect({ redis: cluster() })];
@@ -111,7 +74,7 @@ describe('a Redis Cluster', () => {
       cursors.push((await stream.next()).cursor as string);
       expect(await take(stream, 4)).toEqual([1, 2, 3, 4]);
     }
-    for (const port of ports) await connectTo(port).client('KILL', 'TYPE', 'pubsub');
+    for (const node of nodes.nodes) await nodes.connectTo(node).client('KILL', 'TYPE', 'pubsub');
     for (const topic of topics)
       for (const tick of numbers(5, 10)) await publishWhenConnected(() => here.publish(topic, tick));
     for (const [index, topic] of topics.entries()) {
