@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto';
 import { Redis } from 'ioredis';
 import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
-import type { CacheEntry, RedisStore, RedisStoreOptions } from '../../types/response-cache.ts';
+import type { RedisStore, RedisStoreOptions } from '../../types/response-cache.ts';
 import { startProxy } from '../pubsub/proxy.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { createBlog, serveBlog } from './blog.ts';
 import { get } from './service.ts';
+import { entryOf, textOf, versionOf } from './store-entries.ts';
 
 let redis: RedisServer;
 let admin: Redis;
@@ -36,26 +37,6 @@ function createStore(options: Partial<RedisStoreOptions> = {}): RedisStore {
   stores.push(store);
   return store;
 }
-
-const entryOf = (body: string, tags: string[] = [], milliseconds = 60_000): CacheEntry => ({
-  body,
-  policy: { maxAge: 60, sharedMaxAge: 60, scope: 'PUBLIC', vary: [], tags },
-  storedAt: Date.now(),
-  lifetime: milliseconds,
-  expires: Date.now() + milliseconds,
-});
-
-/** Waits until the store is connected; returns the version of a lookup. */
-async function versionOf(store: RedisStore, key = 'k'): Promise<string> {
-  for (;;) {
-    const { version } = await store.get(key);
-    if (version !== undefined) return String(version);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
-
-const textOf = async (store: RedisStore, key = 'k'): Promise<string | undefined> =>
-  (await store.get(key)).entry?.body.toString();
 
 describe('redisStore', () => {
   it('redisStore returns what was stored, with UTF-8 bytes, in every process with the prefix', async () => {

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Cluster } from 'ioredis';
 import type {
   CacheEntry,
   CacheLookup,
@@ -75,27 +76,28 @@ class RedisStore implements PublicStore {
   }
 
   async get(key: string): Promise<CacheLookup> {
-    const reply = await this.#run(GET, () => [this.#key('counter'), this.#entryKey(key)]);
+    const server = this.#server;
+    const reply = await this.#run(GET, key, []);
     if (reply === undefined) return UNAVAILABLE;
-    const [version, meta, body] = reply as [Buffer, Buffer?, Buffer?];
-    if (meta === undefined || body === undefined) return { entry: undefined, version: String(version) };
+    const [counter, meta, body] = reply as [Buffer, Buffer?, Buffer?];
+    // The counters of two servers cannot be compared.
+    const version = `${server} ${counter}`;
+    if (meta === undefined || body === undefined) return { entry: undefined, version };
     const parsed: Omit<CacheEntry, 'body'> = JSON.parse(meta.toString());
     // An invalidation that Redis has not confirmed has effect in this process.
     const entry = this.#queue.isPending(parsed.policy.tags) ? undefined : { ...parsed, body };
-    return { entry, version: String(version) };
+    return { entry, version };
   }
 
   async set(key: string, { body, ...meta }: CacheEntry, version: number | string): Promise<boolean> {
     const { tags } = meta.policy;
+    const [server, counter = ''] = String(version).split(' ');
     const milliseconds = Math.ceil(meta.expires - Date.now());
-    if (milliseconds <= 0 || body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
-    const text = JSON.stringify(meta);
-    const stored = await this.#run(SET, () => {
-      const tagKeys = JSON.stringify([...new Set([...tags, ALL_TAGS])].map((tag) => this.#tagKey(tag)));
-      const keys = [this.#key('counter'), this.#entryKey(key)];
-      return [...keys, version, milliseconds, tagKeys, text, body];
-    });
-    return stored === 1;
+    if (server !== this.#server || milliseconds <= 0) return false;
+    if (body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
+    const tagKeys = JSON.stringify([...new Set([...tags, ALL_TAGS])].map((tag) => this.#tagKey(tag)));
+    const reply = await this.#run(SET, key, [counter, milliseconds, tagKeys, JSON.stringify(meta), body]);
+    return reply?.[0] === 1;
   }
 
   invalidate(tags: readonly string[]): Promise<void> {
@@ -109,29 +111,52 @@ class RedisStore implements PublicStore {
     await connection?.close();
   }
 
+  /** @throws Error if Redis has not executed it. */
   async #remove(tags: readonly string[]): Promise<void> {
-    const connection = await this.#connection;
     const keys = [this.#key('counter'), ...tags.map((tag) => this.#tagKey(tag))];
-    await connection.send((client) => client.callBuffer('eval', [INVALIDATE, keys.length, ...keys]));
+    const reply = await this.#evaluate(INVALIDATE, keys, []);
+    // The next attempt has the id of the node that has replied.
+    if (reply === undefined) throw new Error('The node has another id');
   }
 
-  /** Runs a script with two keys; undefined if that is not possible now. Errors of the connection are reported once. */
-  async #run(script: string, words: () => (string | number | Buffer)[]): Promise<unknown> {
+  /** Runs a script for an entry; undefined if that is not possible now. Errors of the connection are reported once. */
+  async #run(
+    script: string,
+    key: string,
+    values: readonly (string | number | Buffer)[],
+  ): Promise<readonly unknown[] | undefined> {
     if (this.#server === undefined) return undefined;
     try {
-      const connection = await this.#connection;
-      return await connection.send((client) => client.callBuffer('eval', [script, 2, ...words()]));
+      return await this.#evaluate(script, [this.#key('counter'), this.#entryKey(key)], values);
     } catch (error) {
       if (isReplyError(error)) this.#onError(error);
       return undefined;
     }
   }
 
+  /** Returns the reply after the id of the server; undefined if the node of a cluster has another id than the keys. */
+  async #evaluate(
+    script: string,
+    keys: readonly string[],
+    values: readonly (string | number | Buffer)[],
+  ): Promise<readonly unknown[] | undefined> {
+    const server = this.#server;
+    const connection = await this.#connection;
+    const reply = await connection.send((client) => {
+      const compared = isCluster(client) ? (server ?? '') : '';
+      return client.callBuffer('eval', [script, keys.length, ...keys, compared, ...values]);
+    });
+    const [id, ...rest] = reply as [Buffer, ...unknown[]];
+    if (id.length === 0 || id.toString() === server) return rest;
+    if (this.#server !== undefined) this.#server = id.toString();
+    return undefined;
+  }
+
   /** @throws Error while Redis is not connected. */
   #key(name: string): string {
     if (this.#server === undefined) throw new Error('Redis is not connected');
     // The braces are the hash tag, which keeps all keys on one node of a cluster.
-    return `{${this.#prefix}:${this.#server}}:${name}`;
+    return `{${this.#prefix}}:${this.#server}:${name}`;
   }
 
   #entryKey(key: string): string {
@@ -164,8 +189,10 @@ class RedisStore implements PublicStore {
   }
 }
 
-/** The id of a server changes with each start. The nodes of a cluster have different ids, so it has none. */
+/** The id of a server changes with each start. The id of a cluster's node comes with the first reply. */
 async function serverId(client: RedisCommands): Promise<string> {
-  if ('nodes' in client) return '';
+  if (isCluster(client)) return 'cluster';
   return /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
 }
+
+const isCluster = (client: RedisCommands): client is Cluster => 'nodes' in client;

@@ -4,9 +4,22 @@
 // the counter at the start of its execution; it is valid as long as the records of all its tags exist and are not
 // newer. Invalidating a tag increases the counter and deletes the record. A record that Redis evicts therefore
 // invalidates entries, and never makes an old one valid again.
+//
+// The keys contain the id of the running server, because a restart or a failover may lose invalidations. The commands
+// of a cluster may reach another node at any time, so the scripts compare the id. A node with another id executes
+// nothing, and its reply contains its id.
 
-/** Begins each script: the counter. A new one starts with the time, so that it exceeds an earlier one that was lost or has expired. */
-const COUNTER = `
+/**
+ * Begins each script. ARGV[1] is the id in the keys, or empty where it need not be compared. The reply begins with the
+ * id of the server. A new counter starts with the time, so that it exceeds an earlier one that was lost or has expired.
+ */
+const BEGIN = `
+local server = ARGV[1]
+if server ~= '' then
+  local info = redis.pcall('INFO', 'server')
+  if type(info) == 'string' then server = string.match(info, 'run_id:(%w+)') or server end
+  if server ~= ARGV[1] then return {server} end
+end
 local counter = redis.call('GET', KEYS[1])
 if not counter then
   local time = redis.call('TIME')
@@ -16,41 +29,42 @@ end
 `;
 
 /** KEYS: counter, entry. Returns the counter and, for a valid entry, its meta data and body. */
-export const GET: string = `${COUNTER}
+export const GET: string = `${BEGIN}
 local entry = redis.call('HMGET', KEYS[2], 'version', 'tags', 'meta', 'body')
-if not entry[1] then return {counter} end
+if not entry[1] then return {server, counter} end
 for _, key in ipairs(cjson.decode(entry[2])) do
   local record = redis.call('GET', key)
   if not record or tonumber(record) > tonumber(entry[1]) then
     redis.call('UNLINK', KEYS[2])
-    return {counter}
+    return {server, counter}
   end
 end
-return {counter, entry[3], entry[4]}
+return {server, counter, entry[3], entry[4]}
 `;
 
 /** KEYS: counter, entry. ARGV: version, milliseconds to live, keys of the tags as JSON, meta data, body. Returns 1 if it was stored. */
-export const SET: string = `${COUNTER}
+export const SET: string = `${BEGIN}
 local stored = 1
-for _, key in ipairs(cjson.decode(ARGV[3])) do
+for _, key in ipairs(cjson.decode(ARGV[4])) do
   local record = redis.call('GET', key)
   if not record then
     record = counter
-    redis.call('SET', key, record, 'PX', ARGV[2])
-  elseif redis.call('PTTL', key) < tonumber(ARGV[2]) then
-    redis.call('PEXPIRE', key, ARGV[2])
+    redis.call('SET', key, record, 'PX', ARGV[3])
+  elseif redis.call('PTTL', key) < tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', key, ARGV[3])
   end
-  if tonumber(record) > tonumber(ARGV[1]) then stored = 0 end
+  if tonumber(record) > tonumber(ARGV[2]) then stored = 0 end
 end
 if stored == 1 then
-  redis.call('HSET', KEYS[2], 'version', ARGV[1], 'tags', ARGV[3], 'meta', ARGV[4], 'body', ARGV[5])
-  redis.call('PEXPIRE', KEYS[2], ARGV[2])
+  redis.call('HSET', KEYS[2], 'version', ARGV[2], 'tags', ARGV[4], 'meta', ARGV[5], 'body', ARGV[6])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
-return stored
+return {server, stored}
 `;
 
 /** KEYS: counter, records of tags. */
-export const INVALIDATE: string = `${COUNTER}
+export const INVALIDATE: string = `${BEGIN}
 redis.call('INCR', KEYS[1])
 for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
+return {server}
 `;

@@ -1,0 +1,154 @@
+// redisStore, and the memory store with a pubsub, with a Redis Cluster and with Sentinel.
+import { randomUUID } from 'node:crypto';
+import type { Redis } from 'ioredis';
+import request from 'supertest';
+import { redisStore } from '../../middleware/cache.ts';
+import { createPubSub } from '../../middleware/pubsub.ts';
+import type { RedisStore } from '../../types/response-cache.ts';
+import type { RedisServer } from '../redis.ts';
+import { type RedisCluster, startCluster } from '../redis-cluster.ts';
+import { createBlog, serveBlog } from './blog.ts';
+import { get } from './service.ts';
+import { entryOf, textOf, versionOf } from './store-entries.ts';
+
+jest.setTimeout(60_000);
+
+const QUERY = '{ post(id: 1) { title } }';
+const pause = (milliseconds = 20): Promise<void> =>
+  new Promise((resolve) => setTimeout(resolve, milliseconds));
+
+let cluster: RedisCluster;
+const stops: (() => Promise<unknown>)[] = [];
+
+beforeAll(async () => {
+  cluster = await startCluster({ replicas: 1 });
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0)) await stop();
+});
+afterAll(() => cluster.stop());
+
+function createStore(prefix: string): RedisStore {
+  const store = redisStore({ redis: cluster.client(), prefix, onError: false });
+  stops.push(() => store.close());
+  return store;
+}
+
+/** Returns a prefix whose keys are on the first master, which has a replica. */
+async function prefixOfFirst(admin: Redis): Promise<string> {
+  for (;;) {
+    const prefix = randomUUID();
+    if (Number(await admin.call('CLUSTER', 'KEYSLOT', prefix)) < 5462) return prefix;
+  }
+}
+
+it('redisStore stores and invalidates entries on every node of a cluster', async () => {
+  const [first] = cluster.nodes as [RedisServer];
+  const admin = cluster.connectTo(first);
+  const prefixes = Array.from({ length: 12 }, () => randomUUID());
+  const slots = await Promise.all(prefixes.map((prefix) => admin.call('CLUSTER', 'KEYSLOT', prefix)));
+  expect(new Set(slots.map((slot) => Math.floor(Number(slot) / 5462))).size).toBe(3);
+  for (const prefix of prefixes) {
+    const [one, two] = [createStore(prefix), createStore(prefix)];
+    const tags = ['x', 'y', 'with {braces}'];
+    for (const key of ['k', 'l']) {
+      expect(await one.set(key, entryOf(key, key === 'k' ? tags : ['z']), await versionOf(one, key))).toBe(
+        true,
+      );
+    }
+    await versionOf(two);
+    expect([await textOf(two, 'k'), await textOf(two, 'l')]).toEqual(['k', 'l']);
+    const started = await versionOf(one, 'm');
+    await two.invalidate(['other', 'x', 'y']);
+    expect([await textOf(one, 'k'), await textOf(one, 'l')]).toEqual([undefined, 'l']);
+    expect(await one.set('k', entryOf('old', tags), started)).toBe(false);
+  }
+});
+
+it('the keys of a prefix are in one slot, also with braces in the prefix', async () => {
+  const prefix = `{shop}:${randomUUID()}`;
+  const store = createStore(prefix);
+  expect(await store.set('k', entryOf('1', ['x', 'y']), await versionOf(store))).toBe(true);
+  const keys: string[] = [];
+  for (const node of cluster.nodes.slice(0, 3)) {
+    keys.push(...(await cluster.connectTo(node).keys(`*${prefix}*`)));
+  }
+  const admin = cluster.connectTo(cluster.nodes[0] as RedisServer);
+  const slots = await Promise.all(keys.map((key) => admin.call('CLUSTER', 'KEYSLOT', key)));
+  expect([keys.length, new Set(slots).size]).toEqual([5, 1]);
+});
+
+it('graphqlHTTP sends stored results of a cluster, and a mutation in another process invalidates them', async () => {
+  const prefix = randomUUID();
+  const blog = createBlog();
+  const [one, two] = [0, 1].map(() => serveBlog(blog, { cache: { store: createStore(prefix) } }).app);
+  if (one === undefined || two === undefined) throw new Error('no app');
+  const title = async (app: typeof one): Promise<[boolean, string]> => {
+    const { headers, body } = await get(app, QUERY);
+    return [headers['age'] !== undefined, body.data.post.title];
+  };
+  for (const app of [one, two]) while (!(await title(app))[0]) await pause();
+  const query = 'mutation { editPost(id: 1, title: "new") { id } }';
+  await request(two).post('/graphql').send({ query }).expect(200);
+  expect((await title(one))[1]).toBe('new');
+  expect((await title(two))[1]).toBe('new');
+});
+
+it('invalidations over a pubsub with a history reach the memory of other processes', async () => {
+  const blog = createBlog();
+  const [one, two] = [0, 1].map(() => {
+    const pubsub = createPubSub({
+      redis: cluster.client(),
+      history: {},
+      heartbeat: 200,
+      commandTimeout: 400,
+      onError: false,
+    });
+    stops.push(() => pubsub.close());
+    return serveBlog(blog, { cache: { pubsub } });
+  });
+  if (one === undefined || two === undefined) throw new Error('no app');
+  const isHit = async (): Promise<boolean> => (await get(two.app, QUERY)).headers['age'] !== undefined;
+  for (let round = 0; round < 5; round++) {
+    while (!(await isHit())) await pause();
+    const title = `round ${round}`;
+    (blog.posts.get('1') as { title: string }).title = title;
+    await one.handler.invalidate('post-1');
+    expect((await get(two.app, QUERY)).body.data.post.title).toBe(title);
+    // The next round begins with new connections.
+    for (const node of cluster.nodes.slice(0, 3)) {
+      await cluster.connectTo(node).client('KILL', 'TYPE', 'pubsub');
+    }
+  }
+});
+
+it('after a failover of a node, entries whose invalidation was lost are not used', async () => {
+  const [master, , , replica] = cluster.nodes as [RedisServer, RedisServer, RedisServer, RedisServer];
+  const admin = cluster.connectTo(master);
+  const prefix = await prefixOfFirst(admin);
+  const [one, two] = [createStore(prefix), createStore(prefix)];
+  await versionOf(two);
+  const started = await versionOf(one);
+  expect(await one.set('k', entryOf('old', ['x']), started)).toBe(true);
+  const keys = await admin.keys(`*${prefix}*`);
+  expect(keys).toHaveLength(4);
+  const dumps = await Promise.all(keys.map((key) => admin.dumpBuffer(key)));
+  await two.invalidate(['x']);
+  await master.kill();
+  const promoted = cluster.connectTo(replica);
+  while (!(await promoted.info('replication')).includes('role:master')) await pause();
+  while (!String(await promoted.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await pause();
+  // As if the replica had not received the invalidation.
+  for (const [index, key] of keys.entries()) {
+    await promoted.restore(key, 60_000, dumps[index] as Buffer, 'REPLACE');
+  }
+  const version = await versionOf(one);
+  expect(await textOf(one)).toBeUndefined();
+  expect(await one.set('k', entryOf('older', ['x']), started)).toBe(false);
+  expect(await one.set('k', entryOf('new', ['x']), version)).toBe(true);
+  await versionOf(two);
+  expect(await textOf(two)).toBe('new');
+  await two.invalidate(['x']);
+  expect(await textOf(one)).toBeUndefined();
+  expect(await textOf(two)).toBeUndefined();
+});
