@@ -1,5 +1,6 @@
 import { ID_PARAMETERS, readReference } from '../../core/documents/reference.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
+import { cacheByText } from '../../http/negotiation/header-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import type { HttpSettings } from '../options.ts';
 
@@ -18,15 +19,26 @@ const WITH_IDS: ReadonlySet<string> = new Set([...NAMES, ...ID_PARAMETERS]);
 /** The settings that decide which parameters a request may have. */
 export type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
 
+/** Request targets whose decoded parameters are kept: a cacheable API gets the same ones again and again. */
+const TARGETS = { entries: 500, length: 2048 };
+
 /**
- * Reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty parameter counts as
- * absent.
+ * Creates the function that reads GraphQL parameters from a request target (GraphQL over HTTP, "GET"). An empty
+ * parameter counts as absent.
  *
  * @throws HttpError 400.
  */
-export function paramsFromUrl(url: string, { documents }: Pick<HttpSettings, 'documents'>): GraphQLParams {
+export function createTargetReader({
+  documents,
+}: Pick<HttpSettings, 'documents'>): (url: string) => GraphQLParams {
   const isById = documents !== undefined;
-  const raw = parseSearch(url, isById ? WITH_IDS : WITHOUT_IDS);
+  const names = isById ? WITH_IDS : WITHOUT_IDS;
+  const parse = cacheByText((url) => parseSearch(url, names), TARGETS);
+  return (url) => paramsFromSearch(parse(url), isById);
+}
+
+/** The JSON values are parsed for each request: hooks and resolvers of the application may change them. */
+function paramsFromSearch(raw: RawParams, isById: boolean): GraphQLParams {
   const extensions = parseJsonObject('extensions', raw.extensions);
   const document = isById ? readReference((name) => raw[name as keyof RawParams], extensions) : undefined;
   return {

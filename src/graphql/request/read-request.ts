@@ -11,7 +11,7 @@ import type { Csrf } from '../csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import type { Streaming } from '../streaming/streaming.ts';
-import { paramsFromBody, paramsFromUrl, type RequestParams } from './params.ts';
+import { createTargetReader, paramsFromBody, type RequestParams } from './params.ts';
 
 /** The kind of a request body. */
 type BodyKind = 'json' | 'multipart';
@@ -78,6 +78,7 @@ export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadReq
   const uploads = resolveUploadOptions(settings.uploads, maxValues);
   const readBody = createBodyReader({ ...limits, inflate: settings.inflate }, parse);
   const paramsOf = (body: unknown): RequestParams => paramsFromBody(body, settings);
+  const paramsFromTarget = createTargetReader(settings);
 
   function parse(bytes: Buffer): RequestParams {
     if (bytes.length > limits.bodyBytes) throw bodyTooLarge(limits.bodyBytes);
@@ -98,7 +99,7 @@ export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadReq
 
   return (exchange) => {
     const { req } = exchange;
-    if (req.method !== 'POST' && req.method !== 'QUERY') return paramsFromUrl(req.url ?? '/', settings);
+    if (req.method !== 'POST' && req.method !== 'QUERY') return paramsFromTarget(req.url ?? '/');
     if (bodyKindOf(req, settings) === 'multipart') return receiveForm(exchange);
     if (!isParsed(req)) return readBody(req);
     const { body } = req;

@@ -1,16 +1,29 @@
-const MAX_ENTRIES = 32;
-const MAX_LENGTH = 512;
+/** The texts that a cache keeps. */
+interface TextCacheLimits {
+  readonly entries: number;
+  /** The longest text in characters. */
+  readonly length: number;
+}
+
+const HEADERS: TextCacheLimits = { entries: 32, length: 512 };
 
 /** Caches the results of `parse` by header value, since clients repeat a few values. */
-export function cacheByHeader<T>(parse: (header: string) => T): (header: string) => T {
+export const cacheByHeader = <T>(parse: (header: string) => T): ((header: string) => T) =>
+  cacheByText(parse, HEADERS);
+
+/** Caches the results of `parse` by text. A full cache is emptied. */
+export function cacheByText<T>(
+  parse: (text: string) => T,
+  { entries, length }: TextCacheLimits,
+): (text: string) => T {
   const cache = new Map<string, T>();
-  return (header) => {
-    let parsed = cache.get(header);
+  return (text) => {
+    let parsed = cache.get(text);
     if (parsed === undefined) {
-      parsed = parse(header);
-      if (header.length <= MAX_LENGTH) {
-        if (cache.size >= MAX_ENTRIES) cache.clear();
-        cache.set(header, parsed);
+      parsed = parse(text);
+      if (text.length <= length) {
+        if (cache.size >= entries) cache.clear();
+        cache.set(text, parsed);
       }
     }
     return parsed;
