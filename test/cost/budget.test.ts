@@ -211,6 +211,21 @@ describe('the option budget with Redis', () => {
     expect(left).toBeLessThanOrEqual(60_000);
   });
 
+  it('a bucket in Redis fills again after the clock of Redis was set back', async () => {
+    const redis = await readyClient();
+    const future = Date.now() + 86_400_000;
+    await redis.set('espalier:budget:future', `0 ${future}`, 'PX', 86_400_000);
+    const { post } = await serve({ limit: 10, window: 500, unit: 'operations', redis, key: () => 'future' });
+    let status = (await post('{ one { id } }')).status;
+    expect(status).toBe(429);
+    for (let turn = 0; status === 429 && turn < 200; turn++) {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      status = (await post('{ one { id } }')).status;
+    }
+    expect(status).toBe(200);
+    expect(await redis.pttl('espalier:budget:future')).toBeLessThanOrEqual(500);
+  });
+
   it('the script is sent again after SCRIPT FLUSH', async () => {
     const redis = await readyClient();
     const { post } = await serve({

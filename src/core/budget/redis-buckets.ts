@@ -4,7 +4,8 @@ import type { BucketSettings, BucketStore, Taken } from './token-bucket.ts';
 
 /**
  * Takes tokens in one step, by the clock of Redis. The numbers have 17 digits, which is the exact value of a
- * double. A refused operation changes nothing.
+ * double. A refused operation changes nothing, unless the clock was set back: the bucket then fills from the
+ * new time, and not from a time in the future.
  */
 const SCRIPT = `
 local clock = redis.call('TIME')
@@ -17,11 +18,13 @@ if stored then
   left, at = tonumber(first), tonumber(second)
   left = math.min(limit, left + math.max(0, now - at) * limit / window)
 end
-if tokens > left then return {0, string.format('%.17g', left)} end
-left = left - tokens
-local full = math.ceil((limit - left) * window / limit)
-redis.call('SET', KEYS[1], string.format('%.17g %.17g', left, math.max(now, at)), 'PX', math.max(1, full))
-return {1, string.format('%.17g', left)}
+local allowed = tokens <= left
+if allowed then left = left - tokens end
+if allowed or at > now then
+  local full = math.ceil((limit - left) * window / limit)
+  redis.call('SET', KEYS[1], string.format('%.17g %.17g', left, now), 'PX', math.max(1, full))
+end
+return {allowed and 1 or 0, string.format('%.17g', left)}
 `;
 
 const SHA = createHash('sha1').update(SCRIPT).digest('hex');
