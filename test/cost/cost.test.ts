@@ -1,12 +1,12 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import express from 'express';
-import { buildSchema } from 'graphql';
+import { buildSchema, type GraphQLObjectType } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 
-const schema = buildSchema(`
+const SDL = `
   directive @cost(weight: String!) on FIELD_DEFINITION
   directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
   scalar Any
@@ -19,7 +19,8 @@ const schema = buildSchema(`
   type Mutation { rename: Int }
   type Subscription { ticks(first: Int!): [Item] @listSize(slicingArguments: ["first"]) }
   type Item { id: ID parent: Item }
-`);
+`;
+const schema = buildSchema(SDL);
 
 let executed = 0;
 const rootValue = {
@@ -40,12 +41,16 @@ beforeEach(() => {
   executed = 0;
 });
 
+interface Refused {
+  readonly errors: readonly { readonly extensions: { readonly code: string; readonly cost: number } }[];
+}
+
 interface Served extends Running {
   post(body: object, headers?: Record<string, string>): Promise<Response>;
 }
 
-async function serve(options: GraphQLOptions): Promise<Served> {
-  const handler = graphqlHTTP(schema, { rootValue, batching: true, ...options });
+async function serve(options: GraphQLOptions, served = schema): Promise<Served> {
+  const handler = graphqlHTTP(served, { rootValue, batching: true, ...options });
   const server = await run(express().use('/graphql', handler));
   const subscriptions = attachSubscriptions(server.server, handler, { path: '/graphql' });
   stops.push(async () => {
@@ -114,6 +119,28 @@ describe('the option cost', () => {
     );
     expect(codes).toEqual(['COST_LIMIT', undefined, 'COST_LIMIT']);
     expect(executed).toBe(1);
+  });
+
+  it('trusted documents are priced when they are loaded, and requests only evaluate the formula', async () => {
+    const own = buildSchema(SDL);
+    const query = 'query Items($n: Int!) { items(first: $n) { id parent { id } } }';
+    const { post } = await serve({ cost: { maxCost: 10 }, documents: { from: { items: query } } }, own);
+    // A cost is compiled from the fields of the types.
+    const root = own.getQueryType() as GraphQLObjectType;
+    const { getFields } = root;
+    let reads = 0;
+    root.getFields = () => {
+      reads++;
+      return getFields.call(root);
+    };
+    const codeAndCost = async (body: object): Promise<unknown> => {
+      const { errors } = (await (await post({ ...body, variables: { n: 6 } })).json()) as Refused;
+      return [errors[0]?.extensions.code, errors[0]?.extensions.cost];
+    };
+    expect(await codeAndCost({ documentId: 'items' })).toEqual(['COST_LIMIT', 12]);
+    expect(reads).toBe(0);
+    expect(await codeAndCost({ query })).toEqual(['COST_LIMIT', 12]);
+    expect(reads).toBeGreaterThan(0);
   });
 
   it('the operations of a batch share maxCost', async () => {
