@@ -26,7 +26,9 @@ export interface ValidatedOperation {
   readonly document: DocumentNode;
   readonly operation: OperationDefinitionNode;
   /** The cost, measured before validation; the operations of one batch share the limits. */
-  readonly cost?: { readonly fields: number; readonly rootFields: number; readonly introspection: number };
+  readonly cost?:
+    | { readonly fields: number; readonly rootFields: number; readonly introspection: number }
+    | undefined;
 }
 
 /** Returns the cost of an operation for the values of its variables, or throws a GraphQLError. */
