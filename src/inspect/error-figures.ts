@@ -1,15 +1,10 @@
 import type { ErrorFigures } from '../../types/inspect.ts';
+import { readError } from '../diagnostics/error-facts.ts';
+import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 
 /** Different codes; the oldest is replaced by a new one. */
 const MAX_CODES = 50;
 const MAX_LENGTH = 300;
-
-/** The members of errors that are used here. */
-interface ErrorLike {
-  readonly message?: unknown;
-  readonly code?: unknown;
-  readonly extensions?: { readonly code?: unknown } | undefined;
-}
 
 /** Errors by code. */
 export class ErrorCounters {
@@ -32,14 +27,8 @@ export class ErrorCounters {
 }
 
 function describe(value: unknown): { readonly code: string; readonly message: string } {
-  if (typeof value !== 'object' || value === null) {
-    return { code: 'CLIENT_ABORTED', message: String(value).slice(0, MAX_LENGTH) };
-  }
-  const { message, code, extensions }: ErrorLike = value;
-  const given = extensions?.code ?? code;
-  return {
-    // Unexpected errors get their code when they are masked.
-    code: (typeof given === 'string' ? given : 'INTERNAL_SERVER_ERROR').slice(0, MAX_LENGTH),
-    message: String(message).slice(0, MAX_LENGTH),
-  };
+  const { code, message } = readError(value);
+  // Unexpected errors get their code when they are masked.
+  const known = code ?? (value === CLIENT_ABORTED ? 'CLIENT_ABORTED' : 'INTERNAL_SERVER_ERROR');
+  return { code: known.slice(0, MAX_LENGTH), message: message.slice(0, MAX_LENGTH) };
 }

@@ -1,10 +1,10 @@
 import type { InspectFigures, Latencies, OperationFigures } from '../../types/inspect.ts';
+import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type {
   ExecutionObserver,
-  ObservedOperation,
   ObservedResult,
   OperationObserver,
-} from '../execution/observed/observed-operation.ts';
+} from '../execution/observed/observers.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { LatencyWindow, RateHistory } from './latency.ts';
 import { operationName } from './operation-names.ts';
@@ -53,8 +53,7 @@ export class OperationCounters {
   /** Counts the end of an operation. */
   onEnd(operation: ObservedOperation): void {
     this.#active--;
-    const { prepared, result, failures } = operation;
-    const errors = failures ?? (result === undefined || result.kind === 'data' ? [] : result.errors);
+    const { prepared, errors } = operation;
     // The events of a subscription are counted instead of the subscription, unless it was refused.
     if (prepared?.operation.operation === 'subscription' && errors.length === 0) return;
     this.add(prepared, performance.now() - operation.started, errors.length > 0);

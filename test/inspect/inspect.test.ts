@@ -104,6 +104,25 @@ it('operations are counted with their latencies and errors', async () => {
   expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(9);
 });
 
+it('errors whose members throw, and values that are not errors, are counted', async () => {
+  const hostile = {
+    get message() {
+      throw new Error('on purpose');
+    },
+  };
+  const thrown: unknown[] = [hostile, 'a string', Symbol('a symbol'), null, Object.create(null)];
+  const app = express().use('/inspect', inspect());
+  const context = () => Promise.reject(thrown.shift());
+  app.use('/graphql', graphqlHTTP(schema, { rootValue, context, onError: false }));
+  app.use(((_error, _req, res, _next) => void res.sendStatus(500)) as express.ErrorRequestHandler);
+  for (let turn = 0; turn < 5; turn++) {
+    await request(app).post('/graphql').send({ query: '{ hello }' }).expect(500);
+  }
+  const { errors, requests } = await read(app);
+  expect(errors.map(({ code, count }) => [code, count])).toEqual([['INTERNAL_SERVER_ERROR', 5]]);
+  expect(requests).toMatchObject({ count: 5, errors: 5, active: 0 });
+});
+
 it('the number of operations with their own figures is bounded', async () => {
   const app = express()
     .use('/inspect', inspect({ maxOperations: 10 }))
