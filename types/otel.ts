@@ -1,8 +1,9 @@
-/** The kinds of spans that can be switched off. */
+/** The kinds of spans. */
 export interface SpanOptions {
   /**
-   * Parsing and validation of documents that are not in the cache, and the execution of operations.
-   * @default true
+   * Parsing and validation of documents that are not in the cache, and the execution of operations, whose
+   * duration is then part of `graphql.server.processing.duration`.
+   * @default false
    */
   phases?: boolean | undefined;
   /**

@@ -1,31 +1,17 @@
 import { type Attributes, type Span, SpanStatusCode } from '@opentelemetry/api';
+import { readError } from '../diagnostics/error-facts.ts';
 import { OTHER } from './names.ts';
 
 /** The events of one span; more errors are only counted. */
 const MAX_EVENTS = 10;
 
-/** The members of a GraphQLError, or of any other error, that are used here. */
-interface ErrorLike {
-  readonly name?: unknown;
-  readonly message?: unknown;
-  readonly code?: unknown;
-  readonly path?: readonly (string | number)[] | undefined;
-  readonly locations?: readonly unknown[] | undefined;
-  readonly extensions?: { readonly code?: unknown } | undefined;
-  readonly originalError?: unknown;
-}
-
 /**
  * Returns the value of `error.type`: the code of the first error or, for an unexpected error, the name of its
  * class.
  */
-export function errorType(errors: readonly unknown[]): string | undefined {
-  const [first] = errors;
-  if (first === undefined) return undefined;
-  const error = toErrorLike(first);
-  const { name } = toErrorLike(error.originalError ?? error);
-  const type = error.extensions?.code ?? error.code ?? name;
-  return typeof type === 'string' && type !== '' ? type : OTHER;
+export function errorType(errors: readonly unknown[]): string {
+  const { code, name, originalError } = readError(errors[0]);
+  return code ?? (originalError === undefined ? name : readError(originalError).name) ?? OTHER;
 }
 
 /** Sets the status of a span, and adds an event for each error. */
@@ -36,16 +22,16 @@ export function recordErrors(span: Span, type: string, errors: readonly unknown[
 }
 
 function attributesOf(value: unknown): Attributes {
-  const { message, path, locations, extensions, originalError } = toErrorLike(value);
-  const attributes: Attributes = { 'graphql.error.message': String(message) };
+  const { message, code, path, locations, originalError } = readError(value);
+  const attributes: Attributes = { 'graphql.error.message': message };
   if (path !== undefined) attributes['graphql.error.path'] = formatPath(path);
   if (locations !== undefined) attributes['graphql.error.locations'] = JSON.stringify(locations);
-  if (typeof extensions?.code === 'string') attributes['graphql.error.code'] = extensions.code;
-  const original = toErrorLike(originalError);
+  if (code !== undefined) attributes['graphql.error.code'] = code;
+  const original = readError(originalError);
   // A GraphQLError is not an exception: it is meant for the client.
   if (originalError !== undefined && original.name !== 'GraphQLError') {
-    attributes['exception.type'] = String(original.name ?? OTHER);
-    attributes['exception.message'] = String(original.message);
+    attributes['exception.type'] = original.name ?? OTHER;
+    attributes['exception.message'] = original.message;
   }
   return attributes;
 }
@@ -55,6 +41,3 @@ const formatPath = (path: readonly (string | number)[]): string =>
   path
     .map((key, index) => (typeof key === 'number' ? `[${key}]` : `${index === 0 ? '' : '.'}${key}`))
     .join('');
-
-const toErrorLike = (value: unknown): ErrorLike =>
-  typeof value === 'object' && value !== null ? value : { message: value };

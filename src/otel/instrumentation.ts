@@ -1,5 +1,5 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { MeterProvider, TracerProvider } from '@opentelemetry/api';
+import { type MeterProvider, metrics, type TracerProvider, trace } from '@opentelemetry/api';
 import type {
   MeterSource,
   OpenTelemetryInstrumentation,
@@ -7,8 +7,12 @@ import type {
   TracerSource,
 } from '../../types/otel.ts';
 import { createSubscribers, type Subscribers } from './channels.ts';
-import { resolveOpenTelemetryOptions } from './options.ts';
-import { SCOPE, Telemetry, VERSION } from './telemetry.ts';
+import { Metrics } from './metrics.ts';
+import { type OpenTelemetrySettings, resolveOpenTelemetryOptions } from './options.ts';
+import { Telemetry } from './telemetry.ts';
+
+const SCOPE = 'espalier';
+const VERSION = '0.1.0';
 
 /**
  * Creates OpenTelemetry spans and metrics for GraphQL over HTTP, event streams and WebSockets, for uploads,
@@ -22,55 +26,69 @@ export class EspalierInstrumentation implements OpenTelemetryInstrumentation {
   readonly instrumentationName: string = SCOPE;
   readonly instrumentationVersion: string = VERSION;
   #options: OpenTelemetryOptions;
-  #telemetry: Telemetry;
-  #subscribers: Subscribers;
-  #tracers: TracerProvider | undefined;
-  #meters: MeterProvider | undefined;
-  #isEnabled = false;
+  #settings: OpenTelemetrySettings;
+  #tracers: TracerProvider = trace;
+  #meters: MeterProvider = metrics;
+  /** The instruments; undefined before the first message. */
+  #metrics: Metrics | undefined;
+  /** Undefined while it is disabled. */
+  #subscribers: Subscribers | undefined;
 
   constructor(options: OpenTelemetryOptions = {}) {
-    const settings = resolveOpenTelemetryOptions(options);
-    this.#options = { ...options, enabled: settings.enabled };
-    this.#telemetry = new Telemetry(settings);
-    this.#subscribers = createSubscribers(this.#telemetry);
-    if (settings.enabled) this.enable();
+    this.#settings = resolveOpenTelemetryOptions(options);
+    this.#options = { ...options, enabled: this.#settings.enabled };
+    if (this.#settings.enabled) this.enable();
   }
 
   enable(): void {
-    if (this.#isEnabled) return;
-    this.#isEnabled = true;
+    if (this.#subscribers !== undefined) return;
+    this.#metrics?.attach();
+    const tracer = this.#tracers.getTracer(SCOPE, VERSION);
+    const findMetrics = (): Metrics => {
+      this.#metrics ??= new Metrics(this.#meters.getMeter(SCOPE, VERSION));
+      return this.#metrics;
+    };
+    this.#subscribers = createSubscribers(new Telemetry(this.#settings, tracer, findMetrics));
     for (const [channel, subscriber] of this.#subscribers) subscribe(channel, subscriber);
   }
 
   disable(): void {
-    if (!this.#isEnabled) return;
-    this.#isEnabled = false;
+    if (this.#subscribers === undefined) return;
     for (const [channel, subscriber] of this.#subscribers) unsubscribe(channel, subscriber);
+    this.#subscribers = undefined;
+    this.#metrics?.detach();
   }
 
   setTracerProvider(provider: TracerSource): void {
-    this.#tracers = provider as TracerProvider;
-    this.#telemetry.setTracerProvider(this.#tracers);
+    this.#change(() => {
+      this.#tracers = provider as TracerProvider;
+    });
   }
 
   setMeterProvider(provider: MeterSource): void {
-    this.#meters = provider as MeterProvider;
-    this.#telemetry.setMeterProvider(this.#meters);
+    this.#change(() => {
+      this.#meters = provider as MeterProvider;
+      this.#metrics = undefined;
+    });
   }
 
   setConfig(options: OpenTelemetryOptions): void {
     const settings = resolveOpenTelemetryOptions(options);
-    const wasEnabled = this.#isEnabled;
-    this.disable();
-    this.#options = { ...options, enabled: settings.enabled };
-    this.#telemetry = new Telemetry(settings);
-    if (this.#tracers !== undefined) this.#telemetry.setTracerProvider(this.#tracers);
-    if (this.#meters !== undefined) this.#telemetry.setMeterProvider(this.#meters);
-    this.#subscribers = createSubscribers(this.#telemetry);
-    if (wasEnabled) this.enable();
+    this.#change(() => {
+      this.#options = { ...options, enabled: settings.enabled };
+      this.#settings = settings;
+    });
   }
 
   getConfig(): OpenTelemetryOptions {
     return this.#options;
+  }
+
+  /** Makes a change that the next messages observe. */
+  #change(change: () => void): void {
+    const wasEnabled = this.#subscribers !== undefined;
+    this.disable();
+    change();
+    if (wasEnabled) this.enable();
   }
 }

@@ -1,4 +1,12 @@
-import type { Attributes, Histogram, Meter, ObservableResult } from '@opentelemetry/api';
+import type {
+  Attributes,
+  Histogram,
+  Meter,
+  MetricOptions,
+  Observable,
+  ObservableCallback,
+  ObservableResult,
+} from '@opentelemetry/api';
 import { type GaugeKind, readGauges } from '../diagnostics/gauges.ts';
 
 /** Upper bounds of durations in seconds, as for `http.server.request.duration`, and shorter ones. */
@@ -7,16 +15,32 @@ const DURATIONS = [
 ];
 const ERRORS = [0, 1, 2, 5, 10];
 const BYTES = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
+const BUDGETS: readonly GaugeKind[] = ['documents', 'responses', 'files', 'uploads'];
 
-/** Numbers with the attributes that distinguish them. */
+const documentRequests = (isHit: boolean): Attributes => ({
+  'espalier.cache.name': 'documents',
+  'espalier.cache.hit': isHit,
+});
+
+/** A number with the attributes that distinguish it. */
+export interface Count {
+  readonly attributes: Attributes;
+  value: number;
+}
+
+/** The counts of one instrument. */
 class Counts {
-  readonly #byKey = new Map<string, { readonly attributes: Attributes; value: number }>();
+  readonly #byKey = new Map<string, Count>();
 
-  /** `key` is equal for equal attributes. */
-  add(key: string, attributes: Attributes, value: number): void {
-    const entry = this.#byKey.get(key);
-    if (entry === undefined) this.#byKey.set(key, { attributes, value });
-    else entry.value += value;
+  /** Returns the count of these attributes. */
+  of(attributes: Attributes): Count {
+    const key = JSON.stringify(attributes);
+    let count = this.#byKey.get(key);
+    if (count === undefined) {
+      count = { attributes, value: 0 };
+      this.#byKey.set(key, count);
+    }
+    return count;
   }
 
   readonly observe = (result: ObservableResult): void => {
@@ -41,99 +65,105 @@ export class Metrics {
   readonly activeRequests: Counts = new Counts();
   readonly activeSubscriptions: Counts = new Counts();
   readonly cacheRequests: Counts = new Counts();
+  readonly documentHits: Count = this.cacheRequests.of(documentRequests(true));
+  readonly documentMisses: Count = this.cacheRequests.of(documentRequests(false));
   readonly deliveries: Counts = new Counts();
+  readonly #callbacks: (readonly [Observable, ObservableCallback])[] = [];
 
   constructor(meter: Meter) {
-    const duration = (name: string, description: string): Histogram =>
-      meter.createHistogram(name, {
-        unit: 's',
-        description,
-        advice: { explicitBucketBoundaries: DURATIONS },
-      });
-    this.requestDuration = duration('graphql.server.request.duration', 'Duration of GraphQL requests.');
-    this.processingDuration = duration(
+    const histogram = (name: string, description: string, unit = 's', bounds = DURATIONS): Histogram =>
+      meter.createHistogram(name, { unit, description, advice: { explicitBucketBoundaries: bounds } });
+    this.requestDuration = histogram('graphql.server.request.duration', 'Duration of GraphQL requests.');
+    this.processingDuration = histogram(
       'graphql.server.processing.duration',
       'Duration of a phase of a GraphQL request.',
     );
-    this.errorCount = meter.createHistogram('graphql.server.response.error_count', {
-      unit: '{error}',
-      description: 'Number of errors in a GraphQL response.',
-      advice: { explicitBucketBoundaries: ERRORS },
-    });
-    this.eventDuration = duration(
+    this.errorCount = histogram(
+      'graphql.server.response.error_count',
+      'Number of errors in a GraphQL response.',
+      '{error}',
+      ERRORS,
+    );
+    this.eventDuration = histogram(
       'graphql.server.subscription.event.duration',
       'Duration of processing one event of a subscription.',
     );
-    this.connectionDuration = duration(
+    this.connectionDuration = histogram(
       'espalier.connection.duration',
       'Duration of WebSockets and event streams.',
     );
-    this.fileDuration = duration('espalier.file.duration', 'Duration of responses with static files.');
-    this.uploadDuration = duration('espalier.upload.duration', 'Duration of the receipt of uploads.');
-    this.uploadBytes = meter.createHistogram('espalier.upload.size', {
-      unit: 'By',
-      description: 'Bytes of the files of one request.',
-      advice: { explicitBucketBoundaries: BYTES },
-    });
-    this.publishDuration = duration(
+    this.fileDuration = histogram('espalier.file.duration', 'Duration of responses with static files.');
+    this.uploadDuration = histogram('espalier.upload.duration', 'Duration of the receipt of uploads.');
+    this.uploadBytes = histogram('espalier.upload.size', 'Bytes of the files of one request.', 'By', BYTES);
+    this.publishDuration = histogram(
       'messaging.client.operation.duration',
       'Duration of publishing an event.',
     );
-    this.#countActive(meter);
-    this.#readGauges(meter);
+    this.#createCounters(meter);
+    this.#createGauges(meter);
+    this.attach();
   }
 
-  #countActive(meter: Meter): void {
-    const upDown = (name: string, unit: string, description: string, counts: Counts): void =>
-      meter.createObservableUpDownCounter(name, { unit, description }).addCallback(counts.observe);
-    const counter = (name: string, unit: string, description: string, counts: Counts): void =>
-      meter.createObservableCounter(name, { unit, description }).addCallback(counts.observe);
+  /** Lets the SDK read the counts. */
+  attach(): void {
+    for (const [instrument, callback] of this.#callbacks) instrument.addCallback(callback);
+  }
+
+  detach(): void {
+    for (const [instrument, callback] of this.#callbacks) instrument.removeCallback(callback);
+  }
+
+  #createCounters(meter: Meter): void {
+    const upDown = (name: string, options: MetricOptions, callback: ObservableCallback): void =>
+      void this.#callbacks.push([meter.createObservableUpDownCounter(name, options), callback]);
+    const counter = (name: string, options: MetricOptions, { observe }: Counts): void =>
+      void this.#callbacks.push([meter.createObservableCounter(name, options), observe]);
     upDown(
       'graphql.server.active_requests',
-      '{request}',
-      'Number of active GraphQL requests.',
-      this.activeRequests,
+      { unit: '{request}', description: 'Number of active GraphQL requests.' },
+      this.activeRequests.observe,
     );
     upDown(
       'graphql.server.subscription.active',
-      '{subscription}',
-      'Number of active GraphQL subscriptions.',
-      this.activeSubscriptions,
+      { unit: '{subscription}', description: 'Number of active GraphQL subscriptions.' },
+      this.activeSubscriptions.observe,
     );
-    counter('espalier.cache.requests', '{request}', 'Number of lookups in a cache.', this.cacheRequests);
+    upDown(
+      'espalier.connection.active',
+      { unit: '{connection}', description: 'Number of open WebSockets and event streams.' },
+      (result) => result.observe(readGauges('live')['connections'] ?? 0),
+    );
+    upDown(
+      'espalier.operation.active',
+      { unit: '{operation}', description: 'Number of operations of WebSockets and event streams.' },
+      (result) => result.observe(readGauges('live')['operations'] ?? 0),
+    );
+    counter(
+      'espalier.cache.requests',
+      { unit: '{request}', description: 'Number of lookups in a cache.' },
+      this.cacheRequests,
+    );
     counter(
       'messaging.client.consumed.messages',
-      '{message}',
-      'Number of events that were delivered to streams.',
+      { unit: '{message}', description: 'Number of events that were delivered to streams.' },
       this.deliveries,
     );
   }
 
-  #readGauges(meter: Meter): void {
-    const gauge = (name: string, unit: string, kinds: readonly GaugeKind[], member: string): void =>
-      meter.createObservableGauge(name, { unit }).addCallback((result) => {
-        for (const kind of kinds) {
+  #createGauges(meter: Meter): void {
+    for (const [name, member] of [
+      ['espalier.budget.usage', 'bytes'],
+      ['espalier.budget.limit', 'maxBytes'],
+    ] as const) {
+      const observe = (result: ObservableResult): void => {
+        for (const kind of BUDGETS) {
           const value = readGauges(kind)[member];
           if (value !== undefined && Number.isFinite(value)) {
             result.observe(value, { 'espalier.budget.name': kind });
           }
         }
-      });
-    gauge('espalier.budget.usage', 'By', BUDGETS, 'bytes');
-    gauge('espalier.budget.limit', 'By', BUDGETS, 'maxBytes');
-    meter
-      .createObservableUpDownCounter('espalier.connection.active', {
-        unit: '{connection}',
-        description: 'Number of open WebSockets and event streams.',
-      })
-      .addCallback((result) => result.observe(readGauges('live')['connections'] ?? 0));
-    meter
-      .createObservableUpDownCounter('espalier.operation.active', {
-        unit: '{operation}',
-        description: 'Number of operations of WebSockets and event streams.',
-      })
-      .addCallback((result) => result.observe(readGauges('live')['operations'] ?? 0));
+      };
+      this.#callbacks.push([meter.createObservableGauge(name, { unit: 'By' }), observe]);
+    }
   }
 }
-
-const BUDGETS: readonly GaugeKind[] = ['documents', 'responses', 'files', 'uploads'];

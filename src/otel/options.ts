@@ -51,7 +51,7 @@ const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: unknown }> = 
 };
 
 const spanRules: Rules<SpanSettings> = {
-  phases: flag(true),
+  phases: flag(false),
   events: flag(true),
   files: flag(true),
   uploads: flag(true),

@@ -1,49 +1,32 @@
-import {
-  diag,
-  type MeterProvider,
-  metrics,
-  type Tracer,
-  type TracerProvider,
-  trace,
-} from '@opentelemetry/api';
-import { Metrics } from './metrics.ts';
+import { diag, type Tracer } from '@opentelemetry/api';
+import type { Metrics } from './metrics.ts';
 import { type BoundName, boundNames } from './names.ts';
 import type { OpenTelemetrySettings } from './options.ts';
-
-export const SCOPE = 'espalier';
-export const VERSION = '0.1.0';
 
 /** The tracer, the instruments and the bounded names that all spans share. */
 export class Telemetry {
   readonly settings: OpenTelemetrySettings;
+  readonly tracer: Tracer;
   readonly operationName: BoundName;
   readonly topic: BoundName;
   readonly errorType: BoundName;
-  tracer: Tracer = trace.getTracer(SCOPE, VERSION);
-  #meterProvider: MeterProvider | undefined;
+  readonly #findMetrics: () => Metrics;
   #metrics: Metrics | undefined;
 
-  constructor(settings: OpenTelemetrySettings) {
+  /** `findMetrics` is called with the first message: applications set the global provider later than the options. */
+  constructor(settings: OpenTelemetrySettings, tracer: Tracer, findMetrics: () => Metrics) {
     const { operationNames, topics, maxNames } = settings;
     this.settings = settings;
+    this.tracer = tracer;
     this.operationName = boundNames(operationNames, maxNames);
     this.topic = boundNames(topics, maxNames);
     this.errorType = boundNames(true, maxNames);
+    this.#findMetrics = findMetrics;
   }
 
-  /** The instruments. The global provider is not read before the first message, when it is usually set. */
   get metrics(): Metrics {
-    this.#metrics ??= new Metrics((this.#meterProvider ?? metrics).getMeter(SCOPE, VERSION));
+    this.#metrics ??= this.#findMetrics();
     return this.#metrics;
-  }
-
-  setTracerProvider(provider: TracerProvider): void {
-    this.tracer = provider.getTracer(SCOPE, VERSION);
-  }
-
-  setMeterProvider(provider: MeterProvider): void {
-    this.#meterProvider = provider;
-    this.#metrics = undefined;
   }
 }
 

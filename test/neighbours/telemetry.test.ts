@@ -74,19 +74,14 @@ it('an operation is a child of the spans of instrumentation-http and instrumenta
     }
     return names;
   });
-  const chain = [
-    'GraphQL Operation Execution',
-    'query',
-    expect.stringMatching(/^middleware/),
-    'POST /graphql',
-  ];
+  const chain = ['query', expect.stringMatching(/^middleware/), 'POST /graphql'];
   expect(chains).toEqual([chain, chain]);
   expect(warnings).toEqual([]);
 });
 
-it("errors and messages of Sentry's SDK belong to the span of the execution", () => {
+it("errors and messages of Sentry's SDK belong to the span of the operation", () => {
   const { active, recorded } = run<{ spans: Span[]; events: { trace: Record<string, string> }[] }>('sentry');
-  const traces = named(recorded.spans, 'GraphQL Operation Execution').map(({ trace, id }) => [trace, id]);
+  const traces = named(recorded.spans, 'query').map(({ trace, id }) => [trace, id]);
   expect(traces.map(([, id]) => id)).toEqual(active);
   // Sentry drops a message that equals the previous one.
   expect(recorded.events.map(({ trace }) => [trace['trace_id'], trace['span_id']])).toEqual(

@@ -8,6 +8,7 @@ import {
   activeSpan,
   idOf,
   kindOf,
+  PHASES,
   parentOf,
   REMOTE_SPAN,
   REMOTE_TRACE,
@@ -60,7 +61,7 @@ const rootValue = {
 
 let telemetry: TestTelemetry;
 beforeEach(() => {
-  telemetry = new TestTelemetry();
+  telemetry = new TestTelemetry(PHASES);
   for (const place of Object.keys(seen)) delete seen[place];
 });
 afterEach(() => telemetry.stop());
@@ -158,6 +159,57 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
       ],
     ]);
   });
+});
+
+describe('without options', () => {
+  beforeEach(() => telemetry.instrumentation.setConfig({}));
+
+  it('an operation is one span, which is active in context, onOperation and all resolvers', async () => {
+    const app = serve({ context: () => see('context'), onOperation: () => see('onOperation') });
+    await post(app, { query: '{ hello nested { now later } }' }).expect(200);
+    expect(telemetry.names()).toEqual(['query']);
+    const operation = [idOf(telemetry.named('query')[0])];
+    expect(seen).toEqual({
+      context: operation,
+      onOperation: operation,
+      hello: operation,
+      nested: operation,
+      now: operation,
+      later: operation,
+    });
+    expect(activeSpan()).toBeUndefined();
+  });
+
+  it('concurrent operations each have their own active span', async () => {
+    const app = serve();
+    const query = '{ nested { later } }';
+    await Promise.all(Array.from({ length: 20 }, () => post(app, { query })));
+    const operations = telemetry.named('query').map(idOf);
+    expect(new Set(operations).size).toBe(20);
+    expect([...(seen['later'] ?? [])].sort()).toEqual([...operations].sort());
+  });
+
+  it('errors belong to the span of the operation', async () => {
+    await post(serve(), { query: '{ denied }' });
+    const [span] = telemetry.named('query');
+    expect(span?.attributes['error.type']).toBe('FORBIDDEN');
+    expect(span?.events).toHaveLength(1);
+  });
+});
+
+it('errors whose members throw are recorded, and the span ends', async () => {
+  const hostile = {
+    get message() {
+      throw new Error('on purpose');
+    },
+  };
+  await post(serve({ context: () => Promise.reject(hostile) }), { query: '{ hello }' });
+  const [span] = telemetry.named('query');
+  expect(span?.attributes['error.type']).toBe('_OTHER');
+  const { 'graphql.server.active_requests': active, 'graphql.server.request.duration': durations } =
+    await telemetry.metrics();
+  expect(active).toEqual({ '{"graphql.operation.type":"query"}': 0 });
+  expect(Object.keys(durations ?? {})).toEqual(['{"graphql.operation.type":"query","error.type":"_OTHER"}']);
 });
 
 it('a document that is refused is a span without a type', async () => {

@@ -11,6 +11,7 @@ import {
   activeSpan,
   idOf,
   kindOf,
+  PHASES,
   parentOf,
   REMOTE_SPAN,
   REMOTE_TRACE,
@@ -20,7 +21,7 @@ import {
 
 let telemetry: TestTelemetry;
 beforeEach(() => {
-  telemetry = new TestTelemetry();
+  telemetry = new TestTelemetry(PHASES);
 });
 afterEach(async () => {
   await stopAll();

@@ -6,7 +6,7 @@ import { EspalierInstrumentation } from '../../middleware/otel.ts';
 import { ready } from '../subscriptions/client.ts';
 import { events } from '../subscriptions/connect-clients.ts';
 import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
-import { TestTelemetry } from './telemetry.ts';
+import { PHASES, TestTelemetry } from './telemetry.ts';
 
 const schema = buildSchema('type Query { hello: String fails: String }');
 const rootValue = {
@@ -20,7 +20,7 @@ const serve = () =>
 
 let telemetry: TestTelemetry;
 beforeEach(() => {
-  telemetry = new TestTelemetry();
+  telemetry = new TestTelemetry(PHASES);
 });
 afterEach(async () => {
   await stopAll();
@@ -93,6 +93,23 @@ it('sockets, their operations, subscriptions and events are measured', async () 
   expect(counts(after['espalier.connection.active'])).toEqual({ '{}': 0 });
   expect(counts(after['espalier.connection.duration'])).toEqual({
     '{"espalier.protocol":"graphql-transport-ws"}': 1,
+  });
+});
+
+it('a disabled instrumentation observes no gauges, and another configuration continues its counts', async () => {
+  const app = serve();
+  const query = '{ hello }';
+  await request(app).post('/graphql').send({ query });
+  telemetry.instrumentation.disable();
+  const stopped = await telemetry.metrics();
+  expect(Object.keys(stopped['espalier.budget.usage'] ?? {})).toEqual([]);
+  expect(Object.keys(stopped['espalier.cache.requests'] ?? {})).toEqual([]);
+  telemetry.instrumentation.enable();
+  telemetry.instrumentation.setConfig({ operationNames: true });
+  await request(app).post('/graphql').send({ query });
+  expect((await telemetry.metrics())['espalier.cache.requests']).toEqual({
+    '{"espalier.cache.name":"documents","espalier.cache.hit":true}': 1,
+    '{"espalier.cache.name":"documents","espalier.cache.hit":false}': 1,
   });
 });
 

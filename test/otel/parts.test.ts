@@ -15,6 +15,7 @@ import {
   activeSpan,
   idOf,
   kindOf,
+  PHASES,
   parentOf,
   REMOTE_SPAN,
   TestTelemetry,
@@ -24,7 +25,7 @@ import {
 
 let telemetry: TestTelemetry;
 beforeEach(() => {
-  telemetry = new TestTelemetry();
+  telemetry = new TestTelemetry(PHASES);
 });
 afterEach(() => telemetry.stop());
 

@@ -21,6 +21,9 @@ export const REMOTE_TRACE = '0af7651916cd43dd8448eb211c80319c';
 export const REMOTE_SPAN = 'b7ad6b7169203331';
 export const TRACEPARENT = `00-${REMOTE_TRACE}-${REMOTE_SPAN}-01`;
 
+/** Options with all spans. */
+export const PHASES: OpenTelemetryOptions = { spans: { phases: true } };
+
 /** A metric of an export: the values by their attributes as JSON. */
 export type Values = Record<string, number | { count: number; sum?: number | undefined }>;
 

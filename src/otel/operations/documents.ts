@@ -1,10 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { Attributes } from '@opentelemetry/api';
-import type { PreparedOperation } from '../../execution/types.ts';
-
-/** The attributes of documents, which are computed once per document. */
-const hashes = new WeakMap<object, string>();
-const texts = new WeakMap<object, string>();
 
 /** Characters of a document or of a variable in a span. */
 const MAX_LENGTH = 4096;
@@ -12,30 +7,17 @@ const MAX_LENGTH = 4096;
 const MAX_VARIABLES = 50;
 
 /** Returns `sha256:` and the digest of a document's text. */
-export function documentHash({ document, source }: PreparedOperation): string {
-  let hash = hashes.get(document);
-  if (hash === undefined) {
-    hash = `sha256:${createHash('sha256').update(source).digest('hex')}`;
-    hashes.set(document, hash);
-  }
-  return hash;
-}
-
-/** Returns the text of a document without its strings and numbers, which may contain personal data. */
-export function documentText({ document, source }: PreparedOperation): string {
-  let text = texts.get(document);
-  if (text === undefined) {
-    text = withoutValues(source).slice(0, MAX_LENGTH);
-    texts.set(document, text);
-  }
-  return text;
-}
+export const documentHash = (source: string): string =>
+  `sha256:${createHash('sha256').update(source).digest('hex')}`;
 
 /** Comments, strings and numbers that are not part of a name. */
 const VALUES = /#[^\n\r]*|"""(?:\\"""|[\s\S])*?"""|"(?:\\.|[^"\\\n\r])*"|(?<![\w$@])-?\d[\w.+-]*/g;
 
-const withoutValues = (source: string): string =>
-  source.replace(VALUES, (value) => (value[0] === '#' ? '' : value[0] === '"' ? '"*"' : '0'));
+/** Returns the text of a document without its strings and numbers, which may contain personal data. */
+export const documentText = (source: string): string =>
+  source
+    .replace(VALUES, (value) => (value[0] === '#' ? '' : value[0] === '"' ? '"*"' : '0'))
+    .slice(0, MAX_LENGTH);
 
 /** Returns attributes for the variables that are allowed. */
 export function variableAttributes(

@@ -1,8 +1,8 @@
 import { type Context, context, type Link, type Span, trace } from '@opentelemetry/api';
-import type { ExecutionObserver, ObservedResult } from '../../execution/observed/observed-operation.ts';
+import type { ExecutionObserver, ObservedResult } from '../../execution/observed/observers.ts';
 import { errorType, recordErrors } from '../errors.ts';
-import { publisherOf } from '../publishers.ts';
 import { safely, secondsSince, type Telemetry } from '../telemetry.ts';
+import { publisherOf } from '../topics.ts';
 import type { OperationInfo } from './operation-info.ts';
 
 /** The place of an execution. */

@@ -1,5 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { PreparedOperation } from '../../execution/types.ts';
+import type { Count } from '../metrics.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { documentHash, documentText } from './documents.ts';
 
@@ -10,13 +11,15 @@ export interface OperationInfo {
   readonly spanAttributes: Attributes;
   /** The attributes of spans of an execution, or of an event. */
   readonly executionAttributes: Attributes;
-  /** The attributes of metrics that have only the type. */
-  readonly typeAttributes: Attributes;
+  /** The active requests with the type. */
+  readonly active: Count;
   /** The attributes of metrics that may have the name. */
   readonly metricAttributes: Attributes;
   readonly executionMetricAttributes: Attributes;
   /** Like `metricAttributes`, for metrics of subscriptions only. */
   readonly nameAttributes: Attributes;
+  /** The active subscriptions with the name; undefined for queries and mutations. */
+  readonly subscriptions: Count | undefined;
 }
 
 /** Returns the function that creates the info of an operation once. */
@@ -33,6 +36,7 @@ export function createOperationInfo(telemetry: Telemetry): (prepared: PreparedOp
 }
 
 function createInfo(prepared: PreparedOperation, telemetry: Telemetry): OperationInfo {
+  const { metrics, settings } = telemetry;
   const type = prepared.operation.operation;
   const name = prepared.operation.name?.value;
   const bounded = telemetry.operationName(name);
@@ -43,9 +47,9 @@ function createInfo(prepared: PreparedOperation, telemetry: Telemetry): Operatio
   const spanAttributes: Attributes = {
     'graphql.processing.type': 'request',
     ...identity,
-    'graphql.document.hash': documentHash(prepared),
+    'graphql.document.hash': documentHash(prepared.source),
   };
-  if (telemetry.settings.documents) spanAttributes['graphql.document'] = documentText(prepared);
+  if (settings.documents) spanAttributes['graphql.document'] = documentText(prepared.source);
   const metricAttributes = { ...typeAttributes, ...nameAttributes };
   const executionAttributes = { 'graphql.processing.type': 'execute', ...identity };
   return {
@@ -53,9 +57,10 @@ function createInfo(prepared: PreparedOperation, telemetry: Telemetry): Operatio
     spanName: bounded === undefined || bounded !== name ? type : `${type} ${name}`,
     spanAttributes,
     executionAttributes,
-    typeAttributes,
+    active: metrics.activeRequests.of(typeAttributes),
     metricAttributes,
     executionMetricAttributes: { 'graphql.processing.type': 'execute', ...metricAttributes },
     nameAttributes,
+    subscriptions: type === 'subscription' ? metrics.activeSubscriptions.of(nameAttributes) : undefined,
   };
 }

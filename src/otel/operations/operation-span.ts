@@ -1,9 +1,6 @@
-import { type Context, context, type Span, trace } from '@opentelemetry/api';
-import type {
-  ExecutionObserver,
-  ObservedOperation,
-  OperationObserver,
-} from '../../execution/observed/observed-operation.ts';
+import { type Attributes, type Context, context, type Span, trace } from '@opentelemetry/api';
+import type { ObservedOperation } from '../../execution/observed/observed-operation.ts';
+import type { ExecutionObserver, OperationObserver } from '../../execution/observed/observers.ts';
 import type { ExecutionInputs } from '../../execution/types.ts';
 import { errorType, recordErrors } from '../errors.ts';
 import { safely, type Telemetry } from '../telemetry.ts';
@@ -14,7 +11,7 @@ import type { OperationInfo } from './operation-info.ts';
 
 const REFUSED = 'GraphQL Operation';
 const REFUSED_ATTRIBUTES = { 'graphql.processing.type': 'request' };
-const NO_ERRORS: readonly unknown[] = [];
+const NO_ATTRIBUTES: Attributes = {};
 
 /**
  * The span and the metrics of one operation. The span of a subscription ends when its source stream is open,
@@ -46,7 +43,7 @@ export class OperationSpan implements OperationObserver {
       parent.context,
     );
     this.#context = trace.setSpan(parent.context, this.#span);
-    if (info !== undefined) telemetry.metrics.activeRequests.add(info.type, info.typeAttributes, 1);
+    if (info !== undefined) info.active.value += 1;
   }
 
   /** The context of steps between arrival and execution, such as parsing. */
@@ -59,65 +56,51 @@ export class OperationSpan implements OperationObserver {
   }
 
   executing(inputs: ExecutionInputs): ExecutionObserver | undefined {
+    const { variables, spans } = this.#telemetry.settings;
+    const info = this.#info as OperationInfo;
+    const isEvent = info.type === 'subscription';
+    if (!isEvent && variables === false && !spans.phases) return undefined;
     return safely(() => {
-      const info = this.#info as OperationInfo;
-      const { variables, spans } = this.#telemetry.settings;
-      const isEvent = info.type === 'subscription';
       if (variables !== false && !isEvent && this.#span.isRecording()) {
         this.#span.setAttributes(variableAttributes(inputs.variableValues, variables));
       }
-      const hasSpan = isEvent ? spans.events : spans.phases;
-      const parent = { context: this.#context, span: hasSpan ? this.#span : undefined };
+      if (!isEvent && !spans.phases) return undefined;
+      const parent = { context: this.#context, span: !isEvent || spans.events ? this.#span : undefined };
       return new ExecutionSpan(this.#telemetry, info, { ...parent, isEvent, event: inputs.rootValue });
     });
   }
 
   subscribed(): void {
-    safely(() => {
-      this.#isSubscribed = true;
-      this.#countSubscription(1);
-      this.#finish();
-    });
+    this.#isSubscribed = true;
+    if (this.#info?.subscriptions !== undefined) this.#info.subscriptions.value += 1;
+    this.#finish();
   }
 
   ended(): void {
-    safely(() => {
-      if (this.#isSubscribed) this.#countSubscription(-1);
-      this.#finish();
-    });
+    if (this.#isSubscribed && this.#info?.subscriptions !== undefined) this.#info.subscriptions.value -= 1;
+    this.#finish();
   }
 
   /** Ends the span of the request. */
   #finish(): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    const { metrics } = this.#telemetry;
     const info = this.#info;
-    const errors = this.#errors();
-    const type = errors.length === 0 ? undefined : (errorType(errors) as string);
-    if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
-    // The API has no clock: a number below the time of the start is relative to it.
+    if (info !== undefined) info.active.value -= 1;
     const ended = performance.now();
-    this.#span.end(ended);
-    const attributes = info?.metricAttributes ?? {};
-    metrics.requestDuration.record(
-      (ended - this.#operation.started) / 1000,
-      type === undefined ? attributes : { ...attributes, 'error.type': this.#telemetry.errorType(type) },
-    );
-    metrics.errorCount.record(errors.length, attributes);
-    if (info !== undefined) metrics.activeRequests.add(info.type, info.typeAttributes, -1);
-  }
-
-  #errors(): readonly unknown[] {
-    const { failures, result } = this.#operation;
-    if (failures !== undefined) return failures;
-    // The errors of some results are created when they are read.
-    return result === undefined || result.kind === 'data' ? NO_ERRORS : result.errors;
-  }
-
-  #countSubscription(change: 1 | -1): void {
-    const { nameAttributes } = this.#info as OperationInfo;
-    const key = String(nameAttributes['graphql.operation.name']);
-    this.#telemetry.metrics.activeSubscriptions.add(key, nameAttributes, change);
+    safely(() => {
+      const { metrics, errorType: bound } = this.#telemetry;
+      const { errors } = this.#operation;
+      const type = errors.length === 0 ? undefined : errorType(errors);
+      if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
+      const attributes = info?.metricAttributes ?? NO_ATTRIBUTES;
+      metrics.requestDuration.record(
+        (ended - this.#operation.started) / 1000,
+        type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
+      );
+      metrics.errorCount.record(errors.length, attributes);
+    });
+    // The API has no clock: a number below the time of the start is relative to it.
+    safely(() => this.#span.end(ended));
   }
 }

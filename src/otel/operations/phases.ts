@@ -49,16 +49,22 @@ export class Phases {
     this.#telemetry.metrics.processingDuration.record(duration / 1000, attributes);
   }
 
-  /** Creates the spans of the phases that an operation has caused. Returns whether there were any. */
-  createSpans({ prepared, failures, started }: ObservedOperation, parent: Context): boolean {
+  /** Counts the lookup of an operation's document, and creates the spans of the phases that it has caused. */
+  end(operation: ObservedOperation, parent: Context): void {
+    const { metrics, settings } = this.#telemetry;
+    const own = this.#take(operation);
+    if (own.length === 0) metrics.documentHits.value += 1;
+    else metrics.documentMisses.value += 1;
+    if (settings.spans.phases) for (const phase of own) this.#createSpan(phase, parent);
+  }
+
+  #take({ prepared, failures, started }: ObservedOperation): readonly Phase[] {
     const key = prepared?.document ?? failures?.[0];
     const phases = isObject(key) ? this.#phases.get(key) : undefined;
-    if (phases === undefined || !isObject(key)) return false;
+    if (phases === undefined || !isObject(key)) return NONE;
     this.#phases.delete(key);
     // An operation that arrives while a document is prepared for another one has not caused its phases.
-    const own = phases.filter((phase) => phase.started >= started);
-    if (this.#telemetry.settings.spans.phases) for (const phase of own) this.#createSpan(phase, parent);
-    return own.length > 0;
+    return phases.filter((phase) => phase.started >= started);
   }
 
   #createSpan({ name, started, ended, error }: Phase, parent: Context): void {
@@ -71,4 +77,5 @@ export class Phases {
   }
 }
 
+const NONE: readonly Phase[] = [];
 const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
