@@ -32,8 +32,12 @@ const ONCE = [
   'docs',
   'site/',
   'documents/attacks',
+  'documents/reload',
   'caching/(processes|leaks|memory|shared-caches)',
-  'cursors/faults',
+  'cost/budget',
+  'cursors/(faults|refusals)',
+  'pubsub/(deployments|history|partition)',
+  'streaming/single',
   // graphql-query-complexity does not support graphql 17.
   'cost/oracle',
 ];
@@ -68,8 +72,23 @@ const SLOW = [
   'subscriptions/slow-clients',
   'uploads/drain',
 ];
-// These tests depend on the version of Node only.
-const WITHOUT_GRAPHQL = ['options', 'static/', 'server/', 'examples/', 'pubsub/(memory|processes|redis)'];
+// These tests depend on the version of Node, but not on the default engine: they use no engine, choose one themselves, or
+// test the transport of results.
+const WITHOUT_DEFAULT_ENGINE = [
+  'options',
+  'static/',
+  'server/',
+  'examples/',
+  'engine/',
+  'pubsub/',
+  'caching/redis-store',
+  'graphql/wrapped-responses',
+  'streaming/slow-clients',
+  'subscriptions/slow-clients',
+  'uploads/drain',
+];
+// These tests compute without timers, sockets and files: one version of Node is enough for each version of graphql.
+const ONCE_PER_GRAPHQL = ['engine/(fuzz|isolation|tracing)'];
 
 const missing = missingPrograms();
 if (missing.length > 0) {
@@ -81,19 +100,19 @@ for (const text of leftOutPrograms()) console.error(text);
 
 mkdirSync(join(root, 'artifacts'), { recursive: true });
 const reports = mkdtempSync(join(root, 'artifacts', 'jest-'));
-const results = passes().map(run);
+const results = (await passes()).map(run);
 rmSync(reports, { recursive: true });
 summarize(results);
 
-function passes() {
+async function passes() {
   const first = { node: here, graphql: 16, engine: 'compiled' };
   if (!all) return [{ ...first, skip: args.length > 0 ? INSTALLED : [...INSTALLED, ...SLOW] }];
-  installNeighbours();
+  await installNeighbours();
   // Before the tests, which use these versions at the same time.
   for (const line of [22, 24, 26]) binaryOf(line);
   return [
     { ...first, skip: [] },
-    { ...first, engine: 'graphql-js', skip: [...ONCE, ...WITHOUT_GRAPHQL] },
+    { ...first, engine: 'graphql-js', skip: [...ONCE, ...WITHOUT_DEFAULT_ENGINE] },
     // Each version of Node with one of graphql, and each version of graphql with two of Node.
     ...[
       { node: 20, graphql: 16 },
@@ -108,12 +127,9 @@ function passes() {
 
 /** GraphiQL and the clients of incremental delivery run once more with the first Node that has graphql 17. */
 function skippedBy({ node, graphql }) {
-  return node === 22 && graphql === 17
-    ? ONCE.map(
-        (name) =>
-          ({ browser: 'browser-(?!graphiql)', 'neighbours/': 'neighbours/(?!incremental)' })[name] ?? name,
-      )
-    : ONCE;
+  if (node !== 22 || graphql !== 17) return [...ONCE, ...ONCE_PER_GRAPHQL];
+  const kept = { browser: 'browser-(?!graphiql)', 'neighbours/': 'neighbours/(?!incremental)' };
+  return ONCE.map((name) => kept[name] ?? name);
 }
 
 function run({ node, graphql, engine, skip }, index) {
