@@ -4,6 +4,8 @@ import type { AddressInfo } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { inject } from '../../middleware/testing.ts';
+import type { ObservedOperation } from '../../src/execution/observed/observed-operation.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { listen as listenForSockets, MODERN, ready } from '../subscriptions/client.ts';
 import { until } from '../until.ts';
@@ -115,6 +117,28 @@ describe('the diagnostics channels of streams', () => {
       const { start, end } = await oneStream();
       expect(start).toMatchObject({ kind: 'incremental', operation: { source: query } });
       expect(end).toMatchObject({ payloads: 2, reason: 'completed' });
+    });
+
+    it('an observed operation has the errors of its first payload', async () => {
+      const messages: (readonly string[])[] = [];
+      const observe = (message: unknown): void =>
+        (message as ObservedOperation).observe({
+          executing: () => ({
+            ended: (result) => messages.push(result?.errors.map((error) => error.message) ?? []),
+          }),
+        });
+      subscribe('espalier:graphql:operation', observe);
+      try {
+        const handler = graphqlHTTP(incrementalSchema().schema, { graphiql: false, onError: false });
+        const response = await inject(handler, {
+          query: '{ failing ... @defer { hello } }',
+          headers: { accept: 'application/jsonl' },
+        });
+        expect(response.body).toContain('"hasNext":true');
+        expect(messages).toEqual([['secret detail']]);
+      } finally {
+        unsubscribe('espalier:graphql:operation', observe);
+      }
     });
   }
 });

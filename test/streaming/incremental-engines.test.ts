@@ -1,5 +1,12 @@
+import { channel } from 'node:diagnostics_channel';
 import * as fc from 'fast-check';
-import { type GraphQLFieldResolver, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
+import {
+  buildSchema,
+  type GraphQLFieldResolver,
+  getOperationAST,
+  type OperationDefinitionNode,
+  parse,
+} from 'graphql';
 import { compiledIncrementally } from '../../src/engine/index.ts';
 import type { IncrementalEngine } from '../../src/execution/engine.ts';
 import { executeIncrementally } from '../../src/execution/incremental.ts';
@@ -7,7 +14,7 @@ import type { ExecutionOutcome, IncrementalFormat } from '../../src/execution/ty
 import { readChoices } from '../engine/choices.ts';
 import { settingsOf } from '../engine/compare.ts';
 import { TEST_ALL } from '../test-all.ts';
-import { V17 } from './incremental-schema.ts';
+import { DIRECTIVES, V17 } from './incremental-schema.ts';
 import { Gates, orderedSchema, randomDeferred, resolveOrdered } from './ordered-execution.ts';
 
 const schema = orderedSchema();
@@ -23,6 +30,23 @@ function prepare(engine: IncrementalEngine, source: string, format: IncrementalF
   return (gates: Gates, signal?: AbortSignal) =>
     run({ rootValue: {}, contextValue: gates, variableValues: { yes: true, no: false }, signal });
 }
+
+/** Prepares a document whose fields are properties of the root value. */
+function prepareWith(rootValue: object, source: string) {
+  const properties = buildSchema(
+    `${DIRECTIVES} scalar Big type Query { ${PROPERTIES} } type Node { ${PROPERTIES} }`,
+  );
+  const document = parse(source);
+  const operation = getOperationAST(document) as OperationDefinitionNode;
+  const run = compiledIncrementally(
+    { schema: properties, source, document, operation },
+    settingsOf(),
+    'v0.2',
+  );
+  return () => run({ rootValue, contextValue: undefined, variableValues: undefined });
+}
+
+const PROPERTIES = 'id: ID name: String slow: String big: Big node: Node';
 
 /** Lets everything happen that does not wait for a gate. */
 async function quiet(): Promise<void> {
@@ -108,6 +132,77 @@ function tests(): void {
     expect(Buffer.isBuffer(body)).toBe(true);
     expect(body.toString()).toContain('"pending":[{"id":"0","path":[]}],"hasNext":true}');
     await rest?.return();
+  });
+
+  it('an abort while the first payload waits rejects the execution, and no further resolver is called', async () => {
+    const property = fc.asyncProperty(input, fc.nat(4), async ({ bytes, seed, format }, after) => {
+      const run = prepare(compiledIncrementally, randomDeferred(readChoices(bytes)), format);
+      const gates = new Gates(seed);
+      const controller = new AbortController();
+      const outcome = run(gates, controller.signal);
+      if (!(outcome instanceof Promise)) return;
+      const ended = outcome.then(({ rest }) => rest?.return(), String);
+      for (let step = 0; step < after; step++) {
+        gates.release();
+        await quiet();
+      }
+      controller.abort(new Error('the client has left'));
+      await quiet();
+      const calls = gates.calls.length;
+      while (gates.release()) await quiet();
+      expect(gates.calls).toHaveLength(calls);
+      await ended;
+    });
+    await withoutUnhandled(() => fc.assert(property, { numRuns: CASES, seed: 24 }));
+  }, 120_000);
+
+  it('a promise in a parent value that rejects before its part starts is handled', async () => {
+    const rootValue = { id: '1', name: Promise.reject(new Error('rejected early')) };
+    const run = prepareWith(rootValue, '{ id ... @defer { name } }');
+    await withoutUnhandled(async () => {
+      const { rest } = await run();
+      await quiet();
+      expect((await rest?.next())?.value).toContain('rejected early');
+      expect(await rest?.next()).toEqual({ done: true, value: undefined });
+    });
+  });
+
+  it('promises of parts that never start are handled', async () => {
+    const later = new Promise((_, reject) => setImmediate(() => reject(new Error('rejected later'))));
+    const run = prepareWith({ id: '1', node: { name: later } }, '{ id ... @defer { node { name } } }');
+    await withoutUnhandled(async () => {
+      const { rest } = await run();
+      await rest?.return();
+      await quiet();
+    });
+  });
+
+  it('calls of next that overlap get different payloads', async () => {
+    const rootValue = { id: '1', slow: () => new Promise((resolve) => setImmediate(resolve, 'slow')) };
+    const { rest } = await prepareWith(rootValue, '{ id ... @defer { name } ... @defer { slow } }')();
+    const results = await Promise.all([rest?.next(), rest?.next(), rest?.next()]);
+    expect(results.map((result) => result?.done)).toEqual([false, false, true]);
+  });
+
+  it('a value that cannot be written as JSON rejects next, and ends the payloads', async () => {
+    const { rest } = await prepareWith({ id: '1', big: () => 1n }, '{ id ... @defer { big } }')();
+    await expect(rest?.next()).rejects.toThrow('BigInt');
+    expect(await rest?.next()).toEqual({ done: true, value: undefined });
+  });
+
+  it('graphql-js executes a deferred operation while a tracing channel has subscribers', async () => {
+    const start = channel('tracing:graphql:resolve:start');
+    const fields: unknown[] = [];
+    const listener = (message: unknown): void => void fields.push(Reflect.get(Object(message), 'fieldName'));
+    start.subscribe(listener);
+    try {
+      const { body, rest } = await prepareWith({ id: '1', name: 'n' }, '{ id ... @defer { name } }')();
+      expect(typeof body).toBe('string');
+      await rest?.next();
+    } finally {
+      start.unsubscribe(listener);
+    }
+    expect(fields).toEqual(['id', 'name']);
   });
 
   it.each(['return', 'abort'])(

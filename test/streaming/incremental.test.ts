@@ -241,6 +241,17 @@ function describeIncremental(): void {
       expect(reported).toEqual([]);
     });
 
+    it('a client that disconnects aborts the resolvers of a document with @defer', async () => {
+      const { url, calls } = await serve();
+      const reading = await open(url, { params: { query: DEFERRED }, headers: { accept: MULTIPART } });
+      await until(() => calls.names.includes('slow'));
+      expect(calls.signal?.aborted).toBe(false);
+      reading.req.destroy();
+      await until(() => calls.signal?.aborted === true);
+      calls.release();
+      expect(reported).toEqual([]);
+    });
+
     it.each([0, 1, 2, 3])(
       'a client that disconnects after payload %d ends the streamed generator',
       async (count) => {
