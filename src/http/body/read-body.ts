@@ -1,5 +1,4 @@
 import type { IncomingMessage } from 'node:http';
-import { nextTick } from 'node:process';
 import type { Readable, Transform } from 'node:stream';
 import { HttpError } from '../reply/http-error.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
@@ -55,7 +54,7 @@ export function createBodyReader<T>(
     new Promise((resolve, reject) => {
       // Node parses a small body that shares a packet with the head right after the handler returns: one tick
       // later it is buffered, and needs no listeners.
-      if (req.readableFlowing === null && !req.complete) nextTick(read, req, resolve, reject);
+      if (req.readableFlowing === null && !req.complete) process.nextTick(read, req, resolve, reject);
       else read(req, resolve, reject);
     });
 }

@@ -1,7 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { nextTick } from 'node:process';
 
 /**
  * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it
@@ -24,7 +23,7 @@ export function isQueued(res: ServerResponse): boolean {
 export function whenFirst(res: ServerResponse, run: () => void): void {
   const bound = AsyncResource.bind(run);
   // Node updates the state of the response after the event.
-  res.once('socket', () => nextTick(bound));
+  res.once('socket', () => process.nextTick(bound));
 }
 
 /** Whether the client disconnected before the response was sent completely. */

@@ -1,4 +1,3 @@
-import { arch, versions } from 'node:process';
 import { promisify } from 'node:util';
 import zlib, { constants, type InputType } from 'node:zlib';
 import type { Precompressed } from '../../../types/static.ts';
@@ -23,7 +22,7 @@ type Compress = (
 // Node has zstd since 22.15.
 const { zstdCompress }: { readonly zstdCompress?: Compress } = Object(zlib);
 const { ZSTD_c_compressionLevel: ZSTD_LEVEL = 100 }: Readonly<Record<string, number>> = Object(constants);
-const libraries = new Map(Object.entries(versions));
+const libraries = new Map(Object.entries(process.versions));
 const brotli = promisify(zlib.brotliCompress);
 const gzip = promisify(zlib.gzip);
 const zstd = zstdCompress && promisify(zstdCompress);
@@ -87,7 +86,7 @@ function encoderFor(coding: Precompressed): Encoder {
 export function encodingId(coding: Precompressed, size: number): string {
   const encoder = ENCODERS[coding];
   if (encoder === undefined) return coding;
-  const library = `${encoder.library ?? ''}${arch}`.replace(/[^\da-z]/gi, '');
+  const library = `${encoder.library ?? ''}${process.arch}`.replace(/[^\da-z]/gi, '');
   return `${coding}${levelFor(encoder, size)}.${library}`;
 }
 

@@ -1,4 +1,3 @@
-import { versions } from 'node:process';
 import { promisify } from 'node:util';
 import zlib, { constants, type InputType } from 'node:zlib';
 
@@ -33,7 +32,7 @@ interface Functions {
 const CHUNK = 64 * 1024;
 const { brotliCompress, zstdCompress, brotliCompressSync, zstdCompressSync }: Functions = Object(zlib);
 const { ZSTD_c_compressionLevel: ZSTD_LEVEL = 100 }: Readonly<Record<string, number>> = Object(constants);
-const libraries = new Map(Object.entries(versions));
+const libraries = new Map(Object.entries(process.versions));
 
 function encoderOf(coding: DictionaryCoding): Encoder | undefined {
   return coding === 'dcb' ? BROTLI : ZSTD;
