@@ -156,6 +156,22 @@ describe('the modules that are loaded before their first use', () => {
     expect(packages.sort()).toEqual(['graphql', 'graphql-ws']);
   });
 
+  /** The modules whose text matches a pattern, without those of GraphiQL. */
+  function modulesWith(pattern: RegExp): string[] {
+    const names = readdirSync(dist, { recursive: true, encoding: 'utf8' });
+    const modules = names.filter((name) => /\.[cm]js$/.test(name) && !name.startsWith('graphiql'));
+    return modules.filter((name) => pattern.test(readFileSync(join(dist, name), 'utf8')));
+  }
+
+  it('no module imports node:process, whose ES module reads every property of process when it is loaded', () => {
+    expect(modulesWith(/node:/).length).toBeGreaterThan(10);
+    expect(modulesWith(/['"]node:process['"]/)).toEqual([]);
+  });
+
+  it('the text of every module has one byte per character in memory', () => {
+    expect(modulesWith(/[\u0100-\uffff]/)).toEqual([]);
+  });
+
   it('the CommonJS build of espalier/static loads four files', () => {
     const script = `require('${dist}/static.cjs'); console.log(JSON.stringify(Object.keys(require.cache)))`;
     const loaded = run(script, 'commonjs') as string[];

@@ -172,7 +172,7 @@ export function refusalError(message: string, code: string): GraphQLError {
 
 function clip(message: unknown): string {
   const text = String(message);
-  return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text;
+  return text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}\u2026` : text;
 }
 
 /** Checks the result of `formatError`: without a return statement clients could not read the response. */

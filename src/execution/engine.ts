@@ -39,7 +39,7 @@ export interface EngineSettings {
   typeResolver: unknown;
   /** The coercion of variables stops after this many errors. */
   maxErrors: number;
-  /** Omits "Did you mean …?" from messages. */
+  /** Omits "Did you mean ...?" from messages. */
   hideSuggestions: boolean;
   /** Compiles the cost of an operation; undefined without the options `cost` and `budget`. */
   price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;

@@ -106,7 +106,7 @@ export interface ExecutionOutcome {
    */
   readonly kind: 'data' | 'partial' | 'refused';
   /**
-   * The response map `{"errors":…,"data":…}`: text, or UTF-8 bytes that stay unchanged until `release` is
+   * The response map `{"errors":...,"data":...}`: text, or UTF-8 bytes that stay unchanged until `release` is
    * called.
    */
   readonly body: string | Buffer;

@@ -15,7 +15,7 @@ export function exactRouteError(path: string): Reply {
 <meta charset="utf-8">
 <title>GraphiQL cannot run on an exact route</title>
 <h1>GraphiQL cannot run on an exact route</h1>
-<p>The files of the page are at ${code(`${path}/${FILES}/…`)}, which an exact route does not match.</p>
+<p>The files of the page are at ${code(`${path}/${FILES}/\u2026`)}, which an exact route does not match.</p>
 <p>Mount the handler with ${code(`app.use('${path}', graphqlHTTP(schema))`)}, or switch GraphiQL off with ${code('graphiql: false')}.</p>
 <p>The GraphQL API works on this route.</p>
 </html>

@@ -57,7 +57,7 @@ ${tags(escapeHtml(base))}
 </head>
 <body>
 <div id="graphiql">
-<p class="loading" role="status">Loading ${title}…</p>
+<p class="loading" role="status">Loading ${title}\u2026</p>
 <p class="loading late">This takes longer than expected. The files of this page are at <code>${escapeHtml(base)}</code>. Check
 the browser's network panel for failed requests.</p>
 </div>
@@ -69,7 +69,7 @@ the browser's network panel for failed requests.</p>
 
 /**
  * The folder of the page's files relative to the page, from the last segment of its path. An absolute path
- * would be wrong behind a proxy that strips a prefix, and `//host/…` would point to another site.
+ * would be wrong behind a proxy that strips a prefix, and `//host/...` would point to another site.
  */
 export function filesBase(path: string): string {
   const segment = path.slice(path.lastIndexOf('/') + 1).replace(/\p{Surrogate}/gu, '');

@@ -72,7 +72,7 @@ interface Route {
 }
 
 /**
- * Whether `middleware` runs as a handler of a route (`router.post('/graphql', …)`), which strips no prefix.
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', ...)`), which strips no prefix.
  * Testing `req.route` is not enough: Express leaves it set after the route has called `next`.
  */
 function isRouted(req: ConnectRequest, middleware: unknown): boolean {

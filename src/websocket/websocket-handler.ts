@@ -7,7 +7,7 @@ import { Endpoint } from './endpoint.ts';
 import { connectionRules } from './options.ts';
 
 /**
- * Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, …)` of express-ws or a
+ * Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, ...)` of express-ws or a
  * WebSocketServer.
  */
 export function createWebsocketHandler(

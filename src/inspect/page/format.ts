@@ -12,7 +12,7 @@ function scaled(value, base, units) {
 }
 
 function duration(ms) {
-  if (ms === null) return '–';
+  if (ms === null) return '\\u2013';
   if (ms < 1) return (ms * 1000).toFixed(0) + ' µs';
   if (ms < 1000) return ms.toFixed(ms < 10 ? 1 : 0) + ' ms';
   return (ms / 1000).toFixed(1) + ' s';

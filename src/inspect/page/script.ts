@@ -123,7 +123,7 @@ function showPairs(id, pairs) {
 }
 
 function showNumbers({ requests, live, memory, eventLoop, statuses, uploaded, pubsub }) {
-  const responses = (counts) => Object.entries(counts).map(([status, number]) => status + ': ' + count(number)).join(', ') || '–';
+  const responses = (counts) => Object.entries(counts).map(([status, number]) => status + ': ' + count(number)).join(', ') || '\\u2013';
   showPairs('live', [
     ['Operations in progress', count(requests.active)], ['Sockets and event streams', count(live.connections)],
     ['Their operations', count(live.operations)], ['Source streams', count(live.sources)],

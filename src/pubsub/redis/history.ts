@@ -47,7 +47,7 @@ const READ = `
 return {redis.call('GET', KEYS[2]) or '${START}', redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])}
 `;
 
-/** [id, [name, value, …]], as XRANGE returns it. */
+/** [id, [name, value, ...]], as XRANGE returns it. */
 type Entry = [id: string, fields: [string, string, string, string]];
 
 const RETRY_MILLISECONDS = 100;

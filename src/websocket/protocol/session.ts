@@ -81,7 +81,7 @@ export abstract class Session implements OperationSession {
     for (const operation of this.#operations?.values() ?? []) operation.cancel();
   }
 
-  /** opened → initialising → acknowledged. */
+  /** opened, then initialising, then acknowledged. */
   protected initialise(connectionParams: Readonly<Record<string, unknown>>): void {
     this.#state = 'initialising';
     this.connection
