@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { DocumentsOptions } from '../../types/documents.ts';
+import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
 import { EVENTS, open, type Reading, type Served, serve, stopAll, withParams } from '../streaming/serve.ts';
 import { until } from '../until.ts';
 import { file, map, operations, type Part, post } from '../uploads/form.ts';
@@ -143,6 +144,22 @@ describe('documents by id in single connection mode of server-sent events', () =
     stream.req.destroy();
     await until(() => live.open === 0);
   });
+});
+
+it('graphqlHTTP sends the deferred parts of a document by id, also by the path', async () => {
+  const { schema, calls } = incrementalSchema();
+  const deferred = '{ hello ... @defer { slow } }';
+  const handler = graphqlHTTP(schema, { documents: { from: { deferred }, only: true }, onError: false });
+  await using server = await startServer(express().use('/graphql', handler));
+  const accept = 'multipart/mixed;incrementalSpec=v0.2, application/json';
+  for (const target of ['?documentId=deferred', '/deferred']) {
+    calls.release();
+    const reading = await open(`${server.url}/graphql${target}`, { headers: { accept } });
+    await until(() => reading.ended);
+    expect(reading.body).toContain('"slow":"slow"');
+    // graphql 16 has no incremental delivery.
+    expect(reading.body.includes('"hasNext":false')).toBe(V17);
+  }
 });
 
 describe('documents by id in multipart uploads', () => {
