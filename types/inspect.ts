@@ -79,7 +79,12 @@ export interface InspectFigures extends ProcessStats {
   readonly operations: readonly OperationFigures[];
   /** The most recent errors first. */
   readonly errors: readonly ErrorFigures[];
-  readonly lookups: { readonly documents: LookupFigures; readonly files: LookupFigures };
+  /** `responses` are those of the option `cache`. */
+  readonly lookups: {
+    readonly documents: LookupFigures;
+    readonly responses: LookupFigures;
+    readonly files: LookupFigures;
+  };
   /** HTTP responses of GraphQL and of static files by status, since the start. */
   readonly statuses: {
     readonly graphql: Readonly<Record<string, number>>;

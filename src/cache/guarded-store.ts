@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+import { registerGauge } from '../diagnostics/gauges.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 export const STORE_MILLISECONDS = 50;
@@ -18,14 +19,24 @@ export class GuardedStore {
   readonly #report: (error: unknown) => void;
   /** The time until which the store is not used; undefined while it replies. */
   #suspendedUntil: number | undefined;
+  #hits = 0;
+  #misses = 0;
 
   constructor(store: CacheStore, report: (error: unknown) => void) {
     this.#store = store;
     this.#report = report;
+    registerGauge(this, { kind: 'responses', read: () => ({ hits: this.#hits, misses: this.#misses }) });
   }
 
   get(key: string): MaybePromise<CacheLookup> {
-    return this.#limit(() => this.#store.get(key), UNAVAILABLE);
+    const found = this.#limit(() => this.#store.get(key), UNAVAILABLE);
+    return isThenable(found) ? found.then((lookup) => this.#count(lookup)) : this.#count(found);
+  }
+
+  #count(lookup: CacheLookup): CacheLookup {
+    if (lookup.entry === undefined) this.#misses += 1;
+    else this.#hits += 1;
+    return lookup;
   }
 
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {

@@ -1,6 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { InspectFigures } from '../../types/inspect.ts';
 import type { ResponseEvent } from '../core/diagnostics.ts';
+import { readGauges } from '../diagnostics/gauges.ts';
 import { readProcessStats } from '../diagnostics/process-stats.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
@@ -39,6 +40,7 @@ export class Recorder {
 
   read(): InspectFigures {
     const { lookups, misses } = this.#documents;
+    const responses = readGauges('responses');
     return {
       time: new Date().toISOString(),
       process: { pid: process.pid, node: process.version, uptime: process.uptime() },
@@ -46,6 +48,7 @@ export class Recorder {
       errors: this.#errors.read(),
       lookups: {
         documents: { hits: Math.max(0, lookups - misses), misses },
+        responses: { hits: responses['hits'] ?? 0, misses: responses['misses'] ?? 0 },
         files: this.#files,
       },
       statuses: this.#statuses,

@@ -17,10 +17,17 @@ const ERRORS = [0, 1, 2, 5, 10];
 const BYTES = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const BUDGETS: readonly GaugeKind[] = ['documents', 'responses', 'files', 'uploads'];
 
-const documentRequests = (isHit: boolean): Attributes => ({
-  'espalier.cache.name': 'documents',
+const cacheAttributes = (name: 'documents' | 'responses', isHit: boolean): Attributes => ({
+  'espalier.cache.name': name,
   'espalier.cache.hit': isHit,
 });
+
+/** Observes the lookups in response caches, which count them. */
+function observeResponses(result: ObservableResult): void {
+  const { hits, misses } = readGauges('responses');
+  if (hits !== undefined) result.observe(hits, cacheAttributes('responses', true));
+  if (misses !== undefined) result.observe(misses, cacheAttributes('responses', false));
+}
 
 /** A number with the attributes that distinguish it. */
 export interface Count {
@@ -65,8 +72,8 @@ export class Metrics {
   readonly activeRequests: Counts = new Counts();
   readonly activeSubscriptions: Counts = new Counts();
   readonly cacheRequests: Counts = new Counts();
-  readonly documentHits: Count = this.cacheRequests.of(documentRequests(true));
-  readonly documentMisses: Count = this.cacheRequests.of(documentRequests(false));
+  readonly documentHits: Count = this.cacheRequests.of(cacheAttributes('documents', true));
+  readonly documentMisses: Count = this.cacheRequests.of(cacheAttributes('documents', false));
   readonly deliveries: Counts = new Counts();
   readonly #callbacks: (readonly [Observable, ObservableCallback])[] = [];
 
@@ -116,8 +123,8 @@ export class Metrics {
   #createCounters(meter: Meter): void {
     const upDown = (name: string, options: MetricOptions, callback: ObservableCallback): void =>
       void this.#callbacks.push([meter.createObservableUpDownCounter(name, options), callback]);
-    const counter = (name: string, options: MetricOptions, { observe }: Counts): void =>
-      void this.#callbacks.push([meter.createObservableCounter(name, options), observe]);
+    const counter = (name: string, options: MetricOptions, callback: ObservableCallback): void =>
+      void this.#callbacks.push([meter.createObservableCounter(name, options), callback]);
     upDown(
       'graphql.server.active_requests',
       { unit: '{request}', description: 'Number of active GraphQL requests.' },
@@ -141,12 +148,15 @@ export class Metrics {
     counter(
       'espalier.cache.requests',
       { unit: '{request}', description: 'Number of lookups in a cache.' },
-      this.cacheRequests,
+      (result) => {
+        this.cacheRequests.observe(result);
+        observeResponses(result);
+      },
     );
     counter(
       'messaging.client.consumed.messages',
       { unit: '{message}', description: 'Number of events that were delivered to streams.' },
-      this.deliveries,
+      this.deliveries.observe,
     );
   }
 

@@ -10,6 +10,7 @@ import { inspect } from '../../middleware/inspect.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { InspectFigures, InspectOptions } from '../../types/inspect.ts';
+import { createBlog, serveBlog } from '../caching/blog.ts';
 import { eachExpress } from '../express.ts';
 import { ready } from '../subscriptions/client.ts';
 import { events } from '../subscriptions/connect-clients.ts';
@@ -102,6 +103,16 @@ it('operations are counted with their latencies and errors', async () => {
   expect(statuses.graphql).toEqual({ 200: 9, 415: 1 });
   expect(history.requests).toHaveLength(120);
   expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(9);
+});
+
+it('the lookups in the response cache are counted', async () => {
+  const { app } = serveBlog(createBlog());
+  app.use('/inspect', inspect());
+  const before = (await read(app)).lookups.responses;
+  const query = { query: '{ post(id: 1) { id title } }' };
+  for (let turn = 0; turn < 3; turn++) await request(app).get('/graphql').query(query).expect(200);
+  const { hits, misses } = (await read(app)).lookups.responses;
+  expect([hits - before.hits, misses - before.misses]).toEqual([2, 1]);
 });
 
 it('errors whose members throw, and values that are not errors, are counted', async () => {

@@ -3,6 +3,7 @@ import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { EspalierInstrumentation } from '../../middleware/otel.ts';
+import { createBlog, serveBlog } from '../caching/blog.ts';
 import { ready } from '../subscriptions/client.ts';
 import { events } from '../subscriptions/connect-clients.ts';
 import { serve as serveSockets, stopAll, until } from '../subscriptions/serve.ts';
@@ -110,6 +111,17 @@ it('a disabled instrumentation observes no gauges, and another configuration con
   expect((await telemetry.metrics())['espalier.cache.requests']).toEqual({
     '{"espalier.cache.name":"documents","espalier.cache.hit":true}': 1,
     '{"espalier.cache.name":"documents","espalier.cache.hit":false}': 1,
+  });
+});
+
+it('lookups in the response cache are measured', async () => {
+  const { app } = serveBlog(createBlog());
+  const query = { query: '{ post(id: 1) { id title } }' };
+  for (let turn = 0; turn < 3; turn++) await request(app).get('/graphql').query(query).expect(200);
+  const { 'espalier.cache.requests': requests } = await telemetry.metrics();
+  expect(requests).toMatchObject({
+    '{"espalier.cache.name":"responses","espalier.cache.hit":true}': 2,
+    '{"espalier.cache.name":"responses","espalier.cache.hit":false}': 1,
   });
 });
 

@@ -103,7 +103,8 @@ function meter(name, share, value) {
 }
 
 function showCaches({ lookups, documents, responses, files, uploads }) {
-  const rates = Object.entries({ Documents: lookups.documents, 'Static files': lookups.files });
+  const rates = Object.entries({ Documents: lookups.documents, Responses: lookups.responses, 'Static files': lookups.files })
+    .filter(([name, { hits, misses }]) => name !== 'Responses' || hits + misses > 0);
   byId('rates').replaceChildren(...rates.map(([name, { hits, misses }]) => {
     const all = hits + misses;
     const share = all === 0 ? 0 : hits / all;
