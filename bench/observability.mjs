@@ -18,15 +18,14 @@ async function makeApp(before = () => undefined) {
   return app.use('/graphql', graphqlHTTP(schema));
 }
 
-/** The SDK of OpenTelemetry with exporters that discard everything. */
-async function startTelemetry() {
-  const [api, hooks, core, traces, metrics, { EspalierInstrumentation }] = await Promise.all([
+/** Starts the SDK of OpenTelemetry with exporters that discard everything. Returns its API. */
+async function startTelemetry({ share = 1 } = {}) {
+  const [api, hooks, core, traces, metrics] = await Promise.all([
     import('@opentelemetry/api'),
     import('@opentelemetry/context-async-hooks'),
     import('@opentelemetry/core'),
     import('@opentelemetry/sdk-trace-base'),
     import('@opentelemetry/sdk-metrics'),
-    import('espalier/otel'),
   ]);
   const discard = {
     export: (_, done) => done({ code: 0 }),
@@ -35,24 +34,53 @@ async function startTelemetry() {
   };
   api.context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
   api.propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  api.trace.setGlobalTracerProvider(
-    new traces.BasicTracerProvider({ spanProcessors: [new traces.BatchSpanProcessor(discard)] }),
-  );
+  const root = new traces.TraceIdRatioBasedSampler(share);
+  const sampling = share < 1 ? { sampler: new traces.ParentBasedSampler({ root }) } : {};
+  const spanProcessors = [new traces.BatchSpanProcessor(discard)];
+  api.trace.setGlobalTracerProvider(new traces.BasicTracerProvider({ ...sampling, spanProcessors }));
   const exporter = { ...discard, selectAggregationTemporality: () => 1 };
   const reader = new metrics.PeriodicExportingMetricReader({ exporter });
   api.metrics.setGlobalMeterProvider(new metrics.MeterProvider({ readers: [reader] }));
-  return (options) => new EspalierInstrumentation(options);
+  return api;
 }
 
-const observed = (options) => () => makeApp(async () => (await startTelemetry())(options));
+const observed = (options, sdk) => () =>
+  makeApp(async () => {
+    await startTelemetry(sdk);
+    const { EspalierInstrumentation } = await import('espalier/otel');
+    new EspalierInstrumentation(options);
+  });
+
+/** The least that any instrumentation does: a span that is active during the request, and one duration. */
+async function useSdkAlone(app) {
+  const { context, metrics, trace } = await startTelemetry();
+  const tracer = trace.getTracer('alone');
+  const durations = metrics.getMeter('alone').createHistogram('duration', { unit: 's' });
+  const type = { 'graphql.operation.type': 'query' };
+  const attributes = {
+    'graphql.processing.type': 'request',
+    ...type,
+    'graphql.operation.name': 'Greet',
+    'graphql.document.hash': `sha256:${'0'.repeat(64)}`,
+  };
+  app.use((_req, _res, next) => {
+    const started = performance.now();
+    const span = tracer.startSpan('query', { kind: 1, attributes });
+    context.with(trace.setSpan(context.active(), span), next);
+    span.end();
+    durations.record((performance.now() - started) / 1000, type);
+  });
+}
 
 /** Creates a server with the classes of `createServer`, which need less CPU time. */
 const onServer = (app) => async () => (await import('espalier')).createServer(await app());
 
 const contestants = {
   off: () => makeApp(),
+  'the SDK alone': () => makeApp(useSdkAlone),
   'espalier/otel': observed({}),
-  'espalier/otel, without phases': observed({ spans: { phases: false } }),
+  'espalier/otel, 10 % sampled': observed({}, { share: 0.1 }),
+  'espalier/otel, with phases': observed({ spans: { phases: true } }),
   'espalier/inspect': () =>
     makeApp(async (app) => {
       const { inspect } = await import('espalier/inspect');
@@ -64,8 +92,9 @@ export const topic = {
   name: 'observability',
   title: 'espalier/otel and espalier/inspect',
   about:
-    'One POST of a small query per request, under Express. "espalier/otel" creates all spans and metrics with the SDK of ' +
-    'OpenTelemetry: always sampled, AsyncLocalStorage as context manager, batches that an exporter discards.',
+    'One POST of a small query per request, under Express. "espalier/otel" creates spans and metrics with the SDK of ' +
+    'OpenTelemetry: always sampled, AsyncLocalStorage as context manager, batches that an exporter discards. "The SDK ' +
+    'alone" is a middleware that creates one span, which is active during the request, and records one duration.',
   packages: [
     'express',
     'graphql',
