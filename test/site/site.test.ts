@@ -1,4 +1,4 @@
-import { spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Browser, BrowserContextOptions, Page } from 'playwright-core';
@@ -34,7 +34,7 @@ beforeAll(async () => {
   rmSync(out, { recursive: true, force: true });
   mkdirSync(screenshots, { recursive: true });
   const versions = join(root, 'artifacts/versions.json');
-  writeFileSync(versions, JSON.stringify([{ name: '0.0', ref: 'HEAD' }]));
+  writeFileSync(versions, JSON.stringify([{ name: '0.0', ref: createOlderVersion() }]));
   const args = ['site/build.mjs', '--out', out, '--versions', versions];
   const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
   if (status !== 0) throw new Error(`The site was not built:\n${stdout}\n${stderr}`);
@@ -46,6 +46,16 @@ afterAll(async () => {
   await browser?.close();
   await stopExamples();
 });
+
+/** Creates a Git tree with a few pages of docs/, and returns its id. The build takes it like the tag of a version. */
+function createOlderVersion(): string {
+  const git = (args: string[], input = ''): string =>
+    execFileSync('git', args, { cwd: root, input, encoding: 'utf8' }).trim();
+  const entries = ['README.md', 'static-files.md', 'images'].map((name) =>
+    git(['ls-tree', 'HEAD:docs', name]),
+  );
+  return git(['mktree'], `040000 tree ${git(['mktree'], `${entries.join('\n')}\n`)}\tdocs\n`);
+}
 
 /** A page that collects its problems: requests to other hosts, errors, violations of the policy. */
 async function createPage(options: BrowserContextOptions): Promise<{ page: Page; problems: string[] }> {
