@@ -162,6 +162,25 @@ describe('the key of a stored result', () => {
     }
   });
 
+  it('hosts and paths have separate results, because tenants may have them', async () => {
+    const tenants = schemaOf('type Query { tenant: String @cacheControl(maxAge: 60) }', {
+      Query: { tenant: (_: unknown, __: unknown, { tenant }: { tenant: string }) => tenant },
+    });
+    const context = (req: { headers: NodeJS.Dict<string | string[]>; originalUrl?: string }) => ({
+      tenant: `${String(req.headers.host)}${req.originalUrl?.split('?')[0]}`,
+    });
+    const handler = graphqlHTTP(tenants, { cache: true, context });
+    const shared = express().use('/:tenant/graphql', handler);
+    for (let round = 0; round < 2; round++) {
+      for (const host of ['a.test', 'b.test']) {
+        for (const path of ['/one/graphql', '/two/graphql']) {
+          const { body } = await request(shared).get(path).query({ query: '{ tenant }' }).set('host', host);
+          expect(body.data.tenant).toBe(`${host}${path}`);
+        }
+      }
+    }
+  });
+
   it('long variables do not make long keys', async () => {
     const query = 'query ($id: ID!) { post(id: $id) { id } }';
     const id = 'x'.repeat(50_000);
@@ -204,6 +223,42 @@ describe('the option "key"', () => {
     }
     expect(blog.calls).toMatchObject({ me: 2, post: 4 });
   });
+
+  it('without it, a result is not stored if a resolver sets a cookie or identifies the user', async () => {
+    let calls = 0;
+    const schema = schemaOf('type Query { visit(member: Boolean): Int @cacheControl(maxAge: 60) }', {
+      Query: {
+        visit: (
+          _: unknown,
+          { member }: { member?: boolean },
+          { req, res }: { req: object; res: express.Response },
+        ) => {
+          if (member === true) Object.assign(req, { user: 'a' });
+          else res.cookie('visit', '1');
+          return ++calls;
+        },
+      },
+    });
+    const context = (req: object) => ({ req, res: Reflect.get(req, 'res') });
+    const app = express().use('/graphql', graphqlHTTP(schema, { cache: true, context }));
+    for (const query of ['{ visit }', '{ visit(member: true) }']) {
+      const results = [await get(app, query), await get(app, query)];
+      expect(new Set(results.map(({ body }) => body.data.visit)).size).toBe(2);
+    }
+  });
+
+  it.each(['access_token', 'api_key', 'session'])(
+    'without it, a request with the parameter "%s" in its URL does not use the cache',
+    async (name) => {
+      const blog = createBlog();
+      const { app } = serveBlog(blog);
+      for (const token of ['a', 'a', 'b']) {
+        const { headers } = await get(app, POST).query({ [name]: token });
+        expect([headers['age'], headers['cache-control']]).toEqual([undefined, 'private, max-age=60']);
+      }
+      expect(blog.calls.post).toBe(3);
+    },
+  );
 
   it.each([[() => 7], [() => Promise.resolve('a')], [() => ({})]])(
     'a return value of "key" that is not a string fails the request: %s',

@@ -7,6 +7,18 @@ import { cacheByText } from '../../http/negotiation/header-cache.ts';
 const CREDENTIAL_NAME =
   /^(?!:).*(?:token|api-?key|auth|session|jwt|(?<!^sec-fetch-)user(?!-agent)|email|principal|identity)/;
 
+/** Parameters of the URL that contain credentials, such as `access_token` (RFC 6750 §2.3). */
+const CREDENTIAL_PARAMETER = /token|api[-_]?key|auth|session|jwt/i;
+
+const hasCredentialParameter = cacheByText(
+  (url) =>
+    url
+      .slice(url.indexOf('?') + 1)
+      .split('&')
+      .some((pair) => CREDENTIAL_PARAMETER.test(pair.split('=', 1)[0] as string)),
+  { entries: 500, length: 2048 },
+);
+
 /** Whether a header names a user, by its name. Clients choose the names of headers, so few are kept. */
 const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.test(name), {
   entries: 500,
@@ -19,6 +31,8 @@ const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.
  */
 export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolean {
   for (const name in req.headers) if (isCredential(name)) return true;
+  const { url = '' } = req;
+  if (url.includes('?') && hasCredentialParameter(url)) return true;
   // Authentication and session middleware add these members.
   if ('user' in req || 'auth' in req || 'session' in req || 'sessionID' in req) return true;
   // A client certificate.

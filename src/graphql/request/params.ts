@@ -19,7 +19,13 @@ const WITH_IDS: ReadonlySet<string> = new Set([...NAMES, ...ID_PARAMETERS]);
 /** The settings that decide which parameters a request may have. */
 export type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
 
-/** Request targets whose decoded parameters are kept: a cacheable API gets the same ones again and again. */
+/** The parameters of a request target, with JSON values that are not passed on. */
+interface ParsedTarget extends Omit<GraphQLParams, 'variables' | 'extensions'> {
+  readonly variables: JsonParameter;
+  readonly extensions: JsonParameter;
+}
+
+/** Request targets whose parameters are kept: a cacheable API gets the same ones again and again. */
 const TARGETS = { entries: 500, length: 2048 };
 
 /**
@@ -32,22 +38,46 @@ export function createTargetReader({
   documents,
 }: Pick<HttpSettings, 'documents'>): (url: string) => GraphQLParams {
   const isById = documents !== undefined;
-  const names = isById ? WITH_IDS : WITHOUT_IDS;
-  const parse = cacheByText((url) => parseSearch(url, names), TARGETS);
-  return (url) => paramsFromSearch(parse(url), isById);
+  const parse = cacheByText((url) => parseTarget(url, isById), TARGETS);
+  return (url) => {
+    const { query, document, operationName, variables, extensions } = parse(url);
+    return { query, document, operationName, variables: variables.copy(), extensions: extensions.copy() };
+  };
 }
 
-/** The JSON values are parsed for each request: hooks and resolvers of the application may change them. */
-function paramsFromSearch(raw: RawParams, isById: boolean): GraphQLParams {
-  const extensions = parseJsonObject('extensions', raw.extensions);
-  const document = isById ? readReference((name) => raw[name as keyof RawParams], extensions) : undefined;
+function parseTarget(url: string, isById: boolean): ParsedTarget {
+  const raw = parseSearch(url, isById ? WITH_IDS : WITHOUT_IDS);
+  const extensions = new JsonParameter('extensions', raw.extensions);
+  const document = isById
+    ? readReference((name) => raw[name as keyof RawParams], extensions.value)
+    : undefined;
   return {
-    query: isById ? (raw.query ?? '') : requireQuery(raw.query, extensions),
+    query: isById ? (raw.query ?? '') : requireQuery(raw.query, extensions.value),
     document,
     operationName: raw.operationName,
-    variables: parseJsonObject('variables', raw.variables),
+    variables: new JsonParameter('variables', raw.variables),
     extensions,
   };
+}
+
+/** A parameter with a JSON object. Each request gets its own copy, which hooks and resolvers may change. */
+class JsonParameter {
+  readonly value: Record<string, unknown> | undefined;
+  readonly #name: string;
+  readonly #text: string | undefined;
+  readonly #isFlat: boolean;
+
+  constructor(name: string, text: string | undefined) {
+    this.value = parseJsonObject(name, text);
+    this.#name = name;
+    this.#text = text;
+    this.#isFlat = !Object.values(this.value ?? {}).some((member) => typeof member === 'object');
+  }
+
+  copy(): Record<string, unknown> | undefined {
+    if (this.value === undefined) return undefined;
+    return this.#isFlat ? { ...this.value } : parseJsonObject(this.#name, this.#text);
+  }
 }
 
 /**

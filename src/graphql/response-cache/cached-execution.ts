@@ -1,7 +1,9 @@
 import type { OperationDefinitionNode } from 'graphql';
-import type { MaybePromise } from '../../../types/connect.ts';
+import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { type ExecutionOutcome, isThenable, type PreparedOperation } from '../../execution/types.ts';
+import { publicHostOf } from '../../http/routing/host.ts';
+import { pathOf } from '../../http/routing/url-path.ts';
 import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
@@ -13,6 +15,8 @@ import type { ResponseCacheSettings } from './options.ts';
 import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
 import { type CacheableQuery, ResponseCache } from './response-cache.ts';
 import { StoredResult } from './stored-result.ts';
+
+const PORT = /:\d+$/;
 
 /** Creates the function that executes queries through the response cache of a handler. */
 export function createCachedExecution(
@@ -51,6 +55,7 @@ export function createCachedExecution(
       variables: inputs.variableValues,
       type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
       user,
+      target: targetOf(exchange.req),
       headers: exchange.req.headers,
     });
     return key === undefined
@@ -100,6 +105,15 @@ function withCaching(exchange: Exchange, outcome: ExecutionOutcome): ExecutionOu
     if (exchange.batchCost === undefined) exchange.caching = outcome;
   }
   return outcome;
+}
+
+/**
+ * Host and path, which also separate the entries of HTTP caches (RFC 9111 §2): an application may take the tenant from
+ * them. Processes of one application may have different ports.
+ */
+function targetOf(req: ConnectRequest): string {
+  const host = publicHostOf(req)?.replace(PORT, '') ?? '';
+  return host + pathOf(req.originalUrl ?? req.url);
 }
 
 /** The part of the key that separates users; undefined if the request must not use the cache. */

@@ -31,6 +31,8 @@ export interface RequestParts {
   readonly type: string;
   /** The part that the option `key` returned. */
   readonly user: string;
+  /** Host and path, from which an application may take the tenant. */
+  readonly target: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
 }
 
@@ -78,7 +80,7 @@ export class KeyPlan {
   }
 
   /** Returns the key of a request; undefined if its variables have no JSON form. */
-  keyOf({ variables, type, user, headers }: RequestParts): string | undefined {
+  keyOf({ variables, type, user, target, headers }: RequestParts): string | undefined {
     let text = '';
     if (variables !== undefined) {
       try {
@@ -92,7 +94,7 @@ export class KeyPlan {
       }
     }
     // The lengths keep the parts apart, whatever they contain.
-    let key = `${type} ${text.length} ${user.length} ${text}${user}`;
+    let key = `${type} ${text.length} ${user.length} ${target.length} ${text}${user}${target}`;
     if (this.#vary.length > 0) key += JSON.stringify(this.#vary.map((name) => [name, headers[name]]));
     return this.#prefix + (key.length > MAX_KEY_LENGTH ? digest(key) : key);
   }

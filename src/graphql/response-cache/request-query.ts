@@ -7,6 +7,7 @@ import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../..
 import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isListOf, isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
+import { hasCredentials } from '../caching/credentials.ts';
 import type { Exchange } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
 import type { KeyPlan } from './key-plan.ts';
@@ -60,6 +61,10 @@ export class RequestQuery implements CacheableQuery {
     return this.#services.settings.key !== undefined;
   }
 
+  get isShareable(): boolean {
+    return this.isPrivate || !hasCredentials(this.#exchange.req, this.#exchange.res);
+  }
+
   execute(): MaybePromise<ExecutionOutcome> {
     const { prepared, inputs } = this.#execution;
     return this.#services.execute(this.#exchange, prepared, inputs);
@@ -111,6 +116,10 @@ class DetachedQuery implements CacheableQuery {
     this.#query = query;
     this.#prepared = prepared;
     this.#inputs = inputs;
+  }
+
+  get isShareable(): boolean {
+    return this.#query.isShareable;
   }
 
   execute(): MaybePromise<ExecutionOutcome> {

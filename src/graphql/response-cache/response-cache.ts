@@ -14,6 +14,8 @@ export interface CacheableQuery {
   readonly plan: KeyPlan;
   /** Whether the key identifies the user, so that private results may be stored. */
   readonly isPrivate: boolean;
+  /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
+  readonly isShareable: boolean;
   /** Executes the query. */
   execute(): MaybePromise<ExecutionOutcome>;
   /** Returns the policy of the result, after the execution. */
@@ -106,7 +108,7 @@ export class ResponseCache {
 
   #entryOf(query: CacheableQuery, outcome: ExecutionOutcome): CacheEntry | undefined {
     const policy = query.policy();
-    if (policy.scope === 'PRIVATE' && !query.isPrivate) return undefined;
+    if ((policy.scope === 'PRIVATE' && !query.isPrivate) || !query.isShareable) return undefined;
     if (!query.plan.covers(policy.vary)) return undefined;
     return createEntry(outcome, policy, this.#settings, query.tags());
   }
