@@ -16,6 +16,8 @@ const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 /** Measured: the bytes of an entry without key, body and tags, and of one of its tags. */
 const ENTRY_BYTES = 700;
 const TAG_BYTES = 150;
+/** Milliseconds by which the clock may be corrected. */
+const MAX_CLOCK_ERROR = 1000;
 /** Bytes up to which an ASCII body is stored as a string, which is written faster than a buffer. */
 const MAX_TEXT_BYTES = 4 * 1024;
 
@@ -33,6 +35,8 @@ export class MemoryStore {
   readonly #doorkeeper = new Doorkeeper();
   readonly #maxBytes: number;
   readonly #maxEntryBytes: number;
+  /** The difference between the clock and the running time of the process. */
+  #offset = Number.NEGATIVE_INFINITY;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -60,12 +64,14 @@ export class MemoryStore {
 
   get(key: string): MaybePromise<CacheLookup> {
     if (this.#items === undefined) return this.#loading.then(() => this.get(key));
+    const now = Date.now();
+    this.#checkClock(now);
     const item = this.#items.get(key);
     const { version } = this.#log;
     if (item === undefined) {
       return this.#isFull && !this.#doorkeeper.knows(key) ? UNAVAILABLE : { entry: undefined, version };
     }
-    if (Date.now() < item.entry.expires) return { entry: item.entry, version };
+    if (now < item.entry.expires) return { entry: item.entry, version };
     this.#items.delete(key);
     return { entry: undefined, version };
   }
@@ -94,6 +100,13 @@ export class MemoryStore {
       if (linked instanceof Set) for (const { key } of linked) this.#items?.delete(key);
       else if (linked !== undefined) this.#items?.delete(linked.key);
     }
+  }
+
+  /** When the clock was set back, the ages of the entries are unknown. It also runs on while the machine sleeps. */
+  #checkClock(now: number): void {
+    const offset = now - performance.now();
+    if (offset < this.#offset - MAX_CLOCK_ERROR) this.remove([ALL_TAGS]);
+    this.#offset = offset;
   }
 
   /** Loads the package that handlers without a cache do not need. */

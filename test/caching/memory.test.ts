@@ -118,4 +118,23 @@ describe('the memory store', () => {
     store.remove(['b']);
     expect((await store.get('k')).entry).toBeUndefined();
   });
+
+  it('entries do not outlive their lifetime when the clock is set back', async () => {
+    const store = await createStore(MIB);
+    const { version } = await store.get('');
+    store.set('k', entryOf('1'), version as number);
+    expect(await store.get('k')).toMatchObject({ entry: { body: '1' } });
+    const clock = jest.spyOn(Date, 'now');
+    try {
+      const time = Date.now();
+      clock.mockImplementation(() => time - 900);
+      expect(await store.get('k')).toMatchObject({ entry: { body: '1' } });
+      clock.mockImplementation(() => time - 3_600_000);
+      expect(await store.get('k')).toMatchObject({ entry: undefined });
+      clock.mockImplementation(() => time + 61_000);
+      expect(await store.get('k')).toMatchObject({ entry: undefined });
+    } finally {
+      clock.mockRestore();
+    }
+  });
 });
