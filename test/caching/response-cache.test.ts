@@ -1,4 +1,6 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
 import express from 'express';
 import { GraphQLError } from 'graphql';
 import request from 'supertest';
@@ -328,6 +330,28 @@ describe('single flight', () => {
     expect(responses.filter(({ body }) => body.errors !== undefined)).toHaveLength(1);
     expect(calls).toBe(3);
   });
+
+  it('requests wait at most 5 seconds for an execution that does not end', async () => {
+    let calls = 0;
+    const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 60) }', {
+      Query: { slow: () => (++calls === 1 ? new Promise(() => undefined) : calls) },
+    });
+    const handler = graphqlHTTP(schema, { cache: true });
+    const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
+    const controller = new AbortController();
+    const hanging = fetch(url, { signal: controller.signal }).catch((error: Error) => error.name);
+    await until(() => calls === 1);
+    const waiting = await fetch(url);
+    expect((await waiting.json()).data.slow).toBe(2);
+    const later = await fetch(url);
+    expect([(await later.json()).data.slow, later.headers.get('age')]).toEqual([2, '0']);
+    controller.abort();
+    expect(await hanging).toBe('AbortError');
+    server.close();
+    server.closeAllConnections();
+  }, 15_000);
 
   it('requests do not wait for a result whose tags could not be created', async () => {
     const blog = createBlog({ Query: { slow: async () => blog.posts.get('1') } });
