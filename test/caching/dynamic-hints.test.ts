@@ -283,6 +283,13 @@ const RULES: Rule[] = [
     expected: 'public, max-age=1',
   },
   {
+    rule: 'the longest lifetime is that of HTTP',
+    schema: 'type Query { droid: Int }',
+    resolvers: { Query: { droid: hinting({ maxAge: 1e300 }, 1) } },
+    query: '{ droid }',
+    expected: 'public, max-age=2147483648',
+  },
+  {
     rule: 'less than a second is not cacheable',
     schema: 'type Query { droid: Int }',
     resolvers: { Query: { droid: hinting({ maxAge: 0.9 }, 1) } },

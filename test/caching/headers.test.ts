@@ -146,6 +146,31 @@ describe('tags', () => {
     expect(headers).not.toHaveProperty(tagHeader.toLowerCase());
   });
 
+  it('a result with more tags than fit into a header is private, and clients can read its headers', async () => {
+    const items = Array.from({ length: 900 }, (_, id) => ({ id: `${id}`.padStart(20, '0') }));
+    const typeDefs = `
+      directive @cacheTag(format: String!) on OBJECT
+      type Query { items(first: Int!): [Item!]! @cacheControl(maxAge: 60, sharedMaxAge: 600) }
+      type Mutation { change: [Item!]! }
+      type Item @cacheTag(format: "item-{$key.id}") { id: ID! }`;
+    const schema = schemaOf(typeDefs, {
+      Query: { items: (_source: unknown, { first }: { first: number }) => items.slice(0, first) },
+      Mutation: { change: () => items },
+    });
+    const app = appOf(schema, { cache: true, cacheControl: { tagHeader: 'Surrogate-Key' } });
+    for (let round = 0; round < 2; round++) {
+      const few = await get(app, '{ items(first: 200) { id } }').expect(200);
+      expect(few.headers['cache-control']).toBe('public, max-age=60, s-maxage=600');
+      expect(String(few.headers['surrogate-key']).split(' ')).toHaveLength(200);
+      const many = await get(app, '{ items(first: 900) { id } }').expect(200);
+      expect(many.headers['cache-control']).toBe('private, max-age=60');
+      for (const name of ['cache-groups', 'surrogate-key']) expect(many.headers[name]).toBeUndefined();
+    }
+    const query = 'mutation { change { id } }';
+    const { headers } = await request(app).post('/graphql').send({ query }).expect(200);
+    expect(String(headers['cache-group-invalidation']).split(', ').length).toBeGreaterThan(200);
+  });
+
   it('graphqlHTTP sends no tags without tagHeader', async () => {
     const { headers } = await get(serve(), '{ tagged }');
     expect(Object.values(headers).join()).not.toContain('book-1');

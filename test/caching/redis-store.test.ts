@@ -144,6 +144,13 @@ describe('redisStore', () => {
     await server.kill();
   });
 
+  it('an entry may have any lifetime', async () => {
+    const store = createStore();
+    expect(await store.set('k', entryOf('1', ['x'], Number.MAX_VALUE), await versionOf(store))).toBe(true);
+    expect(await textOf(store)).toBe('1');
+    expect(errors).toEqual([]);
+  });
+
   it('a large entry is not stored', async () => {
     const store = createStore({ maxEntryBytes: 1000 });
     const version = await versionOf(store);

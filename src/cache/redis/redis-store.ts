@@ -38,6 +38,8 @@ const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 
 const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
 
+/** Redis refuses numbers with an exponent. */
+const MAX_MILLISECONDS = 1e12;
 /** A silent connection is closed and opened again after these times. */
 const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
 
@@ -92,7 +94,7 @@ class RedisStore implements PublicStore {
   async set(key: string, { body, ...meta }: CacheEntry, version: number | string): Promise<boolean> {
     const { tags } = meta.policy;
     const [server, counter = ''] = String(version).split(' ');
-    const milliseconds = Math.ceil(meta.expires - Date.now());
+    const milliseconds = Math.min(Math.ceil(meta.expires - Date.now()), MAX_MILLISECONDS);
     if (server !== this.#server || milliseconds <= 0) return false;
     if (body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
     const tagKeys = JSON.stringify([...new Set([...tags, ALL_TAGS])].map((tag) => this.#tagKey(tag)));

@@ -17,13 +17,18 @@ export const UNCACHEABLE: CachePolicy = Object.freeze({
   tags: Object.freeze([]),
 });
 
+/** The longest lifetime of HTTP (RFC 9111 §1.2.2). Longer ones would be written with an exponent. */
+const MAX_SECONDS = 2 ** 31;
+
 /** Creates the policy of a result from its combined hints. HTTP has whole seconds. */
 export function toPolicy(
   { maxAge = 0, sharedMaxAge = maxAge, scope = 'PUBLIC', vary = [] }: HintState,
   tags: readonly string[],
 ): CachePolicy {
-  return { maxAge: Math.floor(maxAge), sharedMaxAge: Math.floor(sharedMaxAge), scope, vary, tags };
+  return { maxAge: toSeconds(maxAge), sharedMaxAge: toSeconds(sharedMaxAge), scope, vary, tags };
 }
+
+const toSeconds = (value: number): number => Math.min(Math.floor(value), MAX_SECONDS);
 
 export const isCacheable = ({ maxAge, sharedMaxAge }: CachePolicy): boolean => maxAge > 0 || sharedMaxAge > 0;
 

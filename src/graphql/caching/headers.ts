@@ -8,7 +8,7 @@ import { type Reply, withVary } from '../../http/reply/write-reply.ts';
 import type { Exchange, ResultCaching } from '../exchange.ts';
 import { hasCredentials } from './credentials.ts';
 import { etagFor, etagOf } from './entity-tag.ts';
-import { toStrings } from './tag-lists.ts';
+import { fittingTags, toStrings } from './tag-lists.ts';
 
 /**
  * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
@@ -65,7 +65,10 @@ function addPolicy(
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
   const names = new Set([...vary.map((name) => name.toLowerCase()), ...policy.vary]);
-  if (policy.scope === 'PUBLIC' && isShared(exchange)) {
+  const hasTags = tags.length > 0 && (invalidates || tagHeader !== false);
+  // A shared cache that does not know all tags could not remove the result.
+  const isComplete = !hasTags || fittingTags(tags) === tags.length;
+  if (policy.scope === 'PUBLIC' && isComplete && isShared(exchange)) {
     const isEqual = sharedMaxAge === maxAge;
     headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
