@@ -270,6 +270,104 @@ const INHERITANCE: Rule[] = [
   expected: expected as string,
 }));
 
+type Scope = 'PUBLIC' | 'PRIVATE' | undefined;
+const SCOPES: readonly Scope[] = [undefined, 'PUBLIC', 'PRIVATE'];
+const scoped = (scope: Scope, more = ''): string => {
+  const words = [more, scope === undefined ? '' : `scope: ${scope}`].filter(Boolean);
+  return words.length === 0 ? '' : `@cacheControl(${words.join(', ')})`;
+};
+
+/** The scope of a field precedes that of its type, and one private field makes the result private. */
+const SCOPE_RULES: Rule[] = SCOPES.flatMap((field) =>
+  SCOPES.flatMap((type) =>
+    SCOPES.flatMap((leaf) =>
+      ['', 'inheritMaxAge: true'].map((inherit): Rule => {
+        const isPrivate = (field ?? type) === 'PRIVATE' || leaf === 'PRIVATE';
+        return {
+          rule: `the scopes ${field} of a field, ${type} of its type and ${leaf} of a leaf${inherit && ', with inheritMaxAge'}`,
+          schema: `
+            type Query { top: Top @cacheControl(maxAge: 50) }
+            type Top { droid: Droid ${scoped(field, inherit || 'maxAge: 40')} }
+            type Droid ${scoped(type)} { name: String ${scoped(leaf)} }`,
+          query: '{ top { droid { name } } }',
+          expected: `${isPrivate ? 'private' : 'public'}, max-age=${inherit === '' ? 40 : 50}`,
+        };
+      }),
+    ),
+  ),
+);
+
+const INHERITED_SCOPES: Rule[] = [
+  {
+    rule: 'inheritMaxAge of a type may have a scope',
+    schema: `type Query { top: Top @cacheControl(maxAge: 50) } type Top { droid: Droid }
+      type Droid @cacheControl(inheritMaxAge: true, scope: PRIVATE) { name: String }`,
+    query: '{ top { droid { name } } }',
+    expected: 'private, max-age=50',
+  },
+  {
+    rule: 'the scope of a field precedes that of a type with inheritMaxAge',
+    schema: `type Query { top: Top @cacheControl(maxAge: 50) } type Top { droid: Droid @cacheControl(scope: PUBLIC) }
+      type Droid @cacheControl(inheritMaxAge: true, scope: PRIVATE) { name: String }`,
+    query: '{ top { droid { name } } }',
+    expected: 'public, max-age=50',
+  },
+  {
+    rule: 'the maxAge of a field precedes inheritMaxAge of its type',
+    schema: `type Query { top: Top @cacheControl(maxAge: 50) } type Top { droid: Droid @cacheControl(maxAge: 20) }
+      type Droid @cacheControl(inheritMaxAge: true) { name: String }`,
+    query: '{ top { droid { name } } }',
+    expected: 'public, max-age=20',
+  },
+  {
+    rule: 'inheritMaxAge has no effect on a root field, which has no parent',
+    schema: `type Query { droid: Droid @cacheControl(inheritMaxAge: true) } ${DROID}`,
+    query: '{ droid { name } }',
+    expected: 'public, max-age=10',
+    defaultMaxAge: 10,
+    resolvers: ONE,
+  },
+  {
+    rule: 'inheritMaxAge of a type has no effect on a root field',
+    schema: 'type Query { droid: Droid } type Droid @cacheControl(inheritMaxAge: true) { name: String! }',
+    query: '{ droid { name } }',
+    expected: 'no-store',
+    resolvers: ONE,
+  },
+  {
+    rule: 'inheritMaxAge continues through several levels, and ends at a field without it',
+    schema: `type Query { a: A @cacheControl(maxAge: 50) } type A { b: B @cacheControl(inheritMaxAge: true) }
+      type B { c: C @cacheControl(inheritMaxAge: true) plain: C } type C { name: String }`,
+    query: '{ a { b { c { name } } } }',
+    expected: 'public, max-age=50',
+  },
+  {
+    rule: 'a field without inheritMaxAge below a field with it has the default lifetime',
+    schema: `type Query { a: A @cacheControl(maxAge: 50) } type A { b: B @cacheControl(inheritMaxAge: true) }
+      type B { c: C @cacheControl(inheritMaxAge: true) plain: C } type C { name: String }`,
+    query: '{ a { b { c { name } plain { name } } } }',
+    expected: 'no-store',
+  },
+  {
+    rule: 'an interface may inherit the lifetime and set a scope',
+    schema: `type Query { top: Top @cacheControl(maxAge: 50) } type Top { named: Named }
+      interface Named @cacheControl(inheritMaxAge: true, scope: PRIVATE) { name: String }
+      type Droid implements Named { name: String }`,
+    query: '{ top { named { name } } }',
+    expected: 'private, max-age=50',
+    resolvers: { Named: { __resolveType: () => 'Droid' } },
+  },
+  {
+    rule: 'a union may inherit the lifetime and set a scope',
+    schema: `type Query { top: Top @cacheControl(maxAge: 50) } type Top { being: Being }
+      union Being @cacheControl(inheritMaxAge: true, scope: PRIVATE) = Droid
+      type Droid { name: String }`,
+    query: '{ top { being { ... on Droid { name } } } }',
+    expected: 'private, max-age=50',
+    resolvers: { Being: { __resolveType: () => 'Droid' } },
+  },
+];
+
 const SHARED = `
   type Query {
     both: Int @cacheControl(maxAge: 60, sharedMaxAge: 300)
@@ -300,7 +398,7 @@ const SHARED_RULES: Rule[] = [
 }));
 
 describe.each(ENGINES)('with the engine %s', (_name, engine) => {
-  it.each([...HINTS, ...ABSTRACT, ...INHERITANCE, ...SHARED_RULES])(
+  it.each([...HINTS, ...ABSTRACT, ...INHERITANCE, ...SCOPE_RULES, ...INHERITED_SCOPES, ...SHARED_RULES])(
     'cacheControl: $rule',
     async ({ schema, query, expected, defaultMaxAge, resolvers }) => {
       const cacheControl: true | CacheControlOptions = defaultMaxAge === undefined || { defaultMaxAge };
