@@ -12,6 +12,7 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { REPLACED_OPTIONS } from '../../src/graphql/replaced-options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { until } from '../until.ts';
 import { type Mistake, thrown, untyped, withLog } from './mistake.ts';
 
 // Mistakes that throw when a middleware or a server is created.
@@ -406,7 +407,7 @@ export const SUBSCRIPTIONS: Mistake[] = [
       withLog(async () => {
         const listening = http.createServer(express().use('/graphql', handler));
         const subscriptions = attachSubscriptions(listening, schema);
-        await new Promise((resolve) => setTimeout(resolve, 5));
+        await until(() => jest.mocked(console.warn).mock.calls.length > 0);
         await subscriptions.close();
         return '';
       }),
