@@ -56,8 +56,22 @@ async function loadClient({ owner }: RedisTarget): Promise<typeof Redis> {
 const isCluster = (client: RedisClient): client is Cluster =>
   'isCluster' in client && client.isCluster === true;
 
-const duplicate = (client: RedisClient, options: RedisOptions): Redis =>
-  named(client.duplicate(options) as Redis);
+function duplicate(client: RedisClient, options: RedisOptions): Redis {
+  const copy = client.duplicate(options) as Redis;
+  const { sentinels, role } = copy.options;
+  if (sentinels !== undefined && role !== 'slave') copy.on('ready', () => void requireMaster(copy));
+  return named(copy);
+}
+
+/**
+ * Connects again if the server is a replica. During a failover Sentinel names the old master, which may have
+ * come back as a replica already.
+ */
+async function requireMaster(client: Redis): Promise<void> {
+  // Without permission for ROLE the server is trusted.
+  const [role] = await client.role().catch(() => ['master']);
+  if (role === 'slave') client.disconnect(true);
+}
 
 /**
  * Sets the name of a connection when it is ready. In ioredis itself it has the defect of CLIENT SETINFO, see

@@ -81,6 +81,7 @@ export class RedisConnection {
       this.#lastError = undefined;
       return reply;
     } catch (error) {
+      if (isReadOnly(error)) this.#leaveReplica();
       throw isReplyError(error) ? error : this.#notConnected(error);
     } finally {
       this.#inFlight--;
@@ -121,6 +122,15 @@ export class RedisConnection {
     this.send((client) => client.ping()).catch(() => undefined);
   }
 
+  /**
+   * Connects again, because the server has become a replica: its address leads to the new master. The client
+   * of a cluster sends commands to any node that it still knows after lost connections, also to replicas.
+   */
+  #leaveReplica(): void {
+    if ('nodes' in this.#client) this.#client.refreshSlotsCache();
+    else if (this.isReady) this.#client.disconnect(true);
+  }
+
   /** Sends RST, which discards unsent bytes in the kernel, so that Redis does not receive them later. */
   #reset(): void {
     this.#heard();
@@ -147,6 +157,9 @@ export class RedisConnection {
 export function isReplyError(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }
+
+/** Whether a replica has refused to write. */
+const isReadOnly = (error: unknown): boolean => isReplyError(error) && error.message.startsWith('READONLY');
 
 /** Whether Redis will reply with this error again, unlike LOADING or CLUSTERDOWN. */
 export function isRefusal(error: unknown): boolean {

@@ -2,8 +2,10 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { pipeline } from 'node:stream';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
@@ -91,6 +93,30 @@ describe('a Redis Cluster', () => {
     await events.close();
     expect(await stream.next()).toEqual({ value: undefined, done: true });
     client.disconnect();
+  });
+});
+
+describe('a master with a replica', () => {
+  it('createPubSub connects again when its server has become a replica', async () => {
+    const [first, second] = await Promise.all([startRedis(), startRedis()]);
+    servers.push(first, second);
+    // An address that leads to the master, as those of hosted services do.
+    let target = first.port;
+    const address = net.createServer((client) => {
+      const server = net.connect(target, '127.0.0.1');
+      pipeline(client, server, client, () => undefined);
+    });
+    await once(address.listen(0, '127.0.0.1'), 'listening');
+    stops.push(async () => address.close());
+    const { port } = address.address() as AddressInfo;
+    const events = connect({ redis: `redis://127.0.0.1:${port}`, history: {} });
+    await events.ready('tick');
+    await events.publish('tick', 1);
+    await connectTo(first.port).replicaof('127.0.0.1', second.port);
+    target = second.port;
+    await expect(events.publish('tick', 2)).rejects.toThrow('READONLY');
+    await publishWhenConnected(() => events.publish('tick', 3));
+    expect(await connectTo(second.port).xlen('{espalier:tick}:events')).toBe(1);
   });
 });
 
