@@ -2,8 +2,9 @@
 // clients are killed, connections reset, processes and Redis killed or stopped, and a replica takes over. Each client must
 // have seen what was published: no gap, no duplicate, no other order. After Redis has lost its data, each client must have
 // received EVENTS_MISSED.
-//   node resume-faults.mjs --clients=500 --messages=6 --rounds=1 [--faults=name,name] [--dist]
-// --dist uses the build of this working copy instead of an installed package.
+//   node resume-faults.mjs --clients=500 --messages=6 --rounds=1 --redis=pair [--faults=name,name] [--dist]
+// --redis is "pair", a master with a replica, "sentinel", the same with a Sentinel that fails over, or "cluster", three
+// masters with replicas. --dist uses the build of this working copy instead of an installed package.
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -12,7 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { startProxy } from './lib/redis-faults.mjs';
-import { freePort, startPair } from './lib/redis-pair.mjs';
+import { freePort } from './lib/redis-node.mjs';
+import { startSetup } from './lib/redis-setups.mjs';
 import { createResumingClients } from './lib/resuming-clients.mjs';
 
 const given = (name, fallback) =>
@@ -26,21 +28,29 @@ const load = (name) =>
 const HISTORY = { length: 1_000_000, age: 600_000 };
 const TIMES = { heartbeat: 300, commandTimeout: 400 };
 const KEY = 'the secret of the cursors of all processes';
+const STREAM = '{espalier:tick}:events';
+// The same packages as those of espalier.
+const packages = createRequire(usesDist ? new URL('../', import.meta.url) : import.meta.url);
 
 if (process.env.RESUME_PORT !== undefined) await serve(Number(process.env.RESUME_PORT));
 else await run(Number(given('clients', 500)), Number(given('messages', 6)), Number(given('rounds', 1)));
 
+/** Returns the option `redis` for a URL, or a client for options of ioredis. */
+function redisOption(target) {
+  if (typeof target === 'string') return target;
+  const { Cluster, Redis } = packages('ioredis');
+  if (target.cluster === undefined) return new Redis({ ...target, lazyConnect: true });
+  return new Cluster(target.cluster, { lazyConnect: true });
+}
+
 /** One process with the subscription `tick`. */
 async function serve(port) {
   const { createServer } = await import('node:http');
-  // The same graphql as that of the package.
-  const { buildSchema } = createRequire(usesDist ? new URL('../', import.meta.url) : import.meta.url)(
-    'graphql',
-  );
+  const { buildSchema } = packages('graphql');
   const { attachSubscriptions, graphqlHTTP } = await load('index');
   const { createPubSub } = await load('pubsub');
   const events = createPubSub({
-    redis: process.env.RESUME_REDIS,
+    redis: redisOption(JSON.parse(process.env.RESUME_REDIS)),
     ...TIMES,
     onError: false,
     history: HISTORY,
@@ -69,13 +79,9 @@ async function serve(port) {
 
 async function run(count, messages, rounds) {
   if (!usesDist) installEspalier();
-  const redisProxies = [];
-  const pair = await startPair((port) => {
-    for (const proxy of redisProxies) proxy.retarget(port);
-  });
-  for (let i = 0; i < 3; i++) redisProxies.push(await startProxy(pair.port));
-  const servers = await Promise.all(redisProxies.slice(1).map((proxy) => startProcess(proxy.port)));
-  const publisher = await createPublisher(redisProxies[0].port);
+  const redis = await startSetup(given('redis', 'pair'), STREAM);
+  const servers = await Promise.all([1, 2].map((index) => startProcess(redis.target(index))));
+  const publisher = await createPublisher(redis.target(0));
   const clients = await createResumingClients(
     await load('client'),
     count,
@@ -83,31 +89,29 @@ async function run(count, messages, rounds) {
   );
   const truth = [];
   const stored = async () =>
-    (await pair.admin.xrange('{espalier:tick}:events', '-', '+')).map(
-      ([, fields]) => JSON.parse(fields[3]).n,
-    );
+    (await redis.admin.xrange(STREAM, '-', '+')).map(([, fields]) => JSON.parse(fields.at(-1)).n);
   await clients.until(({ starts }) => starts > 0);
 
   const faults = {
     'client killed': () => clients.kill(),
     'connections of clients reset': () => dropAll(servers.map(({ proxy }) => proxy)),
-    'connections to Redis reset': () => dropAll(redisProxies.slice(1)),
+    'connections to Redis reset': () => redis.dropConnections(),
     'server SIGKILL': (index) => servers[index % 2].restart(),
     'server SIGSTOP': (index) => servers[index % 2].stop(600),
     'deploy with drain': (index) => servers[index % 2].deploy(),
-    'Redis SIGKILL': () => pair.restart(200),
-    async 'Redis SIGSTOP'() {
-      pair.signal('SIGSTOP');
-      await sleep(900);
-      pair.signal('SIGCONT');
+    'Redis SIGKILL': (index) => redis.restart(200, index),
+    'Redis SIGSTOP': (index) => redis.stop(900, index),
+    'failover to a replica': () => redis.failOver(publisher.pause),
+    'failover while events are published'() {
+      clients.hardFailOvers++;
+      return redis.failOverHard();
     },
-    'failover to a replica': () => pair.failOver(publisher.pause),
     async 'Redis loses its data'() {
       const resume = await publisher.pause();
       truth.push(...(await stored()));
-      await pair.admin.flushall();
+      await redis.admin.flushall();
       clients.losses++;
-      for (const proxy of redisProxies.slice(1)) proxy.drop();
+      await redis.dropConnections();
       resume();
     },
   };
@@ -144,8 +148,7 @@ async function run(count, messages, rounds) {
   await clients.stop();
   for (const server of servers) await server.close();
   await publisher.close();
-  for (const proxy of redisProxies) proxy.close();
-  await pair.close();
+  await redis.close();
   process.exit();
 }
 
@@ -154,13 +157,13 @@ function dropAll(proxies) {
 }
 
 /** A server process that can be killed and started again at the same port, behind a proxy. */
-async function startProcess(redisPort) {
+async function startProcess(redisTarget) {
   const port = await freePort();
   const proxy = await startProxy(port);
   let child;
   async function start() {
     child = fork(fileURLToPath(import.meta.url), usesDist ? ['--dist'] : [], {
-      env: { ...process.env, RESUME_PORT: `${port}`, RESUME_REDIS: `redis://127.0.0.1:${redisPort}` },
+      env: { ...process.env, RESUME_PORT: `${port}`, RESUME_REDIS: JSON.stringify(redisTarget) },
     });
     const [first] = await Promise.race([once(child, 'message'), once(child, 'exit')]);
     assert.equal(first, 'listening', 'a server process has failed');
@@ -201,10 +204,10 @@ async function startProcess(redisPort) {
 }
 
 /** Publishes consecutive numbers, one at a time. A number whose publish was rejected is not published again. */
-async function createPublisher(redisPort) {
+async function createPublisher(redisTarget) {
   const { createPubSub } = await load('pubsub');
   const events = createPubSub({
-    redis: `redis://127.0.0.1:${redisPort}`,
+    redis: redisOption(redisTarget),
     ...TIMES,
     onError: false,
     history: HISTORY,
