@@ -47,6 +47,7 @@ const INSTALLED = ['neighbours/', 'site/'];
 const SLOW = [
   'browser-caching',
   'browser-dictionaries',
+  'browser-event-source',
   'browser-inspect',
   'browser-photo-wall',
   'caching/leaks',

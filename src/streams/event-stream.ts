@@ -128,7 +128,7 @@ export class EventStream implements LiveConnection, OperationStream {
     this.#operations.delete(operation);
   }
 
-  /** Ends the response without its ending, so that the client connects again. */
+  /** Ends the response without its ending, and its connection, so that the client connects again. */
   closeSocket(): void {
     if (this.isClosing) return;
     this.#sendPositions();
@@ -136,7 +136,7 @@ export class EventStream implements LiveConnection, OperationStream {
     this.#queue.flushAll();
     if (this.endpoint.core.cursors !== undefined) this.#writer?.write(this.format.retryMessage());
     if (this.#writer === undefined) this.#close();
-    else this.#writer.endIncomplete();
+    else this.#writer.endConnection();
   }
 
   keepAlive(): void {

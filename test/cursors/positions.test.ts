@@ -93,7 +93,7 @@ describe('close() with cursors', () => {
     },
   );
 
-  it('close() ends an event stream with its position and a random time for the next attempt', async () => {
+  it('close() ends an event stream with its position and a random time for the next attempt, and its connection', async () => {
     const served = await serve({ attach: { keepAlive: 0 }, graphql: { eventStreams: { ping: 0 } } });
     const times = new Set<string>();
     const readings: Reading[] = [];
@@ -106,6 +106,8 @@ describe('close() with cursors', () => {
     await publish(served, 1, 2);
     await served.subscriptions.close();
     await until(() => readings.every(({ ended }) => ended));
+    // On an open connection EventSource would come back to this process, which refuses it.
+    await until(() => readings.every(({ req }) => req.socket?.destroyed === true), 2000);
     for (const { body } of readings) {
       const [, end, time] = /\n\nid: (\S+)\n\nretry: (\d+)\n\n$/.exec(body) ?? [];
       expect(end).not.toBe(idsOf(body)[0]);

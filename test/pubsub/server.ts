@@ -1,4 +1,5 @@
-// One of several processes that share their events: `emit` publishes a run of numbers, `tick` streams them.
+// One of several processes that share their events: `emit` publishes a run of numbers, `tick` streams them. With
+// CURSOR_KEY clients can resume.
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { attachSubscriptions, createServer, graphqlHTTP } from 'espalier';
@@ -6,7 +7,12 @@ import { createPubSub } from 'espalier/pubsub';
 import express from 'express';
 import { buildSchema, type GraphQLField } from 'graphql';
 
-const events = createPubSub<{ tick: number }>({ redis: process.env.REDIS_URL, onError: () => undefined });
+const key = process.env.CURSOR_KEY;
+const events = createPubSub<{ tick: number }>({
+  redis: process.env.REDIS_URL,
+  onError: () => undefined,
+  history: key === undefined ? undefined : { length: 10_000 },
+});
 const schema = buildSchema(`
   type Query { ready: Boolean! }
   type Mutation { emit(from: Int!, to: Int!): Boolean! }
@@ -25,12 +31,14 @@ const rootValue = {
 };
 
 const app = express();
-const graphql = graphqlHTTP(schema, { rootValue });
+const graphql = graphqlHTTP(schema, { rootValue, cursors: key === undefined ? undefined : { key } });
 app.use('/graphql', graphql);
 const server = createServer(app);
 // No pings: on a busy machine a test's sockets may be too slow to reply.
 const sockets = attachSubscriptions(server, graphql, { share: () => 'all', keepAlive: 0 });
-server.listen(0, () => process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`));
+server.listen(Number(process.env.PORT), () =>
+  process.stdout.write(`http://localhost:${(server.address() as AddressInfo).port}\n`),
+);
 
 process.once('SIGTERM', async () => {
   const closed = once(server, 'close');

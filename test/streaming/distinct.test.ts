@@ -169,6 +169,8 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await subscriptions.close({ drain: 100 });
     await until(() => streams.every(({ ended }) => ended));
     for (const { body } of streams) expect(body).toBe(`:\n\n${next({ data: { events: 'last' } })}`);
+    // The streams end with their connections.
+    await until(() => streams.every(({ req }) => req.socket?.destroyed === true));
     const refused = await open(url, { params, headers: EVENTS });
     expect([refused.status, refused.res.headers['retry-after']]).toEqual([503, '5']);
     expect(live.open).toBe(0);

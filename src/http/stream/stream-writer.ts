@@ -1,14 +1,18 @@
 import type { ServerResponse } from 'node:http';
+import type { Http2Stream } from 'node:http2';
 import { isAborted } from '../reply/connection.ts';
 import { withVary } from '../reply/write-reply.ts';
 import type { Framing } from './framing.ts';
 
-/** The method that the package `compression` adds to responses. */
-type Flushable = ServerResponse & { flush?: () => void };
+/** Members that the package `compression` and HTTP/2 add to responses. */
+interface Extensions {
+  readonly flush?: () => void;
+  readonly stream?: Pick<Http2Stream, 'session'>;
+}
 
 /** Writes the payloads of one streaming response, each as soon as it is sent. */
 export class StreamWriter {
-  readonly #res: Flushable;
+  readonly #res: ServerResponse & Extensions;
   readonly #framing: Framing;
   #isSlow = false;
   #isClosed: boolean;
@@ -97,14 +101,17 @@ export class StreamWriter {
   /** Ends the response. */
   end(): void {
     this.write(this.#framing.ending);
-    this.endIncomplete();
+    this.#end();
   }
 
-  /** Ends the response without its ending: the client detects that messages are missing. */
-  endIncomplete(): void {
-    if (this.#isClosed) return;
-    this.#res.end();
-    this.#close();
+  /**
+   * Ends the response without its ending, and then its connection: the client detects that messages are missing
+   * and connects again, perhaps to another process. On the same connection it would reach this one.
+   */
+  endConnection(): void {
+    const { socket, stream } = this.#res;
+    this.#res.once('finish', () => (stream === undefined ? socket?.end() : stream.session?.close()));
+    this.#end();
   }
 
   /** Closes the connection of a client that does not read. */
@@ -120,6 +127,12 @@ export class StreamWriter {
     const res = this.#res;
     res.once('close', closed);
     return () => void res.off('close', closed);
+  }
+
+  #end(): void {
+    if (this.#isClosed) return;
+    this.#res.end();
+    this.#close();
   }
 
   #close(): void {
