@@ -24,19 +24,20 @@ const RENEWAL = 1000;
 /**
  * Returns the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
  * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
- * 1970. The limits are part of the text, because each argument takes time.
+ * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
+ * convert.
  */
 function publishScript({ length, age }: HistoryLimits): string {
   const lifetime = age + RENEWAL;
   return `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
-local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', ${length}, '*', 'p', previous, 'e', ARGV[1])
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
 else
   redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ${age}))
-  redis.call('PEXPIRE', KEYS[1], ${lifetime})
-  redis.call('SET', KEYS[2], id, 'PX', ${lifetime + QUIET_MILLISECONDS})
+  redis.call('PEXPIRE', KEYS[1], '${lifetime}')
+  redis.call('SET', KEYS[2], id, 'PX', '${lifetime + QUIET_MILLISECONDS}')
 end
 redis.call('PUBLISH', string.sub(KEYS[1], 2, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
 `;
