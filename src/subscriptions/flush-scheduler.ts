@@ -5,7 +5,7 @@ export interface Flushable {
 
 /** Flushes the queues of an endpoint, each once per burst, however many messages it has. */
 export interface FlushScheduler {
-  /** Flushes the queue within a millisecond. */
+  /** Flushes the queue after a millisecond, together with messages that have arrived until then. */
   flushBatched(queue: Flushable): void;
   /** Flushes the queue at the end of this iteration of the event loop: the client waits for a response. */
   flushSoon(queue: Flushable): void;
@@ -39,6 +39,14 @@ export function createFlushScheduler(): FlushScheduler {
     for (const queue of queues) queue.flush();
   }
 
+  /**
+   * Executing the first events of a burst may take longer than the time of the burst. The event loop then reads
+   * the other events, which have arrived meanwhile, before the sockets are written.
+   */
+  function flushAfterPoll(): void {
+    setImmediate(flushBurst);
+  }
+
   function flushUrgent(): void {
     const queues = urgent;
     urgent = [];
@@ -50,7 +58,7 @@ export function createFlushScheduler(): FlushScheduler {
       batched.push(queue);
       if (isScheduled) return;
       isScheduled = true;
-      setTimeout(flushBurst, BURST_TIME);
+      setTimeout(flushAfterPoll, BURST_TIME);
     },
     flushSoon(queue) {
       if (urgent.push(queue) === 1) setImmediate(flushUrgent);

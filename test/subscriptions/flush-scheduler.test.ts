@@ -1,3 +1,5 @@
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
 import { createFlushScheduler } from '../../src/subscriptions/flush-scheduler.ts';
 
 describe('the flush scheduler', () => {
@@ -29,5 +31,38 @@ describe('the flush scheduler', () => {
     expect(scheduler.isBackpressured()).toBe(true);
     await scheduler.yield();
     expect([flushed, scheduler.isBackpressured()]).toEqual([true, false]);
+  });
+
+  it('the flush scheduler writes events that arrive while the first ones are executed together with them', async () => {
+    const server = net.createServer().listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const source = net.connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const [[target]] = (await Promise.all([once(server, 'connection'), once(source, 'connect')])) as [
+      [net.Socket],
+      unknown,
+    ];
+    const scheduler = createFlushScheduler();
+    const steps: string[] = [];
+    const flushed = new Promise<void>((resolve) => {
+      const queue = {
+        flush() {
+          steps.push('flush');
+          resolve();
+        },
+      };
+      source.once('data', () => {
+        steps.push('first event');
+        scheduler.flushBatched(queue);
+        source.once('data', () => steps.push('second event'));
+        target.write('2');
+        const end = performance.now() + 20;
+        while (performance.now() < end);
+      });
+    });
+    target.write('1');
+    await flushed;
+    expect(steps).toEqual(['first event', 'second event', 'flush']);
+    source.destroy();
+    server.close();
   });
 });
