@@ -84,7 +84,7 @@ export class RecordedTopic extends Topic {
       if (this.#position === undefined) this.#begin(link.previous);
       if (link.previous === this.#position) {
         if (this.#recovered.size > 0) this.#recovered.clear();
-        this.#deliver({ ...link, payload, size });
+        this.#deliver(link.id, payload, size);
       } else if (!this.#recovered.delete(link.id)) void this.#recover();
     }
   }
@@ -130,7 +130,7 @@ export class RecordedTopic extends Topic {
     for (const queue of this.#live) queue.startCursor ??= this.#cursor(position);
   }
 
-  #deliver({ id, payload, size }: StoredEvent): void {
+  #deliver(id: string, payload: unknown, size: () => number): void {
     this.#position = id;
     const cursor = this.#cursor(id);
     for (const queue of this.#live) queue.push(payload, size, cursor);
@@ -153,7 +153,7 @@ export class RecordedTopic extends Topic {
         if (events === undefined) throw eventsMissed();
         for (const event of events) {
           this.#recovered.add(event.id);
-          this.#deliver(event);
+          this.#deliver(event.id, event.payload, event.size);
         }
         if (events.length === 0 && !this.#skipped) return;
       }

@@ -58,6 +58,9 @@ export class RedisHistory implements HistoryStore {
   readonly #send: Send;
   readonly #isFinal: (error: unknown) => boolean;
   readonly #publish: RedisScript;
+  /** The channel of the last publish and its keys: most publishes follow one to the same channel. */
+  #lastChannel = '';
+  #lastKeys = keysOf('');
 
   /** Reads are repeated after errors that are not `isFinal`. */
   constructor(send: Send, limits: HistoryLimits, isFinal: (error: unknown) => boolean) {
@@ -67,8 +70,12 @@ export class RedisHistory implements HistoryStore {
   }
 
   /** Stores and publishes an event in one command. */
-  publish(channel: string, payload: string): Promise<unknown> {
-    const [events, newest] = keysOf(channel);
+  publish(channel: string, payload: string): Promise<void> {
+    if (channel !== this.#lastChannel) {
+      this.#lastChannel = channel;
+      this.#lastKeys = keysOf(channel);
+    }
+    const [events, newest] = this.#lastKeys;
     return this.#publish.run(this.#send, [events, newest, payload]);
   }
 

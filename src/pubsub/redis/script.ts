@@ -11,7 +11,7 @@ type Inputs = readonly [key: string, otherKey: string, argument: string];
 export class RedisScript {
   readonly #text: string;
   readonly #hash: string;
-  readonly #onSettled = (): void => this.#settled();
+  readonly #onDone = (): void => this.#settled();
   #pending = 0;
   /**
    * The calls that wait because Redis did not have the script. They start when all earlier calls have settled,
@@ -25,7 +25,7 @@ export class RedisScript {
   }
 
   /** Runs the script. */
-  run(send: Send, inputs: Inputs): Promise<unknown> {
+  run(send: Send, inputs: Inputs): Promise<void> {
     const waiting = this.#waiting;
     if (waiting !== undefined) {
       return new Promise<void>((resolve) => waiting.push(resolve)).then(() => this.#start(send, inputs));
@@ -33,20 +33,24 @@ export class RedisScript {
     return this.#start(send, inputs);
   }
 
-  #start(send: Send, inputs: Inputs): Promise<unknown> {
+  #start(send: Send, inputs: Inputs): Promise<void> {
     this.#pending++;
-    const sent = send((client) =>
-      client.evalsha(this.#hash, 2, ...inputs).catch((error) => this.#load(error, client, inputs)),
+    const [key, otherKey, argument] = inputs;
+    return send((client) => client.evalsha(this.#hash, 2, key, otherKey, argument)).then(
+      this.#onDone,
+      (error: unknown) => this.#failed(error, send, inputs),
     );
-    sent.then(this.#onSettled, this.#onSettled);
-    return sent;
   }
 
   /** Sends the whole script if Redis has started again, or another node has taken over. */
-  #load(error: unknown, client: RedisCommands, inputs: Inputs): Promise<unknown> {
-    if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-    this.#waiting ??= [];
-    return client.eval(this.#text, 2, ...inputs);
+  async #failed(error: unknown, send: Send, inputs: Inputs): Promise<void> {
+    try {
+      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      this.#waiting ??= [];
+      await send((client) => client.eval(this.#text, 2, ...inputs));
+    } finally {
+      this.#settled();
+    }
   }
 
   #settled(): void {

@@ -31,7 +31,7 @@ export class RedisTransport implements Transport {
   #subscriber: RedisConnection | undefined;
   /** The reason why the transport will never connect. */
   #failure: Error | undefined;
-  #lastSent: Promise<unknown> | undefined;
+  #lastPublish: Promise<unknown> | undefined;
   #wasReady = false;
   #lost = false;
 
@@ -54,8 +54,12 @@ export class RedisTransport implements Transport {
 
   async publish(channel: string, payload: unknown): Promise<void> {
     const message = JSON.stringify(payload) ?? '';
-    if (this.history !== undefined) await this.history.publish(channel, message);
-    else await this.#send((client) => client.publish(channel, message));
+    const sent =
+      this.history === undefined
+        ? this.#send((client) => client.publish(channel, message))
+        : this.history.publish(channel, message);
+    this.#lastPublish = sent;
+    await sent;
   }
 
   subscribe(name: string): void {
@@ -88,7 +92,7 @@ export class RedisTransport implements Transport {
     this.#failure = new Error('The pubsub was closed before Redis confirmed the subscription');
     for (const channel of this.#channels.values()) channel.reject(this.#failure);
     // Redis replies in order, so earlier publishes have settled too.
-    await Promise.allSettled([this.#lastSent]);
+    await Promise.allSettled([this.#lastPublish]);
     const connections = await this.#connections.catch(() => undefined);
     await Promise.all([connections?.publisher.close(), connections?.subscriber.close()]);
   }
@@ -97,9 +101,7 @@ export class RedisTransport implements Transport {
   async #send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
     const { publisher } = await this.#connections;
     await publisher.firstAttempt;
-    const sent = publisher.send(command);
-    this.#lastSent = sent;
-    return sent;
+    return publisher.send(command);
   }
 
   async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
