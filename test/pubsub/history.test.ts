@@ -400,6 +400,28 @@ describe('a history in Redis', () => {
     expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([1, 100]);
   });
 
+  it('a replay reads few large events at a time', async () => {
+    const [events, other] = [
+      createPubSub<{ text: string }>(large()),
+      createPubSub<{ text: string }>(large()),
+    ];
+    const texts = numbers(0, 40).map((number) => `${number} `.padEnd(200_000, 'x'));
+    const stream = events.subscribe('text');
+    await events.ready('text');
+    for (const text of texts) await events.publish('text', text);
+    await other.ready('text');
+    await admin.config('RESETSTAT');
+    const replayed = other.subscribe('text', { after: stream.startCursor });
+    for (const text of texts) expect((await replayed.next()).value).toBe(text);
+    // 16 events of 200 kB exceed the limit of a read.
+    expect(await commandCalls('eval')).toBe(3);
+    await Promise.all([events.close(), other.close()]);
+
+    function large(): PubSubOptions {
+      return { redis: redis.url, history: {}, onError: false };
+    }
+  });
+
   it('publishes keep their order when Redis does not have the script', async () => {
     const events = overRedis();
     const stream = events.subscribe('tick');

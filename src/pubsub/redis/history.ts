@@ -43,9 +43,23 @@ redis.call('PUBLISH', string.sub(KEYS[1], 2, -9), '${MARK}' .. id .. ' ' .. prev
 `;
 }
 
-// ARGV: the id, the maximum number of events.
+/** The bytes of payloads after which a read ends, so that large events take no more memory than small ones. */
+const PAGE_BYTES = 1024 * 1024;
+/** Events that Redis reads at a time. */
+const STEP = 16;
+
+// ARGV: the id.
 const READ = `
-return {redis.call('GET', KEYS[2]) or '${START}', redis.call('XRANGE', KEYS[1], '(' .. ARGV[1], '+', 'COUNT', ARGV[2])}
+local entries, bytes, after = {}, 0, ARGV[1]
+repeat
+  local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', '${STEP}')
+  for _, entry in ipairs(step) do
+    entries[#entries + 1] = entry
+    bytes = bytes + #entry[2][4]
+    after = entry[1]
+  end
+until #step < ${STEP} or #entries >= ${PAGE_LENGTH} or bytes > ${PAGE_BYTES}
+return {redis.call('GET', KEYS[2]) or '${START}', entries}
 `;
 
 /** [id, [name, value, ...]], as XRANGE returns it. */
@@ -87,7 +101,7 @@ export class RedisHistory implements HistoryStore {
   async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
     const keys = keysOf(channel);
     const [newest, entries] = await this.#retry(
-      (client) => client.eval(READ, 2, ...keys, after, PAGE_LENGTH) as Promise<[string, Entry[]]>,
+      (client) => client.eval(READ, 2, ...keys, after) as Promise<[string, Entry[]]>,
     );
     if (entries.length === 0) return newest === after ? [] : undefined;
     const events = entries.map(([id, [, previous, , payload]]) => storedEvent(id, previous, payload));
