@@ -3,7 +3,8 @@ import type { Browser } from 'playwright-core';
 import { createPubSub, type PubSub } from '../middleware/pubsub.ts';
 import { launch } from './chromium.ts';
 import { startExample, stopExamples } from './examples/start.ts';
-import { freePort, type RedisServer, startRedis } from './redis.ts';
+import { freePort } from './programs.ts';
+import { type RedisServer, startRedis } from './redis.ts';
 
 jest.setTimeout(60_000);
 
