@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { CONDITIONS } from '../execution/conditions.ts';
 import type { Engine, IncrementalEngine } from '../execution/engine.ts';
-import { guardedGraphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
+import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { executeIncrementally } from '../execution/incremental.ts';
 import { warnIfExecuteIsWrapped } from '../execution/observed/replaced-execute.ts';
@@ -20,7 +20,7 @@ import { createProgram } from './run/program.ts';
  * operation/delegation.ts).
  */
 export const compiled: Engine = (operation, settings, account) => {
-  const reference = guardedGraphqlJs(operation, settings);
+  const reference = graphqlJs(operation, settings);
   if (needsGraphqlJs(operation)) return reference;
   warnIfExecuteIsWrapped();
   const program = createProgram(operation, settings);

@@ -19,19 +19,11 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
   });
 }
 
-/** The reference engine: graphql-js's own `execute`. */
-export const graphqlJs: Engine = createEngine((args, { caching }, inputs) =>
-  // Only guarded executions report their fields.
-  caching === undefined
-    ? executeNonIncremental(args)
-    : executeGuarded(executeNonIncremental, args, createTracker(caching, inputs)),
-);
-
 /**
- * The reference engine for operations that the compiled engine gives to it. Clients choose these operations,
- * so the rejections that graphql-js leaves unhandled must not end the process.
+ * The reference engine: graphql-js's own `execute`. Clients choose operations and disconnect, so the rejections
+ * that graphql-js leaves unhandled must not end the process.
  */
-export const guardedGraphqlJs: Engine = createEngine((args, { caching }, inputs) =>
+export const graphqlJs: Engine = createEngine((args, { caching }, inputs) =>
   executeGuarded(executeNonIncremental, args, caching && createTracker(caching, inputs)),
 );
 

@@ -1,12 +1,12 @@
 import type { DocumentNode, ExecutionArgs, ExecutionResult, GraphQLError, GraphQLSchema } from 'graphql';
 import { visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { EngineSettings, IncrementalEngine } from './engine.ts';
 import { executionArgsWith } from './execution-args.ts';
 import { createTracker, outcomeFromResult } from './graphql-js.ts';
 import { optionalExport } from './graphql-version.ts';
-import { executeGuarded } from './guard/execute-guarded.ts';
+import { createGuard } from './guard/execute-guarded.ts';
+import type { ExecutionGuard } from './guard/guarded-execution.ts';
 import { type ExecutionInputs, type ExecutionOutcome, type IncrementalFormat, isThenable } from './types.ts';
 
 /** The result of graphql 17 for an operation with deferred parts. */
@@ -65,28 +65,33 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
   return (inputs) => {
     const args = executionArgsWith(settings, operation, inputs);
     const { caching } = settings;
-    const result =
-      caching === undefined
-        ? execute(args)
-        : (executeGuarded(
-            execute as ExecuteFunction,
-            args,
-            createTracker(caching, inputs),
-          ) as ReturnType<ExecuteIncrementally>);
+    const guard = createGuard(args, caching && createTracker(caching, inputs));
+    // Deferred parts read values after the promises in them may have rejected.
+    guard.fail();
+    const abort = (): void => guard.end({ isComplete: false });
+    inputs.signal?.addEventListener('abort', abort, { once: true });
+    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
+      // An operation whose directives are all disabled has an ordinary result.
+      if ('initialResult' in returned) return toOutcome(returned, settings, inputs, guard);
+      guard.end({ isComplete: returned.errors === undefined });
+      return outcomeFromResult(returned, settings, inputs);
+    };
+    const result = guard.run(() => execute(args));
     return isThenable(result)
-      ? result.then((settled) => toOutcome(settled, settings, inputs))
-      : toOutcome(result, settings, inputs);
+      ? result.then(onResult, (error) => {
+          abort();
+          throw error;
+        })
+      : onResult(result);
   };
 };
 
 function toOutcome(
-  result: ExecutionResult | IncrementalResults,
+  { initialResult, subsequentResults }: IncrementalResults,
   settings: EngineSettings,
   inputs: ExecutionInputs,
+  guard: ExecutionGuard,
 ): ExecutionOutcome {
-  // An operation whose directives are all disabled has an ordinary result.
-  if (!('initialResult' in result)) return outcomeFromResult(result, settings, inputs);
-  const { initialResult, subsequentResults } = result;
   const { errors = [], data, ...others } = initialResult;
   const format = (payload: Payload): Payload => formatPayload(payload, settings, inputs);
   const first = { ...(errors.length > 0 && { errors: settings.formatErrors(errors, inputs.origin) }), data };
@@ -97,11 +102,12 @@ function toOutcome(
     rest: {
       next: async () => {
         const { done, value } = await subsequentResults.next();
-        return done === true
-          ? { done, value: undefined }
-          : { done: false, value: JSON.stringify(format(value)) };
+        if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
+        guard.end({ isComplete: true });
+        return { done, value: undefined };
       },
       return: async () => {
+        guard.end({ isComplete: false });
         await subsequentResults.return();
         return { done: true, value: undefined };
       },

@@ -30,6 +30,8 @@ export interface Behaviour {
   readonly calls: string[];
   /** Promises that are not settled yet. */
   open: number;
+  /** Whether resolvers have returned an asynchronous iterable. */
+  hasAsyncLists?: boolean;
 }
 
 export function roll(behaviour: Behaviour, id: string, what: string): number {
@@ -98,7 +100,9 @@ function listValue(behaviour: Behaviour, type: GraphQLOutputType, id: string, st
     { length: count },
     (_, index) => (): unknown => resultOf(behaviour, type, `${id}[${index}]`),
   );
-  return listOf(items, kind, strange);
+  const list = listOf(items, kind, strange);
+  if (typeof list === 'object' && Symbol.asyncIterator in list) behaviour.hasAsyncLists = true;
+  return list;
 }
 
 function objectValue(behaviour: Behaviour, type: GraphQLOutputType, id: string, strange: boolean): unknown {

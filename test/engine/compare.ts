@@ -1,12 +1,13 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
 import { compiled } from '../../src/engine/index.ts';
 import type { Engine, EngineSettings } from '../../src/execution/engine.ts';
-import { graphqlJs, guardedGraphqlJs } from '../../src/execution/graphql-js.ts';
+import { engineFromExecute, graphqlJs } from '../../src/execution/graphql-js.ts';
+import { executeNonIncremental } from '../../src/execution/non-incremental.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
 
 export const engines = { compiled, graphqlJs };
-/** graphql-js as it executes the operations that the compiled engine gives to it. */
-export { guardedGraphqlJs };
+/** graphql-js without the guard, which must not change its responses. */
+export const unguardedGraphqlJs: Engine = engineFromExecute(executeNonIncremental);
 
 export function settingsOf(more: Partial<EngineSettings> = {}): EngineSettings {
   return {

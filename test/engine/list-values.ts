@@ -1,7 +1,7 @@
 type Items = readonly (() => unknown)[];
 
 /** Makes a list of items: mostly an array, otherwise another iterable or an invalid value. */
-export function listOf(items: Items, kind: number, strange: boolean): unknown {
+export function listOf(items: Items, kind: number, strange: boolean): object | string {
   if (strange && kind % 3 === 0) return kind % 2 === 0 ? 'no list' : { no: 'list' };
   if (kind % 5 === 0) return kind % 2 === 0 ? asyncItems(items) : handMade(items, kind);
   if (strange || kind % 11 === 0)

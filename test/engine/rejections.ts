@@ -1,18 +1,29 @@
 // Run by rejections.test.ts, which reads how many rejections were unhandled in each case.
-import { buildSchema } from 'graphql';
+import { buildSchema, type GraphQLObjectType, type GraphQLScalarType } from 'graphql';
+import { selectEngine } from '../../src/core/select-engine.ts';
+import { compiledIncrementally } from '../../src/engine/index.ts';
 import type { Engine } from '../../src/execution/engine.ts';
-import { engines, guardedGraphqlJs, prepare } from './compare.ts';
+import { V17 } from '../../src/execution/graphql-version.ts';
+import { executeIncrementally } from '../../src/execution/incremental.ts';
+import { engines, prepare } from './compare.ts';
 
-const schema = buildSchema(`
+// The rules of these directives are those of graphql 17, which finds them by their names.
+const DIRECTIVES = `
+  directive @defer(if: Boolean! = true, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT
+  directive @stream(initialCount: Int! = 0, if: Boolean! = true, label: String) on FIELD
+`;
+const TYPES = `
   scalar Any
+  scalar Strict
   interface Being { name: String }
-  type Dog implements Being { name: String must: String! friends: [Dog] }
+  type Dog implements Being { name: String must: String! strict: Strict! friends: [Dog] puppies: [Dog!] }
+  type Cat implements Being { name: String }
   type Query {
     user: String! now: String! items: [Dog] names: [String!] nested: [[String!]] dog: Dog dogs: [Dog!]
-    being: Being text: String set: [String!] any: Any
+    being: Being text: String set: [String!] any: Any slow: String
   }
-  type Mutation { first: String! second: [String] }
-`);
+  type Mutation { first: String! second: [String] dogs: [Dog!] }
+`;
 const turns = async (count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
@@ -26,13 +37,47 @@ const later = async <T>(make: () => T): Promise<T> => {
   return make();
 };
 
+/** Yields each value after some iterations of the event loop. */
+async function* slowly(...makers: (() => unknown)[]): AsyncGenerator<unknown> {
+  for (const make of makers) {
+    await turns(3);
+    yield make();
+  }
+  await turns(3);
+}
+
+/** Unlike a generator, yields promises as they are. */
+function promised(...makers: (() => unknown)[]): AsyncIterable<unknown> {
+  const left = [...makers];
+  const next = async (): Promise<IteratorResult<unknown>> => {
+    await turns(2);
+    const make = left.shift();
+    return make === undefined ? { done: true, value: undefined } : { done: false, value: make() };
+  };
+  return { [Symbol.asyncIterator]: () => ({ next }) };
+}
+
+function schemaOf(directives: string) {
+  const schema = buildSchema(`${directives} ${TYPES}`);
+  const strict = schema.getType('Strict') as GraphQLScalarType;
+  const convert = (value: unknown): unknown => (value === 'bad' ? fails() : value);
+  Object.assign(strict, { serialize: convert, coerceOutputValue: convert });
+  const isTypeOf = (name: string, result: (value: object) => unknown): void => {
+    Object.assign(schema.getType(name) as GraphQLObjectType, { isTypeOf: result });
+  };
+  isTypeOf('Dog', (value) => ('checked' in value ? rejects() : true));
+  isTypeOf('Cat', (value) => 'checked' in value);
+  return schema;
+}
+const schema = schemaOf('');
+
 interface RejectionCase {
   readonly query: string;
   readonly root: () => unknown;
-  /** graphql 17 reads the rest of a generator, so that its guard never sees these values. */
-  readonly compiledOnly?: boolean;
-  /** The client disconnects while resolvers wait. */
-  readonly abort?: boolean;
+  /** graphql 16 completes no asynchronous iterables. */
+  readonly since17?: boolean;
+  /** The client disconnects after this many iterations of the event loop, while resolvers wait. */
+  readonly abort?: number;
 }
 
 const CASES: Readonly<Record<string, RejectionCase>> = {
@@ -63,7 +108,6 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
         yield [rejects()];
       },
     }),
-    compiledOnly: true,
   },
   'promises after an invalid item of a set': {
     query: '{ set }',
@@ -93,6 +137,16 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
     query: 'mutation { first second }',
     root: () => ({ first: rejectsLater, second: rejects }),
   },
+  'a mutation that stops after its first field': {
+    query: 'mutation { second dogs { must name } }',
+    root: () => ({
+      second: () => later(() => []),
+      dogs: () => [
+        { must: fails, name: rejects() },
+        { must: rejects(), name: rejectsLater() },
+      ],
+    }),
+  },
   'values that resolve after an abort': {
     query: '{ items { name } dog { name } text }',
     root: () => ({
@@ -100,38 +154,212 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
       dog: () => later(() => ({ name: rejects() })),
       text: rejectsLater,
     }),
-    abort: true,
+    abort: 1,
+  },
+  'a field that fails next to pending promises': {
+    query: '{ text dog { friends { name } } now }',
+    root: () => ({
+      text: rejectsLater,
+      dog: { friends: () => later(() => [{ name: rejects() }]) },
+      now: fails,
+    }),
+  },
+  'items that reject one after the other': {
+    query: '{ names dogs { must } }',
+    root: () => ({
+      names: () => [rejectsLater(), later(rejects), rejects()],
+      dogs: () => [{ must: rejectsLater() }, { must: later(rejects) }],
+    }),
+  },
+  'a promised object with a leaf that has no output': {
+    query: '{ dog { strict name } slow }',
+    root: () => ({
+      dog: () => later(() => ({ strict: 'bad', name: rejects() })),
+      slow: () => turns(20),
+    }),
+  },
+  'promised items with a leaf that has no output': {
+    query: '{ dogs { strict name } slow }',
+    root: () => ({
+      dogs: () => [later(() => ({ strict: later(() => 'bad'), name: rejectsLater() }))],
+      slow: () => turns(20),
+    }),
+  },
+  'a type check whose result is not needed': {
+    query: '{ being { name } }',
+    root: () => ({ being: () => ({ checked: true, name: 'Tom' }) }),
+  },
+  'many items after one that failed': {
+    query: '{ dogs { must name } }',
+    root: () => ({
+      dogs: () => Array.from({ length: 20_000 }, (_, i) => (i === 0 ? { must: fails } : { name: rejects() })),
+    }),
+  },
+  'items that fail while their asynchronous iterable is open': {
+    query: '{ dogs { must name } }',
+    root: () => ({
+      async *dogs() {
+        yield { must: rejects, name: rejects() };
+        yield* slowly(() => ({ must: rejectsLater }));
+      },
+    }),
+    since17: true,
+  },
+  'promised items of an open asynchronous iterable': {
+    query: '{ names }',
+    root: () => ({
+      names: () =>
+        promised(
+          rejects,
+          rejectsLater,
+          () => 'name',
+          () => later(() => null),
+        ),
+    }),
+    since17: true,
+  },
+  'an asynchronous iterable that resolves later': {
+    query: '{ dogs { must name } }',
+    root: () => ({ dogs: () => later(() => slowly(() => ({ must: rejects, name: rejects() }))) }),
+    since17: true,
+  },
+  'an asynchronous iterable that is open when the execution ends': {
+    query: '{ user dogs { must name } }',
+    root: () => ({
+      user: rejectsLater,
+      dogs: () => slowly(...Array.from({ length: 5 }, () => () => ({ must: rejectsLater, name: rejects() }))),
+    }),
+    since17: true,
+  },
+  'an asynchronous iterable of a client that disconnects': {
+    query: '{ dogs { must name } names }',
+    root: () => ({
+      dogs: () => slowly(...Array.from({ length: 5 }, () => () => ({ must: () => turns(6) }))),
+      names: () => promised(...Array.from({ length: 5 }, () => () => later(() => 'name'))),
+    }),
+    since17: true,
+    abort: 8,
+  },
+  'an asynchronous iterable that fails': {
+    query: '{ dogs { must name } }',
+    root: () => ({
+      dogs: () => slowly(() => ({ must: rejectsLater, name: rejects() }), rejects),
+    }),
+    since17: true,
   },
 };
 
-const EXECUTORS = {
-  'the engine': engines.compiled,
-  'graphql-js, when the engine calls it,': guardedGraphqlJs,
+/** Cases with deferred parts. `payloads`: the client disconnects after this many. */
+const INCREMENTAL_CASES: Readonly<Record<string, RejectionCase & { readonly payloads?: number }>> = {
+  'a deferred part that fails': {
+    query: '{ text ... @defer { dog { must name friends { name } } dogs { must name } } }',
+    root: () => ({
+      dog: () => later(() => ({ must: rejects, name: rejects(), friends: [{ name: rejects() }] })),
+      dogs: () => [
+        { must: fails, name: rejects() },
+        { must: rejectsLater(), name: rejects() },
+      ],
+    }),
+  },
+  'a deferred part whose required field fails': {
+    query: '{ text ... @defer { now dogs { must name } items { name } } }',
+    root: () => ({
+      now: rejectsLater,
+      dogs: () => slowly(...Array.from({ length: 5 }, () => () => ({ must: rejectsLater, name: rejects() }))),
+      items: () => later(() => [rejects(), { name: rejects() }]),
+    }),
+  },
+  'a first result that fails before its deferred parts': {
+    query: '{ dog { must ... @defer { name friends { name } } } }',
+    root: () => ({ dog: () => ({ must: rejectsLater, name: rejects(), friends: [rejects()] }) }),
+  },
+  'a stream whose items fail': {
+    query: '{ dogs @stream(initialCount: 2) { must name } names @stream }',
+    root: () => ({
+      dogs: () => slowly(...Array.from({ length: 5 }, () => () => ({ must: rejectsLater, name: rejects() }))),
+      names: () => [rejects(), rejectsLater(), null, rejects()],
+    }),
+  },
+  'a stream whose later items fail': {
+    query: '{ dogs @stream(initialCount: 1) { must name } }',
+    root: () => ({
+      dogs: () =>
+        slowly(
+          () => ({ must: 'first' }),
+          () => ({ must: 'second' }),
+          () => ({ must: rejectsLater, name: rejects() }),
+        ),
+    }),
+  },
+  'a stream of a client that disconnects': {
+    query:
+      '{ dogs @stream(initialCount: 1) { must ... @defer { name puppies { must } } } ... @defer { text } }',
+    root: () => ({
+      dogs: () =>
+        slowly(
+          ...Array.from({ length: 9 }, () => () => ({
+            must: 'first',
+            name: rejectsLater,
+            puppies: () => slowly(() => ({ must: rejectsLater }), rejects),
+          })),
+        ),
+      text: () => later(rejects),
+    }),
+    payloads: 2,
+  },
 };
+
+const EXECUTORS = { 'the engine': engines.compiled, "engine: 'graphql-js'": selectEngine('graphql-js') };
+
+const INCREMENTAL_EXECUTORS = { 'the engine': compiledIncrementally, 'graphql-js': executeIncrementally };
 
 let unhandled = 0;
 process.on('unhandledRejection', () => unhandled++);
 const result: Record<string, number> = {};
 for (const [executor, engine] of Object.entries(EXECUTORS)) {
   for (const [title, rejectionCase] of Object.entries(CASES)) {
-    if (rejectionCase.compiledOnly === true && engine !== engines.compiled) continue;
+    if (rejectionCase.since17 === true && !V17) continue;
     result[`${executor} leaves no unhandled rejection for ${title}`] = await countUnhandled(
       engine,
       rejectionCase,
     );
   }
 }
+if (V17) {
+  for (const format of ['v0.2', '20220824'] as const) {
+    for (const [executor, executeParts] of Object.entries(INCREMENTAL_EXECUTORS)) {
+      const engine: Engine = (operation, settings) => executeParts(operation, settings, format);
+      for (const [title, rejectionCase] of Object.entries(INCREMENTAL_CASES)) {
+        const payloads = rejectionCase.payloads ?? Number.POSITIVE_INFINITY;
+        result[`${executor} leaves no unhandled rejection in the format ${format} for ${title}`] =
+          await countUnhandled(engine, rejectionCase, payloads);
+      }
+    }
+  }
+}
 process.stdout.write(JSON.stringify(result));
 
-async function countUnhandled(engine: Engine, { query, root, abort }: RejectionCase): Promise<number> {
+async function countUnhandled(
+  engine: Engine,
+  { query, root, abort }: RejectionCase,
+  payloads?: number,
+): Promise<number> {
   unhandled = 0;
   const controller = new AbortController();
-  const outcome = Promise.resolve(
-    prepare(engine, schema, query)({ rootValue: root(), signal: controller.signal }),
-  ).catch(() => undefined);
-  await turns(1);
-  if (abort === true) controller.abort(new Error('disconnected'));
-  await outcome;
-  await turns(20);
+  const disconnect = (): void => controller.abort(new Error('disconnected'));
+  const run = prepare(engine, payloads === undefined ? schema : schemaOf(DIRECTIVES), query);
+  const outcome = Promise.resolve(run({ rootValue: root(), signal: controller.signal })).catch(
+    () => undefined,
+  );
+  await turns(abort ?? 1);
+  if (abort !== undefined) disconnect();
+  const rest = (await outcome)?.rest;
+  for (let read = 1; rest !== undefined && (await rest.next()).done !== true; read++) {
+    if (read !== payloads) continue;
+    disconnect();
+    await rest.return();
+    break;
+  }
+  await turns(40);
   return unhandled;
 }

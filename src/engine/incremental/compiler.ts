@@ -146,12 +146,11 @@ function compilePart(
   };
 }
 
-/** A promise that is a property may reject before its part is executed. */
+/** Promises in properties may reject before their part is executed. */
 function handleRejections(ex: Execution, source: unknown, names: readonly string[]): void {
   if (typeof source !== 'object' || source === null || types.isProxy(source)) return;
   for (const name of names) {
-    const value: unknown = Object.getOwnPropertyDescriptor(source, name)?.value;
-    if (types.isPromise(value)) ignoreRejections(ex, value);
+    ignoreRejections(ex, Object.getOwnPropertyDescriptor(source, name)?.value);
   }
 }
 

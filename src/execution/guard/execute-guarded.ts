@@ -7,6 +7,15 @@ import { ExecutionGuard } from './guarded-execution.ts';
 import { guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
+/** Creates the guard of an execution, and changes its arguments. `tracker` gets the fields. */
+export function createGuard(args: ExecutionArgs, tracker?: FieldTracker): ExecutionGuard {
+  const guard = new ExecutionGuard(args);
+  guard.tracker = tracker;
+  args.schema = guardedSchema(args.schema, args.fieldResolver ?? defaultFieldResolver);
+  args.typeResolver = guardedTypeResolver(args.typeResolver);
+  return guard;
+}
+
 /**
  * Calls `execute` so that no promise in the values of resolvers causes an unhandled rejection. Changes
  * `args`. `tracker` gets the fields.
@@ -16,16 +25,13 @@ export function executeGuarded(
   args: ExecutionArgs,
   tracker?: FieldTracker,
 ): MaybePromise<ExecutionResult> {
-  const guard = new ExecutionGuard(args.rootValue);
-  guard.tracker = tracker;
-  args.schema = guardedSchema(args.schema, args.fieldResolver ?? defaultFieldResolver);
-  args.typeResolver = guardedTypeResolver(args.typeResolver);
-  const failIfPartial = ({ errors }: ExecutionResult): void => {
-    if (errors !== undefined) guard.fail();
+  const guard = createGuard(args, tracker);
+  const end = ({ data, errors }: ExecutionResult): void => {
+    // Functions of the application may return several results.
+    if (data !== undefined || errors !== undefined) guard.end({ isComplete: errors === undefined });
   };
-  // Only functions of the application return several results.
   const result = guard.run(() => execute(args)) as MaybePromise<ExecutionResult>;
-  if (isThenable(result)) result.then(failIfPartial, () => guard.fail());
-  else failIfPartial(result);
+  if (isThenable(result)) result.then(end, () => guard.end({ isComplete: false }));
+  else end(result);
   return result;
 }

@@ -5,44 +5,56 @@
  * of everything that they contain.
  */
 import { types } from 'node:util';
+import type { ExecutionArgs, GraphQLResolveInfo } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
+import { guardedList, isDead, type ListGuard, type ListScope } from './guarded-lists.ts';
+import { observeList } from './observed-lists.ts';
 import { UnusedValues } from './unused-values.ts';
-import { isAlwaysRead, isSafePrimitive, type ValueShape } from './value-shape.ts';
+import { isAlwaysRead, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
 type Then = (value: unknown) => unknown;
-
-/** A list of graphql 16 that is being completed, or has been. */
-interface ListScope {
-  readonly parent: ListScope | undefined;
-  /** The list has failed, so nothing reads its items. */
-  isDead: boolean;
-}
 
 const noop = (): void => undefined;
 const THEN = 'then';
 
 let current: ExecutionGuard | undefined;
+let latest: ExecutionGuard | undefined;
 
 /** The guard of the execution that runs synchronously. */
 export function currentGuard(): ExecutionGuard | undefined {
   return current;
 }
 
+/** The guard whose value graphql-js completes. graphql 17 converts leaves also outside of `run`. */
+export function completingGuard(): ExecutionGuard | undefined {
+  return current ?? latest;
+}
+
+/** The arguments of an execution; graphql 16 has no signal. */
+type GuardedArgs = Pick<ExecutionArgs, 'rootValue'> & { readonly abortSignal?: AbortSignal | undefined };
+
 /** Guards one execution. */
-export class ExecutionGuard {
+export class ExecutionGuard implements ListGuard {
   /** Gets the fields of the execution. */
   tracker: FieldTracker | undefined;
+  scope: ListScope | undefined;
   readonly #rootValue: unknown;
+  readonly #signal: AbortSignal | undefined;
+  #hasEnded = false;
   /** The objects and lists that resolvers have returned. */
   #values: unknown[] = [];
   #unused: UnusedValues | undefined;
   #isScheduled = false;
-  #scope: ListScope | undefined;
 
-  constructor(rootValue: unknown) {
+  constructor({ rootValue, abortSignal }: GuardedArgs) {
     this.#rootValue = rootValue;
+    this.#signal = abortSignal ?? undefined;
+  }
+
+  get hasEnded(): boolean {
+    return this.#hasEnded || this.#signal?.aborted === true;
   }
 
   /** Calls code of graphql-js. Calls of resolvers in it belong to this execution. */
@@ -54,6 +66,13 @@ export class ExecutionGuard {
     } finally {
       current = before;
     }
+  }
+
+  /** Nothing reads results any more. `isComplete`: all values were read. */
+  end({ isComplete }: { isComplete: boolean }): void {
+    this.#hasEnded = true;
+    if (!isComplete) this.fail();
+    else if (this.#unused === undefined) this.#values = [];
   }
 
   /**
@@ -75,33 +94,40 @@ export class ExecutionGuard {
     });
   }
 
-  /** Guards an object that a resolver returned. Returns what graphql-js should complete. */
-  result(value: object, shape: ValueShape): unknown {
-    if (isThenable(value)) return this.promise(value, (resolved) => this.#value(resolved, shape));
+  /** The next value that graphql-js completes belongs to this execution. */
+  enter(): this {
+    latest = this;
+    return this;
+  }
+
+  /**
+   * Guards an object that a resolver returned. Returns what graphql-js should complete. `info` is undefined for an
+   * item of a list.
+   */
+  result(value: object, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
+    if (isThenable(value)) return this.promise(value, (resolved) => this.value(resolved, shape, info));
     if (value instanceof Error) {
       this.fail();
       return value;
     }
-    // graphql 17 converts leaves outside of `run`, and built-in scalars have no guarded conversion.
     if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
     this.#values.push(value);
     if (this.#unused !== undefined) this.fail();
     const { items } = shape;
     if (items === undefined) return value;
     if (V17) {
-      if (Array.isArray(value)) for (let i = 0; i < value.length; i++) this.#value(value[i], items);
-      else if (value instanceof Set) Set.prototype.forEach.call(value, (item) => this.#value(item, items));
+      observeList(this, value, items, info);
       return value;
     }
-    if (Array.isArray(value) && isAlwaysRead(value, items)) return value;
-    if (Symbol.iterator in value) return this.#list(value as Iterable<unknown>, items);
+    if (isPlainArray(value) && isAlwaysRead(value, items)) return value;
+    if (Symbol.iterator in value) return guardedList(this, value as Iterable<unknown>, items);
     this.fail();
     return value;
   }
 
-  /** Guards a value of any type. */
-  #value(value: unknown, shape: ValueShape): unknown {
-    if (typeof value === 'object' && value !== null) return this.result(value, shape);
+  value(value: unknown, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
+    if (V17) this.enter();
+    if (typeof value === 'object' && value !== null) return this.result(value, shape, info);
     if (!isSafePrimitive(value, shape)) this.fail();
     return value;
   }
@@ -117,11 +143,11 @@ export class ExecutionGuard {
   promise(promise: Promise<unknown>, toResult: Then): unknown {
     // graphql 17 handles its own promises. It awaits this one, so another subscription does not change the
     // order.
-    if (V17) {
-      if (types.isPromise(promise)) Promise.prototype.then.call(promise, toResult, () => this.fail());
+    if (V17 && types.isPromise(promise)) {
+      Promise.prototype.then.call(promise, toResult, () => this.fail());
       return promise;
     }
-    const scope = this.#scope;
+    const { scope } = this;
     const then = (onValue: Then, onReason?: Then): unknown =>
       promise.then(
         (value) => this.#continue(scope, value, () => onValue(toResult(value))),
@@ -146,53 +172,15 @@ export class ExecutionGuard {
       this.fail();
       return new Promise(noop);
     }
-    const before = this.#scope;
-    this.#scope = scope;
+    const before = this.scope;
+    this.scope = scope;
     try {
       return this.run(step);
     } catch (error) {
       this.fail();
       throw error;
     } finally {
-      this.#scope = before;
+      this.scope = before;
     }
   }
-
-  /** A list whose items know whether it has failed: graphql 16 closes the iterator then. */
-  #list(list: Iterable<unknown>, items: ValueShape): Iterable<unknown> {
-    return {
-      [Symbol.iterator]: () => {
-        const iterator = list[Symbol.iterator]();
-        const scope: ListScope = { parent: this.#scope, isDead: false };
-        const leave = (isDead: boolean): void => {
-          scope.isDead = isDead;
-          this.#scope = scope.parent;
-          if (isDead) this.fail();
-        };
-        return {
-          next: () => {
-            this.#scope = scope.parent;
-            try {
-              const step = iterator.next();
-              if (step.done === true) return step;
-              this.#scope = scope;
-              return { done: false, value: this.#value(step.value, items) };
-            } catch (error) {
-              leave(true);
-              throw error;
-            }
-          },
-          return: () => {
-            leave(true);
-            return iterator.return?.() ?? { done: true, value: undefined };
-          },
-        };
-      },
-    };
-  }
-}
-
-function isDead(scope: ListScope | undefined): boolean {
-  for (let at = scope; at !== undefined; at = at.parent) if (at.isDead) return true;
-  return false;
 }

@@ -10,7 +10,6 @@ import type {
 } from 'graphql';
 import { defaultTypeResolver, isObjectType } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
-import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
 import { isSafePrimitive, shapeOf } from './value-shape.ts';
@@ -30,12 +29,11 @@ let lastVariables: object | undefined;
 let lastGuard: ExecutionGuard | undefined;
 
 /**
- * The guard of an execution. graphql 17 runs resolvers also outside of `ExecutionGuard.run`, with the same
- * variables.
+ * The guard of an execution. graphql 17 runs resolvers also outside of `ExecutionGuard.run`, and graphql 16
+ * those of a mutation after one that returned a promise. All have the same variables.
  */
 export function guardOf({ variableValues }: GraphQLResolveInfo): ExecutionGuard | undefined {
-  if (!V17) return currentGuard();
-  if (variableValues === lastVariables) return lastGuard;
+  if (variableValues === lastVariables) return lastGuard?.enter();
   let guard = guards.get(variableValues);
   if (guard === undefined) {
     guard = currentGuard();
@@ -44,7 +42,7 @@ export function guardOf({ variableValues }: GraphQLResolveInfo): ExecutionGuard 
   }
   lastVariables = variableValues;
   lastGuard = guard;
-  return guard;
+  return guard.enter();
 }
 
 /** Guards the option `typeResolver`. */
@@ -83,7 +81,7 @@ export function guardedFieldResolver(
       guard.fail();
       throw error;
     }
-    if (typeof value === 'object' && value !== null) return guard.result(value, shape);
+    if (typeof value === 'object' && value !== null) return guard.result(value, shape, info);
     if (!isSafePrimitive(value, shape)) guard.fail();
     return value;
   };

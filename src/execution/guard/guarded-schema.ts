@@ -9,13 +9,14 @@ import {
   type GraphQLOutputType,
   type GraphQLSchema,
   isAbstractType,
+  isIntrospectionType,
   isLeafType,
   isListType,
   isNonNullType,
   isObjectType,
 } from 'graphql';
 import { V17 } from '../graphql-version.ts';
-import { currentGuard } from './guarded-execution.ts';
+import { completingGuard } from './guarded-execution.ts';
 import {
   type FieldResolver,
   guardCall,
@@ -93,6 +94,9 @@ class GuardedTypes {
   }
 
   #named(type: GraphQLNamedType | null | undefined): GraphQLNamedType | null | undefined {
+    if (type === null || type === undefined) return type;
+    // graphql-js compares these with its own definitions.
+    if (isIntrospectionType(type)) return type;
     if (isObjectType(type)) return this.#once(type, () => this.#object(type));
     if (isAbstractType(type)) return this.#once(type, () => guardedAbstract(type));
     return type;
@@ -172,7 +176,7 @@ function guardedAbstract<T extends GraphQLAbstractType>(type: T): T {
 
 function guardedLeaf(type: GraphQLLeafType): GraphQLLeafType {
   const convert = (value: unknown): unknown => {
-    const guard = currentGuard();
+    const guard = completingGuard();
     const check = (output: unknown): unknown => {
       if (output === null || output === undefined) guard?.fail();
       return output;

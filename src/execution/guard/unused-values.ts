@@ -1,6 +1,9 @@
 import { types } from 'node:util';
 
-/** Objects that are searched in one execution; values of the user may refer to arbitrarily many objects. */
+/**
+ * Objects that are searched in one execution besides returned values and the items of returned lists; they
+ * may refer to arbitrarily many objects.
+ */
 const MAX_OBJECTS = 10_000;
 const MAX_DEPTH = 10;
 
@@ -17,6 +20,7 @@ const { then } = Promise.prototype;
  */
 export class UnusedValues {
   readonly #seen = new Set<object>();
+  #deepObjects = 0;
 
   ignoreRejections(value: unknown): void {
     this.#visit(value, 0);
@@ -36,7 +40,8 @@ export class UnusedValues {
       then.call(value, (result: unknown) => this.#visit(result, depth), noop);
       return;
     }
-    if (depth >= MAX_DEPTH || this.#seen.size >= MAX_OBJECTS || this.#seen.has(value)) return;
+    if (depth >= MAX_DEPTH || this.#seen.has(value)) return;
+    if (depth > 1 && ++this.#deepObjects > MAX_OBJECTS) return;
     this.#seen.add(value);
     if (Array.isArray(value))
       for (let i = 0; i < value.length; i++) this.#visitProperty(value, String(i), depth);

@@ -64,10 +64,15 @@ export function isSafePrimitive(value: unknown, { isRequired, isConvertible }: V
  */
 export function isAlwaysRead(array: readonly unknown[], items: ValueShape): boolean {
   if (items.items !== undefined) return false;
-  for (const item of array) {
+  for (let i = 0; i < array.length; i++) {
+    const item = array[i];
     if (typeof item === 'object' && item !== null) {
       if (items.isRequired || items.isLeaf || types.isPromise(item)) return false;
     } else if (!isSafePrimitive(item, items)) return false;
   }
   return true;
 }
+
+/** Whether a value is an array that is iterated by its indexes. */
+export const isPlainArray = (value: object): value is unknown[] =>
+  Array.isArray(value) && value[Symbol.iterator] === Array.prototype[Symbol.iterator];
