@@ -1,8 +1,16 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import express from 'express';
-import { buildSchema, type GraphQLObjectType } from 'graphql';
+import {
+  buildSchema,
+  type GraphQLObjectType,
+  getOperationAST,
+  type OperationDefinitionNode,
+  parse,
+} from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { evaluate } from '../../src/core/cost/formula.ts';
+import { compileCost } from '../../src/core/cost/operation-cost.ts';
 import { type Running, run } from '../graphql/server.ts';
 import { LEGACY, MODERN, ready } from '../subscriptions/client.ts';
 
@@ -105,6 +113,33 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
 });
 
 describe('the option cost', () => {
+  it('a variable that is an object in place of a size is an error of the client', async () => {
+    const { post } = await serve({ cost: true });
+    const query = 'query ($n: Any) { any(first: $n) { id } }';
+    for (const n of [{ valueOf: 1, toString: 1 }, { toString: null }, {}]) {
+      const response = await post({ query, variables: { n } });
+      expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'BAD_USER_INPUT' } }] });
+    }
+  });
+
+  it('the cost of a large variable is computed once for all fields that use it', () => {
+    const types = buildSchema('input In { a: Int } type Query { set(in: [In]): Query }');
+    const source = `query ($in: [In]) { ${Array.from({ length: 90 }, (_, i) => `f${i}: set(in: $in)`)} }`;
+    const document = parse(source);
+    const operation = getOperationAST(document) as OperationDefinitionNode;
+    const defaults = { listSize: 10, mutation: 10, requiresSlicing: true };
+    const formula = compileCost({ schema: types, document, operation }, defaults);
+    let read = 0;
+    const item = {
+      get a() {
+        read += 1;
+        return 1;
+      },
+    };
+    expect(evaluate(formula, { in: [item, item] })).toBe(90 * 3);
+    expect(read).toBe(2);
+  });
+
   it('infinite sizes do not exceed maxCost unnoticed, alone or in a batch', async () => {
     const { post } = await serve({ cost: { maxCost: 1000, header: true } });
     const infinite = {

@@ -33,7 +33,7 @@ export function argumentsCost(definitions: readonly GraphQLArgument[], node: Fie
 function nodeCost(definition: InputDefinition, node: ValueNode): Formula {
   if (node.kind === Kind.VARIABLE) {
     const name = node.name.value;
-    return (variables) => valueCost(definition, variables[name]);
+    return (variables) => valueCost(definition, variables[name], rememberedCost);
   }
   if (node.kind === Kind.NULL) return 0;
   const { weight } = annotationOf(definition);
@@ -51,7 +51,7 @@ function memberCost(
   if (fields === undefined) return 0;
   if (node.kind === Kind.VARIABLE) {
     const name = node.name.value;
-    return (variables) => membersCost(definition, variables[name], counts);
+    return (variables) => rememberedCost(definition, variables[name], counts);
   }
   if (node.kind === Kind.LIST)
     return sum(node.values.map((item) => memberCost(definition, type, item, counts)));
@@ -64,10 +64,31 @@ function memberCost(
 }
 
 /** Like `nodeCost`, for a value of the variables. */
-function valueCost(definition: InputDefinition, value: unknown): number {
+function valueCost(definition: InputDefinition, value: unknown, costOfMembers = membersCost): number {
   if (value === undefined || value === null) return 0;
   const { weight } = annotationOf(definition);
-  return (weight ?? 0) + membersCost(definition, value, weight === undefined);
+  return (weight ?? 0) + costOfMembers(definition, value, weight === undefined);
+}
+
+/** The costs of the values of variables; a document may use one large value in thousands of fields. */
+const costs = new WeakMap<object, Map<unknown, number>>();
+
+/** Like `membersCost`, and computes the cost of a value once. */
+function rememberedCost(definition: InputDefinition, value: unknown, counts: boolean): number {
+  if (typeof value !== 'object' || value === null) return 0;
+  let known = costs.get(value);
+  if (known === undefined) {
+    known = new Map();
+    costs.set(value, known);
+  }
+  const type = getNamedType(definition.type);
+  const key = counts ? type : type.name;
+  let cost = known.get(key);
+  if (cost === undefined) {
+    cost = membersCost(definition, value, counts);
+    known.set(key, cost);
+  }
+  return cost;
 }
 
 function membersCost(definition: InputDefinition, value: unknown, counts: boolean): number {
@@ -125,7 +146,8 @@ const memberOf = (value: unknown, path: readonly string[]): unknown =>
 function sizeOf(value: unknown): number | undefined {
   if (value === undefined || value === null) return undefined;
   if (Array.isArray(value)) return value.length;
-  const size = Number(value);
+  // The conversion of an object would call its `toString`, which a client may have set to anything.
+  const size = typeof value === 'object' ? Number.NaN : Number(value);
   if (Number.isNaN(size)) {
     throw refusalError(`The size of a list is ${formatValue(value)}; it must be a number`, 'BAD_USER_INPUT');
   }
