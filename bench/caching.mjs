@@ -125,8 +125,8 @@ export const topic = {
   name: 'caching',
   title: 'The response cache',
   about:
-    'GET requests for one query. A hit sends a stored result; "a fixed Buffer" is a handler that ends a prepared ' +
-    'buffer and sets no header. Yoga and Apollo Server use the plugins of their projects. A miss executes the query ' +
+    'Requests for one query, with GET unless the load says POST. A hit sends a stored result; "a fixed Buffer" is a ' +
+    'handler that ends a prepared buffer, sets no header and does not read the body. Yoga and Apollo Server use the plugins of their projects. A miss executes the query ' +
     'with other variables each time and stores the result in a full cache.',
   packages: [
     'express',
@@ -144,6 +144,24 @@ export const topic = {
       requests: [{ path: pathOf(0), headers: HEADERS }],
       check: checkItems(SIZES.small),
       contestants: hits,
+    },
+    {
+      name: 'hit by POST, 20 × 5',
+      requests: [
+        {
+          method: 'POST',
+          path: '/graphql',
+          headers: { ...HEADERS, 'content-type': 'application/json' },
+          body: JSON.stringify({ query: QUERY, variables: { from: 0 } }),
+        },
+      ],
+      check: checkItems(SIZES.small),
+      contestants: [
+        'a fixed Buffer (node:http)',
+        'espalier, hit (createServer)',
+        'a fixed Buffer (Express)',
+        'espalier, hit (Express)',
+      ],
     },
     {
       name: 'hit, 2000 × 5, 140 KB',
