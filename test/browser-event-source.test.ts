@@ -6,7 +6,7 @@ import { startExample, stopExamples } from './examples/start.ts';
 import { freePort } from './programs.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 
-jest.setTimeout(60_000);
+jest.setTimeout(120_000);
 
 let redis: RedisServer;
 let events: PubSub<{ tick: number }>;

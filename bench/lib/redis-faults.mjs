@@ -4,16 +4,13 @@ import { once } from 'node:events';
 import net from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { freePort } from './redis-node.mjs';
 
 const USER = ['app', 'on', '>secret', '~*', '&*', '+@all'];
 
 /** Starts a redis-server with the user `app`; its data is lost when it stops. */
 export async function startServer() {
-  const probe = net.createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address();
-  probe.close();
-  await once(probe, 'close');
+  const port = await freePort();
   let child;
   async function start() {
     const words = ['--port', port, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--user'];

@@ -1,6 +1,6 @@
-import { open, withParams } from '../streaming/serve.ts';
+import { open, type Reading, withParams } from '../streaming/serve.ts';
 import { until } from '../until.ts';
-import { publish, serve, stopAll } from './serve.ts';
+import { publish, type Served, serve, stopAll } from './serve.ts';
 import { eventsOf, idsOf, type Subscribe, TRANSPORTS } from './transports.ts';
 
 afterEach(stopAll);
@@ -123,13 +123,18 @@ describe.each(Object.entries(TRANSPORTS))('cursors over %s', (_name, subscribe: 
   });
 });
 
+/** Opens an event stream, and publishes events until it has received this number. */
+async function readEvents(served: Served, count: number): Promise<Reading> {
+  const reading = await open(withParams(served.url, { query: QUERY }), { headers: EVENTS });
+  await until(() => idsOf(reading.body).length === 1);
+  await publish(served, 0, count);
+  await until(() => eventsOf(reading.body).length === count);
+  return reading;
+}
+
 describe('cursors over server-sent events', () => {
   it('each event has its cursor as id, and the stream begins with the id of its start', async () => {
-    const served = await serve();
-    const reading = await open(withParams(served.url, { query: QUERY }), { headers: EVENTS });
-    await until(() => idsOf(reading.body).length === 1);
-    await publish(served, 0, 2);
-    await until(() => eventsOf(reading.body).length === 2);
+    const reading = await readEvents(await serve(), 2);
     const ids = idsOf(reading.body);
     const [first, second] = eventsOf(reading.body) as { extensions: { cursor: string } }[];
     expect(ids.slice(1)).toEqual([first?.extensions.cursor, second?.extensions.cursor]);
@@ -139,10 +144,7 @@ describe('cursors over server-sent events', () => {
 
   it('a stream continues after Last-Event-ID, also if the URL has an older cursor', async () => {
     const served = await serve();
-    const reading = await open(withParams(served.url, { query: QUERY }), { headers: EVENTS });
-    await until(() => idsOf(reading.body).length === 1);
-    await publish(served, 0, 4);
-    await until(() => eventsOf(reading.body).length === 4);
+    const reading = await readEvents(served, 4);
     reading.req.destroy();
     const [start, , second] = idsOf(reading.body) as [string, string, string];
     for (const extensions of [undefined, { after: start }]) {
