@@ -70,9 +70,19 @@ async function serve(port) {
   });
   // Clients without a start have missed nothing, so they may connect before Redis has confirmed the channel.
   process.on('message', async (question) => {
-    if (question === 'stats') process.send({ ...subscriptions.stats(), pubsub: await events.stats() });
+    if (question === 'stats') process.send({ ...subscriptions.stats(), pubsub: await statsWhenConnected() });
     else await subscriptions.close({ drain: 200 });
   });
+  /** A fault may have closed the connections just before. */
+  async function statsWhenConnected() {
+    for (;;) {
+      try {
+        return await events.stats();
+      } catch {
+        await sleep(20);
+      }
+    }
+  }
   process.on('disconnect', () => process.exit());
   process.send('listening');
 }
