@@ -1,6 +1,6 @@
 // Run by interruptions.test.ts: throws, rejects and aborts at every point of some executions, under both engines.
 import { schemaOf } from './cases/case.ts';
-import { engines, outcomeOf, prepare, settingsOf } from './compare.ts';
+import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './compare.ts';
 import { type Action, Recorder } from './recorder.ts';
 
 const SDL = /* GraphQL */ `
@@ -128,7 +128,7 @@ let buffers = 0;
 const { allocUnsafeSlow } = Buffer;
 
 for (const [title, query] of Object.entries(QUERIES)) {
-  const reference = prepare(engines.graphqlJs, schema, query, settings);
+  const reference = prepare(unguardedGraphqlJs, schema, query, settings);
   const ours = prepare(engines.compiled, schema, query, settings);
   const uninterrupted = new Recorder();
   const whole = await execute(reference, uninterrupted);
