@@ -120,6 +120,7 @@ async function sentinel(folder) {
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
   const child = spawn('redis-server', [config, '--sentinel'], { stdio: 'ignore' });
+  process.on('exit', () => child.kill('SIGKILL'));
   return {
     ...servers,
     target: () => ({ sentinels: [{ host: '127.0.0.1', port }], name: 'main' }),
