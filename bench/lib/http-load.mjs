@@ -10,14 +10,33 @@ function bytesOf({ method = 'GET', path, headers = {}, body }) {
   return { method, bytes: Buffer.concat([Buffer.from(`${lines.join('\r\n')}\r\n\r\n`), payload]) };
 }
 
+const preparedOf = new Map();
+
+/** The requests of a load as bytes, which all its rounds share. */
+function prepare(load) {
+  let prepared = preparedOf.get(load);
+  if (prepared === undefined) {
+    const { requests, distinct = 1 } = load;
+    const made =
+      typeof requests === 'function'
+        ? Array.from({ length: distinct }, (_, index) => requests(index))
+        : requests;
+    prepared = made.map(bytesOf);
+    preparedOf.set(load, prepared);
+  }
+  return prepared;
+}
+
+/** The requests that each server has had. A round continues there, or a cache would know its requests. */
+const sentTo = new Map();
+
 /** Sends `count` requests over keep-alive connections, one at a time each, and counts complete responses. */
 export function httpLoad(load, port, count) {
-  const { requests, connections = 32, expect: { status = 200 } = {} } = load;
-  const made =
-    typeof requests === 'function'
-      ? Array.from({ length: load.distinct ?? 1 }, (_, index) => requests(index))
-      : requests;
-  const prepared = made.map(bytesOf);
+  const { connections = 32, expect: { status = 200 } = {} } = load;
+  const prepared = prepare(load);
+  const server = `${port} ${load.name}`;
+  const first = sentTo.get(server) ?? 0;
+  sentTo.set(server, first + count);
   return new Promise((resolve, reject) => {
     const sockets = [];
     let sent = 0;
@@ -32,7 +51,7 @@ export function httpLoad(load, port, count) {
       sockets.push(socket);
       const next = () => {
         if (sent === count) return;
-        const { method, bytes } = prepared[sent++ % prepared.length];
+        const { method, bytes } = prepared[(first + sent++) % prepared.length];
         reader.begin(method === 'HEAD');
         socket.write(bytes);
       };
