@@ -134,7 +134,7 @@ describe('the diagnostics channels of streams', () => {
           query: '{ failing ... @defer { hello } }',
           headers: { accept: 'application/jsonl' },
         });
-        expect(response.body).toContain('"hasNext":true');
+        expect(response.text).toContain('"hasNext":true');
         expect(messages).toEqual([['secret detail']]);
       } finally {
         unsubscribe('espalier:graphql:operation', observe);
