@@ -1,5 +1,5 @@
 // One-time notices about settings that are probably not intended.
-import { writeToConsole } from './report-error.ts';
+import { writeLog } from './report-error.ts';
 
 const given = new Set<string>();
 
@@ -11,7 +11,7 @@ function notice(topic: string, message: string): void {
 }
 
 function warn(message: string): void {
-  writeToConsole('warn', message);
+  writeLog('warn', message);
 }
 
 /** Logs, once per process, the defaults that production servers usually change. */

@@ -1,6 +1,6 @@
 import type { ErrorDetails } from '../../types/graphql.ts';
 
-/** The option `onError`: a function, `false` for no reports, or undefined for the console. */
+/** The option `onError`: a function, `false` for no reports, or undefined to log them. */
 export type OnError = false | ((error: unknown, details: ErrorDetails) => unknown) | undefined;
 
 /** Reports unexpected errors to the operator. Never throws. */
@@ -31,7 +31,7 @@ export function createErrorReporter(onError: OnError): ErrorReporter {
     (error, details) => {
       const onFailure = (failure: unknown): void => {
         log(error, details);
-        writeToConsole('error', 'the option "onError" failed:', failure);
+        writeLog('error', 'the option "onError" failed:', failure);
       };
       try {
         const returned = onError(error, details);
@@ -47,18 +47,14 @@ export function createErrorReporter(onError: OnError): ErrorReporter {
 function logError(error: unknown, { operationName, path, transport }: ErrorDetails): void {
   const operation = operationName === undefined ? 'an operation' : `the operation "${operationName}"`;
   const place = path === undefined ? '' : ` at "${path.join('.')}"`;
-  writeToConsole('error', `unexpected error in ${operation}${place} (${transport}):`, error);
+  writeLog('error', `unexpected error in ${operation}${place} (${transport}):`, error);
 }
 
 function logBackgroundError(error: unknown): void {
-  writeToConsole('error', 'error outside of operations:', error);
+  writeLog('error', 'error outside of operations:', error);
 }
 
-/** Writes a line to the console, and errors with their stacks. The only place that uses the console. */
-export function writeToConsole(
-  method: 'error' | 'warn',
-  message: string,
-  ...errors: readonly unknown[]
-): void {
+/** Writes a line to standard error, with the stacks of errors. All logging without the option `onError` uses it. */
+export function writeLog(method: 'error' | 'warn', message: string, ...errors: readonly unknown[]): void {
   console[method](`espalier: ${message}`, ...errors);
 }
