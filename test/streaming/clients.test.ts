@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { Client, fetchExchange, gql } from '@urql/core';
 import { meros } from 'meros/node';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { freePort } from '../programs.ts';
 import { until } from '../until.ts';
 import { incrementalSchema, V17 } from './incremental-schema.ts';
 import { EVENTS, open, serve, stopAll, withParams } from './serve.ts';
@@ -30,15 +31,6 @@ async function serveIncremental() {
     server.closeAllConnections();
   });
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`, calls };
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, 'close');
-  return port;
 }
 
 /** Starts nginx with nothing but `proxy_pass`, so that it buffers responses, and returns the URL of the proxy. */
