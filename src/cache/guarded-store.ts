@@ -30,12 +30,11 @@ export class GuardedStore {
 
   get(key: string): MaybePromise<CacheLookup> {
     const found = this.#limit(() => this.#store.get(key), UNAVAILABLE);
-    return found instanceof Promise ? found.then((lookup) => this.#received(lookup)) : this.#received(found);
+    return isThenable(found) ? found.then((lookup) => this.#count(lookup)) : this.#count(found);
   }
 
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {
-    const stored: unknown = this.#limit(() => this.#store.set(key, entry, version), false);
-    return stored instanceof Promise ? stored.then((value) => value === true) : stored === true;
+    return this.#limit(() => this.#store.set(key, entry, version), false);
   }
 
   /** Resolves when the invalidation is acknowledged. */
@@ -50,21 +49,14 @@ export class GuardedStore {
   invalidateSoon(tags: readonly string[]): Promise<void> | undefined {
     try {
       const done = this.#store.invalidate(tags);
-      return isThenable(done) ? this.#waitForInvalidation(Promise.resolve(done)) : undefined;
+      return isThenable(done) ? this.#waitForInvalidation(done) : undefined;
     } catch (error) {
       this.#report(error);
       return undefined;
     }
   }
 
-  /** Counts a lookup. A store with an error, or with entries of another program, must not fail requests. */
-  #received(lookup: CacheLookup): CacheLookup {
-    if (!isLookup(lookup)) {
-      this.#report(
-        new TypeError('The store of the option "cache.store" has returned a wrong lookup or entry'),
-      );
-      return UNAVAILABLE;
-    }
+  #count(lookup: CacheLookup): CacheLookup {
     if (lookup.entry === undefined) this.#misses += 1;
     else this.#hits += 1;
     return lookup;
@@ -88,7 +80,7 @@ export class GuardedStore {
     }
     try {
       const result = use();
-      return isThenable(result) ? this.#wait(Promise.resolve(result), unavailable) : result;
+      return isThenable(result) ? this.#wait(result, unavailable) : result;
     } catch (error) {
       this.#report(error);
       return unavailable;
@@ -119,26 +111,3 @@ export class GuardedStore {
 
 const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
   typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
-
-function isLookup(value: unknown): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  const { entry } = value as Partial<CacheLookup>;
-  return entry === undefined || isEntry(entry);
-}
-
-function isEntry(entry: Partial<CacheEntry> | null): boolean {
-  if (entry === null) return false;
-  const { body, policy, storedAt, lifetime, expires } = entry;
-  return (
-    (typeof body === 'string' || Buffer.isBuffer(body)) &&
-    typeof policy === 'object' &&
-    Array.isArray(policy?.tags) &&
-    Array.isArray(policy.vary) &&
-    (policy.scope === 'PUBLIC' || policy.scope === 'PRIVATE') &&
-    Number.isFinite(policy.maxAge) &&
-    Number.isFinite(policy.sharedMaxAge) &&
-    Number.isFinite(storedAt) &&
-    Number.isFinite(lifetime) &&
-    Number.isFinite(expires)
-  );
-}

@@ -1,3 +1,4 @@
+import { checkedStore } from '../../src/cache/checked-store.ts';
 import { GuardedStore } from '../../src/cache/guarded-store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 
@@ -15,8 +16,9 @@ let errors: unknown[];
 let calls: number;
 
 const guard = (store: Partial<CacheStore>): GuardedStore =>
-  new GuardedStore({ get: () => LOOKUP, set: () => true, invalidate: () => undefined, ...store }, (error) =>
-    errors.push(error),
+  new GuardedStore(
+    checkedStore({ get: () => LOOKUP, set: () => true, invalidate: () => undefined, ...store }),
+    (error) => errors.push(error),
   );
 
 beforeEach(() => {

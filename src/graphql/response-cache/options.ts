@@ -1,4 +1,5 @@
 import type { CachePubSub, CacheStore } from '../../../types/response-cache.ts';
+import { checkedStore } from '../../cache/checked-store.ts';
 import { GuardedStore } from '../../cache/guarded-store.ts';
 import { isPubSub, isStore } from '../../cache/invalidator.ts';
 import { createProcessStore } from '../../cache/process-store.ts';
@@ -69,5 +70,6 @@ export function resolveResponseCache(given: unknown): ResponseCacheSettings | un
 /** Creates the store of a handler. A slow or unavailable store never fails or delays a request. */
 export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
   const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
-  return new GuardedStore(store ?? createProcessStore(maxBytes, pubsub), (error) => report(toError(error)));
+  const used = store === undefined ? createProcessStore(maxBytes, pubsub) : checkedStore(store);
+  return new GuardedStore(used, (error) => report(toError(error)));
 }
