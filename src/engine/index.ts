@@ -1,12 +1,12 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { CONDITIONS } from '../execution/conditions.ts';
-import type { Engine, IncrementalEngine } from '../execution/engine.ts';
+import type { Engine, EngineSettings, IncrementalEngine } from '../execution/engine.ts';
 import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { executeIncrementally } from '../execution/incremental.ts';
 import { warnIfExecuteIsWrapped } from '../execution/observed/replaced-execute.ts';
 import { isTraced, resolveChannel } from '../execution/tracing.ts';
-import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
+import type { ExecuteOperation, ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
 import { compileIncrementally } from './incremental/compile-program.ts';
 import { type CompiledForm, CurrentForm, selectRun } from './operation/compiled-form.ts';
 import { needsGraphqlJs, needsGraphqlJsIncrementally } from './operation/delegation.ts';
@@ -34,6 +34,8 @@ export const compiled: Engine = (operation, settings, account) => {
   const plain = new CurrentForm(source);
   const traced = new CurrentForm({ ...source, program: { ...program, tracesResolvers: true } });
 
+  const context = { reference, settings };
+
   function runTraced(inputs: ExecutionInputs, form: CompiledForm): MaybePromise<ExecutionOutcome> {
     const run = selectRun(form, inputs);
     return run === undefined ? reference(inputs) : executeTraced({ operation, settings, run }, inputs);
@@ -45,14 +47,28 @@ export const compiled: Engine = (operation, settings, account) => {
       traced.release();
       if (isExecutionTraced()) return runTraced(inputs, plain.get());
     }
-    const form = plain.get();
-    const run = selectRun(form, inputs);
-    if (run === undefined) return reference(inputs);
-    const coerced = form.coerceVariables(inputs.variableValues);
-    if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
-    return run(inputs, coerced.variables, coerced.values);
+    return runForm(plain.get(), inputs, context);
   };
 };
+
+/** The parts of an operation that its executions share. */
+interface FormContext {
+  readonly reference: ExecuteOperation;
+  readonly settings: EngineSettings;
+}
+
+/** Executes the variant for the variables of a request; graphql-js does where there is none. */
+function runForm(
+  form: CompiledForm,
+  inputs: ExecutionInputs,
+  { reference, settings }: FormContext,
+): MaybePromise<ExecutionOutcome> {
+  const run = selectRun(form, inputs);
+  if (run === undefined) return reference(inputs);
+  const coerced = form.coerceVariables(inputs.variableValues);
+  if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
+  return run(inputs, coerced.variables, coerced.values);
+}
 
 /**
  * Like `compiled`, for operations with `@defer` whose parts are delivered in several payloads. Operations with
@@ -69,14 +85,10 @@ export const compiledIncrementally: IncrementalEngine = (operation, settings, fo
     conditions: INCREMENTAL_CONDITIONS,
     compile: (program, shared) => compileIncrementally(program, shared, format),
   });
+  const context = { reference, settings };
   return (inputs) => {
     if (isExecutionTraced()) return reference(inputs);
-    const current = form.get();
-    const run = selectRun(current, inputs);
-    if (run === undefined) return reference(inputs);
-    const coerced = current.coerceVariables(inputs.variableValues);
-    if ('errors' in coerced) return outcomeFromResult(coerced, settings, inputs);
-    return run(inputs, coerced.variables, coerced.values);
+    return runForm(form.get(), inputs, context);
   };
 };
 
