@@ -137,13 +137,10 @@ export function consumeSource(
 }
 
 /** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
-function executeEvent(
-  prepared: PreparedOperation,
-  { rootValue, contextValue, variableValues, origin }: ExecutionInputs,
-): MaybePromise<ExecutionOutcome> {
-  const caching = prepared.cachePolicy?.startWrite(variableValues);
-  const running = prepared.execute({ rootValue, contextValue, variableValues, origin, caching });
-  if (caching === undefined) return running;
+function executeEvent(prepared: PreparedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+  const caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
+  if (caching === undefined) return prepared.execute(inputs);
+  const running = prepared.execute({ ...inputs, caching });
   const invalidate = (outcome: ExecutionOutcome): MaybePromise<ExecutionOutcome> =>
     caching.invalidate()?.then(() => outcome) ?? outcome;
   return isThenable(running) ? running.then(invalidate) : invalidate(running);

@@ -17,7 +17,7 @@ async function send(middleware: Parameters<typeof call>[0], options: RequestOpti
 }
 
 /** Calls a middleware, and rejects if it calls `next`. */
-function call(middleware: Function, req: unknown, res: unknown): Promise<never> {
+function call(middleware: (...args: never) => unknown, req: unknown, res: unknown): Promise<never> {
   return new Promise((_resolve, reject) => {
     middleware(req, res, (error: unknown) => reject(error ?? new Error('next() was called')));
   });

@@ -160,7 +160,7 @@ export function releaseExecution(ex: Execution): void {
   ex.program.expectedBytes = ex.pos;
   if (ex.buffer !== NO_BUFFER) ex.pool.give(ex.buffer);
   useBuffer(ex, NO_BUFFER);
-  ex.pending = [];
+  if (ex.pending.length > 0) ex.pending = [];
   ex.errors = undefined;
   ex.nulledPaths = undefined;
   ex.resolve = undefined;

@@ -101,7 +101,11 @@ export class SendQueue implements Flushable {
    * run without end, so it waits for the end of the connection.
    */
   waitForDrain(): Promise<void> | undefined {
-    if (this.#frames !== undefined && this.#frames.bytes > CHUNK_SIZE) this.flush();
+    if (this.#frames !== undefined) {
+      // The socket is as it was at the last flush, whose result is known.
+      if (this.#frames.bytes <= CHUNK_SIZE && !this.#isPaused) return undefined;
+      this.flush();
+    }
     if (!this.#isSlow() && isOpen(this.#websocket) && this.#socket?.writable !== false) return undefined;
     return new Promise((resolve) => {
       this.#waiters ??= [];
