@@ -1,5 +1,6 @@
 import { EventEmitter, once } from 'node:events';
 import { graphqlHTTP, staticFiles } from 'espalier';
+import type { Request, Response } from 'express';
 import { buildSchema } from 'graphql';
 import { createRequest, createResponse, type RequestOptions } from 'node-mocks-http';
 import { root } from '../tarball.ts';
@@ -8,19 +9,21 @@ import { root } from '../tarball.ts';
 
 const handler = graphqlHTTP(buildSchema('type Query { hello: String }'), { rootValue: { hello: 'world' } });
 
-async function send(middleware: Parameters<typeof call>[0], options: RequestOptions) {
-  const req = createRequest(options);
-  const res = createResponse({ req, eventEmitter: EventEmitter });
-  const ended = once(res, 'end');
-  await Promise.race([ended, call(middleware, req, res)]);
-  return [res.statusCode, res._getData() || res._getBuffer().toString()];
-}
+type Middleware = (
+  req: ReturnType<typeof createRequest<Request>>,
+  res: ReturnType<typeof createResponse<Response>>,
+  next: (error?: unknown) => void,
+) => unknown;
 
-/** Calls a middleware, and rejects if it calls `next`. */
-function call(middleware: (...args: never) => unknown, req: unknown, res: unknown): Promise<never> {
-  return new Promise((_resolve, reject) => {
-    middleware(req, res, (error: unknown) => reject(error ?? new Error('next() was called')));
+async function send(middleware: Middleware, options: RequestOptions) {
+  const req = createRequest<Request>(options);
+  const res = createResponse<Response>({ req, eventEmitter: EventEmitter });
+  const ended = once(res, 'end');
+  const refused = new Promise<never>((_resolve, reject) => {
+    middleware(req, res, (error) => reject(error ?? new Error('next() was called')));
   });
+  await Promise.race([ended, refused]);
+  return [res.statusCode, res._getData() || res._getBuffer().toString()];
 }
 
 it('graphqlHTTP responds to a GET and to a parsed POST of node-mocks-http', async () => {
