@@ -29,7 +29,8 @@ export interface PubSubOptions {
    */
   bufferBytes?: number | undefined;
   /**
-   * Milliseconds without traffic after which a connection to Redis is checked with PING.
+   * Milliseconds without traffic after which a connection to Redis is checked with PING. With `history` also
+   * the time between two checks for messages that Redis has dropped.
    * @default 5000
    */
   heartbeat?: number | undefined;
@@ -42,7 +43,8 @@ export interface PubSubOptions {
   /**
    * Stores the last events of each topic, so that streams can continue after an event (`after`), and so that
    * a lost connection to Redis ends no stream. In memory, or with `redis` in one Redis Stream per topic
-   * (Redis 6.2 or later). All processes need the same value.
+   * (Redis 6.2 or later). All processes need the same value. Events whose messages Redis drops are read from
+   * the stream, within about two heartbeats if the topic has no further event.
    * @default none: events are not stored
    */
   history?: HistoryOptions | undefined;

@@ -9,6 +9,7 @@ import type {
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { eventsMissed } from './history/events-missed.ts';
 import { MemoryHistory } from './history/memory.ts';
+import { QuietTopics } from './history/quiet-topics.ts';
 import { RecordedTopic } from './history/recorded-topic.ts';
 import type { HistoryStore } from './history/store.ts';
 import { deliveries, observePublish, publishes } from './observed-publish.ts';
@@ -43,6 +44,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   readonly #transport: Transport;
   readonly #topics = new Map<string, Topic>();
   readonly #services: TopicServices;
+  readonly #quietTopics: QuietTopics | undefined;
   #replays = 0;
   #closed = false;
 
@@ -77,6 +79,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
       error: settings.onError,
     };
     this.#transport = createTransport(settings, events);
+    this.#quietTopics = this.#checkQuietTopics();
   }
 
   publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
@@ -113,6 +116,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#quietTopics?.close();
     for (const topic of [...this.#topics.values()]) topic.end();
     await this.#transport.close();
   }
@@ -136,6 +140,17 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     const stream = created.open(id);
     this.#transport.subscribe(channel);
     return stream;
+  }
+
+  #checkQuietTopics(): QuietTopics | undefined {
+    const { history } = this.#transport;
+    const newest = history?.peek?.bind(history);
+    if (newest === undefined) return undefined;
+    return new QuietTopics(this.#settings.heartbeat, {
+      topics: () => this.#topics.values(),
+      isConnected: () => this.#transport.isConnected,
+      newest,
+    });
   }
 
   async #extent(channel: string, history: HistoryStore): Promise<[string, TopicStats]> {

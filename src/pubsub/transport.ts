@@ -6,6 +6,8 @@ import type { HistoryStore } from './history/store.ts';
 export interface Transport {
   /** The stored events; undefined without the option `history`. */
   readonly history: HistoryStore | undefined;
+  /** Whether messages of the subscribed channels arrive. */
+  readonly isConnected: boolean;
   /** Resolves when the message was delivered or, with Redis, received by Redis. */
   publish(channel: string, payload: unknown): Promise<void>;
   /** Called for the first subscriber of a channel. */
@@ -37,6 +39,7 @@ export function createLocalTransport(events: TransportEvents, history?: MemoryHi
   const done = (): Promise<void> => Promise.resolve();
   return {
     history,
+    isConnected: true,
     publish(channel, payload) {
       let known: number | undefined;
       const size = (): number => {

@@ -42,11 +42,27 @@ async function listeners(): Promise<void> {
   await events.close();
 }
 
+/** Writes the timers that keep the process alive after a dropped message was read, and after the close. */
+async function timers(admin: Redis): Promise<void> {
+  const writeTimers = (): void => {
+    for (const kind of process.getActiveResourcesInfo()) if (kind === 'Timeout') console.error(kind);
+  };
+  const events = createPubSub<Events>({ redis: url, history: {}, heartbeat: 200 });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  const id = await admin.xadd('{espalier:tick}:events', '*', 'p', '0-0', 'e', '1');
+  await admin.set('{espalier:tick}:newest', id as string);
+  await stream.next();
+  writeTimers();
+  await events.close();
+  writeTimers();
+}
+
 async function main(): Promise<void> {
   if (scenario === 'listeners') return listeners();
   if (scenario === 'close') return close();
   const admin = new Redis(url);
-  await log(admin);
+  await (scenario === 'timers' ? timers(admin) : log(admin));
   await admin.quit();
 }
 

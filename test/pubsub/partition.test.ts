@@ -228,6 +228,11 @@ describe('a process that uses createPubSub', () => {
     expect(await run('close')).toBe('');
   });
 
+  it('createPubSub with a history has no timer that keeps the process alive', async () => {
+    await admin.flushall();
+    expect(await run('timers')).toBe('');
+  });
+
   it('createPubSub accepts many subscribers of a topic without a MaxListenersExceededWarning', async () => {
     expect(await run('listeners')).toBe('');
   });

@@ -9,6 +9,9 @@ import type { HistoryStore, StoredEvent } from './store.ts';
 
 type Queue = EventQueue<unknown>;
 
+/** Ids that wait for late messages. A late message without its id costs a read, which finds no event. */
+const MAX_RECOVERED = 10_000;
+
 /**
  * The streams of one topic with a history. Every event names the event before it. When that one has not
  * arrived, or after a lost connection, the topic reads the missing events from the history and then continues
@@ -42,7 +45,7 @@ export class RecordedTopic extends Topic {
     this.#pages = new PageCache((after) => history.store.read(channel, after));
   }
 
-  get position(): string | undefined {
+  override get position(): string | undefined {
     return this.#position;
   }
 
@@ -87,6 +90,10 @@ export class RecordedTopic extends Topic {
         this.#deliver(link.id, payload, size);
       } else if (!this.#recovered.delete(link.id)) void this.#recover();
     }
+  }
+
+  override catchUp(): void {
+    void this.#recover();
   }
 
   override reconnected(): void {
@@ -151,6 +158,7 @@ export class RecordedTopic extends Topic {
         this.#skipped = false;
         const events = await this.#store.read(this.channel, this.#position);
         if (events === undefined) throw eventsMissed();
+        if (this.#recovered.size > MAX_RECOVERED) this.#recovered.clear();
         for (const event of events) {
           this.#recovered.add(event.id);
           this.#deliver(event.id, event.payload, event.size);

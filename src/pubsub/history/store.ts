@@ -19,6 +19,11 @@ export interface HistoryStore {
   /** Returns the id of the newest event of a channel, or `START`. */
   newest(channel: string): Promise<string>;
   /**
+   * Reads the id of the newest event without repeating the read; undefined without an event or without a
+   * reply. Only stores whose messages can be dropped have it.
+   */
+  peek?(channel: string): Promise<string | undefined>;
+  /**
    * Returns the events that follow an id, oldest first, a limited number per call; undefined if they are not
    * all stored.
    */

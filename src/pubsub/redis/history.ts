@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { RedisCommands } from '../../redis/connection.ts';
+import { isRefusal, type RedisCommands } from '../../redis/connection.ts';
 import type { EventLink } from '../cursor.ts';
 import {
   type HistoryExtent,
@@ -67,20 +67,29 @@ type Entry = [id: string, fields: [string, string, string, string]];
 
 const RETRY_MILLISECONDS = 100;
 
+/** The connection of a history. */
+export interface HistoryAccess {
+  readonly send: Send;
+  /** Whether a read that was rejected with this error is not repeated. */
+  isFinal(error: unknown): boolean;
+  report(error: Error): void;
+}
+
 /** The history of channels in Redis Streams. */
 export class RedisHistory implements HistoryStore {
   readonly #send: Send;
-  readonly #isFinal: (error: unknown) => boolean;
+  readonly #access: HistoryAccess;
   readonly #publish: RedisScript;
   /** The channel of the last publish and its keys: most publishes follow one to the same channel. */
   #lastChannel = '';
   #lastKeys = keysOf('');
+  /** The last reported refusal of `peek`. */
+  #refusal = '';
 
-  /** Reads are repeated after errors that are not `isFinal`. */
-  constructor(send: Send, limits: HistoryLimits, isFinal: (error: unknown) => boolean) {
-    this.#send = send;
+  constructor(limits: HistoryLimits, access: HistoryAccess) {
+    this.#send = access.send;
+    this.#access = access;
     this.#publish = new RedisScript(publishScript(limits));
-    this.#isFinal = isFinal;
   }
 
   /** Stores and publishes an event in one command. */
@@ -96,6 +105,23 @@ export class RedisHistory implements HistoryStore {
   async newest(channel: string): Promise<string> {
     const [, key] = keysOf(channel);
     return (await this.#retry((client) => client.get(key))) ?? START;
+  }
+
+  /**
+   * Returns the id of the newest event; undefined without one or without a reply. Reports only refusals, once:
+   * the connection reports its errors itself.
+   */
+  async peek(channel: string): Promise<string | undefined> {
+    const [, key] = keysOf(channel);
+    try {
+      return (await this.#send((client) => client.get(key))) ?? undefined;
+    } catch (cause) {
+      const { message } = cause as Error;
+      if (!isRefusal(cause) || message === this.#refusal) return undefined;
+      this.#refusal = message;
+      this.#access.report(new Error(`Cannot check for dropped messages: ${message}`, { cause }));
+      return undefined;
+    }
   }
 
   async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
@@ -122,7 +148,7 @@ export class RedisHistory implements HistoryStore {
       try {
         return await this.#send(command);
       } catch (error) {
-        if (this.#isFinal(error)) throw error;
+        if (this.#access.isFinal(error)) throw error;
         await delay(RETRY_MILLISECONDS, undefined, { ref: false });
       }
     }
@@ -134,8 +160,18 @@ function storedEvent(id: string, previous: string, text: string): StoredEvent {
 }
 
 /** Parses the text of a payload. The text of `undefined` is empty. */
-export function parsePayload(text: string): unknown {
+function parsePayload(text: string): unknown {
   return text === '' ? null : JSON.parse(text);
+}
+
+/** Returns the payload of a message. Reports a text that is not JSON, and then returns undefined. */
+export function payloadOf(channel: string, text: string, report: (error: Error) => void): unknown {
+  try {
+    return parsePayload(text);
+  } catch (cause) {
+    report(new Error(`A message on the Redis channel "${channel}" is not JSON`, { cause }));
+    return undefined;
+  }
 }
 
 /** Splits a message into the ids, if it has them, and the text of the payload. */

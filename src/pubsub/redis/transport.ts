@@ -10,7 +10,7 @@ import {
 import type { HistoryLimits } from '../history/store.ts';
 import type { Transport, TransportEvents } from '../transport.ts';
 import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
-import { parsePayload, RedisHistory, splitMessage } from './history.ts';
+import { payloadOf, RedisHistory, splitMessage } from './history.ts';
 
 interface Connections {
   readonly publisher: RedisConnection;
@@ -40,16 +40,20 @@ export class RedisTransport implements Transport {
     this.#connections = this.#open(redis, settings);
     this.history =
       settings.history &&
-      new RedisHistory(
-        (command) => this.#send(command),
-        settings.history,
-        (error) => this.#failure !== undefined || isRefusal(error),
-      );
+      new RedisHistory(settings.history, {
+        send: (command) => this.#send(command),
+        isFinal: (error) => this.#failure !== undefined || isRefusal(error),
+        report: events.error,
+      });
     this.#connections.catch((error: Error) => {
       this.#failure = error;
       events.error(error);
       this.#refuse(error);
     });
+  }
+
+  get isConnected(): boolean {
+    return !this.#lost && this.#subscriber?.isReady === true;
   }
 
   async publish(channel: string, payload: unknown): Promise<void> {
@@ -128,14 +132,8 @@ export class RedisTransport implements Transport {
     // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
     if (this.#channels.get(name)?.isConfirmed !== true) return;
     const { link, text } = splitMessage(message);
-    let payload: unknown;
-    try {
-      payload = parsePayload(text);
-    } catch (cause) {
-      this.#events.error(new Error(`A message on the Redis channel "${name}" is not JSON`, { cause }));
-      return;
-    }
-    this.#events.message(name, payload, () => text.length, link);
+    const payload = payloadOf(name, text, this.#events.error);
+    if (payload !== undefined) this.#events.message(name, payload, () => text.length, link);
   }
 
   #disconnected(): void {

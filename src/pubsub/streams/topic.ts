@@ -29,6 +29,11 @@ export class Topic {
     return this.streams.size;
   }
 
+  /** The id of the last event. Undefined without a history, and until the topic has started. */
+  get position(): string | undefined {
+    return undefined;
+  }
+
   /** Opens a stream of later events. */
   open(_after?: string): EventStream<unknown> {
     return this.addQueue();
@@ -46,6 +51,9 @@ export class Topic {
   started(): Promise<void> | undefined {
     return undefined;
   }
+
+  /** Delivers stored events whose messages were dropped. */
+  catchUp(): void {}
 
   /** Ends the streams, because events of the time without a connection are missing. */
   reconnected(): void {
