@@ -5,11 +5,17 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { startProxy } from './redis-faults.mjs';
 import { createNode, freePort, inSync, isMaster, isReplicating } from './redis-node.mjs';
 
-/** Milliseconds without a reply after which Sentinel or the cluster replaces a master. */
+/**
+ * Milliseconds without a reply after which Sentinel or the cluster replaces a master: during a failover that the run asks
+ * for, and at all other times. On a loaded machine a master may not reply for seconds after a restart. A failover then loses
+ * events that the run expects.
+ */
 const DOWN_TIME = 2000;
+const CALM_DOWN_TIME = 60_000;
 
 /**
  * Starts the servers. `kind` is 'pair', 'sentinel' or 'cluster'. The first faults of `restart` and `stop` hit the master
@@ -23,12 +29,15 @@ export async function startSetup(kind, key) {
   /** Kills the master of the key, and resolves when its replica has taken over. */
   async function failOver(resume) {
     const [master, replica] = [masters[owner], replicas[owner]];
+    await setup.setDownTime?.(DOWN_TIME);
     await master.kill();
     resume();
     await setup.promote(replica);
     [masters[owner], replicas[owner]] = [replica, master];
     await master.start(setup.replicaWords(replica));
     await isReplicating(master);
+    await setup.failOverEnded?.(replica);
+    await setup.setDownTime?.(CALM_DOWN_TIME);
   }
 
   return {
@@ -37,8 +46,8 @@ export async function startSetup(kind, key) {
     get admin() {
       return masters[owner].admin;
     },
-    /** Closes the connections of all processes. */
-    dropConnections: setup.dropConnections ?? (() => Promise.all(masters.map((node) => node.dropClients()))),
+    /** Closes the connections of all processes. Subscribers of a cluster may be connected to a replica. */
+    dropConnections: setup.dropConnections ?? (() => Promise.all(nodes.map((node) => node.dropClients()))),
     /** Kills a master with SIGKILL and starts it again. Every event that it confirmed is on its disk. */
     async restart(time, index) {
       const place = (owner + index) % masters.length;
@@ -115,17 +124,33 @@ async function sentinel(folder) {
     `port ${port}`,
     'bind 127.0.0.1',
     `sentinel monitor main 127.0.0.1 ${servers.masters[0].port} 1`,
-    `sentinel down-after-milliseconds main ${DOWN_TIME}`,
+    `sentinel down-after-milliseconds main ${CALM_DOWN_TIME}`,
     'sentinel failover-timeout main 2000',
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
   const child = spawn('redis-server', [config, '--sentinel'], { stdio: 'ignore' });
   process.on('exit', () => child.kill('SIGKILL'));
+  const admin = new Redis(port, '127.0.0.1', { enableReadyCheck: false, maxRetriesPerRequest: null });
+  admin.on('error', () => undefined);
+  const monitored = async () => {
+    const words = await admin.call('SENTINEL', 'MASTER', 'main');
+    return (name) => words[words.indexOf(name) + 1];
+  };
   return {
     ...servers,
     target: () => ({ sentinels: [{ host: '127.0.0.1', port }], name: 'main' }),
     promote: isMaster,
+    setDownTime: (time) => admin.call('SENTINEL', 'SET', 'main', 'down-after-milliseconds', time),
+    /** Resolves when Sentinel monitors the new master: it gives up a failover whose master is not down any more. */
+    async failOverEnded(master) {
+      for (;;) {
+        const field = await monitored();
+        if (field('port') === `${master.port}` && field('flags') === 'master') return;
+        await sleep(20);
+      }
+    },
     async close() {
+      admin.disconnect();
       const exited = once(child, 'exit');
       child.kill('SIGKILL');
       await exited;
@@ -143,7 +168,7 @@ async function cluster(folder, key) {
     const node = await createNode(folder, `${index}`, [
       ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`],
       ...['--cluster-config-file', join(folder, `nodes-${index}.conf`)],
-      ...['--cluster-node-timeout', `${DOWN_TIME}`, '--cluster-replica-validity-factor', '0'],
+      ...['--cluster-node-timeout', `${CALM_DOWN_TIME}`, '--cluster-replica-validity-factor', '0'],
     ]);
     await node.start();
     nodes.push(node);
@@ -163,7 +188,10 @@ async function cluster(folder, key) {
     await isReplicating(replica);
   }
   const state = async ({ admin }) => String(await admin.call('CLUSTER', 'INFO'));
-  for (const node of nodes) while (!(await state(node)).includes('cluster_state:ok')) await sleep(20);
+  const isComplete = async () => {
+    for (const node of nodes) while (!(await state(node)).includes('cluster_state:ok')) await sleep(20);
+  };
+  await isComplete();
   const slot = await masters[0].admin.call('CLUSTER', 'KEYSLOT', key);
   return {
     nodes,
@@ -172,6 +200,13 @@ async function cluster(folder, key) {
     owner: Math.floor((slot * MASTERS) / SLOTS),
     target: () => ({ cluster: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) }),
     promote: isMaster,
+    /** A node uses a new timeout for its next decision. A killed node starts with the calm one. */
+    async setDownTime(time) {
+      const running = nodes.filter(({ admin }) => admin.status === 'ready');
+      await Promise.all(running.map(({ admin }) => admin.config('SET', 'cluster-node-timeout', time)));
+    },
+    /** Resolves when all nodes agree that every slot has a master. */
+    failOverEnded: () => isComplete(),
     // The node keeps its role in its file, and learns the new one from the others.
     replicaWords: () => [],
     async close() {},
