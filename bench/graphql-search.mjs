@@ -10,6 +10,7 @@
  * shortest time of a document in several processes is over the limit.
  */
 import { fork } from 'node:child_process';
+import { on, once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { mutate, random, randomDocument, render, seedRandom } from './lib/document-genes.mjs';
@@ -83,8 +84,14 @@ function overHttp(port) {
 async function overWebSocket(port) {
   const { WebSocket } = await import('ws');
   const socket = new WebSocket(`ws://127.0.0.1:${port}/graphql`, 'graphql-transport-ws');
-  const next = () => new Promise((resolve) => socket.once('message', (data) => resolve(JSON.parse(data))));
-  await new Promise((resolve) => socket.once('open', resolve));
+  // Several messages may arrive in one packet, so they are not awaited one by one.
+  const messages = on(socket, 'message', { close: ['close'] });
+  const next = async () => {
+    const { done, value } = await messages.next();
+    if (done) throw new Error('the server has closed the socket');
+    return JSON.parse(value[0]);
+  };
+  await once(socket, 'open');
   socket.send('{"type":"connection_init"}');
   await next();
   let id = 0;

@@ -1,23 +1,29 @@
 /**
- * Runs every part of the package in one server under hostile and normal traffic together: static files, GraphQL, uploads,
- * subscriptions and pubsub. Afterwards the server must have no more heap, descriptors, temporary files and timers than before.
- * Prints the latencies of the normal requests without and with the hostile traffic. Needs `npm run build`.
+ * Runs every part of the package in one server under hostile and normal traffic together: static files with compression, a zip and
+ * files in memory, GraphQL with uploads, documents by id, caches, costs and budgets, subscriptions over sockets and event streams
+ * with cursors, live figures and telemetry. Afterwards the server must have no more heap, descriptors, temporary files and timers
+ * than before. Prints the latencies of the normal requests without and with the hostile traffic. Needs `npm run build`.
  *
- *   node bench/soak.mjs [--seconds=1200] [--seed=N]
+ *   node bench/soak.mjs [--seconds=1200] [--seed=N] [--leak=heap|files|temporaryFiles|namedTemporaryFiles|timers]
+ *
+ * `BENCH_GRAPHQL=17` adds incremental delivery (Node 22.15 or newer). `--leak` makes the server leak one kind of resource per request:
+ * the program must then exit with 1.
  */
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { installEspalier } from './lib/install-espalier.mjs';
+import { writeSite } from './lib/soak-files.mjs';
 import { startHostileTraffic } from './lib/soak-hostile.mjs';
 import { startNormalTraffic } from './lib/soak-normal.mjs';
 import { serve } from './lib/soak-server.mjs';
 
 const given = (name, fallback) =>
-  Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback);
+  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const ROLE = process.env.SOAK_ROLE;
 
@@ -26,14 +32,18 @@ const SETTLE = 20_000;
 /** Heap that may remain in caches. */
 const HEAP_TOLERANCE = 8 << 20;
 
-if (ROLE === 'server') await serve(process.env.SOAK_FOLDER);
+if (ROLE === 'server') await serve({ folder: process.env.SOAK_FOLDER, leak: given('leak') });
 else if (ROLE === 'normal') await child(startNormalTraffic);
 else if (ROLE === 'hostile') await child(startHostileTraffic);
-else await soak(given('seconds', 1200), given('seed', 1));
+else await soak(Number(given('seconds', 1200)), Number(given('seed', 1)));
 
 /** Runs traffic until the parent sends a message, then sends the results. */
 async function child(start) {
-  const stop = start(Number(process.env.SOAK_PORT), Number(process.env.SOAK_SEED));
+  const { SOAK_PORT, SOAK_SEED, SOAK_INCREMENTAL } = process.env;
+  const stop = start(Number(SOAK_PORT), {
+    seed: Number(SOAK_SEED),
+    isIncremental: SOAK_INCREMENTAL === 'true',
+  });
   process.on('disconnect', () => process.exit());
   await once(process, 'message');
   process.send(await stop());
@@ -41,24 +51,28 @@ async function child(start) {
 
 async function soak(seconds, seed) {
   const folder = mkdtempSync(join(tmpdir(), 'espalier-soak-'));
-  for (const name of ['site', 'uploads']) mkdirSync(join(folder, name));
-  writeFileSync(join(folder, 'site/small.css'), 'body { color: red }\n'.repeat(100));
-  writeFileSync(join(folder, 'site/big.bin'), Buffer.alloc(12 << 20, 'x'));
+  installEspalier();
+  writeSite(folder);
   const run = (role, env) =>
-    fork(fileURLToPath(import.meta.url), {
+    fork(fileURLToPath(import.meta.url), process.argv.slice(2), {
       env: { ...process.env, NODE_ENV: 'production', SOAK_ROLE: role, SOAK_FOLDER: folder, ...env },
-      execArgv: [...process.execArgv, ...(role === 'server' ? ['--expose-gc'] : [])],
+      execArgv: [
+        ...process.execArgv,
+        ...(role === 'server' ? ['--expose-gc', '--disable-warning=ExperimentalWarning'] : []),
+      ],
     });
   const server = run('server', {});
   const exited = once(server, 'exit').then(([code]) => assert.fail(`the server exited with ${code}`));
   const reply = () => Promise.race([once(server, 'message').then(([message]) => message), exited]);
-  const { port } = await reply();
+  const { port, version } = await reply();
+  const isIncremental = !version.startsWith('16.');
   const state = async () => {
     server.send('state');
     return await reply();
   };
   const traffic = async (roles, duration) => {
-    const children = roles.map((role) => run(role, { SOAK_PORT: String(port), SOAK_SEED: String(seed) }));
+    const env = { SOAK_PORT: `${port}`, SOAK_SEED: `${seed}`, SOAK_INCREMENTAL: `${isIncremental}` };
+    const children = roles.map((role) => run(role, env));
     const results = Promise.all(children.map((it) => once(it, 'message').then(([message]) => message)));
     await Promise.race([sleep(duration * 1000), exited]);
     for (const it of children) it.send('stop');
@@ -74,8 +88,9 @@ async function soak(seconds, seed) {
     const [normal, hostile] = await traffic(['normal', 'hostile'], seconds);
     await sleep(SETTLE);
     const after = await state();
-    print({ seconds, alone, normal, hostile, before, after });
+    report({ version, seconds, alone, normal, hostile, before, after });
     check(before, after, normal);
+    console.log('nothing has grown');
   } finally {
     server.removeAllListeners('exit');
     server.kill();
@@ -83,8 +98,10 @@ async function soak(seconds, seed) {
   }
 }
 
-function print({ seconds, alone, normal, hostile, before, after }) {
-  console.log(`${seconds} seconds; hostile actions: ${JSON.stringify(hostile)}`);
+function report({ version, seconds, alone, normal, hostile, before, after }) {
+  console.log(
+    `${seconds} seconds with graphql ${version} on Node ${process.versions.node}; hostile actions: ${JSON.stringify(hostile)}`,
+  );
   for (const name of Object.keys(normal.latencies)) {
     const show = ({ count, p50, p99, max }) =>
       `${count} × p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} max ${max.toFixed(0)} ms`;
@@ -98,9 +115,13 @@ function print({ seconds, alone, normal, hostile, before, after }) {
 
 function check(before, after, normal) {
   assert.deepEqual(normal.faults, []);
-  for (const name of ['files', 'temporaryFiles', 'sockets', 'timers', 'namedTemporaryFiles']) {
+  for (const name of ['files', 'temporaryFiles', 'sockets', 'timers', 'resources', 'namedTemporaryFiles']) {
     assert.ok(after[name] <= before[name], `${name}: ${before[name]} before, ${after[name]} after`);
   }
-  assert.ok(after.heapUsed - before.heapUsed < HEAP_TOLERANCE, 'the heap has grown');
+  const growth = after.heapUsed + after.arrayBuffers - before.heapUsed - before.arrayBuffers;
+  assert.ok(growth < HEAP_TOLERANCE, `the heap has grown by ${growth} bytes`);
+  for (const [name, count] of Object.entries(after.subscriptions)) {
+    assert.equal(count, 0, `${count} ${name} are left`);
+  }
   assert.deepEqual(after.faults, [], 'unhandled rejections and 5xx responses');
 }

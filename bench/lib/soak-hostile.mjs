@@ -1,33 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { gzipSync } from 'node:zlib';
 import { WebSocket } from 'ws';
 import { mutate, random, randomDocument, render, seedRandom } from './document-genes.mjs';
-
-const pick = (list) => list[Math.floor(random() * list.length)];
-const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-const HEAD = 'Host: 127.0.0.1\r\n';
-const GET = (path, headers = '') => `GET ${path} HTTP/1.1\r\n${HEAD}${headers}\r\n`;
-const POST = (type, body, length = Buffer.byteLength(body)) =>
-  Buffer.concat([
-    Buffer.from(
-      `POST /graphql HTTP/1.1\r\n${HEAD}Content-Type: ${type}\r\nContent-Length: ${length}\r\n\r\n`,
-    ),
-    Buffer.from(body),
-  ]);
-const json = (value, length) =>
-  POST('application/json', typeof value === 'string' ? value : JSON.stringify(value), length);
-const bomb = gzipSync(Buffer.alloc(20 << 20, ' '));
-
-const form = (size, { close = true, query = 'mutation ($f: Upload) { size(file: $f) }' } = {}) => {
-  const part = (name, text, more = '') =>
-    `--x\r\nContent-Disposition: form-data; name="${name}"${more}\r\n\r\n${text}\r\n`;
-  const text =
-    part('operations', JSON.stringify({ query, variables: { f: null } })) +
-    part('map', '{"0":["variables.f"]}') +
-    part('0', 'z'.repeat(size), '; filename="a.bin"');
-  return close ? `${text}--x--\r\n` : text.slice(0, -2);
-};
+import { ADDRESS, bomb, form, GET, json, POST, pick, sleep, withHeaders } from './soak-bytes.mjs';
+import { FEATURE_ACTIONS } from './soak-hostile-features.mjs';
 
 /** Actions of hostile clients. Each gets a function that opens a connection and resolves when it is over. */
 const ACTIONS = {
@@ -49,15 +25,7 @@ const ACTIONS = {
   'many values': ({ send }) =>
     send(json(`{"query":"{ hello }","variables":{"v":[${'1,'.repeat(300_000)}1]}}`), 'response'),
   'gzip bomb': ({ send }) =>
-    send(
-      Buffer.concat([
-        Buffer.from(
-          `POST /graphql HTTP/1.1\r\n${HEAD}Content-Type: application/json\r\nContent-Encoding: gzip\r\nContent-Length: ${bomb.length}\r\n\r\n`,
-        ),
-        bomb,
-      ]),
-      'response',
-    ),
+    send(withHeaders(POST('application/json', bomb), 'Content-Encoding: gzip\r\n'), 'response'),
   'slow head': ({ send }) => send('GET /static/small.css HT', pick([300, 3000, 9000])),
   'slow body': ({ send }) => send(json('{"query":"{ hel', 200_000), pick([300, 3000, 9000])),
   'body of another length': ({ send }) => send(json({ query: '{ hello }' }, 5000), pick([100, 6000])),
@@ -167,17 +135,19 @@ const ACTIONS = {
       ),
       300,
     ),
+  ...FEATURE_ACTIONS,
 };
 
 const subscribe = (id, query) => JSON.stringify({ id: String(id), type: 'subscribe', payload: { query } });
 
 /** Starts hostile actions at a fixed rate. Returns the function that stops them and returns how many of each there were. */
-export function startHostileTraffic(port, seed) {
+export function startHostileTraffic(port, { seed }) {
   seedRandom(seed);
   const counts = {};
   const tasks = new Set();
   const tools = {
     send: (bytes, until, options) => exchange(port, bytes, until, options),
+    receive: (bytes) => receive(port, bytes),
     socket: (use) => withSocket(port, use),
   };
   const timer = setInterval(() => {
@@ -198,7 +168,7 @@ export function startHostileTraffic(port, seed) {
 
 /** Writes bytes, waits for a response or for a time, and resets the connection. */
 async function exchange(port, bytes, until, { read = true } = {}) {
-  const socket = connect(port, '127.0.0.1');
+  const socket = connect({ port, host: '127.0.0.1', localAddress: ADDRESS });
   socket.on('error', () => undefined);
   const closed = once(socket, 'close');
   if (!read) socket.pause();
@@ -209,10 +179,28 @@ async function exchange(port, bytes, until, { read = true } = {}) {
   else socket.destroy();
 }
 
+/** Sends a request and returns the text of its response. */
+async function receive(port, bytes) {
+  const socket = connect({ port, host: '127.0.0.1', localAddress: ADDRESS });
+  socket.on('error', () => undefined);
+  socket.write(bytes);
+  const timer = setTimeout(() => socket.destroy(), 5000);
+  let text = '';
+  socket.on('data', (chunk) => {
+    text += chunk;
+    // The responses that are read here are short, and arrive in one piece.
+    socket.destroy();
+  });
+  await once(socket, 'close');
+  clearTimeout(timer);
+  return text;
+}
+
 async function withSocket(port, use) {
   const ws = new WebSocket(
     `ws://127.0.0.1:${port}/graphql`,
     pick(['graphql-transport-ws', 'graphql-transport-ws', 'graphql-ws']),
+    { localAddress: ADDRESS },
   );
   ws.on('error', () => undefined);
   await once(ws, 'open');

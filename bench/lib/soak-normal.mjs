@@ -1,15 +1,21 @@
 import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { WebSocket } from 'ws';
+import { featureKinds } from './soak-normal-features.mjs';
+import { startStreams } from './soak-normal-streams.mjs';
 
 const SUBSCRIBERS = 50;
 
 /** Sends the requests of ordinary clients at a fixed rate. Returns the function that stops them and returns latencies and faults. */
-export function startNormalTraffic(port) {
+export function startNormalTraffic(port, { isIncremental }) {
   const agent = new Agent({ keepAlive: true, maxSockets: 20 });
-  const times = { static: [], query: [], long: [], upload: [], event: [] };
+  const times = {};
+  const record = (kind, time) => {
+    times[kind] ??= [];
+    times[kind].push(time);
+  };
   const faults = [];
-  const fault = (text) => faults.length < 10 && faults.push(text);
+  const fault = (text) => stopped || (faults.length < 10 && faults.push(text));
   const tasks = new Set();
   let stopped = false;
 
@@ -75,11 +81,12 @@ export function startNormalTraffic(port) {
       });
       if (text !== '{"data":{"size":300000}}') fault(`upload ${text.slice(0, 100)}`);
     },
+    ...featureKinds({ send, fault, isIncremental }),
   };
   const start = (kind) => {
     const started = performance.now();
     const task = kinds[kind]()
-      .then(() => times[kind].push(performance.now() - started))
+      .then(() => record(kind, performance.now() - started))
       .catch((error) => stopped || fault(`${kind} ${error}`))
       .finally(() => tasks.delete(task));
     tasks.add(task);
@@ -88,9 +95,12 @@ export function startNormalTraffic(port) {
     setInterval(start, 10, 'static'),
     setInterval(start, 10, 'query'),
     setInterval(start, 50, 'long'),
-    setInterval(start, 100, 'upload'),
+    ...Object.keys(kinds)
+      .slice(3)
+      .map((kind) => setInterval(start, 100, kind)),
   ];
   const sockets = Array.from({ length: SUBSCRIBERS }, (_, index) => subscribe(index));
+  const stopStreams = startStreams({ port, fault, record });
 
   /** Subscribes to numbers that increase by one every 20 ms. */
   function subscribe(index) {
@@ -110,7 +120,7 @@ export function startNormalTraffic(port) {
         if (last !== undefined && value !== last + 1) fault(`event ${value} after ${last}`);
         const now = performance.now();
         // The delay of an event: the time since the previous one beyond the interval of 20 ms.
-        if (time !== undefined) times.event.push(Math.max(0, now - time - 20));
+        if (time !== undefined) record('event', Math.max(0, now - time - 20));
         [last, time] = [value, now];
       } else if (message.type !== 'ping') fault(`socket ${data}`);
     });
@@ -123,6 +133,7 @@ export function startNormalTraffic(port) {
     for (const timer of timers) clearInterval(timer);
     await Promise.all(tasks);
     stopped = true;
+    stopStreams();
     for (const socket of sockets) socket.close();
     agent.destroy();
     return {

@@ -1,32 +1,59 @@
 import { once } from 'node:events';
-import { readdirSync } from 'node:fs';
+import { openSync, readdirSync, writeFileSync } from 'node:fs';
+import * as modules from 'node:module';
 import { join } from 'node:path';
+import { queryObjects } from 'node:v8';
 import { openFiles } from './open-files.mjs';
+import { createSchema, lines } from './soak-schema.mjs';
 
-const lines = (count) => Array.from({ length: count }, (_, index) => `line ${index} of a list`);
+/** Documents that clients request by id. */
+export const TRUSTED = { hello: 'query Hello { hello }', lines: 'query ($n: Int!) { lines(count: $n) }' };
 
-/** Serves everything in one process, and replies to messages with its state. */
-export async function serve(folder) {
-  const [{ attachSubscriptions, createServer, graphqlHTTP, staticFiles, Upload }, { createPubSub }] =
-    await Promise.all([import('../../dist/index.mjs'), import('../../dist/pubsub.mjs')]);
-  const { default: express } = await import('express');
+/** Serves everything in one process, and replies to messages with its state. `leak` plants a leak of one kind. */
+export async function serve({ folder, leak }) {
+  if (process.env.BENCH_GRAPHQL === '17') {
+    modules.registerHooks({
+      resolve: (specifier, context, next) => next(specifier === 'graphql' ? 'graphql17' : specifier, context),
+    });
+  }
+  const [
+    graphqlJs,
+    espalier,
+    { createPubSub },
+    { memoryFiles, zipFiles },
+    { inspect },
+    { default: express },
+  ] = await Promise.all([
+    import('graphql'),
+    import('espalier'),
+    import('espalier/pubsub'),
+    import('espalier/sources'),
+    import('espalier/inspect'),
+    import('express'),
+  ]);
+  await startTelemetry();
+  const { attachSubscriptions, createServer, graphqlHTTP, staticFiles, Upload } = espalier;
   const faults = [];
   process.on('unhandledRejection', (error) => faults.push(String(error?.stack ?? error)));
-  const pubsub = createPubSub();
-  const schema = await createSchema(pubsub, Upload);
-  const graphql = graphqlHTTP(schema, {
-    batching: true,
-    inflate: true,
+  const pubsub = createPubSub({ history: { length: 200 } });
+  const graphql = graphqlHTTP(createSchema(graphqlJs, pubsub, Upload), {
+    ...limitsOf(folder),
+    ...FEATURES,
     graphiql: false,
     introspection: true,
     getMutations: false,
     onError: (error) => faults.length < 50 && faults.push(String(error?.stack ?? error)),
-    documentCacheBytes: 4 << 20,
-    limits: { bodyTimeout: 5000 },
-    uploads: { tempDir: join(folder, 'uploads'), maxFileSize: 4 << 20, maxRequestSize: 16 << 20 },
   });
+  const site = join(folder, 'site');
   const app = express();
-  app.use('/static', staticFiles(join(folder, 'site')));
+  if (leak !== undefined) app.use(createLeak(leak, folder));
+  app.use('/static', staticFiles(site, { compress: true }));
+  app.use('/zip', staticFiles(zipFiles(join(folder, 'site.zip')), { compress: true }));
+  app.use(
+    '/memory',
+    staticFiles(memoryFiles({ '/page.css': 'p { color: red }\n'.repeat(500) }), { compress: true }),
+  );
+  app.use('/inspect', inspect({ guard: ({ headers }) => headers['x-guard'] === 'open' }));
   app.use('/graphql', graphql);
   app.use((error, _req, res, _next) => {
     faults.push(String(error?.stack ?? error));
@@ -47,84 +74,96 @@ export async function serve(folder) {
   process.on('message', () => process.send(stateOf(folder, faults, subscriptions)));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  process.send({ port: server.address().port });
+  process.send({ port: server.address().port, version: graphqlJs.version });
 }
+
+/** Small caches and short times, so that they are full before the first state. */
+const limitsOf = (folder) => ({
+  documentCacheBytes: 4 << 20,
+  limits: { bodyTimeout: 5000 },
+  uploads: { tempDir: join(folder, 'uploads'), maxFileSize: 4 << 20, maxRequestSize: 16 << 20 },
+});
+
+const FEATURES = {
+  batching: true,
+  inflate: true,
+  cacheControl: { tagHeader: 'Cache-Tag' },
+  cache: { maxBytes: 2 << 20, staleWhileRevalidate: 1, key: ({ headers }) => headers['x-user'] ?? '' },
+  documents: { from: TRUSTED, apq: true },
+  cost: { maxCost: 500, header: true },
+  budget: { limit: 1000, window: 10_000, key: ({ headers }) => headers['x-client'] },
+  context: ({ headers }) => ({ user: headers['x-user'] }),
+  cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },
+  eventStreams: { ping: 2000, user: ({ headers }) => headers['x-user'] },
+};
+
+/** Starts the SDK of OpenTelemetry with exporters that discard everything. */
+async function startTelemetry() {
+  const [api, hooks, core, traces, metrics, { EspalierInstrumentation }] = await Promise.all([
+    import('@opentelemetry/api'),
+    import('@opentelemetry/context-async-hooks'),
+    import('@opentelemetry/core'),
+    import('@opentelemetry/sdk-trace-base'),
+    import('@opentelemetry/sdk-metrics'),
+    import('espalier/otel'),
+  ]);
+  const discard = {
+    export: (_, done) => done({ code: 0 }),
+    shutdown: async () => {},
+    forceFlush: async () => {},
+  };
+  api.context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
+  api.propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
+  const spanProcessors = [new traces.BatchSpanProcessor(discard)];
+  api.trace.setGlobalTracerProvider(new traces.BasicTracerProvider({ spanProcessors }));
+  const exporter = { ...discard, selectAggregationTemporality: () => 1 };
+  const reader = new metrics.PeriodicExportingMetricReader({
+    exporter,
+    exportIntervalMillis: 5000,
+    exportTimeoutMillis: 4000,
+  });
+  api.metrics.setGlobalMeterProvider(new metrics.MeterProvider({ readers: [reader] }));
+  // The events that the server publishes have no spans, so that the SDK is idle when there is no traffic.
+  new EspalierInstrumentation({ operationNames: true, spans: { phases: true, pubsub: false } });
+}
+
+/** Returns middleware that leaks something per request, to show that the checks find it. */
+function createLeak(kind, folder) {
+  const kept = [];
+  const path = join(folder, 'uploads');
+  const leaks = {
+    heap: () => kept.push(lines(20)),
+    files: () => kept.length < 100 && kept.push(openSync(join(folder, 'site/small.css'))),
+    temporaryFiles: () => kept.length < 100 && kept.push(openSync(join(path, `leak${kept.length}`), 'w')),
+    namedTemporaryFiles: () => kept.length < 100 && writeFileSync(join(path, `leak${kept.push(0)}`), ''),
+    timers: () => kept.push(setTimeout(() => {}, 3_600_000).unref()),
+  };
+  return (_req, _res, next) => {
+    leaks[kind]();
+    next();
+  };
+}
+
+const Timeout = setTimeout(() => undefined, 0).constructor;
 
 function stateOf(folder, faults, subscriptions) {
   global.gc();
   global.gc();
   const targets = openFiles();
   const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
-  const resources = process.getActiveResourcesInfo();
+  const below = (path) => targets.filter((target) => target.startsWith(path)).length;
   return {
     heapUsed,
     arrayBuffers,
     rss,
-    files: targets.filter((target) => target.startsWith(join(folder, 'site'))).length,
-    temporaryFiles: targets.filter((target) => target.startsWith(join(folder, 'uploads'))).length,
+    files: below(join(folder, 'site')),
+    temporaryFiles: below(join(folder, 'uploads')),
     namedTemporaryFiles: readdirSync(join(folder, 'uploads')).length,
-    sockets: targets.filter((target) => target.startsWith('socket:')).length,
-    timers: resources.filter((name) => name === 'Timeout' || name === 'Immediate').length,
+    sockets: below('socket:'),
+    // All timers that exist, also those that do not keep the process alive.
+    timers: queryObjects(Timeout),
+    resources: process.getActiveResourcesInfo().length,
     faults: faults.slice(0, 5),
     subscriptions: subscriptions.stats(),
   };
-}
-
-async function createSchema(pubsub, Upload) {
-  const { GraphQLInt, GraphQLList, GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } =
-    await import('graphql');
-  const count = { count: { type: new GraphQLNonNull(GraphQLInt) } };
-  const Query = new GraphQLObjectType({
-    name: 'Query',
-    fields: () => ({
-      hello: { type: GraphQLString, args: { s: { type: GraphQLString } }, resolve: () => 'world' },
-      a: { type: Query, args: { x: { type: GraphQLInt } }, resolve: () => ({}) },
-      b: { type: Query, resolve: () => ({}) },
-      id: { type: GraphQLInt, resolve: () => 1 },
-      lines: {
-        type: new GraphQLList(GraphQLString),
-        args: count,
-        resolve: (_, args) => lines(Math.min(args.count, 20_000)),
-      },
-      slow: {
-        type: GraphQLString,
-        args: { of: { type: GraphQLInt } },
-        resolve: () => new Promise((resolve) => setTimeout(resolve, 200, 'slow')),
-      },
-    }),
-  });
-  return new GraphQLSchema({
-    query: Query,
-    mutation: new GraphQLObjectType({
-      name: 'Mutation',
-      fields: {
-        size: {
-          type: GraphQLInt,
-          args: { file: { type: Upload } },
-          async resolve(_, { file }) {
-            let size = 0;
-            for await (const chunk of file.createReadStream()) size += chunk.length;
-            return size;
-          },
-        },
-        unread: {
-          type: GraphQLString,
-          args: { file: { type: Upload } },
-          resolve: (_, { file }) => file?.filename,
-        },
-      },
-    }),
-    subscription: new GraphQLObjectType({
-      name: 'Subscription',
-      fields: {
-        tick: { type: GraphQLInt, subscribe: () => pubsub.subscribe('tick'), resolve: (value) => value },
-        shared: { type: GraphQLInt, subscribe: () => pubsub.subscribe('tick'), resolve: (value) => value },
-        bulk: {
-          type: new GraphQLList(GraphQLString),
-          subscribe: () => pubsub.subscribe('bulk'),
-          resolve: (value) => value,
-        },
-      },
-    }),
-  });
 }
