@@ -127,19 +127,20 @@ async function startTelemetry() {
   new EspalierInstrumentation({ operationNames: true, spans: { phases: true, pubsub: false } });
 }
 
-/** Returns middleware that leaks something per request, to show that the checks find it. */
+/** Returns middleware that leaks something now and then, to show that the checks find it. */
 function createLeak(kind, folder) {
+  let requests = 0;
   const kept = [];
-  const path = join(folder, 'uploads');
+  const path = () => join(folder, `uploads/leak${kept.length}`);
   const leaks = {
-    heap: () => kept.push(lines(20)),
-    files: () => kept.length < 100 && kept.push(openSync(join(folder, 'site/small.css'))),
-    temporaryFiles: () => kept.length < 100 && kept.push(openSync(join(path, `leak${kept.length}`), 'w')),
-    namedTemporaryFiles: () => kept.length < 100 && writeFileSync(join(path, `leak${kept.push(0)}`), ''),
-    timers: () => kept.push(setTimeout(() => {}, 3_600_000).unref()),
+    heap: () => lines(20_000),
+    files: () => openSync(join(folder, 'site/small.css')),
+    temporaryFiles: () => openSync(path(), 'w'),
+    namedTemporaryFiles: () => writeFileSync(path(), ''),
+    timers: () => setTimeout(() => undefined, 3_600_000).unref(),
   };
   return (_req, _res, next) => {
-    leaks[kind]();
+    if (requests++ % 20 === 0) kept.push(leaks[kind]());
     next();
   };
 }
