@@ -6,6 +6,7 @@ import { createDocumentCache, retainedBytes } from './documents/document-cache.t
 import { createLoadQueue } from './documents/load-queue.ts';
 import { createOperationSelector, type LoadedDocument } from './documents/operations.ts';
 import { createValidator, type Parsed } from './documents/validate.ts';
+import { warmUpValidation } from './documents/warm-up.ts';
 import { createOperationFactory } from './incremental.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './yield-to-event-loop.ts';
@@ -75,6 +76,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   ): Promise<LoadedDocument | RequestError> {
     await yieldToEventLoop();
     const parsed = validator.parse(query);
+    if (!('errors' in parsed)) await warmUpValidation(parsed.document.tokenCount);
     await yieldToEventLoop();
     return validateAndStore(schema, query, parsed);
   }
