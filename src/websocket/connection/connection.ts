@@ -168,10 +168,10 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     if (this.isClosing) return;
     const { queue } = this;
     const { maxBufferedBytes } = this.#services.limits;
-    if (queue.pendingBytes > maxBufferedBytes) {
+    if (queue.exceeds(maxBufferedBytes)) {
       queue.flush();
       if (operation?.droppable === true) queue.dropOldest(maxBufferedBytes);
-      else if (operation?.appliesBackpressure !== true && queue.pendingBytes > maxBufferedBytes) {
+      else if (operation?.appliesBackpressure !== true && queue.exceeds(maxBufferedBytes)) {
         this.closeSlowClient();
         return;
       }

@@ -21,6 +21,8 @@ export class SendQueue implements Flushable {
   readonly #socket: Duplex | undefined;
   readonly #scheduler: FrameScheduler;
   #frames: Frames | undefined;
+  /** `#socketBytes()` when `#frames` was created. */
+  #initialSocketBytes = 0;
   #isUrgent = false;
   #isPaused = false;
   #drains = 0;
@@ -34,8 +36,16 @@ export class SendQueue implements Flushable {
 
   /** The estimated number of bytes that the client has not read. */
   get pendingBytes(): number {
-    const sent = this.#socket === undefined ? this.#websocket.bufferedAmount : this.#socket.writableLength;
+    const sent = this.#socketBytes();
     return this.#frames === undefined ? sent : sent + this.#frames.bytes;
+  }
+
+  /** Whether `pendingBytes` is over the limit. Reads the socket once per burst. */
+  exceeds(limit: number): boolean {
+    const frames = this.#frames;
+    if (frames !== undefined && !this.#isPaused && frames.bytes + this.#initialSocketBytes <= limit)
+      return false;
+    return this.pendingBytes > limit;
   }
 
   /** The number of times that a slow client has read all bytes sent to it. */
@@ -51,6 +61,7 @@ export class SendQueue implements Flushable {
   push(envelope: FrameEnvelope | undefined, body: Buffer, mode: FlushMode): void {
     if (this.#frames === undefined) {
       this.#frames = new Frames();
+      this.#initialSocketBytes = this.#socketBytes();
       if (mode === 'batched') this.#scheduler.flushBatched(this);
     }
     if (mode === 'soon' && !this.#isUrgent) {
@@ -111,6 +122,10 @@ export class SendQueue implements Flushable {
       this.#waiters ??= [];
       this.#waiters.push(resolve);
     });
+  }
+
+  #socketBytes(): number {
+    return this.#socket === undefined ? this.#websocket.bufferedAmount : this.#socket.writableLength;
   }
 
   #resumeProducers(): void {
