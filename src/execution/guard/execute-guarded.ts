@@ -4,13 +4,14 @@ import type { ExecuteFunction } from '../../../types/graphql.ts';
 import type { FieldTracker } from '../caching.ts';
 import { isThenable } from '../types.ts';
 import { ExecutionGuard } from './guarded-execution.ts';
-import { guardedTypeResolver } from './guarded-resolvers.ts';
+import { expectTrackers, guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
 /** Creates the guard of an execution, and changes its arguments. `tracker` gets the fields. */
 export function createGuard(args: ExecutionArgs, tracker?: FieldTracker): ExecutionGuard {
   const guard = new ExecutionGuard(args);
   guard.tracker = tracker;
+  if (tracker !== undefined) expectTrackers();
   args.schema = guardedSchema(args.schema, args.fieldResolver ?? defaultFieldResolver);
   args.typeResolver = guardedTypeResolver(args.typeResolver);
   return guard;

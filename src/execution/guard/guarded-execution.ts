@@ -9,7 +9,7 @@ import type { ExecutionArgs, GraphQLResolveInfo } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
-import { guardedList, isDead, type ListGuard, type ListScope } from './guarded-lists.ts';
+import { GuardedList, isDead, type ListGuard, type ListScope } from './guarded-lists.ts';
 import { observeList } from './observed-lists.ts';
 import { UnusedValues } from './unused-values.ts';
 import { isAlwaysRead, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
@@ -120,7 +120,7 @@ export class ExecutionGuard implements ListGuard {
       return value;
     }
     if (isPlainArray(value) && isAlwaysRead(value, items)) return value;
-    if (Symbol.iterator in value) return guardedList(this, value as Iterable<unknown>, items);
+    if (Symbol.iterator in value) return new GuardedList(this, value as Iterable<unknown>, items);
     this.fail();
     return value;
   }

@@ -23,35 +23,52 @@ export function isDead(scope: ListScope | undefined): boolean {
   return false;
 }
 
-/** A list whose items know whether it has failed: graphql 16 closes the iterator then. */
-export function guardedList(guard: ListGuard, list: Iterable<unknown>, items: ValueShape): Iterable<unknown> {
-  return {
-    [Symbol.iterator]: () => {
-      const iterator = list[Symbol.iterator]();
-      const scope: ListScope = { parent: guard.scope, isDead: false };
-      const leave = (isFailed: boolean): void => {
-        scope.isDead = isFailed;
-        guard.scope = scope.parent;
-        if (isFailed) guard.fail();
-      };
-      return {
-        next: () => {
-          guard.scope = scope.parent;
-          try {
-            const step = iterator.next();
-            if (step.done === true) return step;
-            guard.scope = scope;
-            return { done: false, value: guard.value(step.value, items) };
-          } catch (error) {
-            leave(true);
-            throw error;
-          }
-        },
-        return: () => {
-          leave(true);
-          return iterator.return?.() ?? { done: true, value: undefined };
-        },
-      };
-    },
-  };
+/**
+ * A list whose items know whether it has failed: graphql 16 closes the iterator then. It reads the list once, so
+ * one object is the list, its iterator and the scope of its items.
+ */
+export class GuardedList implements ListScope, IterableIterator<unknown> {
+  parent: ListScope | undefined = undefined;
+  isDead = false;
+  readonly #guard: ListGuard;
+  readonly #list: Iterable<unknown>;
+  readonly #items: ValueShape;
+  #iterator: Iterator<unknown> | undefined;
+
+  constructor(guard: ListGuard, list: Iterable<unknown>, items: ValueShape) {
+    this.#guard = guard;
+    this.#list = list;
+    this.#items = items;
+  }
+
+  [Symbol.iterator](): this {
+    this.#iterator = this.#list[Symbol.iterator]();
+    this.parent = this.#guard.scope;
+    return this;
+  }
+
+  next(): IteratorResult<unknown> {
+    const guard = this.#guard;
+    guard.scope = this.parent;
+    try {
+      const step = (this.#iterator as Iterator<unknown>).next();
+      if (step.done === true) return step;
+      guard.scope = this;
+      return { done: false, value: guard.value(step.value, this.#items) };
+    } catch (error) {
+      this.#fail();
+      throw error;
+    }
+  }
+
+  return(): IteratorResult<unknown> {
+    this.#fail();
+    return this.#iterator?.return?.() ?? { done: true, value: undefined };
+  }
+
+  #fail(): void {
+    this.isDead = true;
+    this.#guard.scope = this.parent;
+    this.#guard.fail();
+  }
 }

@@ -8,11 +8,12 @@ import type {
   GraphQLSchema,
   GraphQLTypeResolver,
 } from 'graphql';
-import { defaultTypeResolver, isObjectType } from 'graphql';
+import { defaultFieldResolver, defaultTypeResolver, isObjectType } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
+import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
-import { isSafePrimitive, shapeOf } from './value-shape.ts';
+import { isLeafOf, isSafePrimitive, shapeOf, type ValueShape } from './value-shape.ts';
 
 export type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
 export type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
@@ -63,14 +64,20 @@ export function guardedFieldResolver(
   { field, parentType, schema }: FieldPlace,
   fallback: FieldResolver,
 ): FieldResolver {
-  const { type } = field;
+  const { name, type } = field;
   const shape = shapeOf(type);
   return (source, args, context, info) => {
+    const resolve = field.resolve ?? fallback;
+    if (resolve === defaultFieldResolver && !hasTrackers) {
+      const value = readProperty(source, name, info);
+      // graphql 17 may resolve other fields outside of `ExecutionGuard.run`, so the first one has to find the guard.
+      if (!V17 && isLeafOf(shape, value)) return value;
+      if (typeof value !== 'function') return guardResult(guardOf(info), value, shape, info);
+    }
     const seen: Mutable<GraphQLResolveInfo> = info;
     seen.schema = schema;
     seen.parentType = parentType;
     seen.returnType = type;
-    const resolve = field.resolve ?? fallback;
     const guard = guardOf(info);
     if (guard === undefined || guard.tracker !== undefined) trackField(guard, info, source);
     if (guard === undefined) return resolve(source, args, context, info);
@@ -81,14 +88,37 @@ export function guardedFieldResolver(
       guard.fail();
       throw error;
     }
-    if (typeof value === 'object' && value !== null) return guard.result(value, shape, info);
-    if (!isSafePrimitive(value, shape)) guard.fail();
-    return value;
+    return guardResult(guard, value, shape, info);
   };
+}
+
+/** Reads a property as the default resolver of graphql-js does. */
+function readProperty(source: unknown, name: string, info: GraphQLResolveInfo): unknown {
+  if ((typeof source !== 'object' || source === null) && typeof source !== 'function') return undefined;
+  try {
+    return (source as Record<string, unknown>)[name];
+  } catch (error) {
+    guardOf(info)?.fail();
+    throw error;
+  }
+}
+
+function guardResult(
+  guard: ExecutionGuard | undefined,
+  value: unknown,
+  shape: ValueShape,
+  info: GraphQLResolveInfo,
+): unknown {
+  if (guard === undefined) return value;
+  if (typeof value === 'object' && value !== null) return guard.result(value, shape, info);
+  if (!isSafePrimitive(value, shape)) guard.fail();
+  return value;
 }
 
 /** The trackers of executions, by `info.variableValues`. */
 const trackers = new WeakMap<object, FieldTracker>();
+/** Whether executions of this process have had trackers. */
+let hasTrackers = false;
 let unattributed = 0;
 
 /** The number of calls of resolvers whose execution is not known. */
@@ -98,6 +128,11 @@ const calls = new AsyncLocalStorage<FieldTracker>();
 
 /** Calls a function of the application, which may begin the execution later. Its fields go to the tracker. */
 export const runTracked = <T>(tracker: FieldTracker, run: () => T): T => calls.run(tracker, run);
+
+/** Called for the tracker of an execution before it runs. */
+export function expectTrackers(): void {
+  hasTrackers = true;
+}
 
 /** graphql 16 and functions of the option `engine` call some resolvers outside of `ExecutionGuard.run`. */
 function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo, source: unknown): void {

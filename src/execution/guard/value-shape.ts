@@ -58,6 +58,11 @@ export function isSafePrimitive(value: unknown, { isRequired, isConvertible }: V
   return isConvertible === undefined || isConvertible(value);
 }
 
+/** Whether the completion of a value as a built-in scalar, or as null, cannot fail. */
+export function isLeafOf({ isRequired, isConvertible }: ValueShape, value: unknown): boolean {
+  return value === null || value === undefined ? !isRequired : isConvertible?.(value) === true;
+}
+
 /**
  * Whether graphql 16 completes all items of an array, since no error of an item propagates, and none of them
  * is a promise, whose value needs a guard.
