@@ -88,9 +88,7 @@ async function execute(
 ): Promise<Executions> {
   const unhandled: unknown[] = [];
   const notice = (reason: unknown): void => {
-    // A known exception (docs/engine.md): graphql-js executes these operations, also for the engine.
-    if (!/^Argument "if" of non-null type/.test(String((reason as Error | null)?.message)))
-      unhandled.push(reason);
+    unhandled.push(reason);
   };
   process.on('unhandledRejection', notice);
   const run = prepare(engine, random.schema, query.text, optionsOf(seed));
@@ -147,10 +145,7 @@ async function quiet(behaviour: Behaviour): Promise<void> {
 /** Describes the difference between the engines; undefined if the results are equal. */
 export function difference({ reference, guarded, ours }: Compared): string | undefined {
   if (ours.unhandled.length > 0) return `unhandled: ${ours.unhandled.map(String).join()}`;
-  // The promises that graphql 17 creates for subscribers of its tracing channels are beyond the guard.
-  const isTraced = guarded.results.some(({ events }) => events.length > 0);
-  if (guarded.unhandled.length > 0 && !isTraced)
-    return `unhandled by the guard: ${guarded.unhandled.map(String).join()}`;
+  if (guarded.unhandled.length > 0) return `unhandled by the guard: ${guarded.unhandled.map(String).join()}`;
   for (const [index, theirs] of reference.results.entries()) {
     const found = differs(theirs, ours.results[index] as Result);
     if (found !== undefined) return `response ${index + 1}\n${found}`;

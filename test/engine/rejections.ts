@@ -1,4 +1,5 @@
 // Run by rejections.test.ts, which reads how many rejections were unhandled in each case.
+import { tracingChannel } from 'node:diagnostics_channel';
 import { buildSchema, type GraphQLObjectType, type GraphQLScalarType } from 'graphql';
 import { selectEngine } from '../../src/core/select-engine.ts';
 import { compiledIncrementally } from '../../src/engine/index.ts';
@@ -55,6 +56,12 @@ function promised(...makers: (() => unknown)[]): AsyncIterable<unknown> {
     return make === undefined ? { done: true, value: undefined } : { done: false, value: make() };
   };
   return { [Symbol.asyncIterator]: () => ({ next }) };
+}
+
+/** Each step of the iterator is a promise that is resolved already. */
+function steps(...values: unknown[]): AsyncIterable<unknown> {
+  const left = values[Symbol.iterator]();
+  return { [Symbol.asyncIterator]: () => ({ next: async () => left.next() }) };
 }
 
 function schemaOf(directives: string) {
@@ -249,6 +256,24 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   },
 };
 
+/** The execution fails some microtasks before or after the end of a list, whose last item rejects later. */
+const AT_THE_END: Readonly<Record<string, RejectionCase>> = Object.fromEntries(
+  [0, 1, 2, 3, 4, 5].map((microtasks) => [
+    `an asynchronous iterable that ends when a field fails after ${microtasks} microtasks`,
+    {
+      query: '{ names user }',
+      root: () => ({
+        names: () => steps('first', 'second', later(rejects)),
+        user: async () => {
+          for (let microtask = 0; microtask < microtasks; microtask++) await undefined;
+          return fails();
+        },
+      }),
+      since17: true,
+    },
+  ]),
+);
+
 /** Cases with deferred parts. `payloads`: the client disconnects after this many. */
 const INCREMENTAL_CASES: Readonly<Record<string, RejectionCase & { readonly payloads?: number }>> = {
   'a deferred part that fails': {
@@ -316,28 +341,45 @@ const INCREMENTAL_EXECUTORS = { 'the engine': compiledIncrementally, 'graphql-js
 let unhandled = 0;
 process.on('unhandledRejection', () => unhandled++);
 const result: Record<string, number> = {};
-for (const [executor, engine] of Object.entries(EXECUTORS)) {
-  for (const [title, rejectionCase] of Object.entries(CASES)) {
-    if (rejectionCase.since17 === true && !V17) continue;
-    result[`${executor} leaves no unhandled rejection for ${title}`] = await countUnhandled(
-      engine,
-      rejectionCase,
-    );
+await executeCases('');
+await executeIncrementalCases('');
+if (V17) {
+  for (const name of ['execute', 'execute:rootSelectionSet', 'resolve']) {
+    const ignore = (): void => undefined;
+    const handlers = { start: ignore, end: ignore, asyncStart: ignore, asyncEnd: ignore, error: ignore };
+    tracingChannel(`graphql:${name}`).subscribe(handlers);
+  }
+  await executeCases(', while the tracing channels have subscribers');
+  await executeIncrementalCases(', while the tracing channels have subscribers');
+}
+process.stdout.write(JSON.stringify(result));
+
+async function executeCases(circumstances: string): Promise<void> {
+  for (const [executor, engine] of Object.entries(EXECUTORS)) {
+    for (const [title, rejectionCase] of Object.entries({ ...CASES, ...AT_THE_END })) {
+      if (rejectionCase.since17 === true && !V17) continue;
+      result[`${executor} leaves no unhandled rejection for ${title}${circumstances}`] = await countUnhandled(
+        engine,
+        rejectionCase,
+      );
+    }
   }
 }
-if (V17) {
+
+async function executeIncrementalCases(circumstances: string): Promise<void> {
+  if (!V17) return;
   for (const format of ['v0.2', '20220824'] as const) {
     for (const [executor, executeParts] of Object.entries(INCREMENTAL_EXECUTORS)) {
       const engine: Engine = (operation, settings) => executeParts(operation, settings, format);
       for (const [title, rejectionCase] of Object.entries(INCREMENTAL_CASES)) {
         const payloads = rejectionCase.payloads ?? Number.POSITIVE_INFINITY;
-        result[`${executor} leaves no unhandled rejection in the format ${format} for ${title}`] =
-          await countUnhandled(engine, rejectionCase, payloads);
+        result[
+          `${executor} leaves no unhandled rejection in the format ${format} for ${title}${circumstances}`
+        ] = await countUnhandled(engine, rejectionCase, payloads);
       }
     }
   }
 }
-process.stdout.write(JSON.stringify(result));
 
 async function countUnhandled(
   engine: Engine,

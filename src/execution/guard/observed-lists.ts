@@ -110,6 +110,12 @@ function delayItems(guard: ListGuard, list: object, items: ValueShape, count: nu
   });
 }
 
+/**
+ * Microtasks until the items are released: graphql-js has seen the end of the list then, and the guard the end of an
+ * execution that failed before. Tracing channels with subscribers delay that end by up to two microtasks.
+ */
+const RELEASE_TURNS = 5;
+
 class DelayedItems {
   readonly #guard: ListGuard;
   readonly #items: ValueShape;
@@ -146,7 +152,7 @@ class DelayedItems {
    * reader they stay pending.
    */
   async releaseSoon(): Promise<void> {
-    for (let turn = 0; turn < 3; turn++) await undefined;
+    for (let turn = 0; turn < RELEASE_TURNS; turn++) await undefined;
     if (!this.#guard.hasEnded) for (const resolve of this.#waiting) resolve();
     this.drop();
   }
