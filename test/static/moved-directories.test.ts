@@ -35,6 +35,28 @@ describe.each([
   );
 });
 
+it('a file is found when the link of the root is switched between two steps that resolve it', async () => {
+  const folder = makeFolder({ 'one/a.txt': 'one', 'two/a.txt': 'two' });
+  let next = 'one';
+  const switchLink = (): void => {
+    symlinkSync(next, `${folder}/link`);
+    renameSync(`${folder}/link`, `${folder}/current`);
+    next = next === 'one' ? 'two' : 'one';
+  };
+  class SwitchedRoot extends RootDirectory {
+    override async resolve(): Promise<string> {
+      switchLink();
+      const realPath = await super.resolve();
+      switchLink();
+      return realPath;
+    }
+  }
+  switchLink();
+  const root = new SwitchedRoot(`${folder}/current`);
+  const options = { isPopular: false, variants: undefined };
+  expect(await loadFile(root, '/a.txt', resolveStaticOptions({}), options)).toMatchObject({ kind: 'file' });
+});
+
 describe('the path of a cached file', () => {
   const br = brotliCompressSync('a');
   const site = { 'www/dir/a.js': 'a', 'www/dir/a.js.br': br, 'www/other/a.js.br': br };
