@@ -224,6 +224,21 @@ describe('a failed execution', () => {
     }
   });
 
+  it('the engine writes an object of a custom scalar when its field completes, and graphql-js at the end', async () => {
+    const own = buildSchema('scalar Any type Query { a: Any } type Mutation { add(n: Int!): Any }');
+    const listsAfter = async (engine: keyof typeof engines): Promise<unknown> => {
+      const list: number[] = [];
+      const add = async ({ n }: { n: number }): Promise<number[]> => {
+        list.push(n);
+        return list;
+      };
+      const mutation = prepare(engines[engine], own, 'mutation { a: add(n: 1) b: add(n: 2) }', settings);
+      return JSON.parse(await text(mutation({ rootValue: { add } }))).data;
+    };
+    expect(await listsAfter('compiled')).toEqual({ a: [1], b: [1, 2] });
+    expect(await listsAfter('graphqlJs')).toEqual({ a: [1, 2], b: [1, 2] });
+  });
+
   it('an execution ignores a value without JSON that an error removes', async () => {
     const own = buildSchema('scalar Any type Node { any: Any name: String! } type Query { node: Node }');
     const failing = prepare(engines.compiled, own, '{ node { any name } }', settings);
