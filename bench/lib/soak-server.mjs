@@ -91,7 +91,7 @@ const FEATURES = {
   cache: { maxBytes: 2 << 20, staleWhileRevalidate: 1, key: ({ headers }) => headers['x-user'] ?? '' },
   documents: { from: TRUSTED, apq: true },
   cost: { maxCost: 500, header: true },
-  budget: { limit: 1000, window: 10_000, key: ({ headers }) => headers['x-client'] },
+  budget: { limit: 1000, window: 60_000, key: ({ headers }) => headers['x-client'] },
   context: ({ headers }) => ({ user: headers['x-user'] }),
   cursors: { key: 'a secret of the soak that is long enough', user: ({ user }) => user },
   eventStreams: { ping: 2000, user: ({ headers }) => headers['x-user'] },
