@@ -147,11 +147,19 @@ function createLeak(kind, folder) {
 
 const Timeout = setTimeout(() => undefined, 0).constructor;
 
+/** The delay and the function of a timer; undefined if it has ended and something still refers to it. */
+function describeTimer(summary) {
+  const part = (name) => new RegExp(`${name}: ([^\\n]*?),?\\n`).exec(summary)?.[1];
+  return part('_destroyed') === 'true' ? undefined : `${part('_idleTimeout')} ${part('_onTimeout')}`;
+}
+
 function stateOf(folder, faults, subscriptions) {
   global.gc();
   global.gc();
   const targets = openFiles();
   const { heapUsed, arrayBuffers, rss } = process.memoryUsage();
+  // All timers that exist, also those that do not keep the process alive.
+  const timers = queryObjects(Timeout, { format: 'summary' }).map(describeTimer).filter(Boolean);
   const below = (path) => targets.filter((target) => target.startsWith(path)).length;
   return {
     heapUsed,
@@ -161,8 +169,8 @@ function stateOf(folder, faults, subscriptions) {
     temporaryFiles: below(join(folder, 'uploads')),
     namedTemporaryFiles: readdirSync(join(folder, 'uploads')).length,
     sockets: below('socket:'),
-    // All timers that exist, also those that do not keep the process alive.
-    timers: queryObjects(Timeout),
+    timers: timers.length,
+    timerKinds: timers.sort().join(' | '),
     resources: process.getActiveResourcesInfo().length,
     faults: faults.slice(0, 5),
     subscriptions: subscriptions.stats(),
