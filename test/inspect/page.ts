@@ -16,7 +16,13 @@ import { ready } from '../subscriptions/client.ts';
 import { events } from '../subscriptions/connect-clients.ts';
 
 const typeDefs = `
-  type Query { product(id: ID): String  search(text: String): [String!]  basket: String  stock: Int }
+  directive @cacheControl(maxAge: Int) on FIELD_DEFINITION
+  type Query {
+    product(id: ID): String
+    search(text: String): [String!] @cacheControl(maxAge: 60)
+    basket: String
+    stock: Int
+  }
   type Mutation { checkout: String }
   type Subscription { events(topic: String!): String }
 `;
@@ -50,7 +56,8 @@ export async function startShop() {
       events: { subscribe: () => pubsub.subscribe('orders'), resolve: (event: string) => event },
     },
   };
-  const handler = graphqlHTTP(makeExecutableSchema({ typeDefs, resolvers }), { onError: false });
+  const schema = makeExecutableSchema({ typeDefs, resolvers });
+  const handler = graphqlHTTP(schema, { onError: false, cacheControl: true, cache: true });
   const folder = mkdtempSync(join(tmpdir(), 'shop-'));
   mkdirSync(join(folder, 'assets'));
   writeFileSync(join(folder, 'assets', 'shop.css'), 'body { color: green }'.repeat(400));
