@@ -31,8 +31,13 @@ export function notify(call: () => void): void {
   try {
     call();
   } catch (error) {
-    process.nextTick(() => {
-      throw error;
-    });
+    throwLater(error);
   }
+}
+
+/** Throws the error of a subscriber when the current work has ended. */
+export function throwLater(error: unknown): void {
+  process.nextTick(() => {
+    throw error;
+  });
 }

@@ -7,6 +7,7 @@ import { type ObservedResult, type OperationObserver, runWithin } from './observ
 import { warnIfExecuteIsWrapped } from './replaced-execute.ts';
 
 const NO_ERRORS: readonly unknown[] = [];
+const NO_OBSERVERS: readonly OperationObserver[] = [];
 
 /** The origin of an operation. */
 interface Origin {
@@ -38,7 +39,7 @@ export class ObservedOperation {
   result: ObservedResult | undefined;
   /** The errors with which the operation was refused or failed, before masking. */
   failures: readonly unknown[] | undefined;
-  readonly observers: OperationObserver[] = [];
+  observers: readonly OperationObserver[] = NO_OBSERVERS;
   #hasEnded = false;
 
   constructor(origin: Origin) {
@@ -56,7 +57,7 @@ export class ObservedOperation {
 
   /** Adds an observer. Subscribers call it while they handle the message. */
   observe(observer: OperationObserver): void {
-    this.observers.push(observer);
+    this.observers = this.observers.length === 0 ? [observer] : [...this.observers, observer];
   }
 
   /**

@@ -1,5 +1,5 @@
 import type { MaybePromise } from '../../../types/connect.ts';
-import { notify } from '../../diagnostics/channel.ts';
+import { notify, throwLater } from '../../diagnostics/channel.ts';
 import { type ExecutionInputs, type ExecutionOutcome, isThenable, type PreparedOperation } from '../types.ts';
 import {
   type ExecutionObserver,
@@ -82,12 +82,14 @@ export class ObservedPrepared implements Complete<PreparedOperation> {
   #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {
     let observers: ExecutionObserver[] | undefined;
     for (const observer of this.observed.observers) {
-      notify(() => {
+      try {
         const execution = observer.executing?.(inputs);
-        if (execution === undefined) return;
+        if (execution === undefined) continue;
         observers ??= [];
         observers.push(execution);
-      });
+      } catch (error) {
+        throwLater(error);
+      }
     }
     return observers ?? NO_OBSERVERS;
   }
