@@ -101,7 +101,7 @@ export interface StaticFilesOptions {
   symlinks?: 'inside' | 'follow' | undefined;
   /**
    * `'content'` or `true`: a strong ETag from the bytes, equal on every server and after every deployment of
-   * the same bytes. `'stat'`: from inode, size and timestamps in nanoseconds, without reading the file.
+   * the same bytes. `'stat'`: a hash of inode, size and timestamps in nanoseconds, without reading the file.
    * `false`: none (RFC 9110 §8.8.3).
    * @default 'content'
    */

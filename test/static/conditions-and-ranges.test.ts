@@ -1,4 +1,4 @@
-import { utimesSync } from 'node:fs';
+import { statSync, utimesSync } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
 import { bare, get, listen, makeFolder, raw, type TestResponse } from './fixture.ts';
 import { SOURCES } from './source-makers.ts';
@@ -283,6 +283,17 @@ describe('header options', () => {
       tags.add((await get(port, '/a.txt')).headers.etag?.replace('W/', ''));
     }
     expect(tags.size).toBe(1);
+  });
+
+  it("staticFiles with etag: 'stat' sends an ETag that contains neither the inode nor the timestamps", async () => {
+    const port = await listen(bare(staticFiles(folder, { etag: 'stat' })));
+    const tag = (await get(port, '/a.txt')).headers.etag as string;
+    const { ino, mtimeNs, ctimeNs } = statSync(`${folder}/a.txt`, { bigint: true });
+    for (const value of [ino, mtimeNs, ctimeNs]) {
+      for (const radix of [10, 16, 36]) {
+        expect(tag.replace('W/', '').split(/["-]/)).not.toContain(value.toString(radix));
+      }
+    }
   });
 });
 

@@ -107,10 +107,14 @@ export function etagFromDigest(size: number, hash: Hash): string {
   return `"${size.toString(16)}-${hash.digest('base64').slice(0, 27)}"`;
 }
 
-/** Creates an ETag from stat fields. Weak while another write could leave the timestamps unchanged. */
-export function etagOfVersion(version: FileVersion, options: { weak: boolean }): string {
-  const parts = [version.size, version.mtimeNs, version.ctimeNs, version.ino].map((part) =>
-    part.toString(36),
-  );
-  return `${options.weak ? 'W/' : ''}"${parts.join('-')}"`;
+/**
+ * Creates an ETag from stat fields. Weak while another write could leave the timestamps unchanged. The fields are
+ * hashed: clients need not know the inode and the times in nanoseconds.
+ */
+export function etagOfVersion(
+  { size, mtimeNs, ctimeNs, ino }: FileVersion,
+  options: { weak: boolean },
+): string {
+  const hash = createHash('sha1').update([size, mtimeNs, ctimeNs, ino].join());
+  return `${options.weak ? 'W/' : ''}${etagFromDigest(Number(size), hash)}`;
 }
