@@ -63,6 +63,20 @@ it('operations are measured by type and error, and their phases by name', async 
   expect(usage['{"espalier.budget.name":"documents"}']).toBeGreaterThan(0);
 });
 
+it('the span of a request begins and ends while the client waits, by the clock of the system', async () => {
+  const before = Date.now();
+  await request(serve()).post('/graphql').send({ query: '{ hello }' });
+  const after = Date.now();
+  const [span] = telemetry.named('query');
+  const [start = 0, end = 0] = [span?.startTime, span?.endTime].map(
+    ([seconds, nanoseconds] = [0, 0]) => seconds * 1000 + nanoseconds / 1e6,
+  );
+  // Two clocks with a resolution of one millisecond.
+  expect(start).toBeGreaterThanOrEqual(before - 2);
+  expect(end).toBeGreaterThan(start);
+  expect(end).toBeLessThanOrEqual(after + 2);
+});
+
 it('the duration of a request in metrics is that of its span', async () => {
   await request(serve()).post('/graphql').send({ query: '{ hello }' });
   const [span] = telemetry.named('query');

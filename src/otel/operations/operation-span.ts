@@ -3,7 +3,7 @@ import type { ObservedOperation } from '../../execution/observed/observed-operat
 import type { ExecutionObserver, OperationObserver } from '../../execution/observed/observers.ts';
 import type { ExecutionInputs } from '../../execution/types.ts';
 import { errorType, recordErrors } from '../errors.ts';
-import { safely, type Telemetry } from '../telemetry.ts';
+import { readEpoch, reportFailure, safely, type Telemetry, toSpanTime } from '../telemetry.ts';
 import type { Parent } from '../trace-context.ts';
 import { variableAttributes } from './documents.ts';
 import { ExecutionSpan } from './execution-span.ts';
@@ -24,6 +24,7 @@ export class OperationSpan implements OperationObserver {
   readonly #info: OperationInfo | undefined;
   readonly #span: Span;
   readonly #context: Context;
+  readonly #epoch: number;
   #isFinished = false;
   #isSubscribed = false;
 
@@ -35,11 +36,12 @@ export class OperationSpan implements OperationObserver {
     this.#telemetry = telemetry;
     this.#operation = operation;
     this.#info = info;
+    this.#epoch = readEpoch(operation.started);
     const { kind, links } = parent;
     const attributes = info?.spanAttributes ?? REFUSED_ATTRIBUTES;
     this.#span = telemetry.tracer.startSpan(
       info?.spanName ?? REFUSED,
-      { kind, links, attributes, startTime: operation.started },
+      { kind, links, attributes, startTime: toSpanTime(this.#epoch, operation.started) },
       parent.context,
     );
     this.#context = trace.setSpan(parent.context, this.#span);
@@ -88,19 +90,28 @@ export class OperationSpan implements OperationObserver {
     const info = this.#info;
     if (info !== undefined) info.active.value -= 1;
     const ended = performance.now();
-    safely(() => {
-      const { metrics, errorType: bound } = this.#telemetry;
-      const { errors } = this.#operation;
-      const type = errors.length === 0 ? undefined : errorType(errors);
-      if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
-      const attributes = info?.metricAttributes ?? NO_ATTRIBUTES;
-      metrics.requestDuration.record(
-        (ended - this.#operation.started) / 1000,
-        type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
-      );
-      metrics.errorCount.record(errors.length, attributes);
-    });
-    // The API has no clock: a number below the time of the start is relative to it.
-    safely(() => this.#span.end(ended));
+    try {
+      this.#record(ended);
+    } catch (error) {
+      reportFailure(error);
+    }
+    try {
+      this.#span.end(toSpanTime(this.#epoch, ended));
+    } catch (error) {
+      reportFailure(error);
+    }
+  }
+
+  #record(ended: number): void {
+    const { metrics, errorType: bound } = this.#telemetry;
+    const { errors, started } = this.#operation;
+    const type = errors.length === 0 ? undefined : errorType(errors);
+    if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
+    const attributes = this.#info?.metricAttributes ?? NO_ATTRIBUTES;
+    metrics.requestDuration.record(
+      (ended - started) / 1000,
+      type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
+    );
+    metrics.errorCount.record(errors.length, attributes);
   }
 }
