@@ -14,7 +14,6 @@ import { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
 import { type CacheableQuery, ResponseCache } from './response-cache.ts';
-import { StoredResult } from './stored-result.ts';
 
 const PORT = /:\d+$/;
 
@@ -78,10 +77,7 @@ export function createCachedExecution(
   return (exchange, prepared, inputs) => {
     const query = queryOf(exchange, prepared, inputs);
     if (query === undefined) return executeDirectly(exchange, prepared, inputs);
-    const outcome = cache.run(query);
-    return isThenable(outcome)
-      ? outcome.then((settled) => withCaching(exchange, settled))
-      : withCaching(exchange, outcome);
+    return cache.run(query);
   };
 }
 
@@ -96,15 +92,6 @@ function invalidate(
   exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
   const done = caching.invalidate();
   return done === undefined ? outcome : done.then(() => outcome);
-}
-
-/** The headers of a stored result have its age. */
-function withCaching(exchange: Exchange, outcome: ExecutionOutcome): ExecutionOutcome {
-  if (outcome instanceof StoredResult) {
-    exchange.timings?.end('cache');
-    if (exchange.batchCost === undefined) exchange.caching = outcome;
-  }
-  return outcome;
 }
 
 /**

@@ -13,6 +13,7 @@ import type { RequestInputs } from '../request-inputs.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import type { CacheableQuery } from './response-cache.ts';
+import type { StoredResult } from './stored-result.ts';
 
 /** Executes an operation that may run. */
 export type Execute = (
@@ -91,6 +92,12 @@ export class RequestQuery implements CacheableQuery {
     return list.map(String);
   }
 
+  use(stored: StoredResult): StoredResult {
+    this.#exchange.timings?.end('cache');
+    if (this.#exchange.batchCost === undefined) this.#exchange.caching = stored;
+    return stored;
+  }
+
   hasFailed({ isMasked, errors }: ExecutionOutcome): boolean {
     return isMasked === true || !errors.some(isPublicError);
   }
@@ -136,6 +143,10 @@ class DetachedQuery implements CacheableQuery {
 
   tags(): readonly string[] {
     return this.#query.tags();
+  }
+
+  use(stored: StoredResult): StoredResult {
+    return stored;
   }
 
   hasFailed(outcome: ExecutionOutcome): boolean {

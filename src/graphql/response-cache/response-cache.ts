@@ -24,6 +24,8 @@ export interface CacheableQuery {
   later(): CacheableQuery;
   /** Returns the tags of the option `tags`. */
   tags(): readonly string[];
+  /** Uses a stored result for the response, whose headers then have its age. */
+  use(stored: StoredResult): StoredResult;
   /** Whether all errors of an outcome are unexpected ones, not meant for the client. */
   hasFailed(outcome: ExecutionOutcome): boolean;
   /** Reports an error after the response was sent. */
@@ -53,16 +55,16 @@ export class ResponseCache {
 
   #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
     const stored = entry === undefined ? undefined : new StoredResult(entry);
-    if (stored?.isFresh === true) return stored;
+    if (stored?.isFresh === true) return query.use(stored);
     if (stored?.isUsableFor(this.#settings.staleWhileRevalidate) === true) {
       this.#revalidate(query, version);
-      return stored;
+      return query.use(stored);
     }
     if (version === undefined) return query.execute();
     const flight = query.plan.isCacheable ? this.#flights.get(query.key) : undefined;
     if (flight !== undefined) {
       return flight.then((shared) =>
-        shared === undefined ? this.#execute(query, version, stored) : new StoredResult(shared),
+        shared === undefined ? this.#execute(query, version, stored) : query.use(new StoredResult(shared)),
       );
     }
     return this.#execute(query, version, stored);
@@ -120,7 +122,7 @@ export class ResponseCache {
     stale: StoredResult | undefined,
   ): ExecutionOutcome {
     if (stale?.isUsableFor(this.#settings.staleIfError) !== true) return outcome;
-    return outcome.kind === 'partial' && query.hasFailed(outcome) ? stale : outcome;
+    return outcome.kind === 'partial' && query.hasFailed(outcome) ? query.use(stale) : outcome;
   }
 
   /** Executes an expired query once, after its expired result was sent. */
