@@ -241,7 +241,7 @@ describe('the compress option', () => {
   });
 
   it.each<[string, StaticFilesOptions, RegExp | undefined]>([
-    ["etag: 'stat'", { etag: 'stat' }, /^(W\/)?"[\w-]+-br/],
+    ["etag: 'stat'", { etag: 'stat' }, /^(W\/)?"[^"]+-br/],
     ['etag: false', { etag: false }, undefined],
     ['cache: false', { cache: false }, /^"[^"]+-br/],
     ['acceptRanges: false', { acceptRanges: false }, /^"[^"]+-br/],
