@@ -1,6 +1,5 @@
 import fc from 'fast-check';
 import { buildSchema, type GraphQLField } from 'graphql';
-import { Redis } from 'ioredis';
 import { attachSubscriptions } from '../../middleware/index.ts';
 import {
   createPubSub,
@@ -12,10 +11,10 @@ import {
   type PubSubOptions,
 } from '../../middleware/pubsub.ts';
 import { resumeAfter } from '../../src/pubsub/cursor.ts';
-import { type RedisServer, startRedis } from '../redis.ts';
+import { startRedis } from '../redis.ts';
 import { listen, MODERN, ready } from '../subscriptions/client.ts';
 import { numbers, take } from './events.ts';
-import { type StallingProxy, startProxy } from './proxy.ts';
+import { useRedis } from './use-redis.ts';
 
 interface Events {
   tick: number;
@@ -24,19 +23,12 @@ interface Events {
 
 jest.setTimeout(30_000);
 
-let redis: RedisServer;
-let proxy: StallingProxy;
-let admin: Redis;
-const open: PubSub<Events>[] = [];
+const fixture = useRedis<Events>();
 
-function connect(options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({ history: {}, onError: false, ...options });
-  open.push(events);
-  return events;
-}
+const connect = (options: PubSubOptions = {}): PubSub<Events> => fixture.connect({ history: {}, ...options });
 
 const overRedis = (options: PubSubOptions = {}): PubSub<Events> =>
-  connect({ redis: proxy.url, heartbeat: 100, commandTimeout: 200, ...options });
+  connect({ ...fixture.overProxy(), ...options });
 
 /** Takes events and returns the cursor of the last one. */
 async function cursorAfter(stream: EventStream<number>, count: number): Promise<string> {
@@ -48,23 +40,6 @@ async function cursorAfter(stream: EventStream<number>, count: number): Promise<
 async function publishAll(events: PubSub<Events>, ticks: readonly number[]): Promise<void> {
   await Promise.all(ticks.map((tick) => events.publish('tick', tick)));
 }
-
-beforeAll(async () => {
-  redis = await startRedis();
-  admin = new Redis(redis.url);
-});
-beforeEach(async () => {
-  await admin.flushall();
-  proxy = await startProxy(redis.url);
-});
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((events) => events.close()));
-  await proxy.close();
-});
-afterAll(async () => {
-  await admin.quit();
-  await redis.kill();
-});
 
 describe.each([
   ['in memory', connect],
@@ -318,12 +293,12 @@ describe('a history in Redis', () => {
     const events = overRedis({ onGap: () => gaps++ });
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    const direct = connect({ redis: redis.url });
+    const direct = connect({ redis: fixture.redis.url });
     await publishAll(direct, numbers(0, 10));
     expect(await take(stream, 10)).toEqual(numbers(0, 10));
-    proxy.stall();
+    fixture.proxy.stall();
     await publishAll(direct, numbers(10, 20));
-    proxy.heal();
+    fixture.proxy.heal();
     expect(await take(stream, 10)).toEqual(numbers(10, 20));
     await publishAll(direct, [20]);
     expect(await take(stream, 1)).toEqual([20]);
@@ -334,10 +309,10 @@ describe('a history in Redis', () => {
     const events = overRedis();
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    const direct = connect({ redis: redis.url });
-    proxy.stall();
+    const direct = connect({ redis: fixture.redis.url });
+    fixture.proxy.stall();
     await publishAll(direct, numbers(0, 3));
-    proxy.heal();
+    fixture.proxy.heal();
     expect(await take(stream, 3)).toEqual([0, 1, 2]);
   });
 
@@ -347,9 +322,9 @@ describe('a history in Redis', () => {
     await events.ready('tick');
     await publishAll(events, [0, 1]);
     expect(await take(stream, 2)).toEqual([0, 1]);
-    await admin.xadd('{espalier:tick}:events', '*', 'p', await newestId(), 'e', '2');
+    await fixture.admin.xadd('{espalier:tick}:events', '*', 'p', await newestId(), 'e', '2');
     const id = await lastEntry();
-    await admin.set('{espalier:tick}:newest', id);
+    await fixture.admin.set('{espalier:tick}:newest', id);
     await events.publish('tick', 3);
     expect(await take(stream, 2)).toEqual([2, 3]);
   });
@@ -391,7 +366,7 @@ describe('a history in Redis', () => {
     // The first publish sends the script, the others its hash.
     await events.publish('tick', -1);
     await cursorAfter(stream, 1);
-    await admin.config('RESETSTAT');
+    await fixture.admin.config('RESETSTAT');
     await publishAll(events, numbers(0, 100));
     const cursor = await cursorAfter(stream, 1);
     expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([0, 100]);
@@ -410,7 +385,7 @@ describe('a history in Redis', () => {
     await events.ready('text');
     for (const text of texts) await events.publish('text', text);
     await other.ready('text');
-    await admin.config('RESETSTAT');
+    await fixture.admin.config('RESETSTAT');
     const replayed = other.subscribe('text', { after: stream.startCursor });
     for (const text of texts) expect((await replayed.next()).value).toBe(text);
     // 16 events of 200 kB exceed the limit of a read.
@@ -418,7 +393,7 @@ describe('a history in Redis', () => {
     await Promise.all([events.close(), other.close()]);
 
     function large(): PubSubOptions {
-      return { redis: redis.url, history: {}, onError: false };
+      return { redis: fixture.redis.url, history: {}, onError: false };
     }
   });
 
@@ -429,7 +404,7 @@ describe('a history in Redis', () => {
     for (let round = 0; round < 10; round++) {
       const publishing: Promise<void>[] = [];
       for (let index = 0; index < 20; index++) {
-        if (index % 7 === round % 7) await admin.script('FLUSH');
+        if (index % 7 === round % 7) await fixture.admin.script('FLUSH');
         publishing.push(events.publish('tick', round * 20 + index));
         if (index % 3 === 0) await new Promise(setImmediate);
       }
@@ -442,17 +417,17 @@ describe('a history in Redis', () => {
     const events = overRedis({ history: undefined });
     const stream = events.subscribe('tick', { after: 'tick=1-1' });
     await events.ready('tick');
-    await admin.config('RESETSTAT');
+    await fixture.admin.config('RESETSTAT');
     await events.publish('tick', 1);
     expect(await stream.next()).toEqual({ value: 1, done: false });
     expect(await commandCalls('eval')).toBe(0);
-    expect(await admin.keys('*')).toEqual([]);
+    expect(await fixture.admin.keys('*')).toEqual([]);
     expect(await events.stats()).toEqual({ streams: 1, replays: 0, topics: {} });
   });
 
   it('close() ends streams that are replaying while Redis does not reply', async () => {
     const events = overRedis();
-    proxy.stall();
+    fixture.proxy.stall();
     const stream = events.subscribe('tick', { after: 'tick=1-1' });
     const next = stream.next();
     await new Promise(setImmediate);
@@ -461,16 +436,16 @@ describe('a history in Redis', () => {
   });
 
   async function newestId(): Promise<string> {
-    return (await admin.get('{espalier:tick}:newest')) as string;
+    return (await fixture.admin.get('{espalier:tick}:newest')) as string;
   }
 
   async function lastEntry(): Promise<string> {
-    const [entry] = await admin.xrevrange('{espalier:tick}:events', '+', '-', 'COUNT', 1);
+    const [entry] = await fixture.admin.xrevrange('{espalier:tick}:events', '+', '-', 'COUNT', 1);
     return entry?.[0] as string;
   }
 
   async function commandCalls(name: string): Promise<number> {
-    const line = (await admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
+    const line = (await fixture.admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
     return Number(line?.[1] ?? 0);
   }
 });
@@ -480,20 +455,20 @@ describe('a fault between two events', () => {
 
   /** Faults after which nothing is lost; Redis and the network work again when they resolve. */
   const faults: Record<string, () => Promise<unknown>> = {
-    'closed connections': async () => proxy.drop(),
-    'CLIENT KILL TYPE pubsub': () => admin.client('KILL', 'TYPE', 'pubsub'),
-    'CLIENT KILL TYPE normal': () => admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+    'closed connections': async () => fixture.proxy.drop(),
+    'CLIENT KILL TYPE pubsub': () => fixture.admin.client('KILL', 'TYPE', 'pubsub'),
+    'CLIENT KILL TYPE normal': () => fixture.admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
     'a stalled network': async () => {
-      proxy.stall();
+      fixture.proxy.stall();
       await new Promise((resolve) => setTimeout(resolve, 350));
-      proxy.heal();
+      fixture.proxy.heal();
     },
   };
 
   it.each(Object.keys(faults))('%s at any event causes no gap and no duplicate', async (name) => {
     for (let index = 0; index <= EVENTS; index++) {
       const prefix = `${name} ${index}:`;
-      const [here, there] = [overRedis({ prefix }), connect({ redis: redis.url, prefix })];
+      const [here, there] = [overRedis({ prefix }), connect({ redis: fixture.redis.url, prefix })];
       const streams = [here.subscribe('tick'), here.subscribe('tick')];
       await here.ready('tick');
       const received: number[][] = [[], []];
@@ -516,7 +491,7 @@ describe('a fault between two events', () => {
       if (index === EVENTS) await faults[name]?.();
       await reading;
       // A publish whose reply was lost is repeated here, so the same number may be published twice.
-      const published = (await admin.xrange(`{${prefix}tick}:events`, '-', '+')).map(([, fields]) =>
+      const published = (await fixture.admin.xrange(`{${prefix}tick}:events`, '-', '+')).map(([, fields]) =>
         Number(fields[3]),
       );
       expect([...new Set(published)]).toEqual(numbers(0, EVENTS));

@@ -2,11 +2,10 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { Redis } from 'ioredis';
-import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
-import { type RedisServer, startRedis } from '../redis.ts';
+import type { PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
 import { until } from '../until.ts';
 import { publishWhenConnected } from './events.ts';
-import { type StallingProxy, startProxy } from './proxy.ts';
+import { useRedis } from './use-redis.ts';
 
 interface Events {
   tick: number;
@@ -16,38 +15,10 @@ jest.setTimeout(20_000);
 
 const execute = promisify(execFile);
 
-let redis: RedisServer;
-let admin: Redis;
-let proxy: StallingProxy;
-const open: PubSub<Events>[] = [];
+const fixture = useRedis<Events>();
 
-function connect(options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({
-    redis: proxy.url,
-    heartbeat: 100,
-    commandTimeout: 200,
-    onError: false,
-    ...options,
-  });
-  open.push(events);
-  return events;
-}
-
-beforeAll(async () => {
-  redis = await startRedis();
-  admin = new Redis(redis.url);
-});
-beforeEach(async () => {
-  proxy = await startProxy(redis.url);
-});
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((events) => events.close()));
-  await proxy.close();
-});
-afterAll(async () => {
-  await admin.quit();
-  await redis.kill();
-});
+const connect = (options: PubSubOptions = {}): PubSub<Events> =>
+  fixture.connect({ ...fixture.overProxy(), ...options });
 
 describe('a connection to Redis without a reply', () => {
   it('createPubSub ends its streams with ERR_EVENTS_MISSED after a partition of a quiet subscriber', async () => {
@@ -56,32 +27,32 @@ describe('a connection to Redis without a reply', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED', closeCode: 1013 });
-    proxy.stall();
-    await admin.publish('espalier:tick', '1');
-    proxy.heal();
+    fixture.proxy.stall();
+    await fixture.admin.publish('espalier:tick', '1');
+    fixture.proxy.heal();
     await ended;
     expect(gaps).toBe(1);
 
     const again = events.subscribe('tick');
     await events.ready('tick');
-    await admin.publish('espalier:tick', '2');
+    await fixture.admin.publish('espalier:tick', '2');
     expect((await again.next()).value).toBe(2);
   });
 
   it('createPubSub rejects publishes during a partition and does not send them later', async () => {
-    const direct = connect({ redis: redis.url });
+    const direct = connect({ redis: fixture.redis.url });
     const received: number[] = [];
     const stream = direct.subscribe('tick');
     await direct.ready('tick');
     const events = connect();
     await events.publish('tick', 0);
-    proxy.stall();
+    fixture.proxy.stall();
     await expect(events.publish('tick', 1)).rejects.toMatchObject({
       code: 'ERR_REDIS_TIMEOUT',
       message: 'Redis did not reply within 200 ms',
     });
     await expect(events.publish('tick', 2)).rejects.toThrow(/Redis/);
-    proxy.heal();
+    fixture.proxy.heal();
     await publishWhenConnected(() => events.publish('tick', 3));
     while (received.at(-1) !== 3) received.push((await stream.next()).value);
     expect(received).toEqual([0, 3]);
@@ -90,24 +61,24 @@ describe('a connection to Redis without a reply', () => {
   it.each(['', 'secret'])(
     'createPubSub connects again after a proxy has accepted and closed connections (password "%s")',
     async (password) => {
-      await admin.config('SET', 'requirepass', password);
+      await fixture.admin.config('SET', 'requirepass', password);
       try {
-        const client = new Redis(proxy.url, { lazyConnect: true, password, connectionName: 'chat' });
+        const client = new Redis(fixture.proxy.url, { lazyConnect: true, password, connectionName: 'chat' });
         const events = connect({ redis: client });
         const stream = events.subscribe('tick');
         await events.ready('tick');
         const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
-        proxy.refuse();
-        await until(() => proxy.refused() >= 4);
-        proxy.heal();
+        fixture.proxy.refuse();
+        await until(() => fixture.proxy.refused() >= 4);
+        fixture.proxy.heal();
         await ended;
         const again = events.subscribe('tick');
         await events.ready('tick');
         await publishWhenConnected(() => events.publish('tick', 2));
         expect((await again.next()).value).toBe(2);
-        expect(await admin.client('LIST')).toContain('name=chat');
+        expect(await fixture.admin.client('LIST')).toContain('name=chat');
       } finally {
-        await admin.config('SET', 'requirepass', '');
+        await fixture.admin.config('SET', 'requirepass', '');
       }
     },
   );
@@ -128,24 +99,24 @@ describe('a subscriber that joins while the last one leaves', () => {
     const events = connect({ heartbeat: 5000, commandTimeout: 5000 });
     const first = events.subscribe('tick');
     await events.ready('tick');
-    const held = proxy.hold('unsubscribe');
+    const held = fixture.proxy.hold('unsubscribe');
     await first.return?.();
     await held.arrived(1);
     const second = events.subscribe('tick');
     await held.arrived(2);
-    await admin.publish('espalier:tick', '1');
+    await fixture.admin.publish('espalier:tick', '1');
     held.sendFirst();
-    while ((await admin.pubsub('NUMSUB', 'espalier:tick'))[1] !== 0);
-    await admin.publish('espalier:tick', '2');
+    while ((await fixture.admin.pubsub('NUMSUB', 'espalier:tick'))[1] !== 0);
+    await fixture.admin.publish('espalier:tick', '2');
     held.sendAll();
     await events.ready('tick');
-    await admin.publish('espalier:tick', '3');
+    await fixture.admin.publish('espalier:tick', '3');
     expect((await second.next()).value).toBe(3);
   });
 
   it('createPubSub ends a stream whose connection is lost right after its first subscription', async () => {
     // Redis has confirmed SUBSCRIBE, but not yet replied to the PING that follows it.
-    const held = proxy.hold('ping');
+    const held = fixture.proxy.hold('ping');
     const events = connect({ heartbeat: 5000, commandTimeout: 5000 });
     const stream = events.subscribe('tick');
     await held.arrived(1);
@@ -154,9 +125,9 @@ describe('a subscriber that joins while the last one leaves', () => {
       arrived = true;
     });
     // A message that arrives together with the confirmation is not delivered.
-    while (!arrived) await admin.publish('espalier:tick', '1');
+    while (!arrived) await fixture.admin.publish('espalier:tick', '1');
     expect((await first).value).toBe(1);
-    proxy.drop();
+    fixture.proxy.drop();
     held.sendAll();
     const rest = async (): Promise<void> => {
       for await (const tick of stream) expect(tick).toBe(1);
@@ -167,10 +138,19 @@ describe('a subscriber that joins while the last one leaves', () => {
 
 describe('a Redis that refuses commands', () => {
   const asUser = (user: string, password: string): string =>
-    redis.url.replace('//', `//${user}:${password}@`);
+    fixture.redis.url.replace('//', `//${user}:${password}@`);
 
   it('createPubSub ends the streams of a refused channel with the reason', async () => {
-    await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '+@all', 'resetchannels', '&allowed:*');
+    await fixture.admin.call(
+      'ACL',
+      'SETUSER',
+      'limited',
+      'on',
+      '>secret',
+      '+@all',
+      'resetchannels',
+      '&allowed:*',
+    );
     const errors: string[] = [];
     const events = connect({
       redis: asUser('limited', 'secret'),
@@ -189,20 +169,20 @@ describe('a Redis that refuses commands', () => {
     const allowed = connect({ redis: asUser('limited', 'secret'), prefix: 'allowed:' });
     const other = allowed.subscribe('tick');
     await allowed.ready('tick');
-    await admin.publish('allowed:tick', '1');
+    await fixture.admin.publish('allowed:tick', '1');
     expect((await other.next()).value).toBe(1);
   });
 
   it('createPubSub names a wrong password in streams, ready and publish', async () => {
     const events = connect({ redis: asUser('default', 'wrong') });
-    await admin.config('SET', 'requirepass', 'right');
+    await fixture.admin.config('SET', 'requirepass', 'right');
     try {
       const stream = events.subscribe('tick');
       await expect(stream.next()).rejects.toThrow(/WRONGPASS/);
       await expect(events.ready('tick')).rejects.toThrow(/WRONGPASS/);
       await expect(events.publish('tick', 1)).rejects.toThrow(/WRONGPASS|NOAUTH/);
     } finally {
-      await admin.config('SET', 'requirepass', '');
+      await fixture.admin.config('SET', 'requirepass', '');
     }
   });
 });
@@ -211,7 +191,13 @@ describe('a process that uses createPubSub', () => {
   /** Returns the standard error of a scenario of child.ts; rejects when the process fails. */
   async function run(scenario: string): Promise<string> {
     const script = join(__dirname, 'child.ts');
-    const { stderr } = await execute(process.execPath, ['--import', 'tsx', script, scenario, redis.url]);
+    const { stderr } = await execute(process.execPath, [
+      '--import',
+      'tsx',
+      script,
+      scenario,
+      fixture.redis.url,
+    ]);
     return stderr;
   }
 
@@ -229,7 +215,7 @@ describe('a process that uses createPubSub', () => {
   });
 
   it('createPubSub with a history has no timer that keeps the process alive', async () => {
-    await admin.flushall();
+    await fixture.admin.flushall();
     expect(await run('timers')).toBe('');
   });
 

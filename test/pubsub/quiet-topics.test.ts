@@ -1,13 +1,11 @@
 // A message that Redis drops on a topic that then stays quiet.
 import type { Redis as Client, Cluster } from 'ioredis';
-import { Redis } from 'ioredis';
-import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
+import type { EventStream, PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
-import { type RedisServer, startRedis } from '../redis.ts';
 import { startCluster } from '../redis-cluster.ts';
 import { until } from '../until.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
-import { type StallingProxy, startProxy } from './proxy.ts';
+import { HEARTBEAT, useRedis } from './use-redis.ts';
 
 interface Events {
   [topic: string]: number;
@@ -15,25 +13,10 @@ interface Events {
 
 jest.setTimeout(30_000);
 
-const HEARTBEAT = 100;
+const fixture = useRedis<Events>();
 
-let redis: RedisServer;
-let admin: Redis;
-let proxy: StallingProxy;
-const open: PubSub<Events>[] = [];
-
-function connect(options: PubSubOptions = {}): PubSub<Events> {
-  const events = createPubSub<Events>({
-    redis: proxy.url,
-    history: {},
-    heartbeat: HEARTBEAT,
-    commandTimeout: 200,
-    onError: false,
-    ...options,
-  });
-  open.push(events);
-  return events;
-}
+const connect = (options: PubSubOptions = {}): PubSub<Events> =>
+  fixture.connect({ ...fixture.overProxy(), history: {}, ...options });
 
 const keysOf = (topic: string): [string, string] => [
   `{espalier:${topic}}:events`,
@@ -59,7 +42,7 @@ async function storeOnly(
 }
 
 async function commandCalls(name: string): Promise<number> {
-  const line = (await admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
+  const line = (await fixture.admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
   return Number(line?.[1] ?? 0);
 }
 
@@ -75,34 +58,18 @@ const checks = (count: number): Promise<void> => further(count, 'get');
 const pause = (milliseconds: number): Promise<void> =>
   new Promise((resolve) => setTimeout(resolve, milliseconds));
 
-beforeAll(async () => {
-  redis = await startRedis();
-  admin = new Redis(redis.url);
-});
-beforeEach(async () => {
-  await admin.flushall();
-  await admin.config('RESETSTAT');
-  proxy = await startProxy(redis.url);
-});
-afterEach(async () => {
-  await Promise.all(open.splice(0).map((events) => events.close()));
-  await proxy.close();
-});
-afterAll(async () => {
-  await admin.quit();
-  await redis.kill();
-});
+beforeEach(() => fixture.admin.config('RESETSTAT'));
 
 describe('a message that Redis drops on a topic without further events', () => {
   it('createPubSub with a history reads the event from the history', async () => {
     const events = connect();
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    await storeOnly(admin, 'tick', 0);
+    await storeOnly(fixture.admin, 'tick', 0);
     expect(await take(stream, 1)).toEqual([0]);
     await events.publish('tick', 1);
     expect(await take(stream, 1)).toEqual([1]);
-    for (const tick of [2, 3, 4]) await storeOnly(admin, 'tick', tick);
+    for (const tick of [2, 3, 4]) await storeOnly(fixture.admin, 'tick', tick);
     expect(await take(stream, 3)).toEqual([2, 3, 4]);
   });
 
@@ -131,7 +98,7 @@ describe('a message that Redis drops on a topic without further events', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     const late = [];
-    for (const tick of [0, 1]) late.push(await storeOnly(admin, 'tick', tick));
+    for (const tick of [0, 1]) late.push(await storeOnly(fixture.admin, 'tick', tick));
     expect(await take(stream, 2)).toEqual([0, 1]);
     for (const deliver of late) await deliver();
     await events.publish('tick', 2);
@@ -149,7 +116,7 @@ describe('a message that Redis drops on a topic without further events', () => {
     const received = Promise.all(streams.map((stream) => take(stream, count)));
     const late: Promise<unknown>[] = [];
     for (const tick of numbers(0, count)) {
-      const deliver = await storeOnly(admin, 'tick', tick);
+      const deliver = await storeOnly(fixture.admin, 'tick', tick);
       const fate = Math.random();
       if (fate < 0.4) await deliver();
       else if (fate < 0.7) late.push(pause(Math.random() * 100).then(deliver));
@@ -166,7 +133,7 @@ describe('a message that Redis drops on a topic without further events', () => {
     const events = connect({ commandTimeout: 5000 });
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    const late = await Promise.all(numbers(0, count).map((tick) => storeOnly(admin, 'tick', tick)));
+    const late = await Promise.all(numbers(0, count).map((tick) => storeOnly(fixture.admin, 'tick', tick)));
     expect(await take(stream, count)).toEqual(numbers(0, count));
     await Promise.all(late.map((deliver) => deliver()));
     await events.publish('tick', count);
@@ -181,7 +148,7 @@ describe('a message that Redis drops on a topic without further events', () => {
     for (const topic of topics) await events.publish(topic, 0);
     for (const stream of streams) expect(await take(stream, 1)).toEqual([0]);
     const isAffected = (_: unknown, index: number): boolean => index % 3 === 0;
-    for (const topic of topics.filter(isAffected)) await storeOnly(admin, topic, 1);
+    for (const topic of topics.filter(isAffected)) await storeOnly(fixture.admin, topic, 1);
     for (const stream of streams.filter(isAffected)) expect(await take(stream, 1)).toEqual([1]);
     for (const topic of topics) await events.publish(topic, 2);
     for (const stream of streams) expect(await take(stream, 1)).toEqual([2]);
@@ -191,13 +158,13 @@ describe('a message that Redis drops on a topic without further events', () => {
     const [events, other] = [connect(), connect()];
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    await storeOnly(admin, 'tick', 0);
+    await storeOnly(fixture.admin, 'tick', 0);
     const { value, cursor } = await stream.next();
     expect(value).toBe(0);
     // In the other process the topic has not reached the cursor yet.
     const resumed = [events, other].map((each) => each.subscribe('tick', { after: cursor }));
-    await storeOnly(admin, 'tick', 1);
-    await storeOnly(admin, 'tick', 2);
+    await storeOnly(fixture.admin, 'tick', 1);
+    await storeOnly(fixture.admin, 'tick', 2);
     for (const each of [stream, ...resumed]) expect(await take(each, 2)).toEqual([1, 2]);
     await events.publish('tick', 3);
     for (const each of [stream, ...resumed]) expect(await take(each, 1)).toEqual([3]);
@@ -221,13 +188,13 @@ describe('the check of quiet topics', () => {
     const topics = numbers(0, count).map((number) => `topic ${number}`);
     const streams = topics.map((topic) => events.subscribe(topic));
     await Promise.all(topics.map((topic) => events.ready(topic)));
-    await admin.config('RESETSTAT');
+    await fixture.admin.config('RESETSTAT');
     const began = performance.now();
     await checks(2 * count);
     const calls = await commandCalls('get');
     const heartbeats = (performance.now() - began) / HEARTBEAT;
     expect(calls).toBeLessThanOrEqual(limit * (heartbeats + 1));
-    for (const topic of topics) await storeOnly(admin, topic, 1);
+    for (const topic of topics) await storeOnly(fixture.admin, topic, 1);
     for (const stream of streams) expect(await take(stream, 1)).toEqual([1]);
   });
 
@@ -235,7 +202,7 @@ describe('the check of quiet topics', () => {
     const events = connect();
     const [busy, quiet] = [events.subscribe('busy'), events.subscribe('quiet')];
     await Promise.all([events.ready('busy'), events.ready('quiet')]);
-    const monitor = await admin.monitor();
+    const monitor = await fixture.admin.monitor();
     const read: string[] = [];
     monitor.on('monitor', (_time, [name, key]: string[], source: string) => {
       if (name === 'get' && source !== 'lua') read.push(key as string);
@@ -260,15 +227,15 @@ describe('the check of quiet topics', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await checks(1);
-    proxy.stallAt('subscribe');
-    await admin.client('KILL', 'TYPE', 'pubsub');
+    fixture.proxy.stallAt('subscribe');
+    await fixture.admin.client('KILL', 'TYPE', 'pubsub');
     // The other connection is idle.
     await further(2, 'ping');
     const before = await commandCalls('get');
     await further(4, 'ping');
     expect(await commandCalls('get')).toBe(before);
-    await storeOnly(admin, 'tick', 0);
-    proxy.stallAt('no command');
+    await storeOnly(fixture.admin, 'tick', 0);
+    fixture.proxy.stallAt('no command');
     expect(await take(stream, 1)).toEqual([0]);
   });
 
@@ -281,8 +248,8 @@ describe('the check of quiet topics', () => {
       await events.publish('tick', 0);
       const { cursor } = await stream.next();
       await checks(1);
-      if (kind === 'expired') await admin.del(...keysOf('tick'));
-      else await admin.flushall();
+      if (kind === 'expired') await fixture.admin.del(...keysOf('tick'));
+      else await fixture.admin.flushall();
       await checks(4);
       expect((await events.stats()).streams).toBe(1);
       await expect(other.subscribe('tick', { after: cursor }).next()).rejects.toMatchObject({
@@ -303,8 +270,8 @@ describe('the check of quiet topics', () => {
     const ended = expect(stream.next()).rejects.toMatchObject({
       extensions: { code: 'EVENTS_MISSED', refetch: true },
     });
-    for (const tick of [1, 2]) await storeOnly(admin, 'tick', tick);
-    await admin.xtrim(keysOf('tick')[0], 'MAXLEN', 1);
+    for (const tick of [1, 2]) await storeOnly(fixture.admin, 'tick', tick);
+    await fixture.admin.xtrim(keysOf('tick')[0], 'MAXLEN', 1);
     await ended;
   });
 
@@ -313,13 +280,13 @@ describe('the check of quiet topics', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await events.publish('tick', 0);
-    const [id] = (await admin.xrange(keysOf('tick')[0], '-', '+'))[0] as [string, string[]];
+    const [id] = (await fixture.admin.xrange(keysOf('tick')[0], '-', '+'))[0] as [string, string[]];
     await events.publish('tick', 1);
     expect(await take(stream, 2)).toEqual([0, 1]);
     const ended = expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
     const [, newest] = keysOf('tick');
-    const last = (await admin.get(newest)) as string;
-    await admin.multi().xdel(keysOf('tick')[0], last).set(newest, id).exec();
+    const last = (await fixture.admin.get(newest)) as string;
+    await fixture.admin.multi().xdel(keysOf('tick')[0], last).set(newest, id).exec();
     await ended;
   });
 
@@ -329,33 +296,33 @@ describe('the check of quiet topics', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     for (const tick of numbers(0, 3)) {
-      const held = proxy.hold('get');
+      const held = fixture.proxy.hold('get');
       await held.arrived(1);
-      redis.signal('SIGSTOP');
+      fixture.redis.signal('SIGSTOP');
       held.sendAll();
       await pause(HEARTBEAT * 5);
-      redis.signal('SIGCONT');
-      await storeOnly(admin, 'tick', tick);
+      fixture.redis.signal('SIGCONT');
+      await storeOnly(fixture.admin, 'tick', tick);
       expect(await take(stream, 1)).toEqual([tick]);
     }
     expect(errors.filter((message) => !/timed out|ETIMEDOUT|closed/.test(message))).toEqual([]);
   });
 
   it('createPubSub reports once that Redis refuses the check, and delivers live events', async () => {
-    await admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '+@all', '~*', '&*');
+    await fixture.admin.call('ACL', 'SETUSER', 'limited', 'on', '>secret', '+@all', '~*', '&*');
     const errors: string[] = [];
-    const port = new URL(redis.url).port;
+    const port = new URL(fixture.redis.url).port;
     const events = connect({
       redis: `redis://limited:secret@127.0.0.1:${port}`,
       onError: ({ message }) => errors.push(message),
     });
     const streams = [events.subscribe('tick'), events.subscribe('tock')];
     await Promise.all([events.ready('tick'), events.ready('tock')]);
-    await admin.call('ACL', 'SETUSER', 'limited', '-get');
+    await fixture.admin.call('ACL', 'SETUSER', 'limited', '-get');
     await until(() => errors.length > 0);
     await further(6, 'ping');
     expect(errors).toEqual([expect.stringMatching(/^Cannot check for dropped messages: NOPERM/)]);
-    const message = await storeOnly(admin, 'tick', 1);
+    const message = await storeOnly(fixture.admin, 'tick', 1);
     await message();
     expect(await take(streams[0] as EventStream<number>, 1)).toEqual([1]);
   });
@@ -364,9 +331,9 @@ describe('the check of quiet topics', () => {
     const events = connect();
     const stream = events.subscribe('tick');
     await events.ready('tick');
-    const held = proxy.hold('get');
+    const held = fixture.proxy.hold('get');
     await held.arrived(1);
-    await storeOnly(admin, 'tick', 0);
+    await storeOnly(fixture.admin, 'tick', 0);
     const next = stream.next();
     await events.close();
     expect(await next).toEqual({ value: undefined, done: true });
