@@ -1,5 +1,6 @@
 // espalier/otel and espalier/inspect compared with a handler that reports nothing: a small query over POST, under Express.
 import { runTopic } from './harness.mjs';
+import { startTelemetry } from './lib/telemetry.mjs';
 
 process.env.NODE_ENV = 'production';
 
@@ -16,32 +17,6 @@ async function makeApp(before = () => undefined) {
   const schema = buildSchema('type Query { hello: String! }');
   schema.getQueryType().getFields().hello.resolve = () => 'world';
   return app.use('/graphql', graphqlHTTP(schema));
-}
-
-/** Starts the SDK of OpenTelemetry with exporters that discard everything. Returns its API. */
-async function startTelemetry({ share = 1 } = {}) {
-  const [api, hooks, core, traces, metrics] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/context-async-hooks'),
-    import('@opentelemetry/core'),
-    import('@opentelemetry/sdk-trace-base'),
-    import('@opentelemetry/sdk-metrics'),
-  ]);
-  const discard = {
-    export: (_, done) => done({ code: 0 }),
-    shutdown: async () => {},
-    forceFlush: async () => {},
-  };
-  api.context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
-  api.propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  const root = new traces.TraceIdRatioBasedSampler(share);
-  const sampling = share < 1 ? { sampler: new traces.ParentBasedSampler({ root }) } : {};
-  const spanProcessors = [new traces.BatchSpanProcessor(discard)];
-  api.trace.setGlobalTracerProvider(new traces.BasicTracerProvider({ ...sampling, spanProcessors }));
-  const exporter = { ...discard, selectAggregationTemporality: () => 1 };
-  const reader = new metrics.PeriodicExportingMetricReader({ exporter });
-  api.metrics.setGlobalMeterProvider(new metrics.MeterProvider({ readers: [reader] }));
-  return api;
 }
 
 const observed = (options, sdk) => () =>

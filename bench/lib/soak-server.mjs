@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { queryObjects } from 'node:v8';
 import { openFiles } from './open-files.mjs';
 import { createSchema, lines } from './soak-schema.mjs';
+import { startTelemetry } from './telemetry.mjs';
 
 /** Documents that clients request by id. */
 export const TRUSTED = { hello: 'query Hello { hello }', lines: 'query ($n: Int!) { lines(count: $n) }' };
@@ -31,7 +32,7 @@ export async function serve({ folder, leak }) {
     import('espalier/inspect'),
     import('express'),
   ]);
-  await startTelemetry();
+  await observe();
   const { attachSubscriptions, createServer, graphqlHTTP, staticFiles, Upload } = espalier;
   const faults = [];
   process.on('unhandledRejection', (error) => faults.push(String(error?.stack ?? error)));
@@ -97,32 +98,9 @@ const FEATURES = {
   eventStreams: { ping: 2000, user: ({ headers }) => headers['x-user'] },
 };
 
-/** Starts the SDK of OpenTelemetry with exporters that discard everything. */
-async function startTelemetry() {
-  const [api, hooks, core, traces, metrics, { EspalierInstrumentation }] = await Promise.all([
-    import('@opentelemetry/api'),
-    import('@opentelemetry/context-async-hooks'),
-    import('@opentelemetry/core'),
-    import('@opentelemetry/sdk-trace-base'),
-    import('@opentelemetry/sdk-metrics'),
-    import('espalier/otel'),
-  ]);
-  const discard = {
-    export: (_, done) => done({ code: 0 }),
-    shutdown: async () => {},
-    forceFlush: async () => {},
-  };
-  api.context.setGlobalContextManager(new hooks.AsyncLocalStorageContextManager().enable());
-  api.propagation.setGlobalPropagator(new core.W3CTraceContextPropagator());
-  const spanProcessors = [new traces.BatchSpanProcessor(discard)];
-  api.trace.setGlobalTracerProvider(new traces.BasicTracerProvider({ spanProcessors }));
-  const exporter = { ...discard, selectAggregationTemporality: () => 1 };
-  const reader = new metrics.PeriodicExportingMetricReader({
-    exporter,
-    exportIntervalMillis: 5000,
-    exportTimeoutMillis: 4000,
-  });
-  api.metrics.setGlobalMeterProvider(new metrics.MeterProvider({ readers: [reader] }));
+async function observe() {
+  await startTelemetry({ exportMilliseconds: 5000 });
+  const { EspalierInstrumentation } = await import('espalier/otel');
   // The events that the server publishes have no spans, so that the SDK is idle when there is no traffic.
   new EspalierInstrumentation({ operationNames: true, spans: { phases: true, pubsub: false } });
 }
