@@ -11,10 +11,12 @@ export const checkedStore = (store: CacheStore): CacheStore => ({
   invalidate: (tags) => whenSettled(store.invalidate(tags), () => undefined),
 });
 
+export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+
 /** Promises of other libraries are replaced by promises of Node. */
 function whenSettled<T, R>(result: MaybePromise<T>, use: (value: T) => R): MaybePromise<R> {
-  const isThenable = typeof (result as { then?: unknown } | null | undefined)?.then === 'function';
-  return isThenable ? Promise.resolve(result).then(use) : use(result as T);
+  return isThenable(result) ? Promise.resolve(result).then(use) : use(result);
 }
 
 /** @throws TypeError */

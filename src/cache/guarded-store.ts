@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/gauges.ts';
+import { isThenable } from './checked-store.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 export const STORE_MILLISECONDS = 50;
@@ -108,6 +109,3 @@ export class GuardedStore {
     });
   }
 }
-
-const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';

@@ -77,7 +77,6 @@ export interface HistoryAccess {
 
 /** The history of channels in Redis Streams. */
 export class RedisHistory implements HistoryStore {
-  readonly #send: Send;
   readonly #access: HistoryAccess;
   readonly #publish: RedisScript;
   /** The channel of the last publish and its keys: most publishes follow one to the same channel. */
@@ -87,7 +86,6 @@ export class RedisHistory implements HistoryStore {
   #refusal = '';
 
   constructor(limits: HistoryLimits, access: HistoryAccess) {
-    this.#send = access.send;
     this.#access = access;
     this.#publish = new RedisScript(publishScript(limits));
   }
@@ -99,7 +97,7 @@ export class RedisHistory implements HistoryStore {
       this.#lastKeys = keysOf(channel);
     }
     const [events, newest] = this.#lastKeys;
-    return this.#publish.run(this.#send, [events, newest, payload]);
+    return this.#publish.run(this.#access.send, [events, newest, payload]);
   }
 
   async newest(channel: string): Promise<string> {
@@ -114,7 +112,7 @@ export class RedisHistory implements HistoryStore {
   async peek(channel: string): Promise<string | undefined> {
     const [, key] = keysOf(channel);
     try {
-      return (await this.#send((client) => client.get(key))) ?? undefined;
+      return (await this.#access.send((client) => client.get(key))) ?? undefined;
     } catch (cause) {
       const { message } = cause as Error;
       if (!isRefusal(cause) || message === this.#refusal) return undefined;
@@ -137,8 +135,8 @@ export class RedisHistory implements HistoryStore {
   async extent(channel: string): Promise<HistoryExtent> {
     const [key] = keysOf(channel);
     const [length, [oldest]] = await Promise.all([
-      this.#send((client) => client.xlen(key)),
-      this.#send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
+      this.#access.send((client) => client.xlen(key)),
+      this.#access.send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
     ]);
     return { length, oldest: oldest && Number(oldest[0].split('-')[0]) };
   }
@@ -146,7 +144,7 @@ export class RedisHistory implements HistoryStore {
   async #retry<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
     for (;;) {
       try {
-        return await this.#send(command);
+        return await this.#access.send(command);
       } catch (error) {
         if (this.#access.isFinal(error)) throw error;
         await delay(RETRY_MILLISECONDS, undefined, { ref: false });
