@@ -5,7 +5,7 @@ import { join, sep } from 'node:path';
 const LEFT_OUT = /^(?:node_modules|dist|data|package-lock\.json)(?:\/|$)/;
 
 /** The files of examples/starter by path, with the version of espalier that is being built. */
-export function readTemplate(root) {
+function readTemplate(root) {
   const folder = join(root, 'examples', 'starter');
   const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
   const names = readdirSync(folder, { recursive: true, withFileTypes: true })

@@ -1,7 +1,7 @@
 import { median } from './median.mjs';
 
 /** The rows of the table in README.md: a load of a topic, our row in it, and the peers to compare with. */
-export const HEADLINE = [
+const HEADLINE = [
   {
     topic: 'static',
     load: '10 KiB',

@@ -8,7 +8,7 @@ import { createSchema, lines } from './soak-schema.mjs';
 import { startTelemetry } from './telemetry.mjs';
 
 /** Documents that clients request by id. */
-export const TRUSTED = { hello: 'query Hello { hello }', lines: 'query ($n: Int!) { lines(count: $n) }' };
+const TRUSTED = { hello: 'query Hello { hello }', lines: 'query ($n: Int!) { lines(count: $n) }' };
 
 /** Serves everything in one process, and replies to messages with its state. `leak` plants a leak of one kind. */
 export async function serve({ folder, leak }) {

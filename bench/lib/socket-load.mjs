@@ -76,7 +76,7 @@ function count(socket, fleet) {
 }
 
 /** A masked text frame. */
-export function text(message) {
+function text(message) {
   const body = Buffer.from(JSON.stringify(message));
   const head =
     body.length < 126

@@ -4,7 +4,7 @@ import { registerGauge } from '../diagnostics/gauges.ts';
 import { isThenable } from './checked-store.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
-export const STORE_MILLISECONDS = 50;
+const STORE_MILLISECONDS = 50;
 
 /** A store that did not reply is tried again after this time. */
 const PROBE_MILLISECONDS = 1000;

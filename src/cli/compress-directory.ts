@@ -9,7 +9,7 @@ import { mediaTypeOf } from '../static/file/media-type.ts';
 import { COPY_EXTENSIONS } from '../static/file/precompressed.ts';
 
 /** Arguments of `compressDirectory`. */
-export interface CompressDirectoryOptions {
+interface CompressDirectoryOptions {
   readonly codings: readonly Precompressed[];
   readonly minBytes: number;
   /** The number of files that are compressed simultaneously. */
@@ -19,7 +19,7 @@ export interface CompressDirectoryOptions {
 }
 
 /** Results for one coding. */
-export interface CodingCounts {
+interface CodingCounts {
   written: number;
   kept: number;
   /** Files that would not become smaller. */

@@ -4,7 +4,7 @@ import { parseArgs } from 'node:util';
 import { type Output, UsageError } from './command.ts';
 
 /** The files of a project by path, with slashes. */
-export type Template = Readonly<Record<string, string>>;
+type Template = Readonly<Record<string, string>>;
 
 /** Creates a project from the template; returns the exit code. */
 export async function init(args: readonly string[], output: Output): Promise<0 | 1> {

@@ -7,7 +7,7 @@ import type { Admission, OperationHook } from './operation-hook.ts';
 import type { CoreSettings } from './options.ts';
 
 /** The checks of each operation between its validation and its execution. */
-export interface AdmissionChecks {
+interface AdmissionChecks {
   /** Compiles the cost of an operation; undefined if no option needs it. */
   readonly price: EngineSettings['price'];
   /** The highest cost of one batch; undefined if costs are not limited. */

@@ -6,7 +6,7 @@ import type { ObservedOperation } from '../execution/observed/observed-operation
 import type { ErrorOrigin, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 
 /** Published when a request arrives, before it is read. */
-export interface RequestEvent {
+interface RequestEvent {
   req: IncomingMessage;
   res: ServerResponse;
 }
@@ -36,7 +36,7 @@ export interface ExecuteEvent {
 }
 
 /** Published when a subscription begins to get events, because its source stream is open. */
-export interface SubscribeEvent {
+interface SubscribeEvent {
   origin: ErrorOrigin;
   /** The client's id of the operation; undefined if the response is the stream of one operation. */
   id: unknown;
@@ -76,7 +76,7 @@ export interface StreamEndEvent {
 }
 
 /** Published for each operation with a cost, before its execution. */
-export interface CostEvent {
+interface CostEvent {
   /** The request or the WebSocket. */
   source: unknown;
   operation: OperationDefinitionNode;

@@ -5,7 +5,7 @@ import type { CursorSettings } from './options.ts';
 // of both. The first part is equal for equal positions, so that clients recognise duplicates.
 
 /** The maximum length of a signed cursor. */
-export const MAX_LENGTH = 4096;
+const MAX_LENGTH = 4096;
 /** Bytes of a signature. */
 const SIGNATURE_BYTES = 16;
 

@@ -1,5 +1,5 @@
 /** The members of a thrown value that reports contain. */
-export interface ErrorFacts {
+interface ErrorFacts {
   readonly name: string | undefined;
   readonly message: string;
   /** `extensions.code` of a GraphQLError, or the `code` of an error of Node. */

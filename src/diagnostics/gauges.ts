@@ -1,5 +1,5 @@
 /** Numbers of one part of the package, such as a cache or an endpoint, which are read on demand. */
-export interface Gauge {
+interface Gauge {
   readonly kind: GaugeKind;
   read(): Readonly<Record<string, number>>;
 }

@@ -58,7 +58,7 @@ export interface EngineSettings {
 }
 
 /** The place of a field error, as the response contains it. */
-export interface ErrorPlace {
+interface ErrorPlace {
   readonly locations: readonly SourceLocation[] | undefined;
   readonly path: readonly (string | number)[];
 }

@@ -15,7 +15,7 @@ import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
 
 /** GraphiQL for one endpoint. */
-export interface GraphiQLHandler {
+interface GraphiQLHandler {
   /**
    * Handles a GET or HEAD request for the page or for one of its files below the mount. Resolves to true
    * after a response, to false if the option `graphiql` is off for this request. Returns undefined for any
@@ -26,7 +26,7 @@ export interface GraphiQLHandler {
 }
 
 /** The position of a request relative to the handler's mount or route. */
-export interface Placement {
+interface Placement {
   /** The path is below the mount. */
   readonly below: boolean;
   /** The handler is on an exact route of Express, not on a mount. */

@@ -54,7 +54,7 @@ export const STREAMED: unique symbol = Symbol('streamed');
 export type Result = ExecutionOutcome | RequestError | typeof STREAMED;
 
 /** The cost of the operations of one batch so far. Together they have the limits of one operation. */
-export interface BatchCost {
+interface BatchCost {
   fields: number;
   rootFields: number;
   /** The cost by the option `cost`. */

@@ -1,7 +1,7 @@
 import type { Server } from 'node:net';
 
 /** Closes a part of a server, such as its sockets, over a period of `drain` milliseconds. */
-export type ClosePart = (options: { readonly drain: number }) => Promise<void>;
+type ClosePart = (options: { readonly drain: number }) => Promise<void>;
 
 /** `Symbol.for` makes it equal in the CommonJS and the ES build. */
 const PARTS: unique symbol = Symbol.for('espalier.parts');

@@ -1,5 +1,5 @@
 /** Writes a line to the debug output of one area; `%s`, `%j` and `%O` are replaced by the values. */
-export type Logger = (format: string, ...values: readonly unknown[]) => void;
+type Logger = (format: string, ...values: readonly unknown[]) => void;
 
 /**
  * Loggers of refused requests, by area. A logger writes only if `DEBUG` names its area (`DEBUG=espalier:*`).

@@ -16,7 +16,7 @@ import { OTEL_OPTIONS } from '../options/scopes.ts';
 /** Names that are allowed: none, the first ones, or those of a list. */
 export type NameOption = boolean | readonly string[];
 
-export interface SpanSettings {
+interface SpanSettings {
   readonly phases: boolean;
   readonly events: boolean;
   readonly files: boolean;

@@ -1,7 +1,7 @@
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
 /** How a publish ended: without an error the transport has the event. */
-export interface PublishResult {
+interface PublishResult {
   readonly error: unknown;
 }
 

@@ -14,7 +14,7 @@ export const redisRule: Rule<string | RedisClient | undefined> = rule<string | R
 );
 
 /** The two clients that Redis pub/sub needs. */
-export interface RedisClients {
+interface RedisClients {
   readonly publisher: RedisCommands;
   readonly subscriber: Redis;
 }

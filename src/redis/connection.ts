@@ -10,7 +10,7 @@ export interface ConnectionTimeouts {
 /** The client of one Redis server, or of a cluster. */
 export type RedisCommands = Redis | Cluster;
 
-export interface ConnectionEvents {
+interface ConnectionEvents {
   /** The connection accepts commands. */
   ready(): void;
   closed(): void;

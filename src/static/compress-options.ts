@@ -31,7 +31,7 @@ export interface CompressSettings {
 }
 
 /** The option `compress.dictionaries` after checks. */
-export interface DictionarySettings {
+interface DictionarySettings {
   /** Absolute paths of directories with previous builds. */
   readonly previous: readonly string[];
 }

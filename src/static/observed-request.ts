@@ -3,7 +3,7 @@ import type { NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
 /** How a request for a file ended. */
-export interface StaticResult {
+interface StaticResult {
   /** The status of the response; undefined if the request was passed to `next`. */
   readonly status: number | undefined;
   /** Whether the client disconnected before it had the whole response. */

@@ -187,7 +187,7 @@ export class EventStream implements LiveConnection, OperationStream {
 }
 
 /** The services that the event streams of one handler share. */
-export interface StreamServices {
+interface StreamServices {
   readonly endpoint: LiveEndpoint;
   readonly join: JoinMessages;
   onClosed(stream: EventStream): void;

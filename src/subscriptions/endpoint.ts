@@ -162,7 +162,7 @@ export class LiveEndpoint {
 }
 
 /** An endpoint that `attachSubscriptions` has created for a core. */
-export interface AttachedEndpoint {
+interface AttachedEndpoint {
   readonly endpoint: LiveEndpoint;
   readonly maxConnections: number;
   /** Whether the option `onConnect` decides about connections. */

@@ -17,10 +17,7 @@ const validateSubscriptionArgs = optionalExport('validateSubscriptionArgs') as
   | undefined;
 
 /** Opens the source stream. `operation.execute` runs for each event, with the event as root value. */
-export type OpenSource = (
-  operation: PreparedOperation,
-  inputs: ExecutionInputs,
-) => MaybePromise<SourceResult>;
+type OpenSource = (operation: PreparedOperation, inputs: ExecutionInputs) => MaybePromise<SourceResult>;
 
 /** Opens the source stream of a subscription. */
 export const openSource: OpenSource = (operation, inputs) =>

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
 /** How the receipt of a multipart request ended. */
-export interface UploadResult {
+interface UploadResult {
   /** Files and bytes that were stored, also of a request that failed. */
   readonly files: number;
   readonly bytes: number;
@@ -20,7 +20,7 @@ export class ObservedUpload extends Observed<UploadResult> {
   }
 }
 
-export const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
+const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
 /** Publishes a request; undefined without subscribers. */
 export function observeUpload(req: IncomingMessage): ObservedUpload | undefined {

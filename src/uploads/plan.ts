@@ -6,7 +6,7 @@ import { malformedForm, tooManyFiles } from './form/errors.ts';
 import type { Form, Part, TextPart } from './form/form.ts';
 
 /** A member of the operations that a file is assigned to. */
-export interface MapTarget {
+interface MapTarget {
   readonly holder: Record<string, unknown>;
   readonly key: string;
 }

@@ -31,7 +31,7 @@ const TYPES = `
   type User @cacheTag(format: "user-{$key.id}") { id: ID! name: String! }
 `;
 
-export interface Post {
+interface Post {
   readonly id: string;
   title: string;
   readonly authorId: string;

@@ -5,7 +5,7 @@ import request from 'supertest';
 import { type GraphQLOptions, graphqlHTTP, type SchemaSource } from '../../middleware/index.ts';
 
 /** The directive as docs/caching.md has it. */
-export const DIRECTIVE = `
+const DIRECTIVE = `
   enum CacheControlScope { PUBLIC PRIVATE }
   directive @cacheControl(
     maxAge: Int

@@ -20,7 +20,7 @@ import { until } from '../until.ts';
 
 export const KEY = 'a secret of the tests that is long enough';
 
-export interface Events {
+interface Events {
   tick: { readonly n: number };
   tock: { readonly n: number };
 }
@@ -37,7 +37,7 @@ export interface Served {
   close(): Promise<void>;
 }
 
-export interface ServeOptions {
+interface ServeOptions {
   readonly cursors?: CursorOptions | undefined;
   readonly pubsub?: PubSubOptions;
   readonly graphql?: GraphQLOptions;

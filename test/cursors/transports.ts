@@ -3,7 +3,7 @@ import { connect, LEGACY, MODERN } from '../subscriptions/client.ts';
 import { until } from '../until.ts';
 import type { Served } from './serve.ts';
 
-export interface Result {
+interface Result {
   readonly data?: Readonly<Record<string, number | null>> | null;
   readonly errors?: readonly { readonly extensions?: Readonly<Record<string, unknown>> }[];
   readonly extensions?: { readonly cursor?: string };
@@ -18,7 +18,7 @@ export interface Subscriber {
   close(): Promise<unknown>;
 }
 
-export interface Request {
+interface Request {
   readonly query: string;
   readonly variables?: Readonly<Record<string, unknown>>;
   readonly extensions?: Readonly<Record<string, unknown>>;

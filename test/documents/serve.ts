@@ -24,7 +24,7 @@ export const schema = buildSchema(TYPES);
 export const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 /** The result of a request. */
-export interface Received {
+interface Received {
   readonly status: number;
   readonly headers: Headers;
   readonly body: {
@@ -55,7 +55,7 @@ export function folder(): string {
   return path;
 }
 
-export const rootValue = {
+const rootValue = {
   hello: 'world',
   user: ({ id }: { id: string }) => ({
     __typename: 'User',

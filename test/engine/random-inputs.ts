@@ -17,7 +17,7 @@ import type { Behaviour } from './behaviour.ts';
 import { OPAQUE } from './leaf-values.ts';
 
 /** The leaf types and the arguments of a random schema. */
-export interface Leaves {
+interface Leaves {
   readonly types: readonly GraphQLOutputType[];
   readonly args: ReturnType<typeof argumentsOf>;
 }

@@ -84,7 +84,7 @@ export function form(app: RequestListener, parts: Readonly<Record<string, string
 }
 
 /** Attaches subscriptions to a new server while a function uses it. */
-export async function attached<T>(
+async function attached<T>(
   target: SubscriptionTarget,
   options: SubscriptionOptions,
   use: (port: number) => Promise<T>,

@@ -23,7 +23,7 @@ export interface StallingProxy {
 }
 
 /** Chunks that a proxy has not sent to Redis yet. */
-export interface HeldChunks {
+interface HeldChunks {
   /** Resolves when this number of chunks waits. */
   arrived(count: number): Promise<void>;
   /** Sends the first chunk that waits. */

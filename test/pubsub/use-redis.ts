@@ -7,7 +7,7 @@ import { type StallingProxy, startProxy } from './proxy.ts';
 export const HEARTBEAT = 100;
 
 /** A Redis for the tests of one file. */
-export interface RedisFixture<Events extends object> {
+interface RedisFixture<Events extends object> {
   redis: RedisServer;
   /** A client without the proxy. */
   admin: Redis;

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { root } from '../snippets.ts';
 
 /** A code block of docs/tutorial.md: `kind` is its language, `argument` what follows the word "tutorial". */
-export interface Step {
+interface Step {
   readonly section: string;
   readonly kind: string;
   readonly argument: string;

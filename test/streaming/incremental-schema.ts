@@ -8,7 +8,7 @@ export const DIRECTIVES = `
 `;
 
 /** The calls of resolvers, and a gate for the slow ones. */
-export interface Calls {
+interface Calls {
   readonly names: string[];
   /** Lets the next call of a slow resolver finish. */
   release(): void;

@@ -19,7 +19,7 @@ export interface Live {
 }
 
 /** A hand-written source: unlike `on` of node:events, it can be returned while `next` is pending. */
-export function source(live: Live, bus: EventEmitter, topic: string): AsyncIterableIterator<unknown> {
+function source(live: Live, bus: EventEmitter, topic: string): AsyncIterableIterator<unknown> {
   const queue: IteratorResult<unknown>[] = [];
   const waiting: ((result: IteratorResult<unknown> | Promise<never>) => void)[] = [];
   let failure: Error | undefined;

@@ -5,7 +5,7 @@ import { trusted } from '../exchange.ts';
 import { MODERN } from './client.ts';
 
 /** A socket of raw bytes; every wait has a deadline. */
-export interface Wire {
+interface Wire {
   readonly socket: net.Socket;
   /** All bytes received, once they contain `words`; fails if the socket closes before. */
   until(words: string | Buffer): Promise<Buffer>;

@@ -53,7 +53,7 @@ export const file = (
 });
 
 /** A response with its parsed body. */
-export interface FormResponse {
+interface FormResponse {
   status: number;
   headers: http.IncomingHttpHeaders;
   // biome-ignore lint/suspicious/noExplicitAny: tests read responses of many shapes

@@ -7,7 +7,7 @@ export const TOPIC = 'cache:invalidations';
 export const acknowledgementsTopic = (id: string): string => `cache:acknowledgements:${id}`;
 
 /** Renews the lease of a process. */
-export interface Renewal {
+interface Renewal {
   readonly type: 'renewal';
   readonly from: string;
   readonly number: number;
@@ -22,7 +22,7 @@ export interface Invalidation {
 }
 
 /** Confirms to a process that another one has applied its invalidation. */
-export interface Acknowledgement {
+interface Acknowledgement {
   readonly from: string;
   readonly number: number;
 }

@@ -13,7 +13,7 @@ import { createRedisBuckets } from './redis-buckets.ts';
 import { type BucketStore, createLocalBuckets, type Taken } from './token-bucket.ts';
 
 /** The option `budget` after checks, with defaults filled in. */
-export interface BudgetSettings {
+interface BudgetSettings {
   readonly limit: number;
   readonly window: number;
   readonly unit: 'cost' | 'operations';

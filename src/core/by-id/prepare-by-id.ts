@@ -15,7 +15,7 @@ export type PrepareTrusted = (
 ) => MaybePromise<PreparedOperation | RequestError | undefined>;
 
 /** The kinds of documents of one core, as the option `documents` selects them. */
-export interface DocumentKinds {
+interface DocumentKinds {
   /** Prepares any document by its text. */
   readonly prepare: Prepare;
   readonly trusted: PrepareTrusted | undefined;

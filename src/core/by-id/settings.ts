@@ -30,7 +30,7 @@ export interface CoreParts {
 }
 
 /** The trusted documents: a list, with the path that it was read from, or a function. */
-export type TrustedSource =
+type TrustedSource =
   | { readonly texts: TrustedTexts; readonly path: string | undefined }
   | { readonly find: FindDocument };
 

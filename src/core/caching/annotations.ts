@@ -4,7 +4,7 @@ import { directivesOf, type SchemaElement } from '../schema/directives.ts';
 import { assertHint } from './hints.ts';
 
 /** The hint of a type or field in the schema. With `inheritMaxAge` it has no lifetimes. */
-export interface Annotation extends CacheHint {
+interface Annotation extends CacheHint {
   readonly inheritMaxAge?: boolean | undefined;
 }
 

@@ -7,7 +7,7 @@ import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import { directivesOf, type SchemaElement } from '../schema/directives.ts';
 
 /** A placeholder such as `{$args.id}` or `{$key.owner.id}`. */
-export interface Placeholder {
+interface Placeholder {
   readonly source: 'args' | 'key';
   readonly path: readonly string[];
 }
@@ -84,7 +84,7 @@ function parseFormat(format: unknown, name: string): TagFormat {
 }
 
 /** Returns the value of a placeholder. */
-export type ReadValue = (path: readonly string[]) => unknown;
+type ReadValue = (path: readonly string[]) => unknown;
 
 /** Returns the tags of a format: one per item for a placeholder with a list; undefined if a value is missing. */
 export function expandFormat({ parts }: TagFormat, read: ReadValue): readonly string[] | undefined {

@@ -20,7 +20,7 @@ export interface ListSize {
 }
 
 /** The costs that a schema assigns to one element. */
-export interface CostAnnotation {
+interface CostAnnotation {
   /** The argument of `@cost`. */
   readonly weight: number | undefined;
   readonly listSize: ListSize | undefined;

@@ -112,7 +112,7 @@ function fieldsOf(type: GraphQLInputType): Readonly<Record<string, GraphQLInputF
 }
 
 /** A number that a slicing argument has: undefined if it is not given. */
-export type SliceSize = number | undefined | ((variables: VariableValues) => number | undefined);
+type SliceSize = number | undefined | ((variables: VariableValues) => number | undefined);
 
 /** The size that a slicing argument requests, by its path; undefined if the request does not contain it. */
 export function sliceSize(

@@ -18,7 +18,7 @@ import { evaluate, type VariableValues } from './formula.ts';
 import { compileCost } from './operation-cost.ts';
 
 /** The option `cost` after checks, with defaults filled in. */
-export interface CostSettings {
+interface CostSettings {
   readonly maxCost: number;
   readonly reportOnly: boolean;
   readonly header: boolean;

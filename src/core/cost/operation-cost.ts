@@ -21,7 +21,7 @@ import { type Formula, largestSum, product, sum } from './formula.ts';
 import { expectedSize, sizeCheck } from './list-size.ts';
 
 /** The weights that no directive sets. */
-export interface CostDefaults {
+interface CostDefaults {
   /** The assumed number of items of a list. */
   readonly listSize: number;
   /** The weight of a mutation, in addition to its fields. */

@@ -2,7 +2,7 @@ import type { DocumentNode, GraphQLSchema } from 'graphql';
 import { registerGauge } from '../../diagnostics/gauges.ts';
 
 /** Documents by schema and text, bounded by the bytes that they retain. */
-export interface DocumentCache<V> {
+interface DocumentCache<V> {
   get(schema: GraphQLSchema, query: string): V | undefined;
   /** Stores a document, unless it is larger than one document may be. */
   set(schema: GraphQLSchema, query: string, value: V, bytes: number): void;

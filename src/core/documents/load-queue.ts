@@ -1,7 +1,7 @@
 import type { GraphQLSchema } from 'graphql';
 
 /** Runs `load` for one document at a time. Concurrent requests for the same document share the result. */
-export type LoadQueue<V> = (schema: GraphQLSchema, query: string, load: () => Promise<V>) => Promise<V>;
+type LoadQueue<V> = (schema: GraphQLSchema, query: string, load: () => Promise<V>) => Promise<V>;
 
 /**
  * Creates a queue that loads one document at a time, which bounds the memory of many simultaneous requests.

@@ -35,7 +35,7 @@ export interface Validated extends Parsed {
 }
 
 /** Validates document texts in two steps; each step may take milliseconds. */
-export interface Validator {
+interface Validator {
   /** Checks length, syntax and limits, in this order. */
   parse(source: string): Parsed | RequestError;
   /** Applies the validation rules. Returns an error of `parse` as it is. */

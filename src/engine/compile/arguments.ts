@@ -12,7 +12,7 @@ import { V17 } from '../../execution/graphql-version.ts';
 import type { Execution } from '../run/execution.ts';
 import { readsInputUnchanged, type SchemaSnapshot } from '../run/schema-functions.ts';
 
-export type Arguments = Record<string, unknown>;
+type Arguments = Record<string, unknown>;
 
 /** graphql 16 passes plain objects to resolvers, 17 objects without a prototype. */
 export const emptyArguments: () => Arguments = V17 ? () => Object.create(null) : () => ({});

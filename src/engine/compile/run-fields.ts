@@ -50,7 +50,7 @@ export const runFields: WriteFields = V17 ? writeFields : writeFieldsOrWait;
 type WriteValue = (ex: Execution, source: unknown, path: ResponsePath) => void;
 
 /** Writes the key of a field, then its value; handles the errors of both. */
-export function fieldRun(plan: FieldPlan, position: Position, writeValue: WriteValue): FieldRun {
+function fieldRun(plan: FieldPlan, position: Position, writeValue: WriteValue): FieldRun {
   const { keyText } = plan;
   return (ex, source, parent) => {
     const mark = ex.pending.length;

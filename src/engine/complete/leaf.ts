@@ -111,7 +111,7 @@ const DEFERRED: ErrorPosition = { field: undefined, nullable: true, shape: 'leaf
  * `toJSON` receives the key. A value without JSON (a function) is removed with its key; in a list it becomes
  * null.
  */
-export function writeCustomValue(
+function writeCustomValue(
   ex: Execution,
   output: unknown,
   path: ResponsePath,

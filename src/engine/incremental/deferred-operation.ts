@@ -15,7 +15,7 @@ import type { PartRunner } from './work-queue.ts';
 const PART: ErrorPosition = { field: undefined, nullable: true, shape: 'object' };
 
 /** The coerced variables of an operation (see `Execution`). */
-export interface Variables {
+interface Variables {
   readonly variables: Record<string, unknown>;
   readonly values: Record<string, unknown>;
 }

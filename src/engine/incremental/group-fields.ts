@@ -8,7 +8,7 @@ export interface FieldGroup {
 }
 
 /** The fields of a selection set by the time of their execution. */
-export interface GroupedFields {
+interface GroupedFields {
   /** The fields that are executed with the object. */
   readonly own: DeferredFields;
   readonly deferred: readonly FieldGroup[];

@@ -6,7 +6,7 @@ import type { Group, Part } from './delivery-groups.ts';
 import type { PayloadWriter } from './work-queue.ts';
 
 /** Formats errors as JSON text. */
-export type ErrorsText = (errors: readonly FieldError[]) => string;
+type ErrorsText = (errors: readonly FieldError[]) => string;
 
 /** Writes the payloads of one operation as JSON text. */
 export interface PayloadText extends PayloadWriter {

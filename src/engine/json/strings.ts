@@ -4,7 +4,7 @@ import { reserve, type Sink, writeJson } from './buffer.ts';
  * For longer strings a native write followed by a scan of the bytes is faster than a loop over the
  * characters.
  */
-export const LONG_STRING = 40;
+const LONG_STRING = 40;
 
 /**
  * Bytes of the longest UTF-8 character. A write that stops for lack of space has still filled more bytes than
@@ -30,7 +30,7 @@ interface WellFormed {
 }
 
 /** Writes a long string as JSON: one native write of its UTF-8, then escapes where bytes need them. */
-export function writeLongString(sink: Sink, text: string): void {
+function writeLongString(sink: Sink, text: string): void {
   const { length } = text;
   reserve(sink, length + 2 + MAX_CHARACTER);
   const start = sink.pos + 1;

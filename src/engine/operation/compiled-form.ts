@@ -11,7 +11,7 @@ import { type CoerceVariables, compileVariables } from './variables.ts';
 const MAX_VARIANTS = 64;
 
 /** The inputs of the compiled form of an operation. */
-export interface FormSource {
+interface FormSource {
   readonly program: Program;
   readonly document: DocumentNode;
   readonly account: MemoryAccount | undefined;

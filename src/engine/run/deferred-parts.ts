@@ -14,7 +14,7 @@ export interface DeferUsage {
 }
 
 /** The state of a group: created with its object, and registered when the fields of the object have run. */
-export const CREATED = 0;
+const CREATED = 0;
 export const REGISTERED = 1;
 /** The group waits for its parent group. */
 export const OPEN = 2;
@@ -82,7 +82,7 @@ export class DeferredPart<Ex> {
   }
 }
 
-export type PartWrite<Ex> = (ex: Ex, source: unknown, path: ResponsePath | undefined) => void;
+type PartWrite<Ex> = (ex: Ex, source: unknown, path: ResponsePath | undefined) => void;
 
 /** The groups of one operation by the path of their objects. All its executions share them. */
 export type GroupsByPath<Ex> = Map<ResponsePath | undefined, readonly DeliveryGroup<Ex>[]>;

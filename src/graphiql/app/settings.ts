@@ -15,7 +15,7 @@ interface Config {
 }
 
 /** The operation in a link. */
-export interface LinkedOperation {
+interface LinkedOperation {
   query: string | undefined;
   variables: string | undefined;
   operationName: string | undefined;
@@ -59,7 +59,7 @@ function pretty(json: string | undefined): string | undefined {
 }
 
 /** The URL of this page without the operation of a link. */
-export function withoutOperation(): string {
+function withoutOperation(): string {
   const url = new URL(location.href);
   url.hash = '';
   for (const name of OPERATION_PARAMETERS) url.searchParams.delete(name);

@@ -16,7 +16,7 @@ import { fittingTags, toStrings } from './tag-lists.ts';
  *
  * @throws HttpError 412 if the precondition `If-Match` is false.
  */
-export type AddCacheHeaders = (exchange: Exchange, response: CacheableResponse, reply: Reply) => void;
+type AddCacheHeaders = (exchange: Exchange, response: CacheableResponse, reply: Reply) => void;
 
 interface CacheableResponse {
   readonly status: number;

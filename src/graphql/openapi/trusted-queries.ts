@@ -5,13 +5,13 @@ import { schemaOfSelection } from './selection-schema.ts';
 import { type JsonSchema, schemaOfVariables } from './type-schemas.ts';
 
 /** The OpenAPI paths of trusted queries, and the schemas of their variables. */
-export interface TrustedPaths {
+interface TrustedPaths {
   readonly paths: Record<string, Record<string, object>>;
   readonly schemas: Record<string, object>;
 }
 
 /** Creates the `responses` of an operation with the schema of its `data`. */
-export type DescribeResponses = (data: JsonSchema) => object;
+type DescribeResponses = (data: JsonSchema) => object;
 
 /** Describes each trusted query as a GET of the path of its id. */
 export function describeTrustedQueries(

@@ -17,7 +17,7 @@ const WITHOUT_IDS: ReadonlySet<string> = new Set(NAMES);
 const WITH_IDS: ReadonlySet<string> = new Set([...NAMES, ...ID_PARAMETERS]);
 
 /** The settings that decide which parameters a request may have. */
-export type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
+type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;
 
 /** The parameters of a request target, with JSON values that are not passed on. */
 interface ParsedTarget extends Omit<GraphQLParams, 'variables' | 'extensions'> {

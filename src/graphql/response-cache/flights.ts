@@ -1,7 +1,7 @@
 import type { CacheEntry } from '../../../types/response-cache.ts';
 
 /** Ends a flight with the entry that was stored; undefined if the others have to execute the operation too. */
-export type EndFlight = (entry: CacheEntry | undefined) => void;
+type EndFlight = (entry: CacheEntry | undefined) => void;
 
 /** Milliseconds after which requests stop waiting for an execution, which may never end. */
 const MAX_MILLISECONDS = 5000;

@@ -26,7 +26,7 @@ function schemaId(schema: GraphQLSchema): string {
 }
 
 /** The parts of a key that differ between requests for one operation. */
-export interface RequestParts {
+interface RequestParts {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
   readonly type: string;
   /** The part that the option `key` returned. */

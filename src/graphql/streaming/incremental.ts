@@ -3,7 +3,7 @@ import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../ht
 import { type StreamType, streamTypesOf } from '../../streams/stream-types.ts';
 
 /** How an incremental response is sent. */
-export interface IncrementalResponse {
+interface IncrementalResponse {
   readonly format: IncrementalFormat;
   readonly framing: Framing;
 }

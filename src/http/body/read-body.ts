@@ -5,7 +5,7 @@ import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { createInflater } from './inflate.ts';
 
 /** The limits of a request body: its size, the time to receive it, and whether it may be compressed. */
-export interface BodyOptions {
+interface BodyOptions {
   /** Bytes, after decompression. */
   readonly bodyBytes: number;
   /** Milliseconds. */

@@ -10,7 +10,7 @@ export interface Validators {
 }
 
 /** The result of the preconditions: the normal response, 304, or 412. */
-export type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
+type PreconditionResult = 'proceed' | 'not-modified' | 'failed';
 
 /** Evaluates preconditions (RFC 9110 §13.2.2, steps 1 to 4) of a GET or HEAD whose response would be 200. */
 export function checkPreconditions(headers: IncomingHttpHeaders, current: Validators): PreconditionResult {

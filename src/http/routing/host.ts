@@ -11,7 +11,7 @@ const appOf = (req: IncomingMessage & { readonly app?: Settings }): Settings | u
  * The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as
  * `:authority`.
  */
-export function hostOf({ headers }: IncomingMessage): string | undefined {
+function hostOf({ headers }: IncomingMessage): string | undefined {
   return headers.host ?? (headers[':authority'] as string | undefined);
 }
 

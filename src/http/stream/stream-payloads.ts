@@ -3,7 +3,7 @@ import type { Framing } from './framing.ts';
 import { StreamWriter } from './stream-writer.ts';
 
 /** A streaming response whose payloads come from an async iterable. */
-export interface PayloadStream {
+interface PayloadStream {
   readonly framing: Framing;
   readonly status: number;
   readonly headers?: Readonly<Record<string, string>>;

@@ -9,7 +9,7 @@ const TOPICS_PER_STEP = 100;
 const GRACE = 500;
 
 /** The topics of this process, and the ids that Redis has stored. */
-export interface StoredTopics {
+interface StoredTopics {
   topics(): Iterable<Topic>;
   /** Whether messages arrive. After a lost connection all topics read the history. */
   isConnected(): boolean;

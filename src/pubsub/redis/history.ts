@@ -68,7 +68,7 @@ type Entry = [id: string, fields: [string, string, string, string]];
 const RETRY_MILLISECONDS = 100;
 
 /** The connection of a history. */
-export interface HistoryAccess {
+interface HistoryAccess {
   readonly send: Send;
   /** Whether a read that was rejected with this error is not repeated. */
   isFinal(error: unknown): boolean;

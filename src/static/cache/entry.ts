@@ -55,7 +55,7 @@ export class CacheEntry {
 }
 
 /** The cache that an entry belongs to. Several caches share one memory budget. */
-export interface EntryOwner {
+interface EntryOwner {
   /** Removes the file of an entry, and the entry unless requests wait for it. */
   evict(entry: CacheEntry): void;
 }

@@ -27,7 +27,7 @@ export interface CheckContext {
 }
 
 /** Called once, with an error or with a result. */
-export type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
+type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
 
 // Milliseconds after which the symbolic links on the path of a cached file are resolved again.
 const PATH_VERIFIED_FOR = 60_000;

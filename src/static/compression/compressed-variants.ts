@@ -23,7 +23,7 @@ interface Variant {
 }
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
-export class CompressedVariants implements Variants {
+class CompressedVariants implements Variants {
   readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
   readonly #identity: Representation;
   #variants: readonly Variant[] | undefined;

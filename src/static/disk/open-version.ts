@@ -37,7 +37,7 @@ export class OpenFile {
 }
 
 /** A file that was found inside the root. */
-export interface KnownFile {
+interface KnownFile {
   readonly realPath: string;
   readonly version: FileVersion;
 }

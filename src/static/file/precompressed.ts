@@ -15,7 +15,7 @@ export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
 };
 
 /** A compressed copy of a file in the same directory. */
-export interface PrecompressedFile {
+interface PrecompressedFile {
   readonly coding: Precompressed;
   readonly path: string;
   readonly realPath: string;

@@ -81,7 +81,7 @@ export class Representation implements Validators {
 }
 
 /** The file that a representation describes. */
-export type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
+type RepresentationSource = Pick<Representation, 'path' | 'realPath' | 'version' | 'body'>;
 
 /**
  * Adds the coding to an ETag: ETags of two codings must differ even if their bytes do not (RFC 9110

@@ -29,7 +29,7 @@ export interface FoundFile {
 }
 
 /** The result of resolving a URL path: a file, a directory, or nothing. */
-export type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
+type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
 
 /**
  * Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension

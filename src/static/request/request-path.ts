@@ -1,13 +1,13 @@
 import { isReservedOnWindows } from './windows-names.ts';
 
 /** The reason why a request target is refused, with the status that `send` has for it. */
-export interface Refusal {
+interface Refusal {
   readonly reason: string;
   readonly status: 400 | 403 | 404;
 }
 
 /** The decoded path below the mount, or why the request target is refused. */
-export type RequestPath = { readonly path: string } | { readonly refusal: Refusal };
+type RequestPath = { readonly path: string } | { readonly refusal: Refusal };
 
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.

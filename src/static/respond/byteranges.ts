@@ -3,7 +3,7 @@ import type { ByteRange } from '../../http/conditions/ranges.ts';
 import type { Section } from '../stream/stream-file.ts';
 
 /** A response body of several ranges (RFC 9110 §14.6). */
-export interface MultipartBody {
+interface MultipartBody {
   readonly type: string;
   readonly length: number;
   readonly sections: readonly Section[];

@@ -43,7 +43,7 @@ export function setResponseHeaders(
 }
 
 /** The status and the headers of a response that was not sent yet. */
-export interface ResponseHead {
+interface ResponseHead {
   readonly status: number;
   readonly headers: OutgoingHttpHeaders;
 }

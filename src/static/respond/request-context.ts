@@ -17,7 +17,7 @@ export interface StreamPlan extends StreamedBody {
 }
 
 /** Checks cache entries. */
-export interface Checker {
+interface Checker {
   /** Checks the entry of a request, then calls its `onChecked`. */
   check(request: Waiter): void;
 }

@@ -11,7 +11,7 @@ export interface SourceDependency {
 }
 
 /** A file that a URL path leads to, a directory, or nothing, with the paths that decided it. */
-export interface SourceResolution {
+interface SourceResolution {
   readonly found:
     | { readonly kind: 'file'; readonly path: string; readonly stat: SourceStat }
     | { readonly kind: 'directory' }

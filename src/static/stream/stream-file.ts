@@ -23,7 +23,7 @@ export interface StreamedBody {
 }
 
 /** Arguments of a stream in addition to the file, the body and the response. */
-export interface StreamOptions {
+interface StreamOptions {
   readonly buffers: BufferPool;
   readonly verifier: ContentVerifier;
   /** Called instead of sending anything, when reading failed (`error`) or the file has changed (undefined). */

@@ -4,7 +4,7 @@ import { Socket } from 'node:net';
 const KERNEL_BUFFER = 256 * 1024;
 
 /** The members of the socket of a server that describe its client. */
-export interface Addresses {
+interface Addresses {
   readonly remoteAddress: string;
   /** Whether the connection counts as one with TLS, for `req.secure` of Express. */
   readonly isEncrypted: boolean;

@@ -1,5 +1,5 @@
 /** A file with the places where the GraphQL multipart request specification inserts it. */
-export interface MappedFile {
+interface MappedFile {
   readonly file: Blob;
   readonly paths: string[];
 }

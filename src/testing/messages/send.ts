@@ -14,7 +14,7 @@ export interface Connection {
 }
 
 /** The request headers by name. */
-export type RequestHeaders = Record<string, string | number | string[]>;
+type RequestHeaders = Record<string, string | number | string[]>;
 
 /** Connects a client within the process. */
 export function openConnection(

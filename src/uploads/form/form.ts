@@ -23,7 +23,7 @@ export interface FilePart {
 }
 
 /** A file part without a filename. The parser discards its content. */
-export interface UnnamedFilePart {
+interface UnnamedFilePart {
   readonly kind: 'unnamed-file';
   readonly name: string;
 }

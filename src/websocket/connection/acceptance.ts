@@ -4,7 +4,7 @@ import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
 import type { Acceptance } from '../protocol/session-connection.ts';
 
 /** The decision of `onConnect`. */
-export interface ConnectDecision {
+interface ConnectDecision {
   readonly acceptance: Acceptance;
   /** Milliseconds since 1970 after which the connection is closed. */
   readonly expiresAt: number | undefined;

@@ -16,15 +16,10 @@ import {
   validateMessage,
 } from 'graphql-ws';
 
-export { CloseCode, MessageType };
+export { MessageType };
 
 /** A valid message of a client. */
-export type ClientMessage =
-  | CompleteMessage
-  | ConnectionInitMessage
-  | PingMessage
-  | PongMessage
-  | SubscribeMessage;
+type ClientMessage = CompleteMessage | ConnectionInitMessage | PingMessage | PongMessage | SubscribeMessage;
 
 /** Returns the value as a client message, or undefined if the protocol does not allow clients to send it. */
 export function toClientMessage(value: unknown): ClientMessage | undefined {

@@ -21,7 +21,7 @@ import { type OperationSession, SocketOperation } from './socket-operation.ts';
  * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while
  * operations may run, `closed` as soon as the connection begins to close the socket.
  */
-export type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed';
+type SessionState = 'opened' | 'initialising' | 'acknowledged' | 'closed';
 
 /**
  * The protocol state of one connection, and its operations by id. A subclass per subprotocol translates the

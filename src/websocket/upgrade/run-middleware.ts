@@ -14,7 +14,7 @@ import { createUpgradeResponse, destroyWhenWritten } from './reject-upgrade.ts';
 export type MiddlewareResult = 'passed' | 'responded' | { readonly status: number };
 
 /** The upgrade request that the middleware runs on. */
-export interface UpgradeExchange {
+interface UpgradeExchange {
   readonly server: Server;
   readonly req: IncomingMessage;
   readonly socket: Duplex;

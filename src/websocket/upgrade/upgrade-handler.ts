@@ -38,7 +38,7 @@ export interface UpgradeTarget {
 }
 
 /** The upgrades of one path. */
-export interface UpgradeHandler {
+interface UpgradeHandler {
   readonly handle: UpgradeListener;
   /** Rejects all later upgrades. */
   close(): void;

@@ -63,7 +63,7 @@ const FIN_TEXT = 0x81;
 const CLOSING_BRACE = 0x7d;
 
 /** Writes messages to a socket, in order. */
-export type FrameWriter = (socket: Writable, frames: Frames) => void;
+type FrameWriter = (socket: Writable, frames: Frames) => void;
 
 /** Flushes the queues of an endpoint and writes their messages. */
 export interface FrameScheduler extends FlushScheduler {

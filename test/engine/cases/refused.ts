@@ -1,5 +1,5 @@
 /** Requests with invalid input: title, query, variables, and the errors of both versions of graphql. */
-export type Refused = readonly [
+type Refused = readonly [
   title: string,
   query: string,
   variables: Record<string, unknown>,

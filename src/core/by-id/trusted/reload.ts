@@ -5,7 +5,7 @@ import { readDocuments, versionOf } from './read-files.ts';
 const PERIOD = 500;
 
 /** The list that is replaced when its files change. */
-export interface Reloadable {
+interface Reloadable {
   replace(texts: TrustedTexts): Promise<void>;
 }
 
