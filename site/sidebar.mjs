@@ -71,7 +71,7 @@ const PARTS = [
 ];
 
 /** Every page that the sidebar lists, without those of the API reference. */
-const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));
+export const LISTED = PARTS.flatMap(({ pages }) => pages.map(([, file]) => file));
 
 /** The sidebar of VitePress for the files that exist. Unlisted files of an older version come last. */
 export function sidebarOf(files) {
