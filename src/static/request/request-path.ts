@@ -1,5 +1,3 @@
-import { isReservedOnWindows } from './windows-names.ts';
-
 /** The reason why a request target is refused, with the status that `send` has for it. */
 interface Refusal {
   readonly reason: string;
@@ -13,6 +11,12 @@ const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.
 const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
 const UNPRINTABLE = /[^\x21-\x7e]/;
+// Windows has these devices in every directory and with any extension; superscript digits count as digits.
+const WINDOWS_DEVICE =
+  /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])(?:[. ].*)?$/i;
+// Names with which Windows reaches another file: streams and drives (`a.txt::$DATA`, `c:`), wildcards, 8.3
+// names, and trailing dots and spaces, which it drops.
+const WINDOWS_SPECIAL = /[:<>"|?*]|[. ]$|~\d/;
 
 /**
  * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no
@@ -81,6 +85,11 @@ function checkSegments(path: string, options: { rejectWindowsNames: boolean }): 
     }
   }
   return { path };
+}
+
+/** Whether Windows opens a device, or a file of another name, for this name. */
+function isReservedOnWindows(segment: string): boolean {
+  return WINDOWS_DEVICE.test(segment) || WINDOWS_SPECIAL.test(segment);
 }
 
 /** Whether a segment begins with a dot; `.well-known` as the first segment does not count (RFC 8615). */
