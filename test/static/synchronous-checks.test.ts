@@ -13,7 +13,7 @@ import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { createCircuitBreaker, diskBytesOfThread } from '../../src/static/cache/circuit-breaker.ts';
-import { areUnchangedSync, canCheckSync } from '../../src/static/cache/is-unchanged-sync.ts';
+import { areUnchangedSync, canCheckSync } from '../../src/static/cache/revalidate.ts';
 import type { FileVersion } from '../../src/static/disk/file-version.ts';
 import { isKernelCached, localDeviceOf } from '../../src/static/disk/local-device.ts';
 import type { Dependency } from '../../src/static/file/resolve-file.ts';

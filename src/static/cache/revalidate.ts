@@ -1,4 +1,4 @@
-import { stat } from 'node:fs';
+import { stat, statSync } from 'node:fs';
 import { isNotFoundError, isStaleError } from '../disk/file-errors.ts';
 import { type FileVersion, sameVersion } from '../disk/file-version.ts';
 import type { Mounts } from '../disk/mounts.ts';
@@ -8,7 +8,6 @@ import type { LoadOptions } from '../file/snapshot.ts';
 import type { CircuitBreaker } from './circuit-breaker.ts';
 import type { CacheEntry } from './entry.ts';
 import type { FileCache } from './file-cache.ts';
-import { areUnchangedSync, canCheckSync } from './is-unchanged-sync.ts';
 
 /** Dependencies of the check of a cache entry. */
 export interface CheckContext {
@@ -32,6 +31,8 @@ type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
 // Milliseconds after which the symbolic links on the path of a cached file are resolved again.
 const PATH_VERIFIED_FOR = 60_000;
 
+const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
+
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
@@ -39,6 +40,36 @@ export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: n
     return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
+}
+
+/**
+ * Stats the dependencies of a file on the event loop. Returns true if none has changed, and false if the thread
+ * pool has to check them.
+ */
+export function areUnchangedSync(dependencies: readonly Dependency[]): boolean {
+  try {
+    for (const { path, version } of dependencies) {
+      const stats = statSync(path, SYNC_STAT);
+      if (stats === undefined || version === undefined) {
+        if (stats !== version) return false;
+      } else if (!sameVersion(version, stats)) return false;
+    }
+    return true;
+  } catch {
+    // The check in the thread pool handles the error.
+    return false;
+  }
+}
+
+/**
+ * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
+ * less of the event loop's time than handing it to the thread pool and receiving the result.
+ *
+ * @param localDevice - the device whose files may be checked this way; undefined if there is none
+ */
+export function canCheckSync(dependencies: readonly Dependency[], localDevice: bigint | undefined): boolean {
+  if (localDevice === undefined) return false;
+  return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
 }
 
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
