@@ -7,7 +7,6 @@ import type {
   TopicStats,
 } from '../../types/pubsub.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
-import { eventsMissed } from './history/events-missed.ts';
 import { MemoryHistory } from './history/memory.ts';
 import { QuietTopics } from './history/quiet-topics.ts';
 import { RecordedTopic } from './history/recorded-topic.ts';
@@ -16,6 +15,7 @@ import { deliveries, observePublish, publishes } from './observed-publish.ts';
 import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
 import { RedisTransport } from './redis/transport.ts';
 import { EventQueue } from './streams/event-queue.ts';
+import { eventsNotStored } from './streams/missed-events.ts';
 import { SlowReaders } from './streams/slow-readers.ts';
 import { Topic, type TopicServices } from './streams/topic.ts';
 import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
@@ -127,7 +127,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     const cursor = history === undefined ? undefined : (after ?? resumedCursor());
     const id = cursor === undefined ? undefined : idOf(name, cursor);
     if (id !== undefined) {
-      if (!isId(id)) return this.#endedStream(eventsMissed());
+      if (!isId(id)) return this.#endedStream(eventsNotStored());
       this.#replays++;
     }
     const topic = this.#topics.get(channel);

@@ -1,8 +1,8 @@
 import type { EventStream } from '../../../types/pubsub.ts';
 import type { EventLink } from '../cursor.ts';
 import type { EventQueue } from '../streams/event-queue.ts';
+import { eventsNotStored } from '../streams/missed-events.ts';
 import { Topic, type TopicServices } from '../streams/topic.ts';
-import { eventsMissed } from './events-missed.ts';
 import { PageCache } from './page-cache.ts';
 import { replay } from './replay.ts';
 import type { HistoryStore, StoredEvent } from './store.ts';
@@ -157,7 +157,7 @@ export class RecordedTopic extends Topic {
       for (;;) {
         this.#skipped = false;
         const events = await this.#store.read(this.channel, this.#position);
-        if (events === undefined) throw eventsMissed();
+        if (events === undefined) throw eventsNotStored();
         if (this.#recovered.size > MAX_RECOVERED) this.#recovered.clear();
         for (const event of events) {
           this.#recovered.add(event.id);

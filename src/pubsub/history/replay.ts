@@ -1,7 +1,7 @@
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
 import { DerivedStream } from '../streams/derived-stream.ts';
 import type { EventQueue } from '../streams/event-queue.ts';
-import { eventsMissed } from './events-missed.ts';
+import { eventsNotStored } from '../streams/missed-events.ts';
 import type { StoredEvent } from './store.ts';
 
 /** The topic of a replayed stream. */
@@ -57,7 +57,7 @@ export function replay(
       isLive = true;
       return;
     }
-    if (events === undefined) throw eventsMissed();
+    if (events === undefined) throw eventsNotStored();
     const reached = events.findIndex(({ id }) => id === topic.position);
     page = reached === -1 ? events : events.slice(0, reached + 1);
     index = 0;

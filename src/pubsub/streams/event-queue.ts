@@ -1,6 +1,6 @@
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
 import { resultOf } from '../cursor.ts';
-import { missedEvents } from './missed-events.ts';
+import { mayHaveMissedEvents } from './missed-events.ts';
 
 /** The limits of a queue. */
 export interface QueueLimits {
@@ -185,7 +185,7 @@ export class EventQueue<T> implements EventStream<T> {
 
   #overflow(reason: string): void {
     this.#clear();
-    this.end(missedEvents(reason));
+    this.end(mayHaveMissedEvents(reason));
   }
 
   /** Settles a waiting `next()`. An error rejects one `next()`; the stream is then done. */

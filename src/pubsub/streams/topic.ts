@@ -1,7 +1,7 @@
 import type { EventStream } from '../../../types/pubsub.ts';
 import type { EventLink } from '../cursor.ts';
 import { EventQueue, type QueueLimits } from './event-queue.ts';
-import { missedEvents } from './missed-events.ts';
+import { mayHaveMissedEvents } from './missed-events.ts';
 import type { SlowReaders } from './slow-readers.ts';
 
 /** The services that the topics of one `createPubSub` share. */
@@ -57,7 +57,7 @@ export class Topic {
 
   /** Ends the streams, because events of the time without a connection are missing. */
   reconnected(): void {
-    this.end(missedEvents('the connection to Redis was lost'));
+    this.end(mayHaveMissedEvents('the connection to Redis was lost'));
   }
 
   /** Ends all streams, with or without an error. */
