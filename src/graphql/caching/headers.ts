@@ -1,3 +1,5 @@
+import { hash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../../types/caching.ts';
 import { isCacheable } from '../../core/caching/operation-policy.ts';
 import type { CachingSettings } from '../../core/caching/options.ts';
@@ -5,9 +7,8 @@ import type { ExecutionOutcome } from '../../execution/types.ts';
 import { checkPreconditions } from '../../http/conditions/preconditions.ts';
 import { type Headers, HttpError } from '../../http/reply/http-error.ts';
 import { type Reply, withVary } from '../../http/reply/write-reply.ts';
-import type { Exchange, ResultCaching } from '../exchange.ts';
+import { type Exchange, GRAPHQL_TYPE, type ResultCaching } from '../exchange.ts';
 import { hasCredentials } from './credentials.ts';
-import { etagFor, etagOf } from './entity-tag.ts';
 import { fittingTags, toStrings } from './tag-lists.ts';
 
 /**
@@ -41,7 +42,7 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
     if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
     const own = res.getHeader('etag');
     const tag =
-      own === undefined ? etagFor(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
+      own === undefined ? weakenIfPatched(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
     headers['etag'] = tag;
     switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
       case 'not-modified':
@@ -95,7 +96,7 @@ function isShared({ req, res, userKey }: Exchange): boolean {
 
 /** The ETag of a stored result is computed once. */
 function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
-  const create = (): string => etagOf(body, type);
+  const create = (): string => createEtag(body, type);
   return caching.etagOf?.(body, create) ?? create();
 }
 
@@ -111,4 +112,22 @@ function toNotModified(reply: Reply): void {
   reply.release = undefined;
   delete reply.headers['content-type'];
   delete reply.headers['x-content-type-options'];
+}
+
+/**
+ * Creates the ETag of a response from its bytes. Responses of another media type have another tag, since they
+ * are other representations (RFC 9110 §8.8.1).
+ */
+function createEtag(body: string | Buffer, type: string): string {
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  const digest = hash('sha1', body, 'base64url');
+  return `"${length.toString(16)}-${digest}${type === GRAPHQL_TYPE ? '-g' : ''}"`;
+}
+
+/**
+ * Weakens a tag if other middleware has patched the response: a compressor sends other bytes (RFC 9110
+ * §8.8.3.3).
+ */
+function weakenIfPatched(res: ServerResponse, tag: string): string {
+  return Object.hasOwn(res, 'write') ? `W/${tag}` : tag;
 }
