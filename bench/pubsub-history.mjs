@@ -1,5 +1,5 @@
 // The cost of `history` in Redis: publishes with and without it, a replay of 1 000 events to 1 000 streams, and the check of
-// 1 000 quiet topics.
+// 1 000 idle topics.
 //   node pubsub-history.mjs --rounds=5
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
@@ -83,16 +83,16 @@ async function measure(url) {
     `replay of ${EVENTS} events to ${STREAMS} streams: ${time.toFixed(0)} ms, ${((cpu * 1000) / EVENTS / STREAMS).toFixed(2)} µs of CPU time per event and stream`,
   );
   await Promise.all([plain.close(), recorded.close()]);
-  await measureQuietTopics(createPubSub, url);
+  await measureIdleTopics(createPubSub, url);
   process.disconnect();
 }
 
 /** Prints the CPU time per heartbeat with idle topics. More heartbeats than by default make it measurable. */
-async function measureQuietTopics(createPubSub, url) {
+async function measureIdleTopics(createPubSub, url) {
   const [heartbeat, heartbeats] = [500, 20];
   const costs = [];
   for (const history of [undefined, { length: EVENTS }]) {
-    const events = createPubSub({ redis: url, prefix: 'quiet:', heartbeat, history });
+    const events = createPubSub({ redis: url, prefix: 'idle:', heartbeat, history });
     const topics = Array.from({ length: STREAMS }, (_, index) => `topic ${index}`);
     for (const topic of topics) events.subscribe(topic);
     await Promise.all(topics.map((topic) => events.ready(topic)));
@@ -103,7 +103,7 @@ async function measureQuietTopics(createPubSub, url) {
   }
   const [without, withHistory] = costs;
   console.log(
-    `${STREAMS} quiet topics: ${withHistory.toFixed(1)} ms of CPU time per heartbeat, ${without.toFixed(1)} ms without a history`,
+    `${STREAMS} idle topics: ${withHistory.toFixed(1)} ms of CPU time per heartbeat, ${without.toFixed(1)} ms without a history`,
   );
 }
 

@@ -36,7 +36,7 @@ const ONCE = [
   'caching/(processes|leaks|memory|redis-cluster|shared-caches)',
   'cost/budget',
   'cursors/(faults|refusals)',
-  'pubsub/(deployments|history|partition|quiet-topics)',
+  'pubsub/(deployments|history|partition|idle-topics)',
   'streaming/single',
   // graphql-query-complexity does not support graphql 17.
   'cost/oracle',
@@ -65,7 +65,7 @@ const SLOW = [
   'graphql/floods',
   'graphql/wrapped-responses',
   'otel/metrics',
-  'pubsub/(deployments|history|processes|partition|quiet-topics|slow-readers)',
+  'pubsub/(deployments|history|processes|partition|idle-topics|slow-readers)',
   'server/http2-websockets',
   'static/growing-files',
   'static/memory-budget',

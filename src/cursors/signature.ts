@@ -35,7 +35,7 @@ export class CursorSigner {
   /** Returns the signed cursor. */
   sign(cursor: string): string {
     const now = seconds();
-    // Keep-alive messages repeat the cursor of a quiet subscription.
+    // Keep-alive messages repeat the cursor of an idle subscription.
     if (cursor === this.#cursor && (now - this.#signedAt) * 10_000 < this.#settings.maxAge)
       return this.#signed;
     const expiry = now + Math.ceil(this.#settings.maxAge / 1000);

@@ -7,8 +7,8 @@ import type {
   TopicStats,
 } from '../../types/pubsub.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
+import { IdleTopics } from './history/idle-topics.ts';
 import { MemoryHistory } from './history/memory.ts';
-import { QuietTopics } from './history/quiet-topics.ts';
 import { RecordedTopic } from './history/recorded-topic.ts';
 import type { HistoryStore } from './history/store.ts';
 import { deliveries, observePublish, publishes } from './observed-publish.ts';
@@ -44,7 +44,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   readonly #transport: Transport;
   readonly #topics = new Map<string, Topic>();
   readonly #services: TopicServices;
-  readonly #quietTopics: QuietTopics | undefined;
+  readonly #idleTopics: IdleTopics | undefined;
   #replays = 0;
   #closed = false;
 
@@ -79,7 +79,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
       error: settings.onError,
     };
     this.#transport = createTransport(settings, events);
-    this.#quietTopics = this.#checkQuietTopics();
+    this.#idleTopics = this.#checkIdleTopics();
   }
 
   publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
@@ -116,7 +116,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
 
   async close(): Promise<void> {
     this.#closed = true;
-    this.#quietTopics?.close();
+    this.#idleTopics?.close();
     for (const topic of [...this.#topics.values()]) topic.end();
     await this.#transport.close();
   }
@@ -142,11 +142,11 @@ class EventBroker<Events extends object> implements PubSub<Events> {
     return stream;
   }
 
-  #checkQuietTopics(): QuietTopics | undefined {
+  #checkIdleTopics(): IdleTopics | undefined {
     const { history } = this.#transport;
     const newest = history?.peek?.bind(history);
     if (newest === undefined) return undefined;
-    return new QuietTopics(this.#settings.heartbeat, {
+    return new IdleTopics(this.#settings.heartbeat, {
       topics: () => this.#topics.values(),
       isConnected: () => this.#transport.isConnected,
       newest,

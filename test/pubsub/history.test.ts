@@ -116,7 +116,7 @@ describe.each([
     });
   });
 
-  it('events older than the age are removed, and the newest cursor of a quiet topic stays valid', async () => {
+  it('events older than the age are removed, and the newest cursor of an idle topic stays valid', async () => {
     const events = create({ history: { age: 50 } });
     const stream = events.subscribe('tick');
     await events.ready('tick');

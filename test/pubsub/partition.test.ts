@@ -21,7 +21,7 @@ const connect = (options: PubSubOptions = {}): PubSub<Events> =>
   fixture.connect({ ...fixture.overProxy(), ...options });
 
 describe('a connection to Redis without a reply', () => {
-  it('createPubSub ends its streams with ERR_EVENTS_MISSED after a partition of a quiet subscriber', async () => {
+  it('createPubSub ends its streams with ERR_EVENTS_MISSED after a partition of an idle subscriber', async () => {
     let gaps = 0;
     const events = connect({ onGap: () => gaps++ });
     const stream = events.subscribe('tick');

@@ -4,18 +4,18 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { LEGACY, listen, MODERN, type RawClient, ready } from './client.ts';
 import { NOTHING, until } from './serve.ts';
 
-const pubsub = createPubSub<{ quiet: number }>();
-const quiet = (): AsyncIterableIterator<number> => pubsub.subscribe('quiet');
+const pubsub = createPubSub<{ idle: number }>();
+const idle = (): AsyncIterableIterator<number> => pubsub.subscribe('idle');
 const even = (value: number): boolean => value % 2 === 0;
 const derived: [string, () => AsyncIterable<unknown>][] = [
-  ['filter', () => filter(quiet(), even)],
-  ['map', () => map(quiet(), (value) => value)],
-  ['merge', () => merge(quiet(), quiet())],
+  ['filter', () => filter(idle(), even)],
+  ['map', () => map(idle(), (value) => value)],
+  ['merge', () => merge(idle(), idle())],
   [
     'filter, map and merge',
     () =>
       filter(
-        map(merge(quiet(), quiet()), (value) => value),
+        map(merge(idle(), idle()), (value) => value),
         even,
       ),
   ],
@@ -37,7 +37,7 @@ const cases = [MODERN, LEGACY].flatMap((protocol) =>
 afterAll(() => pubsub.close());
 
 it.each(cases)(
-  'the stream of %s in a quiet topic is released when the client %s over %s',
+  'the stream of %s in an idle topic is released when the client %s over %s',
   async (_, __, protocol, create, leave) => {
     const schema = buildSchema('type Query { a: Int } type Subscription { tick: Int }');
     const field = schema.getSubscriptionType()?.getFields()['tick'];

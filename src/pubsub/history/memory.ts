@@ -3,8 +3,8 @@ import {
   type HistoryExtent,
   type HistoryLimits,
   type HistoryStore,
+  IDLE_MILLISECONDS,
   PAGE_LENGTH,
-  QUIET_MILLISECONDS,
   START,
   type StoredEvent,
 } from './store.ts';
@@ -114,7 +114,7 @@ export class MemoryHistory implements HistoryStore {
     const now = performance.now();
     for (const [name, channel] of this.#channels) {
       this.#trim(channel, now);
-      if (channel.time < now - this.#limits.age - QUIET_MILLISECONDS) this.#channels.delete(name);
+      if (channel.time < now - this.#limits.age - IDLE_MILLISECONDS) this.#channels.delete(name);
     }
     if (this.#channels.size > 0) return;
     clearInterval(this.#timer);

@@ -43,10 +43,10 @@ export interface HistoryLimits {
 export const START = '0-0';
 
 /**
- * Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of a quiet
+ * Milliseconds after which the id of the newest event is forgotten, in addition to `age`: clients of an idle
  * topic can resume.
  */
-export const QUIET_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
+export const IDLE_MILLISECONDS: number = 7 * 24 * 60 * 60 * 1000;
 
 /** The maximum number of events that `read` returns. */
 export const PAGE_LENGTH = 256;

@@ -5,8 +5,8 @@ import {
   type HistoryExtent,
   type HistoryLimits,
   type HistoryStore,
+  IDLE_MILLISECONDS,
   PAGE_LENGTH,
-  QUIET_MILLISECONDS,
   START,
   type StoredEvent,
 } from '../history/store.ts';
@@ -37,7 +37,7 @@ if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
 else
   redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ${age}))
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
-  redis.call('SET', KEYS[2], id, 'PX', '${lifetime + QUIET_MILLISECONDS}')
+  redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
 redis.call('PUBLISH', string.sub(KEYS[1], 2, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
 `;

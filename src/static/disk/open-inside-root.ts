@@ -50,7 +50,7 @@ export class ReadableFile {
 
   /** Ignores errors: the descriptor is freed even when `close` fails. */
   close(): void {
-    closeQuietly(this.fd, this.#isLocal);
+    closeIgnoringErrors(this.fd, this.#isLocal);
   }
 }
 
@@ -87,10 +87,10 @@ async function openLiteral(
   try {
     if (actual === (await literalPath(root, path))) return new ReadableFile(fd, actual, isLocal);
   } catch (error) {
-    closeQuietly(fd, isLocal);
+    closeIgnoringErrors(fd, isLocal);
     throw error;
   }
-  closeQuietly(fd, isLocal);
+  closeIgnoringErrors(fd, isLocal);
   return undefined;
 }
 
@@ -105,10 +105,10 @@ export async function openRealPath(realPath: string): Promise<ReadableFile | und
   try {
     if (await isOpenAt(fd, realPath, descriptorPath(fd))) return new ReadableFile(fd, realPath, false);
   } catch (error) {
-    closeQuietly(fd, false);
+    closeIgnoringErrors(fd, false);
     throw error;
   }
-  closeQuietly(fd, false);
+  closeIgnoringErrors(fd, false);
   return undefined;
 }
 
@@ -186,7 +186,7 @@ async function isExactSpelling(realRoot: string, relative: string, realPath: str
   return true;
 }
 
-function closeQuietly(fd: number, isLocal: boolean): void {
+function closeIgnoringErrors(fd: number, isLocal: boolean): void {
   if (!isLocal) {
     close(fd, () => {});
     return;

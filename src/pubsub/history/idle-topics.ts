@@ -22,7 +22,7 @@ interface StoredTopics {
  * events, only the id of the newest stored event shows it: the check reads that id once per heartbeat, for
  * topics that have received nothing since the last check.
  */
-export class QuietTopics {
+export class IdleTopics {
   readonly #stored: StoredTopics;
   readonly #grace: number;
   readonly #timer: NodeJS.Timeout;

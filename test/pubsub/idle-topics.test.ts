@@ -1,4 +1,4 @@
-// A message that Redis drops on a topic that then stays quiet.
+// A message that Redis drops on a topic that then stays idle.
 import type { Redis as Client, Cluster } from 'ioredis';
 import type { EventStream, PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
@@ -171,7 +171,7 @@ describe('a message that Redis drops on a topic without further events', () => {
   });
 });
 
-describe('the check of quiet topics', () => {
+describe('the check of idle topics', () => {
   it('createPubSub without a history does not read from Redis', async () => {
     const events = connect({ history: undefined });
     events.subscribe('tick');
@@ -200,8 +200,8 @@ describe('the check of quiet topics', () => {
 
   it('createPubSub does not read for topics that receive events', async () => {
     const events = connect();
-    const [busy, quiet] = [events.subscribe('busy'), events.subscribe('quiet')];
-    await Promise.all([events.ready('busy'), events.ready('quiet')]);
+    const [busy, idle] = [events.subscribe('busy'), events.subscribe('idle')];
+    await Promise.all([events.ready('busy'), events.ready('idle')]);
     const monitor = await fixture.admin.monitor();
     const read: string[] = [];
     monitor.on('monitor', (_time, [name, key]: string[], source: string) => {
@@ -218,8 +218,8 @@ describe('the check of quiet topics', () => {
     isBusy = false;
     await publishing;
     monitor.disconnect();
-    expect(new Set(read)).toEqual(new Set([keysOf('quiet')[1]]));
-    await quiet.return();
+    expect(new Set(read)).toEqual(new Set([keysOf('idle')[1]]));
+    await idle.return();
   });
 
   it('createPubSub does not check while the subscription is not confirmed after a lost connection', async () => {
