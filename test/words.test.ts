@@ -61,6 +61,16 @@ describe('scripts/check-words.mjs', () => {
     expect(output).toContain('1 "/** What": begin with a noun or a verb');
   });
 
+  it('check-words rejects headless clauses at the start of comments of several lines', () => {
+    const { output } = check(
+      'bad.ts',
+      '/**\n * How it ends.\n */\n\n// Why it ends, and\n// which step does.\n',
+    );
+    expect(output).toContain('1 "/** * How": begin with a noun');
+    expect(output).toContain('5 "// Why": begin with a noun');
+    expect(output).toContain('2 problems');
+  });
+
   it('check-words does not read names and module specifiers', () => {
     const text = `import { look } from './${CREATED}.js';\nexport const answer = look.${CLIENT};\n`;
     expect(check('names.ts', text)).toEqual({ status: 0, output: '' });

@@ -3,7 +3,7 @@ import type { GraphQLCompositeType, GraphQLResolveInfo } from 'graphql';
 /** The users that may share a cached result: all, or only the user that received it. */
 export type CacheScope = 'PUBLIC' | 'PRIVATE';
 
-/** How long and for whom the value of a field may be cached. Missing members change nothing. */
+/** The time for which the value of a field may be cached, and for whom. Missing members change nothing. */
 export interface CacheHint {
   /** Seconds that the value stays fresh. 0: not cacheable. */
   readonly maxAge?: number | undefined;

@@ -81,8 +81,8 @@ export interface GraphQLCoreOptions<Source = ContextSource> {
   /** Whether messages may contain "Did you mean …?", which reveals the schema. @default false when NODE_ENV is production */
   suggestions?: boolean | undefined;
   /**
-   * How operations are executed: compiled into closures that write JSON (the same results for several times
-   * less CPU time), by graphql-js, or by a function that takes `execute`'s arguments. @default 'compiled'
+   * The engine that executes operations: closures that write JSON (the same results for several times less CPU
+   * time), graphql-js, or a function that takes `execute`'s arguments. @default 'compiled'
    */
   engine?: 'compiled' | 'graphql-js' | ExecuteFunction | undefined;
   /** Incremental delivery of `@defer` and `@stream` (graphql 17). @default on if the schema declares the directives */

@@ -62,7 +62,7 @@ export interface PubSubOptions {
   onError?: ((error: Error) => void) | false | undefined;
 }
 
-/** How many events of each topic are stored. An event is removed when one of the limits is reached. */
+/** The limits of the events that are stored per topic. An event is removed when one of them is reached. */
 export interface HistoryOptions {
   /**
    * Events per topic. Redis may store some more.

@@ -87,8 +87,8 @@ export interface StaticFilesOptions {
    */
   fallthrough?: boolean | undefined;
   /**
-   * How to treat a path with a segment that begins with a dot. `'ignore'`: it matches no file. `'deny'`: the
-   * same, and with `fallthrough: false` the error has status 403. `'allow'` serves the file. `.well-known` as
+   * The treatment of a path with a segment that begins with a dot. `'ignore'`: it matches no file. `'deny'`:
+   * the same, and with `fallthrough: false` the error has status 403. `'allow'` serves the file. `.well-known` as
    * the first segment is always served (RFC 8615).
    * @default 'ignore'
    */
@@ -127,8 +127,8 @@ export interface StaticFilesOptions {
    */
   cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
   /**
-   * How long a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`. At most
-   * a year. Negative values and null count as 0.
+   * The time for which a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`.
+   * At most a year. Negative values and null count as 0.
    * @default 0
    */
   maxAge?: number | string | null | undefined;

@@ -87,7 +87,7 @@ export interface SubscriptionOptions {
   /** The context of resolvers: a value, copied for each connection, or an (async) function of the WebSocket. @default the handler's, or none */
   context?: object | ((websocket: ContextWebSocket, details: ContextDetails) => unknown) | undefined;
   /**
-   * How often a `context` function is called: for the connection and each operation, also for each event of a
+   * When a `context` function is called: for the connection and each operation, also for each event of a
    * subscription, or for the connection only.
    * @default 'operation'
    */

@@ -41,7 +41,7 @@ export async function startSetup(kind, key) {
   }
 
   return {
-    /** How the process with this number connects: a URL, or options of ioredis. */
+    /** The connection of the process with this number: a URL, or options of ioredis. */
     target: setup.target,
     get admin() {
       return masters[owner].admin;

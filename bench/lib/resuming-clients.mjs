@@ -71,9 +71,9 @@ export async function createResumingClients({ resumable }, count, ports) {
 
   const states = Array.from({ length: count }, (_, index) => start(index));
   return {
-    /** How often Redis has lost its data. */
+    /** The number of times that Redis has lost its data. */
     losses: 0,
-    /** How often a replica that may lack events has taken over. */
+    /** The number of times that a replica that may lack events has taken over. */
     hardFailOvers: 0,
     received: () => states.reduce((sum, { segments }) => sum + segments.flat().length, 0),
     connections: () => connections,

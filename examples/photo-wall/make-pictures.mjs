@@ -41,7 +41,7 @@ function noise(x, seed, octaves = 5) {
   return sum;
 }
 
-/** How much of the pixel at `y` lies below the outline `top`: an edge without stairs. */
+/** The share of the pixel at `y` that lies below the outline `top`: an edge without stairs. */
 const below = (y, top, pixel) => clamp((y - top) / pixel + 0.5);
 const disc = (x, y, cx, cy, radius, pixel) => clamp((radius - Math.hypot(x - cx, y - cy)) / pixel + 0.5);
 const glow = (x, y, cx, cy, reach) => Math.exp(-((Math.hypot(x - cx, y - cy) / reach) ** 2));

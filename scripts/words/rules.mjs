@@ -25,6 +25,7 @@ export const RULES = [
   { pattern: 'a full house', use: 'at maxConnections' },
   { pattern: 'the papers', use: 'LICENSE and README' },
   { pattern: 'wish(?:es)?', use: 'requests, wants, extensions' },
+  { pattern: 'hostile', use: 'malicious, malformed, expensive' },
 
   // "tell", "answer", "look", "ask"
   {
@@ -56,7 +57,7 @@ export const RULES = [
   { pattern: "(?:is|are) (?:nobody|somebody)[’']s", use: 'name the owner' },
   { pattern: 'it is its own', use: 'say what it is' },
   {
-    pattern: '/\\*\\*\\s+(?:What|Who|Whom)',
+    pattern: '(?:/\\*\\*|(?<!//.*\\n\\s*)//)[\\s*]+(?:What|Who|Whom|How|Why|Which)',
     raw: true,
     use: 'begin with a noun or a verb: "The …", "Returns …"',
   },

@@ -9,7 +9,7 @@ const MAX_LENGTH = 4096;
 /** Bytes of a signature. */
 const SIGNATURE_BYTES = 16;
 
-/** Why a cursor is refused. */
+/** The reason why a cursor is refused. */
 export type Refusal = 'CURSOR_INVALID' | 'CURSOR_EXPIRED';
 
 const seconds = (): number => Math.floor(Date.now() / 1000);

@@ -1,4 +1,4 @@
-// What engines and transports know about caching. The policies are in core/caching.
+// The types of caching that engines and transports use. The policies are in core/caching.
 import type {
   DocumentNode,
   GraphQLField,

@@ -1,4 +1,4 @@
-// What the engines share: their signature and their settings.
+// The signature and the settings of all engines.
 import type { GraphQLError, GraphQLFormattedError, SourceLocation } from 'graphql';
 import type { Caching } from './caching.ts';
 import type { ErrorOrigin, ExecuteOperation, IncrementalFormat, Price, ValidatedOperation } from './types.ts';

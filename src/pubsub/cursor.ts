@@ -70,7 +70,7 @@ export function areEqualCursors(a: string, b: string): boolean {
 export type Source<T> = AsyncIterator<T> &
   Partial<Pick<EventStream<T>, 'startCursor' | 'position' | 'started'>>;
 
-/** How far the events of one source have been delivered. */
+/** The position up to which the events of one source have been delivered. */
 export class Progress {
   readonly #source: Source<unknown>;
   /** The cursor of the last delivered event. */

@@ -1,6 +1,6 @@
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
-/** How a publish ended: without an error the transport has the event. */
+/** The end of a publish: without an error the transport has the event. */
 interface PublishResult {
   readonly error: unknown;
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
-/** How a request for a file ended. */
+/** The end of a request for a file. */
 interface StaticResult {
   /** The status of the response; undefined if the request was passed to `next`. */
   readonly status: number | undefined;

@@ -27,7 +27,7 @@ export const REPLACEMENTS: Readonly<Record<string, string>> = {
   allowedPath: 'mount a middleware that checks the path before staticFiles',
 };
 
-// How express.static and send convert the values of their options; undefined if they reject a value too.
+// The conversions of option values in express.static and send; undefined if they reject a value too.
 const toBoolean = (value: unknown): unknown => Boolean(value);
 const unlessFalse = (value: unknown): unknown => value !== false;
 const listOrFalse = (value: unknown): unknown => (value ? undefined : false);

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 
-/** How the receipt of a multipart request ended. */
+/** The end of the receipt of a multipart request. */
 interface UploadResult {
   /** Files and bytes that were stored, also of a request that failed. */
   readonly files: number;

@@ -12,7 +12,7 @@ import { failure } from './failures.ts';
 import { leafValue } from './leaf-values.ts';
 import { listOf } from './list-values.ts';
 
-/** How many of 1000 fields behave in this way. */
+/** The number of fields out of 1000 that behave in each way. */
 export interface Profile {
   readonly late: number;
   readonly fails: number;

@@ -6,7 +6,7 @@ import { engines, prepare } from './compare.ts';
 const DEFER = 'directive @defer(if: Boolean, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT';
 const SDL = 'type Query { who: String, other: Query, list(n: Int = 1): [String] }';
 
-/** Which engine executes a query: the body of the compiled engine is a Buffer, that of graphql-js a string. */
+/** Returns the engine that executed a query: the body of the compiled engine is a Buffer, that of graphql-js a string. */
 async function executor(query: string, variables?: Record<string, unknown>, sdl = SDL): Promise<unknown> {
   const outcome = await prepare(
     engines.compiled,

@@ -16,7 +16,7 @@ import type { Choices } from './choices.ts';
 import { leavesOf } from './random-inputs.ts';
 import { typeCheck, typeName } from './type-checks.ts';
 
-/** How the object types of an interface or union are determined. */
+/** The ways to determine the object types of an interface or union. */
 const STRATEGIES = ['typename', 'resolveType', 'asyncResolveType', 'isTypeOf', 'asyncIsTypeOf'] as const;
 
 /** A random schema whose resolvers follow the current behaviour. `use` has to be called before each execution. */

@@ -2,7 +2,7 @@ import type { Mistake } from './mistake.ts';
 import { REQUESTS, RESOLVERS, SOCKETS, UPLOADS } from './requests.ts';
 import { GRAPHQL, PUBSUB, SCHEMA, SERVER, STATIC, SUBSCRIPTIONS } from './startup.ts';
 
-// What a new user gets wrong, and the message that the user sees: it names the problem and what to do.
+// Mistakes of new users, each with the message that the user sees: it names the problem and what to do.
 
 const TABLES: Record<string, readonly Mistake[]> = {
   'the options of staticFiles': STATIC,

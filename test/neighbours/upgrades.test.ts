@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import WebSocket from 'ws';
 import { handshake, MODERN, ready, wrap } from '../subscriptions/client.ts';
 
-/** How a client of the package sends a message and gets it back. */
+/** A client of the package that sends a message and gets it back. */
 interface Dialogue {
   readonly path: string;
   readonly protocol?: string;

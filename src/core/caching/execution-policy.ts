@@ -17,7 +17,7 @@ export interface HintedCall {
   hint(hints: SchemaHints): CacheHint;
 }
 
-/** How often a field was executed, and how often its resolver replaced its hint. */
+/** The number of executions of a field, and of those whose resolver replaced its hint. */
 interface FieldCalls {
   executed: number;
   replaced: number;

@@ -2,7 +2,7 @@ import type { IncrementalFormat, RemainingResults } from '../../execution/types.
 import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../http/stream/framing.ts';
 import { type StreamType, streamTypesOf } from '../../streams/stream-types.ts';
 
-/** How an incremental response is sent. */
+/** The formats of an incremental response. */
 interface IncrementalResponse {
   readonly format: IncrementalFormat;
   readonly framing: Framing;

@@ -7,7 +7,7 @@ export interface StoredEvent extends EventLink {
   readonly size: () => number;
 }
 
-/** How much of a channel's history exists. */
+/** The size and the age of a channel's history. */
 export interface HistoryExtent {
   readonly length: number;
   /** The time of the oldest event, in milliseconds since 1970; undefined without events. */

@@ -11,8 +11,8 @@ export interface CircuitBreaker {
 
 // A stat of a cached inode takes a few microseconds. If a few of them take a millisecond, they waited.
 const SLOW_MS = 1;
-// How long the thread pool does all checks after a slow one. Each further one within a second doubles the
-// time.
+// Milliseconds for which the thread pool runs all checks after a slow one. Each further slow one within a
+// second doubles the time.
 const MIN_OPEN_MS = 100;
 const MAX_OPEN_MS = 10_000;
 const FORGET_MS = 1000;

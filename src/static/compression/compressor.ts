@@ -12,7 +12,7 @@ import { ResultDirectory } from './result-directory.ts';
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
 
-/** How the bytes of a content are compressed. */
+/** The compression of one content with one coding. */
 export interface Work {
   readonly content: FileContent;
   /** The share of the size that the result probably has. Used to check for room before the work. */

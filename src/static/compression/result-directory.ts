@@ -6,7 +6,7 @@ import { codeOf } from '../disk/file-errors.ts';
 import type { CompressionResult } from './result-cache.ts';
 
 const DIGEST_BYTES = 32;
-// How long nothing is written after an error, for example when the disk is full.
+// Milliseconds without writes after an error, for example when the disk is full.
 const PAUSE_MS = 60_000;
 // Files that a process left behind when it was killed while it wrote them.
 const TEMPORARY = /^\..*\.tmp$/;

@@ -29,7 +29,7 @@ interface Context {
   readonly codingFor: (acceptEncoding: string) => DictionaryCoding | undefined;
 }
 
-/** Which dictionary the client has, and the coding to use with it. */
+/** The dictionary that the client has, and the coding to use with it. */
 interface Announced {
   readonly hash: string;
   readonly id: string;

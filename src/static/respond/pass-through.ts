@@ -3,9 +3,9 @@ import { debug } from '../../logging/debug.ts';
 import type { StaticSettings } from '../options.ts';
 import type { RequestTriple } from './request-context.ts';
 
-/** Why a request gets no file. */
+/** The reason why a request gets no file. */
 export interface NotServed {
-  /** The reason for the debug log; never sent to the client. */
+  /** For the debug log; never sent to the client. */
   readonly reason: string;
   /** The status of the error for `next`; 404 by default. */
   readonly status?: 400 | 403 | 404;

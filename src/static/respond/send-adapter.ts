@@ -13,7 +13,7 @@ import type { RequestTriple, StreamPlan } from './request-context.ts';
 
 type Send = typeof import('send');
 
-// What `send` reads of a request: without headers it finds neither conditions nor a range.
+// The members of a request that `send` reads. Without headers it finds neither conditions nor a range.
 const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 
 // Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from
