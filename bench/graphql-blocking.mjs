@@ -1,5 +1,5 @@
 /**
- * Measures the time for which hostile requests block the event loop of a server with default limits. Each runs
+ * Measures the time for which malicious requests block the event loop of a server with default limits. Each runs
  * in its own process, as its first request (cold) and after twenty of them (warm).
  *
  *   node bench/graphql-blocking.mjs [--only=regexp] [--rounds=N] [--most=milliseconds]
@@ -11,7 +11,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
-import { DOCUMENTS, nested, rootValue, SCHEMA, times, watchLoop } from './lib/hostile-documents.mjs';
+import { DOCUMENTS, nested, rootValue, SCHEMA, times, watchLoop } from './lib/expensive-documents.mjs';
 
 const WARM = 20;
 

@@ -14,7 +14,7 @@ import { on, once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { mutate, random, randomDocument, render, seedRandom } from './lib/document-genes.mjs';
-import { rootValue, SCHEMA, watchLoop } from './lib/hostile-documents.mjs';
+import { rootValue, SCHEMA, watchLoop } from './lib/expensive-documents.mjs';
 
 const given = (name, fallback) =>
   process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;

@@ -1,8 +1,8 @@
 /**
- * Runs every part of the package in one server under hostile and normal traffic together: static files with compression, a zip and
+ * Runs every part of the package in one server under malicious and normal traffic together: static files with compression, a zip and
  * files in memory, GraphQL with uploads, documents by id, caches, costs and budgets, subscriptions over sockets and event streams
  * with cursors, live figures and telemetry. Afterwards the server must have no more heap, descriptors, temporary files and timers
- * than before. Prints the latencies of the normal requests without and with the hostile traffic. Needs `npm run build`.
+ * than before. Prints the latencies of the normal requests without and with the malicious traffic. Needs `npm run build`.
  *
  *   node bench/soak.mjs [--seconds=1200] [--seed=N] [--leak=heap|files|temporaryFiles|namedTemporaryFiles|timers]
  *
@@ -17,8 +17,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { installEspalier } from './lib/install-espalier.mjs';
+import { startAttacks } from './lib/soak-attacks.mjs';
 import { writeSite } from './lib/soak-files.mjs';
-import { startHostileTraffic } from './lib/soak-hostile.mjs';
 import { startNormalTraffic } from './lib/soak-normal.mjs';
 import { serve } from './lib/soak-server.mjs';
 
@@ -34,7 +34,7 @@ const HEAP_TOLERANCE = 8 << 20;
 
 if (ROLE === 'server') await serve({ folder: process.env.SOAK_FOLDER, leak: given('leak') });
 else if (ROLE === 'normal') await child(startNormalTraffic);
-else if (ROLE === 'hostile') await child(startHostileTraffic);
+else if (ROLE === 'malicious') await child(startAttacks);
 else await soak(Number(given('seconds', 1200)), Number(given('seed', 1)));
 
 /** Runs traffic until the parent sends a message, then sends the results. */
@@ -82,13 +82,13 @@ async function soak(seconds, seed) {
   };
   try {
     const [alone] = await traffic(['normal'], Math.min(30, seconds));
-    await traffic(['normal', 'hostile'], Math.min(60, seconds));
+    await traffic(['normal', 'malicious'], Math.min(60, seconds));
     await sleep(SETTLE);
     const before = await state();
-    const [normal, hostile] = await traffic(['normal', 'hostile'], seconds);
+    const [normal, malicious] = await traffic(['normal', 'malicious'], seconds);
     await sleep(SETTLE);
     const after = await state();
-    report({ version, seconds, alone, normal, hostile, before, after });
+    report({ version, seconds, alone, normal, malicious, before, after });
     check(before, after, [...alone.faults, ...normal.faults]);
   } finally {
     server.removeAllListeners('exit');
@@ -97,15 +97,15 @@ async function soak(seconds, seed) {
   }
 }
 
-function report({ version, seconds, alone, normal, hostile, before, after }) {
+function report({ version, seconds, alone, normal, malicious, before, after }) {
   console.log(
-    `${seconds} seconds with graphql ${version} on Node ${process.versions.node}; hostile actions: ${JSON.stringify(hostile)}`,
+    `${seconds} seconds with graphql ${version} on Node ${process.versions.node}; attacks: ${JSON.stringify(malicious)}`,
   );
   for (const name of Object.keys(normal.latencies)) {
     const show = ({ count, p50, p99, max }) =>
       `${count} × p50 ${p50.toFixed(1)} p99 ${p99.toFixed(1)} max ${max.toFixed(0)} ms`;
     console.log(
-      `${name.padEnd(10)} alone: ${show(alone.latencies[name])}; with hostile traffic: ${show(normal.latencies[name])}`,
+      `${name.padEnd(10)} alone: ${show(alone.latencies[name])}; with malicious traffic: ${show(normal.latencies[name])}`,
     );
   }
   console.log('before', JSON.stringify(before));

@@ -1,10 +1,10 @@
-// Bytes of the requests of hostile clients.
+// Bytes of the requests of malicious clients.
 import { gzipSync } from 'node:zlib';
 import { random } from './document-genes.mjs';
 
 export const pick = (list) => list[Math.floor(random() * list.length)];
 export const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
-/** The local address of hostile clients, so that limits per address do not refuse normal ones. */
+/** The local address of malicious clients, so that limits per address do not refuse normal ones. */
 export const ADDRESS = '127.0.0.2';
 const HEAD = 'Host: 127.0.0.1\r\n';
 export const GET = (path, headers = '') => `GET ${path} HTTP/1.1\r\n${HEAD}${headers}\r\n`;

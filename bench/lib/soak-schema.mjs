@@ -68,7 +68,7 @@ export function createSchema({ buildSchema, version }, pubsub, Upload) {
       },
       unread: (_, { file }) => file?.filename ?? randomUUID(),
       rename(_, { id, title }) {
-        // Hostile clients choose ids, too.
+        // Malicious clients choose ids, too.
         if (titles.has(id) || titles.size < 100) titles.set(id, title);
         return articleOf(id);
       },

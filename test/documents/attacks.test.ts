@@ -10,7 +10,7 @@ const HELLO = '{ hello }';
 const PIPELINED = 100;
 const INHERITED = ['__proto__', 'constructor', 'toString', 'hasOwnProperty', 'valueOf', '__defineGetter__'];
 
-describe('hostile ids', () => {
+describe('malicious ids', () => {
   it.each([
     ['an object', { abc: HELLO }],
     ['a Map', new Map([['abc', HELLO]])],

@@ -1,4 +1,4 @@
-// Run by document-memory.test.ts in a process with a small heap: distinct hostile documents, then a known one.
+// Run by document-memory.test.ts in a process with a small heap: distinct malicious documents, then a known one.
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { coreOf, type GraphQLCore } from '../../src/core/core.ts';

@@ -3,7 +3,7 @@ import { escapeHtml, jsonForScript } from '../../src/graphiql/escape.ts';
 import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
 import { filesBase, pageRenderer } from '../../src/graphiql/page.ts';
 
-const HOSTILE = [
+const MALICIOUS = [
   '</script><script>alert(1)</script>',
   '</SCRIPT\u00a0x>',
   '<!--<script>',
@@ -14,7 +14,7 @@ const HOSTILE = [
   '\u2028\u2029\u0000\ud800',
   '$'.concat('{alert(1)}'),
 ];
-const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...HOSTILE), fc.string());
+const text = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom(...MALICIOUS), fc.string());
 const files = { entry: 'main.js', styles: ['style.css'], preload: ['libraries.js'] };
 
 /** The tags of a page, without the text between them. */

@@ -109,8 +109,8 @@ eachExpress((express) => {
   });
 
   it('graphqlHTTP writes nothing of the URL into the GraphiQL page', async () => {
-    const hostile = '</script><script>alert(1)</script>';
-    const search = new URLSearchParams({ query: hostile, variables: hostile, operationName: hostile });
+    const malicious = '</script><script>alert(1)</script>';
+    const search = new URLSearchParams({ query: malicious, variables: malicious, operationName: malicious });
     const { text } = await request(serve()).get(`/graphql?${search}`).set('accept', 'text/html').expect(200);
     expect(text).not.toMatch(/alert/);
   });

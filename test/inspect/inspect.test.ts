@@ -116,12 +116,12 @@ it('the lookups in the response cache are counted', async () => {
 });
 
 it('errors whose members throw, and values that are not errors, are counted', async () => {
-  const hostile = {
+  const malicious = {
     get message() {
       throw new Error('on purpose');
     },
   };
-  const thrown: unknown[] = [hostile, 'a string', Symbol('a symbol'), null, Object.create(null)];
+  const thrown: unknown[] = [malicious, 'a string', Symbol('a symbol'), null, Object.create(null)];
   const app = express().use('/inspect', inspect());
   const context = () => Promise.reject(thrown.shift());
   app.use('/graphql', graphqlHTTP(schema, { rootValue, context, onError: false }));

@@ -198,12 +198,12 @@ describe('without options', () => {
 });
 
 it('errors whose members throw are recorded, and the span ends', async () => {
-  const hostile = {
+  const malicious = {
     get message() {
       throw new Error('on purpose');
     },
   };
-  await post(serve({ context: () => Promise.reject(hostile) }), { query: '{ hello }' });
+  await post(serve({ context: () => Promise.reject(malicious) }), { query: '{ hello }' });
   const [span] = telemetry.named('query');
   expect(span?.attributes['error.type']).toBe('_OTHER');
   const { 'graphql.server.active_requests': active, 'graphql.server.request.duration': durations } =

@@ -1,4 +1,4 @@
-// Actions of hostile clients against event streams, cursors, caches, documents by id, costs, budgets and sources of files.
+// Actions of malicious clients against event streams, cursors, caches, documents by id, costs, budgets and sources of files.
 import { createHash } from 'node:crypto';
 import { mutate, random, randomDocument, render } from './document-genes.mjs';
 import { form, GET, json, POST, pick, sleep, withHeaders } from './soak-bytes.mjs';

@@ -55,7 +55,7 @@ describe('request targets that are not a path', () => {
   });
 });
 
-describe('hostile ranges', () => {
+describe('malformed ranges', () => {
   it.each([
     ['overlapping, 1200 times', ranges(1200, () => '0-'), 200, TEN],
     ['apart, 1200 times', ranges(1200, (index) => `${index * 2}-${index * 2}`), 200, TEN],
@@ -88,7 +88,7 @@ describe('hostile ranges', () => {
   });
 });
 
-describe('hostile conditions', () => {
+describe('malformed conditions', () => {
   it.each([
     ['15 kB of tags', () => '"x",'.repeat(3800), 200],
     ['15 kB of tags and the current one', () => `${'"x",'.repeat(3800)}${tag}`, 304],

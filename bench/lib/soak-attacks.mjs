@@ -3,9 +3,9 @@ import { connect } from 'node:net';
 import { WebSocket } from 'ws';
 import { mutate, random, randomDocument, render, seedRandom } from './document-genes.mjs';
 import { ADDRESS, bomb, form, GET, json, POST, pick, sleep, withHeaders } from './soak-bytes.mjs';
-import { FEATURE_ACTIONS } from './soak-hostile-features.mjs';
+import { FEATURE_ACTIONS } from './soak-feature-attacks.mjs';
 
-/** Actions of hostile clients. Each gets a function that opens a connection and resolves when it is over. */
+/** Actions of malicious clients. Each gets a function that opens a connection and resolves when it is over. */
 const ACTIONS = {
   document: async ({ send }) => {
     let gene = randomDocument();
@@ -140,8 +140,8 @@ const ACTIONS = {
 
 const subscribe = (id, query) => JSON.stringify({ id: String(id), type: 'subscribe', payload: { query } });
 
-/** Starts hostile actions at a fixed rate. Returns the function that stops them and returns how many of each there were. */
-export function startHostileTraffic(port, { seed }) {
+/** Starts attacks at a fixed rate. Returns the function that stops them and returns how many of each there were. */
+export function startAttacks(port, { seed }) {
   seedRandom(seed);
   const counts = {};
   const tasks = new Set();

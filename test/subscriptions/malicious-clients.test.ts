@@ -27,7 +27,7 @@ async function subscribed({ port, live }: Served, secure: boolean) {
 describe.each([
   ['TCP', false],
   ['TLS', true],
-])('bytes from a hostile client over %s', (_, secure) => {
+])('bytes from a malicious client over %s', (_, secure) => {
   const start = () => serve({}, (_req, res) => res.end('still here'), secure);
   /** Other clients are served, and nothing is kept for disconnected ones. */
   async function expectStillServing({ url, live, subscriptions }: Served): Promise<void> {
@@ -158,13 +158,13 @@ describe('permessage-deflate', () => {
   });
 });
 
-describe('documents of a hostile client', () => {
+describe('documents of a malicious client', () => {
   it.each([
     ['a selection 10 000 deep', `${'{deep'.repeat(10_000)}{hello}${'}'.repeat(10_000)}`],
     ['100 000 aliases', `{${Array.from({ length: 100_000 }, (_, i) => `a${i}:hello`).join(' ')}}`],
     ['a fragment that contains itself', '{...F} fragment F on Query {...F}'],
     ['a megabyte of brackets', `{hello(name:${'['.repeat(1_000_000)}`],
-  ])('a hostile document ends its operation only: %s', async (_, query) => {
+  ])('a malicious document ends its operation only: %s', async (_, query) => {
     const { url, live } = await serve({ maxPayload: 4 * 1024 * 1024 });
     const client = await ready(url);
     client.send(EVENTS);
@@ -177,7 +177,7 @@ describe('documents of a hostile client', () => {
   });
 });
 
-describe('variables from a hostile client', () => {
+describe('variables from a malicious client', () => {
   const messageWith = (variables: string): string =>
     `{"id":"x","type":"subscribe","payload":{"query":"{ hello }","variables":${variables}}}`;
   const keys = (count: number): string => Array.from({ length: count }, (_, i) => `"k${i}":0`).join();
@@ -186,7 +186,7 @@ describe('variables from a hostile client', () => {
     ['20 001 values', `{"v":[${'0,'.repeat(20_000)}0]}`],
     ['an object of 2001 members', `{${keys(2001)}}`],
     ['210 levels', `{"v":${'['.repeat(210)}${']'.repeat(210)}}`],
-  ])('hostile variables end their operation only: %s', async (_, variables) => {
+  ])('malicious variables end their operation only: %s', async (_, variables) => {
     const { url, live } = await serve();
     const client = await ready(url);
     client.send(messageWith(variables));
