@@ -9,12 +9,14 @@ import { createVariantFactory } from './compression/compressed-variants.ts';
 import { Compressor } from './compression/compressor.ts';
 import { createHandler, type StaticHandler } from './handler.ts';
 import type { StaticSettings } from './options.ts';
+import { checkedSource } from './sources/checked-source.ts';
 import { sendFromSource } from './sources/send-from-source.ts';
 import { SourceChecker } from './sources/source-checker.ts';
 import { BufferPool } from './stream/buffer-pool.ts';
 
 /** Creates the handler of a `staticFiles` middleware for the files of a source. */
-export function createSourceHandler(source: StaticSource, settings: StaticSettings): StaticHandler {
+export function createSourceHandler(given: StaticSource, settings: StaticSettings): StaticHandler {
+  const source = checkedSource(given);
   const { compress } = settings;
   if (compress?.dictionaries !== undefined) {
     throw optionError(

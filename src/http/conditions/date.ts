@@ -13,6 +13,15 @@ export function formatHttpDate(time: number): string {
   return last.text;
 }
 
+const SECOND = 1000;
+const YEAR_0 = Date.parse('0000-01-01');
+const YEAR_10000 = Date.UTC(10_000, 0);
+
+/** Rounds a time in milliseconds down to a second; undefined for NaN and for years without four digits. */
+export function toHttpTime(time: number): number | undefined {
+  return time >= YEAR_0 && time < YEAR_10000 ? Math.floor(time / SECOND) * SECOND : undefined;
+}
+
 /** Returns the milliseconds of an HTTP date; undefined for any other text. */
 export function parseHttpDate(text: string): number | undefined {
   let match = FIXED.exec(text);

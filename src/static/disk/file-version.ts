@@ -1,4 +1,5 @@
 import type { BigIntStats } from 'node:fs';
+import { toHttpTime } from '../../http/conditions/date.ts';
 
 /**
  * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
@@ -48,8 +49,8 @@ const PLACEHOLDER_MTIMES = new Set([0, 1, 315_532_800, 499_162_500]);
  * would keep an old version after a deployment of different bytes with the same mtime.
  */
 export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {
-  const mtime = Number(mtimeNs / SECOND);
-  return PLACEHOLDER_MTIMES.has(mtime) ? undefined : mtime * 1000;
+  const mtime = toHttpTime(Number(mtimeNs / 1_000_000n));
+  return mtime === undefined || PLACEHOLDER_MTIMES.has(mtime / 1000) ? undefined : mtime;
 }
 
 /**

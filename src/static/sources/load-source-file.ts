@@ -1,7 +1,6 @@
 import type { SourceStat, StaticSource } from '../../../types/sources.ts';
 import type { Precompressed } from '../../../types/static.ts';
-import { wrongReturnValue } from '../../options/resolve-options.ts';
-import { STATIC_OPTIONS } from '../../options/scopes.ts';
+import { toHttpTime } from '../../http/conditions/date.ts';
 import { etagOfBytes } from '../disk/hash.ts';
 import { isCopyOf } from '../file/compare-copy.ts';
 import type { LoadedFile, LoadResult, VariantFactory } from '../file/loaded-file.ts';
@@ -43,9 +42,6 @@ async function readContent(
   stat: SourceStat,
 ): Promise<SourceContent | undefined> {
   const { size } = stat;
-  if (!Number.isSafeInteger(size) || size < 0 || typeof stat.version !== 'string') {
-    throw wrongReturnValue(STATIC_OPTIONS, 'dir.stat', stat, "{ size, version }, 'directory' or undefined");
-  }
   const { cache, maxEagerBodyBytes, maxEagerHashBytes } = settings;
   let body: Buffer | undefined;
   let contentEtag: string | undefined;
@@ -98,11 +94,10 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
   };
   const represent = (part: SourceContent, coding: Precompressed | undefined): Representation => {
     const tag = tagOf(part, settings);
-    const modified = settings.lastModified ? part.stat.mtime?.getTime() : undefined;
-    const seconds =
-      modified === undefined || Number.isNaN(modified) ? undefined : Math.floor(modified / 1000) * 1000;
+    const { mtime } = part.stat;
+    const modified = settings.lastModified && mtime ? toHttpTime(mtime.getTime()) : undefined;
     const metadata = { ...common, coding, size: part.stat.size };
-    return new SourceRepresentation(part, metadata, tag && etagForCoding(tag, coding), seconds);
+    return new SourceRepresentation(part, metadata, tag && etagForCoding(tag, coding), modified);
   };
   const uncompressed = represent(content, undefined);
   const read = (): Promise<Buffer | undefined> => readVerified(loader.source, path, stat.size, contentEtag);

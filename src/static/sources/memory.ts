@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { MemoryFiles, SourceStat } from '../../../types/sources.ts';
 import { wrongArgument } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
@@ -21,13 +22,15 @@ export function createMemoryFiles(files: Readonly<Record<string, string | Uint8A
       if (!isString(content) && !(content instanceof Uint8Array)) {
         throw wrongArgument(MEMORY_FILES, path, content, 'a string or a Uint8Array');
       }
+      const mtime = options?.mtime ?? new Date();
+      if (!types.isDate(mtime)) throw wrongArgument(MEMORY_FILES, 'options.mtime', mtime, 'a Date');
       const bytes = isString(content)
         ? Buffer.from(content)
         : Buffer.from(content.buffer, content.byteOffset, content.byteLength);
       if (!stored.has(key)) directories.add(key);
       stored.set(key, {
         bytes,
-        stat: { size: bytes.length, version: String(++versions), mtime: options?.mtime ?? new Date() },
+        stat: { size: bytes.length, version: String(++versions), mtime },
       });
     },
     delete(path) {

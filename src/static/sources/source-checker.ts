@@ -94,8 +94,12 @@ export class SourceChecker {
     const pending: Promise<boolean>[] = [];
     for (const { path, version } of dependencies) {
       const stat = this.#loader.source.stat(path);
-      if (stat instanceof Promise) pending.push(stat.then((result) => versionOf(result) === version));
-      else if (versionOf(stat) !== version) return false;
+      if (stat instanceof Promise) {
+        const isSame = stat.then((result) => versionOf(result) === version);
+        // Nothing awaits it if a later path has changed, or if its `stat` throws.
+        isSame.catch(() => undefined);
+        pending.push(isSame);
+      } else if (versionOf(stat) !== version) return false;
     }
     if (pending.length === 0) return true;
     return Promise.all(pending).then((results) => results.every((isSame) => isSame));

@@ -16,7 +16,8 @@ export class SourceRepresentation extends Representation {
     modified: number | undefined,
   ) {
     const { path, body, stat } = content;
-    const time = BigInt(Math.trunc(stat.mtime?.getTime() ?? 0)) * 1_000_000n;
+    // An invalid date counts as none.
+    const time = BigInt(stat.mtime?.getTime() || 0) * 1_000_000n;
     const version = { dev: 0n, ino: 0n, size: BigInt(stat.size), mtimeNs: time, ctimeNs: time };
     super(metadata, { path, realPath: path, version, body }, { tag, modified });
     this.sourceVersion = versionOf(stat);

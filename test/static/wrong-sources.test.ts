@@ -1,0 +1,131 @@
+import { Readable } from 'node:stream';
+import { runInNewContext } from 'node:vm';
+import { memoryFiles } from '../../middleware/sources.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import { toHttpTime } from '../../src/http/conditions/date.ts';
+import type { StaticSource } from '../../types/sources.ts';
+import { bare, get, listen } from './fixture.ts';
+
+const STAT = { size: 5, version: '1' };
+
+/** A source whose functions return values that TypeScript would refuse. */
+function sourceOf(stat: unknown, open: () => unknown = () => Buffer.from('hello')): StaticSource {
+  return { stat: () => stat, open, list: () => [] } as StaticSource;
+}
+
+it.each<[string, () => unknown]>([
+  ['a string', () => 'hello'],
+  ['a promise of a string', async () => 'hello'],
+  ['a stream of strings', () => Readable.from(['he', 'llo'])],
+  [
+    'a stream with an encoding',
+    () => Readable.from([Buffer.from('hello')], { objectMode: false }).setEncoding('utf8'),
+  ],
+  ['an ArrayBuffer', () => new ArrayBuffer(5)],
+  ['a list of numbers', () => [1, 2, 3, 4, 5]],
+  ['nothing', () => undefined],
+  ['null', () => null],
+])(
+  'staticFiles passes a TypeError to the error handlers if open of a source returns %s',
+  async (_name, open) => {
+    const port = await listen(bare(staticFiles(sourceOf(STAT, open))));
+    const { status, text } = await get(port, '/a.txt');
+    expect(status).toBe(500);
+    expect(text).toMatch(/^TypeError: staticFiles: option "dir.open" returned .*; accepted: a Uint8Array/);
+  },
+);
+
+it('staticFiles sends no byte of a large file that a source returns as text', async () => {
+  const open = (): Readable => Readable.from(['h'.repeat(1 << 20)]);
+  const port = await listen(bare(staticFiles(sourceOf({ size: 9 << 20, version: '1' }, open))));
+  expect((await get(port, '/a.txt')).status).toBe(500);
+});
+
+it.each([
+  null,
+  true,
+  'file',
+  {},
+  { size: -1, version: '1' },
+  { size: '5', version: '1' },
+  { size: 5, version: 1 },
+  { size: 5, version: '1', mtime: '2026-01-01' },
+  { size: 5, version: '1', mtime: 1_767_225_600_000 },
+])('staticFiles passes a TypeError to the error handlers if stat of a source returns %j', async (stat) => {
+  for (const found of [stat, Promise.resolve(stat)]) {
+    const port = await listen(bare(staticFiles(sourceOf(found))));
+    const { status, text } = await get(port, '/a.txt');
+    expect(status).toBe(500);
+    expect(text).toMatch(
+      /^TypeError: staticFiles: option "dir.stat" returned .*; accepted: \{ size, version/,
+    );
+  }
+});
+
+it.each([
+  ['an invalid date', Number.NaN],
+  ['a year of five digits', Date.UTC(10_000, 0)],
+  ['a year before 0', Date.UTC(-1, 0)],
+])('staticFiles sends no Last-Modified for a file of a source with %s', async (_name, time) => {
+  const files = memoryFiles({});
+  files.set('a.txt', 'hello', { mtime: new Date(time) });
+  const port = await listen(bare(staticFiles(files)));
+  const { status, headers, text } = await get(port, '/a.txt');
+  expect([status, text, headers['last-modified']]).toEqual([200, 'hello', undefined]);
+});
+
+it('toHttpTime rounds down to seconds and returns undefined for times that no HTTP date can express', () => {
+  const last = Date.UTC(10_000, 0) - 1;
+  const times = [1999, -1, last, last + 1, Date.parse('0000-01-01'), Number.NaN, 9e15].map(toHttpTime);
+  expect(times).toEqual([1000, -1000, last - 999, undefined, -62_167_219_200_000, undefined, undefined]);
+});
+
+it.each([5, '2026-01-01'])('memoryFiles rejects the mtime %j', (mtime) => {
+  const options: object = { mtime };
+  expect(() => memoryFiles({}).set('a.txt', 'hello', options)).toThrow(
+    /argument "options.mtime" is .* a Date/,
+  );
+});
+
+it('staticFiles ignores the rejection of a stat when another path of the source has changed', async () => {
+  let version = 0;
+  const unhandled: unknown[] = [];
+  const onUnhandled = (error: unknown): void => void unhandled.push(error);
+  const source: StaticSource = {
+    stat(path) {
+      if (path === '/a.html') return { size: 5, version: `${version}` };
+      // A source that caches some results returns promises for the others only.
+      return version === 1 ? Promise.reject(new Error('no connection')) : undefined;
+    },
+    open: () => Buffer.from('hello'),
+    list: () => [],
+  };
+  process.on('unhandledRejection', onUnhandled);
+  try {
+    const port = await listen(bare(staticFiles(source, { extensions: 'html' })));
+    expect((await get(port, '/a')).status).toBe(200);
+    version = 1;
+    expect(await get(port, '/a')).toMatchObject({ status: 500, text: 'Error: no connection' });
+    version = 2;
+    expect((await get(port, '/a')).status).toBe(200);
+    expect(unhandled).toEqual([]);
+  } finally {
+    process.off('unhandledRejection', onUnhandled);
+  }
+});
+
+it('staticFiles reads a file once if stat of a source returns promises of another realm', async () => {
+  const OtherPromise = runInNewContext('Promise') as PromiseConstructor;
+  let opened = 0;
+  const source: StaticSource = {
+    stat: () => OtherPromise.resolve(STAT),
+    open() {
+      opened++;
+      return Buffer.from('hello');
+    },
+    list: () => [],
+  };
+  const port = await listen(bare(staticFiles(source)));
+  for (let i = 0; i < 3; i++) expect((await get(port, '/a.txt')).text).toBe('hello');
+  expect(opened).toBe(1);
+});
