@@ -1,5 +1,5 @@
 import { type OptionScope, resolveOptions } from '../src/options/resolve-options.ts';
-import { count, flag, oneOf, optionalFunction, positive, rule } from '../src/options/rules.ts';
+import { count, delay, flag, oneOf, optionalFunction, positive, rule } from '../src/options/rules.ts';
 
 const rules = {
   html: flag(false),
@@ -7,6 +7,7 @@ const rules = {
   maxAge: count(0, 'milliseconds'),
   maxFiles: positive(1),
   accept: optionalFunction(),
+  timeout: delay(1000),
 };
 const owner: OptionScope = { name: 'staticFiles', page: 'static-files' };
 const settled = (given: unknown, within?: string) => () =>
@@ -14,7 +15,7 @@ const settled = (given: unknown, within?: string) => () =>
 
 describe('options', () => {
   it('resolveOptions fills in defaults, also for undefined', () => {
-    const filled = { html: true, etag: 'content', maxAge: 0, maxFiles: 1, accept: undefined };
+    const filled = { html: true, etag: 'content', maxAge: 0, maxFiles: 1, accept: undefined, timeout: 1000 };
     expect(settled({ html: true, etag: undefined })()).toEqual(filled);
     expect(settled(undefined)()).toEqual({ ...filled, html: false });
   });
@@ -22,7 +23,7 @@ describe('options', () => {
   it('resolveOptions rejects an unknown option and suggests the closest name', () => {
     expect(settled({ htlm: true })).toThrow(/^staticFiles: unknown option "htlm"; did you mean "html"\? /);
     expect(settled({ HTML: true })).toThrow(/did you mean "html"\?/);
-    expect(settled({ whatever: true })).toThrow(/accepted: html, etag, maxAge, maxFiles, accept /);
+    expect(settled({ whatever: true })).toThrow(/accepted: html, etag, maxAge, maxFiles, accept, timeout /);
   });
 
   it.each([
@@ -31,6 +32,11 @@ describe('options', () => {
     [{ maxAge: -1 }, 'option "maxAge" is -1; accepted: milliseconds, a whole number from 0'],
     [{ maxFiles: 0 }, 'option "maxFiles" is 0; accepted: a whole number from 1'],
     [{ maxFiles: 1.5 }, 'option "maxFiles" is 1.5; accepted: a whole number from 1'],
+    [{ timeout: 0 }, 'option "timeout" is 0; accepted: milliseconds, a whole number from 1 to 2147483647'],
+    [
+      { timeout: 2 ** 31 },
+      'option "timeout" is 2147483648; accepted: milliseconds, a whole number from 1 to 2147483647',
+    ],
     [{ accept: 'image' }, 'option "accept" is "image"; accepted: a function'],
     [{ html: null }, 'option "html" is null; accepted: a boolean'],
     ['html', 'argument "options" is "html"; accepted: an object'],

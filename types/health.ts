@@ -15,7 +15,7 @@ export interface HealthOptions {
    */
   checks?: Readonly<Record<string, ReadinessCheck>> | undefined;
   /**
-   * Milliseconds after which a check fails.
+   * Milliseconds after which a check fails, at most 2147483647.
    * @default 2000
    */
   checkTimeout?: number | undefined;

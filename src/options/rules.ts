@@ -42,6 +42,15 @@ export const optionalCount = (unit?: string): Rule<number | undefined> =>
 export const positive = (fallback: number, unit?: string): Rule<number> =>
   rule(fallback, isPositive, wholeNumber(1, unit));
 
+/** The most milliseconds of a timer of Node, which ends immediately with more. */
+export const MAX_DELAY: number = 2 ** 31 - 1;
+
+/** Milliseconds of a timer, an integer from 1 or from 0. */
+export const delay = (fallback: number, from: 0 | 1 = 1): Rule<number> =>
+  rule(fallback, isDelay(from), acceptedDelay(from));
+
+export const acceptedDelay = (from: 0 | 1): string => `${wholeNumber(from, 'milliseconds')} to ${MAX_DELAY}`;
+
 /** An optional function. */
 export const optionalFunction = <T>(): Rule<T | undefined> =>
   rule<T | undefined>(undefined, isFunction, 'a function');
@@ -58,6 +67,10 @@ export const isString = (value: unknown): value is string => typeof value === 's
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;
+export const isDelay =
+  (from: 0 | 1): Accepts =>
+  (value) =>
+    isCount(value) && value >= from && value <= MAX_DELAY;
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 

@@ -1,7 +1,16 @@
 import type { PubSubOptions, RedisClient } from '../../types/pubsub.ts';
 import { createWarningLog } from '../logging/warning-log.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
-import { isEither, isFunction, isObject, isString, positive, type Rules, rule } from '../options/rules.ts';
+import {
+  delay,
+  isEither,
+  isFunction,
+  isObject,
+  isString,
+  positive,
+  type Rules,
+  rule,
+} from '../options/rules.ts';
 import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { redisRule } from '../redis/connect.ts';
 import type { HistoryLimits } from './history/store.ts';
@@ -32,8 +41,8 @@ const RULES: Rules<Given> = {
   prefix: rule('espalier:', isString, 'a string'),
   bufferSize: positive(1024),
   bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
-  heartbeat: positive(5000, 'milliseconds'),
-  commandTimeout: positive(5000, 'milliseconds'),
+  heartbeat: delay(5000),
+  commandTimeout: delay(5000),
   history: rule<unknown>(undefined, isObject, 'an object with length and age'),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(

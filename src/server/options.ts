@@ -1,5 +1,5 @@
 import { unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
-import { isBoolean, isFunction, isObject, isPositive } from '../options/rules.ts';
+import { acceptedDelay, isBoolean, isDelay, isFunction, isObject } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { inherits } from './descriptors.ts';
 import { NODE_CLASSES } from './http1-classes.ts';
@@ -54,9 +54,8 @@ function checkHealth({ checks, checkTimeout }: Readonly<Record<string, unknown>>
   if (checks !== undefined && !(isObject(checks) && Object.values(checks).every(isFunction))) {
     throw wrongOption(SERVER_OPTIONS, 'checks', checks, 'an object of functions');
   }
-  if (checkTimeout !== undefined && !isPositive(checkTimeout)) {
-    const accepted = 'milliseconds, a whole number from 1';
-    throw wrongOption(SERVER_OPTIONS, 'checkTimeout', checkTimeout, accepted);
+  if (checkTimeout !== undefined && !isDelay(1)(checkTimeout)) {
+    throw wrongOption(SERVER_OPTIONS, 'checkTimeout', checkTimeout, acceptedDelay(1));
   }
 }
 

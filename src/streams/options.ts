@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
-import { count, flag, optionalFunction, positive, type Rules } from '../options/rules.ts';
+import { delay, flag, optionalFunction, positive, type Rules } from '../options/rules.ts';
 
 /** The options of event streams after checks, with defaults filled in. */
 export interface EventStreamSettings {
@@ -16,7 +16,7 @@ export interface EventStreamSettings {
 
 const rules: Rules<EventStreamSettings> = {
   single: flag(true),
-  ping: count(12_000, 'milliseconds'),
+  ping: delay(12_000, 0),
   maxReservations: positive(100),
   user: optionalFunction(),
 };

@@ -8,7 +8,7 @@ import { addPart } from '../http/server-parts.ts';
 import { noteBareSchema } from '../logging/notices.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
-import { count, isCount, isFunction } from '../options/rules.ts';
+import { delay, isCount, isFunction } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { attachEndpoint } from '../subscriptions/endpoint.ts';
 import { Endpoint } from './endpoint.ts';
@@ -41,7 +41,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   let closing: Promise<void> | undefined;
   const subscriptions: Subscriptions = {
     close(given) {
-      const { drain } = resolveOptions(CLOSE, given, { drain: count(0, 'milliseconds') });
+      const { drain } = resolveOptions(CLOSE, given, { drain: delay(0, 0) });
       if (closing === undefined) {
         upgrades.close();
         endpoint.isClosed = true;

@@ -2,7 +2,7 @@ import type { Middleware } from '../../types/connect.ts';
 import { protocolsRule } from '../core/options.ts';
 import {
   type Accepts,
-  count,
+  delay,
   flag,
   isEither,
   isFunction,
@@ -41,8 +41,8 @@ export const connectionRules: Rules<ConnectionSettings> = {
     isListOf(isOneOf(...OPERATION_KINDS)),
     "a list of 'query', 'mutation' and 'subscription'",
   ),
-  connectionInitWaitTimeout: positive(10_000, 'milliseconds'),
-  keepAlive: count(12_000, 'milliseconds'),
+  connectionInitWaitTimeout: delay(10_000),
+  keepAlive: delay(12_000, 0),
   maxOperations: positive(LIVE_DEFAULTS.maxOperations),
   maxOperationBytes: positive(LIVE_DEFAULTS.maxOperationBytes, 'bytes'),
   maxBufferedBytes: positive(LIVE_DEFAULTS.maxBufferedBytes, 'bytes'),

@@ -135,6 +135,7 @@ describe('checks', () => {
     [{ checks: { redis: true } }, /option "checks" is .*accepted: an object of functions/],
     [{ checks: [] }, /option "checks" is/],
     [{ checkTimeout: 0 }, /option "checkTimeout" is 0/],
+    [{ checkTimeout: 2 ** 31 }, /"checkTimeout" is 2147483648; accepted: .* from 1 to 2147483647/],
     [{ check: {} }, /unknown option "check"; did you mean "checks"/],
   ])('createServer throws for %j', (options, message) => {
     expect(() => createServer(express(), options as never)).toThrow(message);
@@ -179,6 +180,15 @@ describe('drain()', () => {
       yield 'never';
     },
   });
+
+  it.each([{ delay: 2 ** 31 }, { timeout: 2 ** 31 }, { timeout: -1 }])(
+    'drain() throws for %j, for which a timer of Node would end immediately',
+    (options) => {
+      const server = createServer(express());
+      expect(() => server.drain(options)).toThrow(/a whole number from 0 to 2147483647/);
+      expect(server.stats().state).toBe('starting');
+    },
+  );
 
   it('drain() lets requests finish, closes the sockets of attachSubscriptions, and resolves when all are closed', async () => {
     let release = (): void => undefined;

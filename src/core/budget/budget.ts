@@ -5,7 +5,16 @@ import { isThenable, type RequestError } from '../../execution/types.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { createWarningLog } from '../../logging/warning-log.ts';
 import { resolveOptions, wrongOption, wrongReturnValue } from '../../options/resolve-options.ts';
-import { isFunction, isObject, isString, oneOf, positive, type Rules, rule } from '../../options/rules.ts';
+import {
+  delay,
+  isFunction,
+  isObject,
+  isString,
+  oneOf,
+  positive,
+  type Rules,
+  rule,
+} from '../../options/rules.ts';
 import { BUDGET_OPTIONS } from '../../options/scopes.ts';
 import { refusalError } from '../errors.ts';
 import { clientAddress } from './client-address.ts';
@@ -40,7 +49,7 @@ const rules: Rules<BudgetSettings> = {
     'an ioredis client',
   ),
   prefix: rule('espalier:budget:', isString, 'a string'),
-  timeout: positive(100, 'milliseconds'),
+  timeout: delay(100),
   onUnavailable: oneOf('local', 'open', 'closed'),
 };
 

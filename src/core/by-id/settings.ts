@@ -5,6 +5,7 @@ import type { EngineSettings } from '../../execution/engine.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError, resolveOptions, wrongOption } from '../../options/resolve-options.ts';
 import {
+  delay,
   isBoolean,
   isEither,
   isFunction,
@@ -82,7 +83,7 @@ const apqRules: Rules<PersistedQuerySettings> = {
     'a client of ioredis, or an object with the functions "get" and "set"',
   ),
   ttl: positive(24 * 60 * 60 * 1000, 'milliseconds'),
-  timeout: positive(200, 'milliseconds'),
+  timeout: delay(200),
   prefix: rule('espalier:apq:', isString, 'a string'),
 };
 

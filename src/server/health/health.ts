@@ -12,7 +12,7 @@ import type {
 import { readProcessStats } from '../../diagnostics/process-stats.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
 import { resolveOptions } from '../../options/resolve-options.ts';
-import { count } from '../../options/rules.ts';
+import { delay } from '../../options/rules.ts';
 import { SERVER_OPTIONS } from '../../options/scopes.ts';
 import { Checks } from './checks.ts';
 import { Connections } from './connections.ts';
@@ -101,8 +101,8 @@ class Health {
 
   drain(given: DrainOptions | undefined): Promise<void> {
     const options = resolveOptions<Required<{ delay: number; timeout: number }>>(DRAIN, given, {
-      delay: count(0, 'milliseconds'),
-      timeout: count(10_000, 'milliseconds'),
+      delay: delay(0, 0),
+      timeout: delay(10_000, 0),
     });
     this.#draining.abort();
     this.#drained ??= drainServer(this.#server, this.#connections, options);
