@@ -44,7 +44,7 @@ export class Compressor {
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
     this.#results = new ResultCache(maxBytes);
-    this.#queue = new BackgroundQueue(cpuShare, MAX_QUEUED);
+    this.#queue = new BackgroundQueue({ share: cpuShare, maxTasks: MAX_QUEUED });
     this.#directory = directory === undefined ? undefined : new ResultDirectory(directory, maxDirectoryBytes);
   }
 
