@@ -36,7 +36,7 @@ export interface CompressOptions {
    */
   directory?: string | undefined;
   /**
-   * Bytes of files in `directory`. The oldest are deleted.
+   * Bytes of results in `directory`. The oldest are deleted; other files are not.
    * @default 268435456 (256 MiB)
    */
   maxDirectoryBytes?: number | undefined;

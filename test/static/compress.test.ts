@@ -5,6 +5,7 @@ import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import type { CompressOptions, StaticFilesOptions } from '../../types/static.ts';
+import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put, type TestResponse } from './fixture.ts';
 
 const js = 'export const result = 42;\n'.repeat(400);
@@ -354,19 +355,42 @@ describe('the compress.directory option', () => {
   });
 
   it('staticFiles deletes the oldest files of the directory beyond maxDirectoryBytes, and old temporary files', async () => {
+    const [older, newer, delta] = ['5-old', '5-new', '5-delta'].map((name) => name.padEnd(29, '_'));
+    const temporary = `.${older}-gzip9.131x64.0123456789ab.tmp`;
     const directory = makeFolder({
-      '.x.tmp': 'left behind',
-      'old-br': Buffer.alloc(30_000),
-      'new-br': Buffer.alloc(1000),
+      [temporary]: 'left behind',
+      [`${older}-br11.110x64`]: Buffer.alloc(20_000),
+      [`${delta}-dcb11.1.1.0-0123456789ab`]: Buffer.alloc(20_000),
+      [`${newer}-br11.110x64`]: Buffer.alloc(1000),
     });
-    utimesSync(join(directory, '.x.tmp'), 1e9, 1e9);
-    utimesSync(join(directory, 'old-br'), 1e9, 1e9);
+    const old = [temporary, `${older}-br11.110x64`, `${delta}-dcb11.1.1.0-0123456789ab`];
+    for (const name of old) utimesSync(join(directory, name), 1e9, 1e9);
     const port = await compressInto(directory, { maxDirectoryBytes: 20_000 });
     await untilCoded(port, '/app.js', 'gzip');
     while (stored(directory).length < 2) await new Promise((done) => setTimeout(done, 5));
-    while (existsSync(join(directory, 'old-br'))) await new Promise((done) => setTimeout(done, 5));
-    expect(readdirSync(directory)).toContain('new-br');
-    expect(readdirSync(directory)).not.toContain('.x.tmp');
+    await until(() => !old.some((name) => existsSync(join(directory, name))));
+    expect(readdirSync(directory)).toContain(`${newer}-br11.110x64`);
+  });
+
+  it('staticFiles deletes each result in turn when the directory has room for one only', async () => {
+    const directory = makeFolder({});
+    const port = await compressInto(directory, { maxDirectoryBytes: 100 });
+    for (const coding of ['gzip', 'br']) {
+      await untilCoded(port, '/app.js', coding);
+      await until(() => stored(directory).join().includes(`-${coding}`));
+      expect(stored(directory)).toHaveLength(1);
+    }
+  });
+
+  it('staticFiles neither counts nor deletes files of the directory that it has not written', async () => {
+    const others = ['notes.txt', '.draft.tmp', 'app.js.br', '.editor.0123456789ab.tmp', 'archive-gzip'];
+    const directory = makeFolder(Object.fromEntries(others.map((name) => [name, Buffer.alloc(30_000)])));
+    for (const name of others) utimesSync(join(directory, name), 1e9, 1e9);
+    const port = await compressInto(directory, { maxDirectoryBytes: 20_000 });
+    await untilCoded(port, '/app.js', 'gzip');
+    await untilCoded(port, '/app.js', 'br');
+    await until(() => stored(directory).filter((name) => !others.includes(name)).length === 2);
+    expect(readdirSync(directory)).toEqual(expect.arrayContaining(others));
   });
 });
 

@@ -8,8 +8,11 @@ import type { CompressionResult } from './result-cache.ts';
 const DIGEST_BYTES = 32;
 // Milliseconds without writes after an error, for example when the disk is full.
 const PAUSE_MS = 60_000;
+// The names of results: an ETag and a coding with its level and library, and the start of a dictionary's hash.
+// Other files are not ours, so they are neither counted nor deleted.
+const RESULT = /^[\da-f]+-[\w-]{27}-(?:br|zstd|gzip|dcb|dcz)\d+\.[\w.]*(?:-[\w-]{12})?$/;
 // Files that a process left behind when it was killed while it wrote them.
-const TEMPORARY = /^\..*\.tmp$/;
+const TEMPORARY = /^\.(.+)\.[\da-f]{12}\.tmp$/;
 const OLD_MS = 3_600_000;
 
 /**
@@ -86,11 +89,13 @@ export class ResultDirectory {
   async #list(): Promise<{ path: string; size: number }[]> {
     const files: { path: string; size: number; mtimeMs: number }[] = [];
     for (const name of await readdir(this.#path)) {
+      const temporary = TEMPORARY.exec(name)?.[1];
+      if (!RESULT.test(temporary ?? name)) continue;
       const path = join(this.#path, name);
       const stats = await stat(path).catch(() => undefined);
       if (stats === undefined || !stats.isFile()) continue;
       const { size, mtimeMs } = stats;
-      if (!TEMPORARY.test(name)) files.push({ path, size, mtimeMs });
+      if (temporary === undefined) files.push({ path, size, mtimeMs });
       else if (Date.now() - mtimeMs > OLD_MS) await rm(path, { force: true });
     }
     return files.sort((a, b) => a.mtimeMs - b.mtimeMs);
