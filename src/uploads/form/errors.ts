@@ -40,9 +40,6 @@ export const malformedForm = (message: string): HttpError =>
 export const tooManyFiles = (maxFiles: number): HttpError =>
   new HttpError(413, `A request may have at most ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
 
-export const bodyTooLarge = (maxBytes: number): HttpError =>
-  new HttpError(413, `The request body is larger than ${maxBytes} bytes`, { code: 'BODY_TOO_LARGE' });
-
 /**
  * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has
  * disconnected.
