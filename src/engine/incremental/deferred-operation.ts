@@ -2,7 +2,7 @@ import type { ResponsePath } from 'graphql';
 import { UnusedValues } from '../../execution/guard/unused-values.ts';
 import type { ExecutionInputs } from '../../execution/types.ts';
 import { dataText } from '../result/segments.ts';
-import { DeferredParts, FAILED, type GroupsByPath, SUCCEEDED } from '../run/deferred-parts.ts';
+import { DeferredParts, type GroupsByPath, PART_FAILED, PART_SUCCEEDED } from '../run/deferred-parts.ts';
 import { abortExecution, Execution, endSyncRun, Pending, releaseExecution } from '../run/execution.ts';
 import { type ErrorPosition, type FieldError, toFieldError } from '../run/field-error.ts';
 import { attachChildren, takePending } from '../run/pending.ts';
@@ -22,7 +22,7 @@ interface Variables {
 
 /** Receives the ends of parts. */
 export interface PartListener {
-  onEnd(part: Part, state: typeof SUCCEEDED | typeof FAILED): void;
+  onEnd(part: Part, state: typeof PART_SUCCEEDED | typeof PART_FAILED): void;
   /** A part has a value that cannot be written as JSON. */
   onFatalError(error: unknown): void;
 }
@@ -134,7 +134,7 @@ export class DeferredOperation implements PartRunner, AbortScope {
     }
     part.errors = errors;
     if (deferred !== undefined && this.removeNulled(deferred, nulledPaths)) part.found = deferred;
-    this.listener?.onEnd(part, SUCCEEDED);
+    this.listener?.onEnd(part, PART_SUCCEEDED);
   }
 
   #fail(part: Part, ex: Execution, failure: FieldError): void {
@@ -145,7 +145,7 @@ export class DeferredOperation implements PartRunner, AbortScope {
     part.ex = undefined;
     if (wasStopped) return;
     part.failure = failure;
-    this.listener?.onEnd(part, FAILED);
+    this.listener?.onEnd(part, PART_FAILED);
   }
 
   /** Handles the rejections of promises that nothing will read. */

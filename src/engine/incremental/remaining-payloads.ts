@@ -1,5 +1,5 @@
 import type { RemainingResults } from '../../execution/types.ts';
-import type { FAILED, SUCCEEDED } from '../run/deferred-parts.ts';
+import type { PART_FAILED, PART_SUCCEEDED } from '../run/deferred-parts.ts';
 import type { DeferredOperation, PartListener } from './deferred-operation.ts';
 import type { Found, Part } from './delivery-groups.ts';
 import type { PayloadText } from './payload-text.ts';
@@ -73,7 +73,7 @@ export class RemainingPayloads implements RemainingResults, PartListener {
     return Promise.resolve(END);
   }
 
-  onEnd(part: Part, state: typeof SUCCEEDED | typeof FAILED): void {
+  onEnd(part: Part, state: typeof PART_SUCCEEDED | typeof PART_FAILED): void {
     this.#queue.end(part, state);
     if (this.#queue.isReady) this.#schedule();
   }

@@ -1,4 +1,12 @@
-import { ANNOUNCED, CLOSED, FAILED, REMOVED, RUNNING, SUCCEEDED, WAITING } from '../run/deferred-parts.ts';
+import {
+  GROUP_ANNOUNCED,
+  GROUP_CLOSED,
+  PART_FAILED,
+  PART_REMOVED,
+  PART_RUNNING,
+  PART_SUCCEEDED,
+  PART_WAITING,
+} from '../run/deferred-parts.ts';
 import type { FieldError } from '../run/field-error.ts';
 import { type Found, type Group, isOpen, openGroup, type Part, withoutEmpty } from './delivery-groups.ts';
 
@@ -58,8 +66,8 @@ export class WorkQueue {
   }
 
   /** A part has succeeded or failed. */
-  end(part: Part, state: typeof SUCCEEDED | typeof FAILED): void {
-    if (part.state !== RUNNING) return;
+  end(part: Part, state: typeof PART_SUCCEEDED | typeof PART_FAILED): void {
+    if (part.state !== PART_RUNNING) return;
     part.state = state;
     this.#ended.push(part);
   }
@@ -69,8 +77,8 @@ export class WorkQueue {
     // Parts that start here may end synchronously.
     for (let index = 0; index < this.#ended.length; index++) {
       const part = this.#ended[index] as Part;
-      if (part.state === SUCCEEDED) this.#succeed(part, writer);
-      else if (part.state === FAILED) this.#fail(part, writer);
+      if (part.state === PART_SUCCEEDED) this.#succeed(part, writer);
+      else if (part.state === PART_FAILED) this.#fail(part, writer);
     }
     this.#ended = [];
   }
@@ -89,13 +97,13 @@ export class WorkQueue {
         if (!isOpen(group)) continue;
         group.parts.add(part);
         group.openParts++;
-        if (group.state === ANNOUNCED) this.#startPart(part);
+        if (group.state === GROUP_ANNOUNCED) this.#startPart(part);
       }
     }
   }
 
   #announce(group: Group): void {
-    group.state = ANNOUNCED;
+    group.state = GROUP_ANNOUNCED;
     this.#announced.add(group);
   }
 
@@ -106,10 +114,10 @@ export class WorkQueue {
   #startPart(part: Part): void {
     // A resolver of an earlier part may have made the client leave.
     if (this.#isCancelled) return;
-    if (part.state === WAITING) {
-      part.state = RUNNING;
+    if (part.state === PART_WAITING) {
+      part.state = PART_RUNNING;
       this.#runner.start(part);
-    } else if (part.state === FAILED) this.#ended.push(part);
+    } else if (part.state === PART_FAILED) this.#ended.push(part);
   }
 
   #succeed(part: Part, writer: PayloadWriter): void {
@@ -129,12 +137,12 @@ export class WorkQueue {
   }
 
   #completeIfDone(group: Group, writer: PayloadWriter, next: Group[]): void {
-    if (group.state !== ANNOUNCED || group.openParts > 0) return;
-    group.state = CLOSED;
+    if (group.state !== GROUP_ANNOUNCED || group.openParts > 0) return;
+    group.state = GROUP_CLOSED;
     this.#announced.delete(group);
     const parts = [...group.parts];
     for (const part of parts) {
-      part.state = REMOVED;
+      part.state = PART_REMOVED;
       for (const other of part.groups) other.parts.delete(part);
     }
     const children = withoutEmpty(group.children, []);
@@ -145,7 +153,7 @@ export class WorkQueue {
 
   #fail(part: Part, writer: PayloadWriter): void {
     for (const group of part.groups) {
-      if (group.state !== ANNOUNCED) continue;
+      if (group.state !== GROUP_ANNOUNCED) continue;
       this.#close(group);
       writer.failure(group, part.failure as FieldError);
     }
@@ -154,15 +162,15 @@ export class WorkQueue {
   /** Removes a group with the groups below, and stops the parts that no other group needs. */
   #close(group: Group): void {
     this.#announced.delete(group);
-    group.state = CLOSED;
+    group.state = GROUP_CLOSED;
     for (const part of group.parts) if (!part.groups.some(isOpen)) this.#remove(part);
     for (const child of group.children) if (isOpen(child)) this.#close(child);
   }
 
   #remove(part: Part): void {
     const { state } = part;
-    part.state = REMOVED;
-    if (state === WAITING || state === RUNNING) this.#runner.stop(part);
+    part.state = PART_REMOVED;
+    if (state === PART_WAITING || state === PART_RUNNING) this.#runner.stop(part);
     for (const group of part.groups) group.parts.delete(part);
   }
 }

@@ -14,17 +14,17 @@ export interface DeferUsage {
 }
 
 /** The state of a group: created with its object, and registered when the fields of the object have run. */
-const CREATED = 0;
-export const REGISTERED = 1;
+const GROUP_CREATED = 0;
+export const GROUP_REGISTERED = 1;
 /** The group waits for its parent group. */
-export const OPEN = 2;
+export const GROUP_OPEN = 2;
 /** The client knows the group, and its parts run. */
-export const ANNOUNCED = 3;
-export const CLOSED = 4;
+export const GROUP_ANNOUNCED = 3;
+export const GROUP_CLOSED = 4;
 
 /** The fields that one usage defers in one object of the response. They are delivered together. */
 export class DeliveryGroup<Ex> {
-  state: number = CREATED;
+  state: number = GROUP_CREATED;
   /** Its id in the payloads, from its announcement until its completion. */
   id: string | undefined = undefined;
   /** The parts that the group has to deliver. */
@@ -43,16 +43,16 @@ export class DeliveryGroup<Ex> {
   }
 }
 
-export const WAITING = 0;
-export const RUNNING = 1;
-export const SUCCEEDED = 2;
-export const FAILED = 3;
+export const PART_WAITING = 0;
+export const PART_RUNNING = 1;
+export const PART_SUCCEEDED = 2;
+export const PART_FAILED = 3;
 /** The part was delivered or cancelled. */
-export const REMOVED = 4;
+export const PART_REMOVED = 4;
 
 /** Fields of one object that are executed together, after the payload that contains the object. */
 export class DeferredPart<Ex> {
-  state: number = WAITING;
+  state: number = PART_WAITING;
   /** The execution of the part while it runs. */
   ex: Ex | undefined = undefined;
   /** The JSON text of the fields, and their errors. */
@@ -114,7 +114,7 @@ export class DeferredParts<Ex> {
   /** Registers the groups of an object, after its fields were executed. */
   registerGroups(path: ResponsePath | undefined): void {
     for (const group of this.groupsByPath.get(path) ?? []) {
-      group.state = REGISTERED;
+      group.state = GROUP_REGISTERED;
       this.groups.push(group);
     }
   }
