@@ -17,7 +17,7 @@ import { createCsrf } from './csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 import { isBatch, type RequestParams } from './request/params.ts';
-import { readPathId } from './request/path-id.ts';
+import { createPathIdReader } from './request/path-id.ts';
 import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
 import { Failures } from './response/failures.ts';
 import { createResponseFactory, type ResponseFactory } from './response/response.ts';
@@ -57,7 +57,7 @@ class Pipeline {
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(settings, csrf, this.#streaming);
     const read = createRequestReader(settings, csrf);
-    this.#read = core.documents === undefined ? read : readPathId(read, core.documents);
+    this.#read = core.documents === undefined ? read : createPathIdReader(read, core.documents);
     this.#runner = new OperationRunner(core, csrf, this.#streaming, settings);
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');

@@ -60,16 +60,16 @@ export class OperationRunner {
     if (events.operation.hasSubscribers) {
       return observeOperation(exchange, params, {
         prepare: () => this.#core.prepare(schema, params, exchange.req),
-        run: (prepared) => this.#admit(exchange, prepared, params),
+        run: (prepared) => this.#runPrepared(exchange, prepared, params),
       });
     }
     const prepared = this.#core.prepare(schema, params, exchange.req);
     return prepared instanceof Promise
-      ? prepared.then((settled) => this.#admit(exchange, settled, params))
-      : this.#admit(exchange, prepared, params);
+      ? prepared.then((settled) => this.#runPrepared(exchange, settled, params))
+      : this.#runPrepared(exchange, prepared, params);
   }
 
-  #admit(
+  #runPrepared(
     exchange: Exchange,
     prepared: PreparedOperation | RequestError,
     params: GraphQLParams,

@@ -37,7 +37,7 @@ function decodeSegment(segment: string): string | undefined {
  *
  * @throws HttpError 400 for a request without a document, and for a batch at the path of a document.
  */
-export function readPathId(read: ReadRequest, documents: CoreDocuments): ReadRequest {
+export function createPathIdReader(read: ReadRequest, documents: CoreDocuments): ReadRequest {
   return (exchange) => {
     // Before the body arrives: the document may be removed from the list meanwhile.
     const id = pathIdOf(exchange.req, documents);

@@ -8,7 +8,7 @@ import { writeReply } from '../../http/reply/write-reply.ts';
 import type { EventStreams } from '../../streams/event-streams.ts';
 import { type Reservation, Reservations } from '../../streams/reservations.ts';
 import { SERVER_SENT_EVENTS } from '../../streams/stream-formats.ts';
-import { operationRequest } from '../../streams/stream-operation.ts';
+import { streamOperationRequest } from '../../streams/stream-operation.ts';
 import { streamTypesOf } from '../../streams/stream-types.ts';
 import { type Exchange, STREAMED } from '../exchange.ts';
 
@@ -76,7 +76,7 @@ export class SingleConnection {
       const message = `The parameter "extensions" must contain an "operationId" of 1 to ${maxIdLength} characters`;
       throw new HttpError(400, message, { code: 'BAD_REQUEST' });
     }
-    const operation = stream.addOperation(operationRequest(exchange.req, params, id));
+    const operation = stream.addOperation(streamOperationRequest(exchange.req, params, id));
     exchange.operation = operation;
     try {
       const result = await run();
