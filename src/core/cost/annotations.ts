@@ -34,7 +34,7 @@ const annotations = new WeakMap<object, CostAnnotation>();
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong argument.
  */
-export function annotationOf(element: SchemaElement): CostAnnotation {
+export function costAnnotationOf(element: SchemaElement): CostAnnotation {
   let annotation = annotations.get(element);
   if (annotation === undefined) {
     annotation = { weight: weightOf(element), listSize: listSizeOf(element) };
@@ -51,7 +51,7 @@ export function fieldAnnotation(
   definition: GraphQLField<unknown, unknown>,
   parent: GraphQLCompositeType,
 ): CostAnnotation {
-  if (!isAbstractType(parent)) return annotationOf(definition);
+  if (!isAbstractType(parent)) return costAnnotationOf(definition);
   let ofFields = ofSchemas.get(schema);
   if (ofFields === undefined) {
     ofFields = new WeakMap();
@@ -69,10 +69,10 @@ function highestAnnotation(
   definition: GraphQLField<unknown, unknown>,
   types: readonly GraphQLObjectType[],
 ): CostAnnotation {
-  const all = [annotationOf(definition)];
+  const all = [costAnnotationOf(definition)];
   for (const type of types) {
     const field = type.getFields()[definition.name];
-    if (field !== undefined) all.push(annotationOf(field));
+    if (field !== undefined) all.push(costAnnotationOf(field));
   }
   const weights = all.flatMap(({ weight }) => (weight === undefined ? [] : [weight]));
   return {
@@ -88,11 +88,11 @@ function highestAnnotation(
  */
 export function assertCostAnnotations(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
-    annotationOf(type);
+    costAnnotationOf(type);
     if (!('getFields' in type)) continue;
     for (const field of Object.values(type.getFields())) {
-      annotationOf(field);
-      if ('args' in field) field.args.forEach(annotationOf);
+      costAnnotationOf(field);
+      if ('args' in field) field.args.forEach(costAnnotationOf);
     }
   }
 }

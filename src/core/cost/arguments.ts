@@ -14,7 +14,7 @@ import {
 import { formatValue } from '../../options/format-value.ts';
 import { isObject } from '../../options/rules.ts';
 import { refusalError } from '../errors.ts';
-import { annotationOf } from './annotations.ts';
+import { costAnnotationOf } from './annotations.ts';
 import { evaluate, type Formula, sum, type VariableValues } from './formula.ts';
 
 type InputDefinition = GraphQLArgument | GraphQLInputField;
@@ -36,7 +36,7 @@ function nodeCost(definition: InputDefinition, node: ValueNode): Formula {
     return (variables) => valueCost(definition, variables[name], rememberedCost);
   }
   if (node.kind === Kind.NULL) return 0;
-  const { weight } = annotationOf(definition);
+  const { weight } = costAnnotationOf(definition);
   return sum([weight ?? 0, memberCost(definition, definition.type, node, weight === undefined)]);
 }
 
@@ -66,7 +66,7 @@ function memberCost(
 /** Like `nodeCost`, for a value of the variables. */
 function valueCost(definition: InputDefinition, value: unknown, costOfMembers = membersCost): number {
   if (value === undefined || value === null) return 0;
-  const { weight } = annotationOf(definition);
+  const { weight } = costAnnotationOf(definition);
   return (weight ?? 0) + costOfMembers(definition, value, weight === undefined);
 }
 

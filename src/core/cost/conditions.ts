@@ -2,7 +2,7 @@ import { type DirectiveNode, Kind, type OperationDefinitionNode, valueFromASTUnt
 import { type Formula, product, type VariableValues } from './formula.ts';
 
 /** 1 if `@skip` and `@include` keep a selection and 0 if they remove it. */
-export function isIncluded(directives: readonly DirectiveNode[] = []): Formula {
+export function inclusionOf(directives: readonly DirectiveNode[] = []): Formula {
   let result: Formula = 1;
   for (const { name, arguments: [argument] = [] } of directives) {
     if (name.value !== 'skip' && name.value !== 'include') continue;

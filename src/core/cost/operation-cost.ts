@@ -14,9 +14,9 @@ import {
 } from 'graphql';
 import { fragmentsOf } from '../../execution/fragments.ts';
 import type { ValidatedOperation } from '../../execution/types.ts';
-import { annotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
+import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 import { argumentsCost, listLevels, withDefaults } from './arguments.ts';
-import { defaultsOf, isIncluded } from './conditions.ts';
+import { defaultsOf, inclusionOf } from './conditions.ts';
 import { type Formula, largestSum, product, sum } from './formula.ts';
 import { expectedSize, sizeCheck } from './list-size.ts';
 
@@ -34,7 +34,7 @@ interface CostDefaults {
 type SizedFields = ReadonlyMap<string, Formula>;
 
 /** The cost of selections whose type condition only some object types satisfy; undefined: all types. */
-interface Part {
+interface ConditionalCost {
   readonly types: ReadonlySet<GraphQLObjectType> | undefined;
   readonly cost: Formula;
 }
@@ -67,7 +67,7 @@ class CostCompiler {
   readonly #fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   readonly #defaults: CostDefaults;
   /** The parts of fragments without sized fields, so that a fragment is compiled once per type. */
-  readonly #compiled = new Map<FragmentDefinitionNode, readonly Part[]>();
+  readonly #compiled = new Map<FragmentDefinitionNode, readonly ConditionalCost[]>();
 
   constructor(
     schema: GraphQLSchema,
@@ -103,9 +103,9 @@ class CostCompiler {
   }
 
   /** The cost of each selection, with the object types that it applies to. */
-  #parts(set: SelectionSetNode, type: GraphQLCompositeType, sizes: SizedFields): readonly Part[] {
+  #parts(set: SelectionSetNode, type: GraphQLCompositeType, sizes: SizedFields): readonly ConditionalCost[] {
     return set.selections.flatMap((node) => {
-      const included = isIncluded(node.directives);
+      const included = inclusionOf(node.directives);
       if (included === 0) return [];
       const parts =
         node.kind === Kind.FIELD
@@ -120,7 +120,7 @@ class CostCompiler {
     node: Exclude<SelectionSetNode['selections'][number], FieldNode>,
     type: GraphQLCompositeType,
     sizes: SizedFields,
-  ): readonly Part[] {
+  ): readonly ConditionalCost[] {
     const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
     if (fragment === undefined) return [];
     const condition = fragment.typeCondition && this.#schema.getType(fragment.typeCondition.name.value);
@@ -138,7 +138,7 @@ class CostCompiler {
       | Extract<SelectionSetNode['selections'][number], { kind: 'InlineFragment' }>,
     type: GraphQLCompositeType,
     sizes: SizedFields,
-  ): readonly Part[] {
+  ): readonly ConditionalCost[] {
     if (fragment.kind === Kind.INLINE_FRAGMENT || sizes.size > 0) {
       return this.#parts(fragment.selectionSet, type, sizes);
     }
@@ -170,7 +170,7 @@ class CostCompiler {
       node.selectionSet !== undefined && isCompositeType(type)
         ? this.selectionSet(node.selectionSet, type, below ? sizedFields(listSize, expected) : NO_SIZES)
         : 0;
-    const own = weight ?? annotationOf(type).weight ?? (isCompositeType(type) ? 1 : 0);
+    const own = weight ?? costAnnotationOf(type).weight ?? (isCompositeType(type) ? 1 : 0);
     const items = this.#items(definition, sizes.get(name) ?? (below ? undefined : expected));
     return sum([
       product(items, sum([own, selections])),

@@ -23,7 +23,7 @@ const CHARACTERS = 64;
  * A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one
  * parent.
  */
-interface ListSize {
+interface ListItems {
   total: number;
   longest: number;
 }
@@ -33,7 +33,7 @@ interface Described {
 }
 
 /** Sizes of the lists by field of the introspection types; `description` counts characters. */
-type Sizes = Readonly<Record<string, ListSize>>;
+type Sizes = Readonly<Record<string, ListItems>>;
 
 /**
  * The lists below `__schema` in which each item of the schema occurs once. Other fields refer to types, which
@@ -94,7 +94,7 @@ function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): n
 
 /** Counts the lists of a schema, with the introspection types, which `types` contains as well. */
 class SchemaSizes {
-  readonly sizes: Record<string, ListSize> = {};
+  readonly sizes: Record<string, ListItems> = {};
 
   constructor(schema: GraphQLSchema) {
     const types = Object.values(schema.getTypeMap());
