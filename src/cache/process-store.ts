@@ -9,7 +9,7 @@ const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 /** Creates a store in the memory of the process; with a pubsub, invalidations reach all processes. */
 export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undefined): CacheStore {
   const memory = new MemoryStore(maxBytes);
-  if (pubsub !== undefined) return new SharedStore(memory, pubsub);
+  if (pubsub !== undefined) return new LeasedStore(memory, pubsub);
   return {
     get: (key) => memory.get(key),
     set: (key, entry, version) => memory.set(key, entry, version),
@@ -18,7 +18,7 @@ export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undef
 }
 
 /** Uses the memory of the process only while it is certain that no invalidation is missing. */
-class SharedStore implements CacheStore {
+class LeasedStore implements CacheStore {
   readonly #memory: MemoryStore;
   readonly #shared: SharedInvalidation;
 

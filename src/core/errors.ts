@@ -3,7 +3,7 @@ import type { ErrorDetails } from '../../types/graphql.ts';
 import type { EngineSettings } from '../execution/engine.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
-import type { ErrorReporter } from '../logging/report-error.ts';
+import type { Reporter } from '../logging/report-error.ts';
 import { formatValue } from '../options/format-value.ts';
 import { assertSync, optionError } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -28,7 +28,7 @@ export type FormatErrors = (
  */
 export function createErrorFormatter(
   { formatError }: Pick<CoreSettings, 'formatError'>,
-  { report }: Pick<ErrorReporter, 'report'>,
+  { report }: Pick<Reporter, 'report'>,
   { debug, hideSuggestions }: { readonly debug: boolean; readonly hideSuggestions: boolean },
 ): FormatErrors {
   // An error may be formatted twice, such as the error of a refused operation on a WebSocket.
@@ -88,7 +88,7 @@ function callFormatError(
  */
 export function createErrorMask(
   { formatError }: Pick<CoreSettings, 'formatError'>,
-  { report }: Pick<ErrorReporter, 'report'>,
+  { report }: Pick<Reporter, 'report'>,
   { debug }: { readonly debug: boolean },
 ): EngineSettings['maskError'] {
   if (debug || formatError !== undefined) return undefined;

@@ -4,7 +4,7 @@ import type { ErrorDetails } from '../../types/graphql.ts';
 export type OnError = false | ((error: unknown, details: ErrorDetails) => unknown) | undefined;
 
 /** Reports unexpected errors to the operator. Never throws. */
-export interface ErrorReporter {
+export interface Reporter {
   /** Reports an error that the client sees as "Internal server error". */
   report(error: unknown, details: ErrorDetails): void;
   /**
@@ -16,12 +16,12 @@ export interface ErrorReporter {
   reportBackground(error: unknown, details: ErrorDetails): void;
 }
 
-type Report = ErrorReporter['report'];
+type Report = Reporter['report'];
 
 const ignore = (): void => undefined;
 
 /** Creates the reporter for a value of the option `onError`. */
-export function createErrorReporter(onError: OnError): ErrorReporter {
+export function createErrorReporter(onError: OnError): Reporter {
   if (onError === false) return { report: ignore, reportForwarded: ignore, reportBackground: ignore };
   if (onError === undefined) {
     return { report: logError, reportForwarded: ignore, reportBackground: logBackgroundError };

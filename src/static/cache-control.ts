@@ -6,7 +6,7 @@ import { STATIC_OPTIONS } from '../options/scopes.ts';
 /**
  * Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header.
  */
-export type CacheControl = (filePath: string) => string | undefined;
+export type FileCacheControl = (filePath: string) => string | undefined;
 
 export const ACCEPTED_CACHE_CONTROL =
   'a boolean, a Cache-Control value, or a function that returns one of these or undefined';
@@ -70,7 +70,7 @@ export function cacheControlFor(
   option: NonNullable<StaticFilesOptions['cacheControl']>,
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
-): CacheControl {
+): FileCacheControl {
   if (option === false) return () => undefined;
   if (typeof option === 'string') return () => option;
   const byAge = cacheControlByAge(maxAge, immutable);
@@ -88,7 +88,7 @@ export function cacheControlFor(
 function cacheControlByAge(
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
-): CacheControl {
+): FileCacheControl {
   const mutableValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
   if (immutable === false) return () => mutableValue;
   if (immutable === true) {

@@ -2,7 +2,7 @@ import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../.
 import { resolveOptions } from '../options/resolve-options.ts';
 import { isBoolean } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { type CacheControl, cacheControlFor } from './cache-control.ts';
+import { cacheControlFor, type FileCacheControl } from './cache-control.ts';
 import { type CompressSettings, resolveCompressOptions } from './compress-options.ts';
 import { CACHE_RULES, type CacheSettings, CODINGS, MIB, RULES } from './option-rules.ts';
 import { REPLACEMENTS, rejectCoercedValues } from './other-servers.ts';
@@ -25,7 +25,7 @@ export interface StaticSettings {
   readonly etag: 'content' | 'stat' | 'none';
   readonly lastModified: boolean;
   readonly acceptRanges: boolean;
-  readonly cacheControl: CacheControl;
+  readonly cacheControl: FileCacheControl;
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];

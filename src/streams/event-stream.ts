@@ -9,10 +9,10 @@ import type { OperationServices } from '../subscriptions/subscribe.ts';
 import { StreamDeadlines } from './stream-deadlines.ts';
 import type { StreamFormat } from './stream-formats.ts';
 import {
-  type OperationRequest,
   type OperationStream,
   type StreamMessage,
   StreamOperation,
+  type StreamOperationRequest,
 } from './stream-operation.ts';
 import { StreamOperations } from './stream-operations.ts';
 import { type JoinMessages, StreamQueue } from './stream-queue.ts';
@@ -75,7 +75,7 @@ export class EventStream implements LiveConnection, OperationStream {
    *
    * @throws HttpError 409, 413, 429.
    */
-  addOperation(request: OperationRequest): StreamOperation {
+  addOperation(request: StreamOperationRequest): StreamOperation {
     const operation = new StreamOperation(this, request, this.format.resultEnvelope(request.id));
     this.#operations.add(operation, this.endpoint.settings);
     return operation;

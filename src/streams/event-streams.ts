@@ -10,7 +10,7 @@ import { runWithContext } from '../subscriptions/start.ts';
 import { EventStream } from './event-stream.ts';
 import type { EventStreamSettings } from './options.ts';
 import type { StreamFormat } from './stream-formats.ts';
-import { operationRequest, type StreamOperation } from './stream-operation.ts';
+import { type StreamOperation, streamOperationRequest } from './stream-operation.ts';
 import { createJoin } from './stream-queue.ts';
 
 /** Milliseconds between two checks of deadlines. */
@@ -75,7 +75,7 @@ export class EventStreams {
     params: GraphQLParams,
   ): StreamOperation {
     const stream = this.create(req, format);
-    const operation = stream.addOperation(operationRequest(req, params, undefined));
+    const operation = stream.addOperation(streamOperationRequest(req, params, undefined));
     this.open(stream, req, res);
     return operation;
   }

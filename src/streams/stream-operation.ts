@@ -37,7 +37,7 @@ export interface StreamMessage {
 const NO_BODY = Buffer.alloc(0);
 
 /** The request of an operation. */
-export interface OperationRequest {
+export interface StreamOperationRequest {
   readonly cursorRequest: CursorRequest | undefined;
   readonly request: IncomingMessage;
   readonly params: GraphQLParams;
@@ -49,11 +49,11 @@ export interface OperationRequest {
  * Returns the request of an operation. The parameters stay in memory until the operation ends, so the request
  * has no extensions except the cursor.
  */
-export function operationRequest(
+export function streamOperationRequest(
   request: IncomingMessage,
   params: GraphQLParams,
   id: string | undefined,
-): OperationRequest {
+): StreamOperationRequest {
   return {
     request,
     params: { ...params, extensions: undefined },
@@ -76,7 +76,7 @@ export class StreamOperation extends LiveOperation implements Envelope {
 
   constructor(
     stream: OperationStream,
-    { request, params, id, cursorRequest }: OperationRequest,
+    { request, params, id, cursorRequest }: StreamOperationRequest,
     around: Envelope,
   ) {
     super(params, cursorRequest);

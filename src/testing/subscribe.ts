@@ -4,7 +4,7 @@ import { optionError } from '../options/resolve-options.ts';
 import { SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
 import { EventStreamClient } from './clients/event-stream-client.ts';
 import type { SubscribeMessage, SubscriptionClient } from './clients/subscription-client.ts';
-import { acceptWebSockets, WebSocketClient } from './clients/websocket-client.ts';
+import { serveWebSockets, WebSocketClient } from './clients/websocket-client.ts';
 import { type Target, targetOf } from './connection/target.ts';
 import { paramsOf } from './messages/requests.ts';
 import { openConnection } from './messages/send.ts';
@@ -60,7 +60,7 @@ async function openClient(
       'an Express app has no WebSockets; pass the server of attachSubscriptions(server, handler), which need not listen, or use transport: "event-stream"';
     throw optionError(SUBSCRIBE_OPTIONS, message);
   }
-  await acceptWebSockets(target);
+  await serveWebSockets(target);
   const { WebSocket } = await import('ws');
   return new WebSocketClient(WebSocket, openConnection(target, request), params, request);
 }

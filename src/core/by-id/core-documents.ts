@@ -3,7 +3,7 @@ import { selectEngine } from '../select-engine.ts';
 import { createTrustedList } from './create-list.ts';
 import { prepareFound } from './find-document.ts';
 import { PersistedQueries } from './persisted/persisted-queries.ts';
-import { Recorder } from './persisted/recorder.ts';
+import { DocumentRecorder } from './persisted/recorder.ts';
 import { SharedStore } from './persisted/shared-store.ts';
 import { createPrepareById, type PrepareTrusted } from './prepare-by-id.ts';
 import { type CoreParts, type PersistedQuerySettings, resolveDocuments } from './settings.ts';
@@ -43,7 +43,7 @@ export function createCoreDocuments(parts: CoreParts): {
       prepare,
       trusted: trusted ?? find,
       persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
-      recorder: record === undefined ? undefined : new Recorder(record, report),
+      recorder: record === undefined ? undefined : new DocumentRecorder(record, report),
     }),
     documents: {
       isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),

@@ -5,7 +5,7 @@ import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
 import { documentNotFound, documentNotTrusted, notFound, notSupported } from '../documents/refusals.ts';
 import type { Prepare } from '../prepare.ts';
 import { hashOf, type PersistedQueries } from './persisted/persisted-queries.ts';
-import type { Recorder } from './persisted/recorder.ts';
+import type { DocumentRecorder } from './persisted/recorder.ts';
 import type { DocumentSettings } from './settings.ts';
 
 /** Prepares the trusted document with an id, and sets its text in the parameters. Returns undefined for an unknown id. */
@@ -20,7 +20,7 @@ interface DocumentKinds {
   readonly prepare: Prepare;
   readonly trusted: PrepareTrusted | undefined;
   readonly persisted: PersistedQueries | undefined;
-  readonly recorder: Recorder | undefined;
+  readonly recorder: DocumentRecorder | undefined;
 }
 
 /**

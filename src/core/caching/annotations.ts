@@ -18,7 +18,7 @@ const annotations = new WeakMap<object, Annotation>();
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong value.
  */
-export function annotationOf(element: SchemaElement): Annotation {
+export function hintAnnotationOf(element: SchemaElement): Annotation {
   let annotation = annotations.get(element);
   if (annotation === undefined) {
     annotation = readAnnotation(element);
@@ -35,8 +35,9 @@ export function annotationOf(element: SchemaElement): Annotation {
 export function assertAnnotations(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
     if (!isCompositeType(type)) continue;
-    annotationOf(type);
-    if (isObjectType(type) || isInterfaceType(type)) Object.values(type.getFields()).forEach(annotationOf);
+    hintAnnotationOf(type);
+    if (isObjectType(type) || isInterfaceType(type))
+      Object.values(type.getFields()).forEach(hintAnnotationOf);
   }
 }
 

@@ -1,7 +1,7 @@
 import { GraphQLSchema, getNamedType, isCompositeType } from 'graphql';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
 import type { Caching, ExecutionCaching } from '../../execution/caching.ts';
-import { annotationOf, assertAnnotations } from './annotations.ts';
+import { assertAnnotations, hintAnnotationOf } from './annotations.ts';
 import { ExecutionPolicy } from './execution-policy.ts';
 import { FieldControl } from './field-control.ts';
 import { OperationPolicy } from './operation-policy.ts';
@@ -39,7 +39,7 @@ export function createCaching(
     isCounted: (definition, isRootField) =>
       isRootField ||
       isCompositeType(getNamedType(definition.type)) ||
-      Object.values(annotationOf(definition)).some((value) => value !== undefined),
+      Object.values(hintAnnotationOf(definition)).some((value) => value !== undefined),
     objectTagsOf,
     controlFor: (execution: ExecutionCaching | undefined, definition, isRoot) =>
       new FieldControl(execution as ExecutionPolicy | undefined, definition, isRoot),

@@ -4,7 +4,7 @@ import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
-import { annotationOf } from './annotations.ts';
+import { hintAnnotationOf } from './annotations.ts';
 import type { ExecutionPolicy, HintedCall } from './execution-policy.ts';
 import { assertHint, type HintState, replaceHint, restrictHint } from './hints.ts';
 import { type SchemaHints, staticHint } from './schema-hints.ts';
@@ -40,7 +40,7 @@ export class FieldControl implements CacheControl, HintedCall {
   }
 
   get cacheHintFromType(): (type: GraphQLCompositeType) => CacheHint {
-    return annotationOf;
+    return hintAnnotationOf;
   }
 
   get tag(): (...tags: string[]) => void {

@@ -9,7 +9,7 @@ import {
   isObjectType,
 } from 'graphql';
 import type { CacheHint } from '../../../types/caching.ts';
-import { annotationOf } from './annotations.ts';
+import { hintAnnotationOf } from './annotations.ts';
 import { emptyHint, type HintState, replaceHint, restrictHint } from './hints.ts';
 
 type Field = GraphQLField<unknown, unknown>;
@@ -121,9 +121,9 @@ export function staticHint(definition: Field): {
 } {
   const state = emptyHint();
   const type = getNamedType(definition.type);
-  const ofType = isCompositeType(type) ? annotationOf(type) : undefined;
+  const ofType = isCompositeType(type) ? hintAnnotationOf(type) : undefined;
   if (ofType !== undefined) replaceHint(state, ofType);
-  const own = annotationOf(definition);
+  const own = hintAnnotationOf(definition);
   // A lifetime of the type precedes `inheritMaxAge` of the field.
   const inheritsByField = own.inheritMaxAge === true && state.maxAge === undefined;
   replaceHint(state, own);

@@ -9,7 +9,7 @@ import {
 } from './observers.ts';
 
 /** The operation that gets the results of its executions. */
-interface Observed {
+interface ResultReceiver {
   readonly observers: readonly OperationObserver[];
   result: ObservedResult | undefined;
 }
@@ -30,10 +30,10 @@ export class ObservedPrepared implements Complete<PreparedOperation> {
   readonly price: PreparedOperation['price'];
   readonly incremental: PreparedOperation['incremental'];
   readonly cachePolicy: PreparedOperation['cachePolicy'];
-  readonly observed: Observed;
+  readonly observed: ResultReceiver;
   readonly #prepared: PreparedOperation;
 
-  constructor(prepared: PreparedOperation, observed: Observed) {
+  constructor(prepared: PreparedOperation, observed: ResultReceiver) {
     this.schema = prepared.schema;
     this.source = prepared.source;
     this.document = prepared.document;

@@ -17,7 +17,7 @@ export function refusedSubscription(name: string, cause: Error): Error {
   );
 }
 
-export function createChannel(): RedisChannel {
+export function createRedisChannel(): RedisChannel {
   const channel = { isConfirmed: false } as RedisChannel & { confirmed: Promise<void> };
   channel.confirmed = new Promise((resolve, reject) => {
     channel.resolve = resolve;

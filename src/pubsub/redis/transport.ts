@@ -9,7 +9,7 @@ import {
 } from '../../redis/connection.ts';
 import type { HistoryLimits } from '../history/store.ts';
 import type { Transport, TransportEvents } from '../transport.ts';
-import { createChannel, type RedisChannel, refusedSubscription } from './channel.ts';
+import { createRedisChannel, type RedisChannel, refusedSubscription } from './channel.ts';
 import { payloadOf, RedisHistory, splitMessage } from './history.ts';
 
 interface Connections {
@@ -68,7 +68,7 @@ export class RedisTransport implements Transport {
 
   subscribe(name: string): void {
     if (this.#channels.has(name)) return;
-    const channel = createChannel();
+    const channel = createRedisChannel();
     this.#channels.set(name, channel);
     if (this.#failure !== undefined) this.#refuse(this.#failure, name);
     else if (this.#subscriber?.isReady) void this.#confirm(this.#subscriber, name, channel);
@@ -141,7 +141,7 @@ export class RedisTransport implements Transport {
     for (const [name, { isConfirmed }] of this.#channels) {
       if (!isConfirmed) continue;
       this.#lost = true;
-      this.#channels.set(name, createChannel());
+      this.#channels.set(name, createRedisChannel());
     }
   }
 

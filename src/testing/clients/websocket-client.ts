@@ -19,7 +19,7 @@ const MAX_PAYLOAD = 1024 * 1024;
 const accepting = new WeakSet<object>();
 
 /** Lets the server of a handler accept WebSockets, as a server with `attachSubscriptions` does. */
-export async function acceptWebSockets({ server, websocketHandler }: Target): Promise<void> {
+export async function serveWebSockets({ server, websocketHandler }: Target): Promise<void> {
   if (websocketHandler === undefined || accepting.has(server)) return;
   const { WebSocketServer } = await import('ws');
   if (accepting.has(server)) return;

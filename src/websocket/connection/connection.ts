@@ -18,7 +18,7 @@ import { SendQueue } from '../write/send-queue.ts';
 import { decisionOf } from './acceptance.ts';
 import { cutReason } from './close-reason.ts';
 import { ConnectionContext } from './connection-context.ts';
-import { Deadlines, type TimedConnection } from './deadlines.ts';
+import { ConnectionDeadlines, type TimedConnection } from './deadlines.ts';
 import { exposeRequest, type OpenedWebSocket } from './opened-websocket.ts';
 import type { ConnectionServices } from './services.ts';
 
@@ -27,7 +27,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   readonly websocket: WebSocketLike;
   readonly queue: SendQueue;
   readonly session: Session;
-  readonly deadlines: Deadlines;
+  readonly deadlines: ConnectionDeadlines;
   queuedOperations: ClientOperation[] | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
@@ -46,7 +46,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     if (services.context.exposesRequest) exposeRequest(websocket, request);
     this.queue = new SendQueue(websocket, socket, services.scheduler);
     this.session = createSession(protocol, this);
-    this.deadlines = new Deadlines(this, socket, services.timer, services.settings);
+    this.deadlines = new ConnectionDeadlines(this, socket, services.timer, services.settings);
   }
 
   get limits(): SessionLimits {

@@ -31,7 +31,7 @@ export interface TimedConnection {
 }
 
 /** The deadlines of one connection. The endpoint's timer checks them, so that a connection needs no timer. */
-export class Deadlines {
+export class ConnectionDeadlines {
   readonly #connection: TimedConnection;
   readonly #socket: Duplex | undefined;
   readonly #timer: IntervalTimer;

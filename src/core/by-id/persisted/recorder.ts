@@ -16,7 +16,7 @@ const DELAY = 100;
 const MAX_DOCUMENTS = 10_000;
 
 /** Collects the texts of valid documents in a JSON file, by their ids or else by their SHA-256 hashes. */
-export class Recorder {
+export class DocumentRecorder {
   readonly #path: string;
   readonly #onError: (error: unknown) => void;
   readonly #recorded = new Map<string, string>();

@@ -27,7 +27,7 @@ export interface TrustedDocuments {
 type Entries = Map<string, LoadedDocument | RequestError>;
 
 /** Trusted documents with what was prepared from them. A reload replaces the whole list. */
-class Generation {
+class PreparedList {
   readonly texts: TrustedTexts;
   readonly bySchema = new WeakMap<GraphQLSchema, Entries>();
   /** The entries of the last schema; most handlers have one schema. */
@@ -60,7 +60,7 @@ export class TrustedList {
   /** The schema whose documents are prepared in advance; undefined if it depends on the request. */
   readonly #schema: GraphQLSchema | undefined;
   readonly #onUnfit: (unfit: readonly UnfitDocument[]) => void;
-  #current: Generation;
+  #current: PreparedList;
 
   constructor(
     texts: TrustedTexts,
@@ -71,7 +71,7 @@ export class TrustedList {
     this.#loader = loader;
     this.#schema = schema;
     this.#onUnfit = onUnfit;
-    this.#current = new Generation(texts);
+    this.#current = new PreparedList(texts);
     if (schema === undefined) return;
     const unfit: UnfitDocument[] = [];
     for (const id of texts.keys()) this.#load(this.#current, schema, id, unfit);
@@ -101,9 +101,9 @@ export class TrustedList {
     params: DocumentParams,
     source: unknown,
   ): PreparedOperation | RequestError | undefined {
-    const generation = this.#current;
-    const entries = generation.entriesOf(schema);
-    const entry = entries.get(id) ?? this.#loadUnknown(generation, schema, id);
+    const list = this.#current;
+    const entries = list.entriesOf(schema);
+    const entry = entries.get(id) ?? this.#loadUnknown(list, schema, id);
     if (entry === undefined) return undefined;
     params.query = 'errors' in entry ? '' : entry.source;
     return this.#loader.select(schema, entry, params.operationName, source);
@@ -112,7 +112,7 @@ export class TrustedList {
   /** Validates and prepares other documents, yielding to the event loop, and then replaces the list with them. */
   async replace(texts: TrustedTexts): Promise<void> {
     if (isEqual(texts, this.#current.texts)) return;
-    const next = new Generation(texts);
+    const next = new PreparedList(texts);
     const unfit: UnfitDocument[] = [];
     if (this.#schema !== undefined) {
       for (const id of texts.keys()) {
@@ -126,16 +126,16 @@ export class TrustedList {
 
   /** Prepares a document of a schema that depends on the request, or one whose id is spelled differently. */
   #loadUnknown(
-    generation: Generation,
+    list: PreparedList,
     schema: GraphQLSchema,
     given: string,
   ): LoadedDocument | RequestError | undefined {
-    const id = this.#idOf(generation.texts, given);
+    const id = this.#idOf(list.texts, given);
     if (id === undefined) return undefined;
-    const known = generation.entriesOf(schema).get(id);
+    const known = list.entriesOf(schema).get(id);
     if (known !== undefined) return known;
     const unfit: UnfitDocument[] = [];
-    const entry = this.#load(generation, schema, id, unfit);
+    const entry = this.#load(list, schema, id, unfit);
     this.#reportUnfit(unfit);
     return entry;
   }
@@ -148,14 +148,14 @@ export class TrustedList {
   }
 
   #load(
-    generation: Generation,
+    list: PreparedList,
     schema: GraphQLSchema,
     id: string,
     unfit: UnfitDocument[],
   ): LoadedDocument | RequestError {
-    const trusted = generation.texts.get(id) ?? NO_TEXT;
+    const trusted = list.texts.get(id) ?? NO_TEXT;
     const entry = this.#loader.load(schema, trusted.text);
-    generation.entriesOf(schema).set(id, entry);
+    list.entriesOf(schema).set(id, entry);
     if ('errors' in entry) unfit.push({ id, name: nameOf(trusted), errors: entry.errors });
     return entry;
   }
