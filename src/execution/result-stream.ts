@@ -28,7 +28,7 @@ export function outcomeFromStream(
     : firstOf(results, inputs.signal);
 }
 
-/** Waits for the first result. The iterator is returned if the client leaves meanwhile. */
+/** Waits for the first result. The iterator is returned if the client disconnects meanwhile. */
 async function firstOf(results: MaskedResults, signal: AbortSignal | undefined): Promise<ExecutionOutcome> {
   const onAbort = (): void => void results.return().catch(() => undefined);
   if (signal?.aborted === true) onAbort();

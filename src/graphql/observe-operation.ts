@@ -58,7 +58,10 @@ function runObserved(
 
 const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
 
-/** Ends an operation, or lets it end with its last payload. The operation of a stream ends with that. */
+/**
+ * Ends an operation with its result or, if it has several, with its last payload. The operation of an event
+ * stream ends with the stream.
+ */
 function endWith(operation: ObservedOperation, result: Result): Result {
   if (result === STREAMED) return result;
   if ('rest' in result && result.rest !== undefined) {

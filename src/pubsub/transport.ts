@@ -12,7 +12,7 @@ export interface Transport {
   publish(channel: string, payload: unknown): Promise<void>;
   /** Called for the first subscriber of a channel. */
   subscribe(channel: string): void;
-  /** Called after the last subscriber of a channel has left. */
+  /** Called after the last subscriber of a channel has unsubscribed. */
   unsubscribe(channel: string): void;
   /** Resolves when messages of the channel arrive. */
   ready(channel: string): Promise<void>;

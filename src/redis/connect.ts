@@ -64,8 +64,8 @@ function duplicate(client: RedisClient, options: RedisOptions): Redis {
 }
 
 /**
- * Connects again if the server is a replica. During a failover Sentinel names the old master, which may have
- * come back as a replica already.
+ * Connects again if the server is a replica. During a failover Sentinel names the old master, which may
+ * already run as a replica.
  */
 async function requireMaster(client: Redis): Promise<void> {
   // Without permission for ROLE the server is trusted.

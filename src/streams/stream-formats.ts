@@ -18,7 +18,7 @@ export interface StreamFormat {
   /**
    * Returns the message that makes the client wait for a random time before it connects again, or a message
    * without an effect. EventSource waits for a constant time otherwise, so that all clients of a closed
-   * server would come back in the same moment.
+   * server would connect again at the same moment.
    */
   retryMessage(): string;
   /** Returns the message that one of several operations has ended. */

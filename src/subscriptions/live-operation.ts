@@ -127,7 +127,7 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
     return this.appliesBackpressure ? this.waitForClient() : undefined;
   }
 
-  /** Sets the function that releases the source. Calls it immediately if the client has left. */
+  /** Sets the function that releases the source. Calls it immediately if the client has disconnected. */
   setSource(release: () => void): void {
     if (this.isLive) this.releaseSource = release;
     else release();

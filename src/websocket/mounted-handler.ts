@@ -33,7 +33,7 @@ export function hasHandlerAt(server: Server, path: string): boolean {
       return contains(router ?? app, path);
     });
   } catch {
-    // The app is not what it seems to be. This check may not end the process.
+    // Another object with members of these names. This check must not end the process.
     return false;
   }
 }

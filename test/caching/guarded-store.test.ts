@@ -48,7 +48,7 @@ describe('GuardedStore', () => {
     expect(await result).toEqual({ entry: undefined, version: undefined });
   });
 
-  it('storing a result and invalidating before a response wait 50 ms too', async () => {
+  it('a request waits 50 ms for a silent store also when it stores a result or invalidates tags', async () => {
     const store = guard({ set: () => never, invalidate: () => never });
     expect(await settlesAfterFifty(store.set('k', ENTRY, 1))).toBe(true);
     expect(await settlesAfterFifty(store.invalidateSoon(['a']))).toBe(true);
@@ -72,7 +72,7 @@ describe('GuardedStore', () => {
     expect(probes.filter((probe) => probe instanceof Promise)).toHaveLength(1);
   });
 
-  it('a late reply ends the suspension', async () => {
+  it('a late reply of the store ends its suspension', async () => {
     let reply: (lookup: CacheLookup) => void = () => undefined;
     const store = guard({
       get: () =>
@@ -137,7 +137,7 @@ describe('GuardedStore', () => {
     }
   });
 
-  it('promises of other libraries may lack catch and may throw', async () => {
+  it('GuardedStore accepts promises of other libraries that lack catch or throw', async () => {
     const thenable = (then: () => void): Promise<never> => Object.assign(Object.create(null), { then });
     const fails = (): Promise<never> =>
       thenable(() => {

@@ -74,14 +74,14 @@ describe('the memory store', () => {
     expect(collect() - before).toBeLessThan(8 * MIB);
   });
 
-  it('an entry of more than an eighth of maxBytes is not stored', async () => {
+  it('the memory store refuses an entry of more than an eighth of maxBytes', async () => {
     const store = await createStore(8 * MIB);
     const { version } = await store.get('');
     expect(store.set('k', entryOf(Buffer.alloc(MIB)), version as number)).toBe(false);
     expect(store.set('k', entryOf(Buffer.alloc(MIB - 2000)), version as number)).toBe(true);
   });
 
-  it('the least recently used entries are removed first', async () => {
+  it('the memory store removes the least recently used entries first', async () => {
     const store = await createStore(40_000);
     const { version } = await store.get('');
     store.set('used', entryOf('1', ['a']), version as number);
@@ -92,7 +92,7 @@ describe('the memory store', () => {
     expect((await store.get('other 0')).entry).toBeUndefined();
   });
 
-  it('a full store takes a result when it is requested for the second time', async () => {
+  it('a full memory store takes a result when it is requested for the second time', async () => {
     const store = await createStore(40_000);
     const { version } = await store.get('');
     for (let index = 0; index < 60; index++) store.set(`used ${index}`, entryOf('1'), version as number);
@@ -108,7 +108,7 @@ describe('the memory store', () => {
     expect((await store.get('used 59')).entry?.body).toBe('1');
   });
 
-  it('a full store takes fewer than one in 200 new results of 50 000 different requests', async () => {
+  it('a full memory store takes fewer than one in 200 new results of 50 000 different requests', async () => {
     const store = await createStore(40_000);
     const { version } = await store.get('');
     for (let index = 0; index < 60; index++) store.set(`used ${index}`, entryOf('1'), version as number);
@@ -121,7 +121,7 @@ describe('the memory store', () => {
     expect(taken).toBeLessThan(250);
   });
 
-  it('an entry that was replaced or removed leaves no tag behind', async () => {
+  it('the memory store removes the tags of an entry that is replaced or removed', async () => {
     const store = await createStore(MIB);
     const { version } = await store.get('');
     store.set('k', entryOf('1', ['a']), version as number);
@@ -132,7 +132,7 @@ describe('the memory store', () => {
     expect((await store.get('k')).entry).toBeUndefined();
   });
 
-  it('entries do not outlive their lifetime when the clock is set back', async () => {
+  it('the memory store sends no expired entry after the clock was set back', async () => {
     const store = await createStore(MIB);
     const { version } = await store.get('');
     store.set('k', entryOf('1'), version as number);

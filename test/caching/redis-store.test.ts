@@ -50,14 +50,14 @@ describe('redisStore', () => {
     expect(await textOf(createStore())).toBeUndefined();
   });
 
-  it('an entry expires', async () => {
+  it('redisStore sends no entry after it has expired', async () => {
     const store = createStore();
     await store.set('k', entryOf('1', ['a'], 1500), await versionOf(store));
     expect(await textOf(store)).toBe('1');
     while ((await textOf(store)) !== undefined) await new Promise((resolve) => setTimeout(resolve, 50));
   });
 
-  it('invalidate removes the entries with a tag, in every process', async () => {
+  it('redisStore.invalidate removes the entries with a tag, in every process', async () => {
     const prefix = randomUUID();
     const [one, two] = [createStore({ prefix }), createStore({ prefix })];
     // The first store of a new tag may fail, because its record is new.
@@ -79,7 +79,7 @@ describe('redisStore', () => {
     expect([await textOf(two, 'b'), await textOf(two, 'c')]).toEqual([undefined, undefined]);
   });
 
-  it('set refuses a result whose execution began before an invalidation of its tags', async () => {
+  it('redisStore.set refuses a result whose execution began before an invalidation of its tags', async () => {
     const store = createStore();
     const version = await versionOf(store);
     await store.invalidate(['x']);
@@ -92,7 +92,7 @@ describe('redisStore', () => {
     expect(await textOf(store)).toBe('other');
   });
 
-  it('a record of a tag that Redis evicts makes entries invalid, and old results stay refused', async () => {
+  it('redisStore treats entries as invalid when Redis evicts the record of a tag, and refuses old results', async () => {
     const prefix = randomUUID();
     const store = createStore({ prefix });
     const version = await versionOf(store);
@@ -106,7 +106,7 @@ describe('redisStore', () => {
     expect(await textOf(store)).toBe('new');
   });
 
-  it('FLUSHALL removes everything, and old results stay refused', async () => {
+  it('redisStore refuses old results after FLUSHALL has removed everything', async () => {
     const store = createStore();
     const version = await versionOf(store);
     await store.set('k', entryOf('1', ['x']), version);
@@ -116,7 +116,7 @@ describe('redisStore', () => {
     expect(await store.set('k', entryOf('old', ['x']), version)).toBe(false);
   });
 
-  it('every key expires', async () => {
+  it('redisStore gives every key a time to live', async () => {
     const prefix = randomUUID();
     const store = createStore({ prefix });
     await store.set('k', entryOf('1', ['x', 'y']), await versionOf(store));
@@ -125,7 +125,7 @@ describe('redisStore', () => {
     for (const key of keys) expect([key, (await admin.pttl(key)) > 0]).toEqual([key, true]);
   });
 
-  it('entries from before a restart of Redis are not used', async () => {
+  it('redisStore does not use entries from before a restart of Redis', async () => {
     const server = await startRedis();
     const store = createStore({ redis: server.url });
     await store.set('k', entryOf('1', ['x']), await versionOf(store));
@@ -144,21 +144,21 @@ describe('redisStore', () => {
     await server.kill();
   });
 
-  it('an entry may have any lifetime', async () => {
+  it('redisStore accepts any lifetime of an entry', async () => {
     const store = createStore();
     expect(await store.set('k', entryOf('1', ['x'], Number.MAX_VALUE), await versionOf(store))).toBe(true);
     expect(await textOf(store)).toBe('1');
     expect(errors).toEqual([]);
   });
 
-  it('a large entry is not stored', async () => {
+  it('redisStore does not store a large entry', async () => {
     const store = createStore({ maxEntryBytes: 1000 });
     const version = await versionOf(store);
     expect(await store.set('k', entryOf('x'.repeat(1001)), version)).toBe(false);
     expect(await store.set('k', entryOf('x'.repeat(1000)), version)).toBe(true);
   });
 
-  it('an invalidation during an outage has effect in this process, and in Redis when it is back', async () => {
+  it('redisStore applies an invalidation during an outage in this process, and in Redis when it replies again', async () => {
     const proxy = await startProxy(redis.url);
     const prefix = randomUUID();
     const store = createStore({ prefix, redis: proxy.url });

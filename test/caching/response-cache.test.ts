@@ -81,7 +81,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.post).toBe(2);
   });
 
-  it('members of input objects may have any order, and undeclared variables do not matter', async () => {
+  it('the response cache ignores the order of members in input objects, and undeclared variables', async () => {
     const query = 'query ($filter: Filter) { search(filter: $filter) { id } }';
     await post(app, { query, variables: { filter: { text: 'a', first: 1, tags: ['x', 'y'] } } });
     await post(app, { query, variables: { filter: { tags: ['x', 'y'], first: 1, text: 'a' }, more: 1 } });
@@ -93,7 +93,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.search).toBe(5);
   });
 
-  it('different variables, operation names and documents have different results', async () => {
+  it('the response cache separates results by variables, operation name and document', async () => {
     const query =
       'query A($id: ID!) { post(id: $id) { id } } query B($id: ID!) { post(id: $id) { id title } }';
     const send = (id: string, operationName: string) =>
@@ -106,7 +106,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.post).toBe(3);
   });
 
-  it('each media type has its own result', async () => {
+  it('the response cache separates results by media type', async () => {
     const types = ['application/json', 'application/graphql-response+json'];
     for (const type of [...types, ...types]) {
       const response = await get(app, POST).set('accept', type);
@@ -115,7 +115,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.post).toBe(2);
   });
 
-  it('the values of the headers in "vary" separate results', async () => {
+  it('the response cache separates results by the values of the headers in "vary"', async () => {
     const languages = ['de', 'en', 'de', 'en', 'de', 'en'];
     for (const language of languages) {
       const { body } = await get(app, '{ greeting }').set('accept-language', language);
@@ -125,7 +125,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.greeting).toBe(3);
   });
 
-  it('the values of the headers in "vary" separate results while operations are observed', async () => {
+  it('the response cache separates results by the headers in "vary" while operations are observed', async () => {
     const subscriber = (): void => undefined;
     subscribe('espalier:graphql:operation', subscriber);
     try {
@@ -145,7 +145,7 @@ describe('the key of a stored result', () => {
     expect(blog.calls.post).toBe(2);
   });
 
-  it('schemas of a function of the request have separate results', async () => {
+  it('the response cache separates results by schema if a function returns the schema', async () => {
     const schemas = ['a', 'b'].map((name) =>
       schemaOf('type Query { name: String @cacheControl(maxAge: 60) other: Int }', {
         Query: { name: () => name },
@@ -164,7 +164,7 @@ describe('the key of a stored result', () => {
     }
   });
 
-  it('hosts and paths have separate results, because tenants may have them', async () => {
+  it('the response cache separates results by host and path, because tenants may have their own', async () => {
     const tenants = schemaOf('type Query { tenant: String @cacheControl(maxAge: 60) }', {
       Query: { tenant: (_: unknown, __: unknown, { tenant }: { tenant: string }) => tenant },
     });
@@ -183,14 +183,14 @@ describe('the key of a stored result', () => {
     }
   });
 
-  it('long variables do not make long keys', async () => {
+  it('the response cache hashes long variables, so that keys stay short', async () => {
     const query = 'query ($id: ID!) { post(id: $id) { id } }';
     const id = 'x'.repeat(50_000);
     for (let count = 0; count < 2; count++) await post(app, { query, variables: { id } });
     expect(blog.calls.post).toBe(1);
   });
 
-  it('deeply nested variables are executed, not stored', async () => {
+  it('the response cache does not store results of deeply nested variables', async () => {
     const text = `{"query":"query ($filter: Filter) { search(filter: $filter) { id } }","variables":{"filter":${'['.repeat(9000)}${']'.repeat(9000)}}}`;
     const response = await request(app).post('/graphql').set('content-type', 'application/json').send(text);
     expect(response.status).toBeLessThan(500);
@@ -215,7 +215,7 @@ describe('the option "key"', () => {
     expect(blog.calls.me).toBe(4);
   });
 
-  it('without it, results with the scope PRIVATE and requests with credentials are not stored', async () => {
+  it('without the option "key", results with the scope PRIVATE and requests with credentials are not stored', async () => {
     const blog = createBlog();
     const { app } = serveBlog(blog);
     for (let count = 0; count < 2; count++) {
@@ -226,7 +226,7 @@ describe('the option "key"', () => {
     expect(blog.calls).toMatchObject({ me: 2, post: 4 });
   });
 
-  it('without it, a result is not stored if a resolver sets a cookie or identifies the user', async () => {
+  it('without the option "key", a result is not stored if a resolver sets a cookie or identifies the user', async () => {
     let calls = 0;
     const schema = schemaOf('type Query { visit(member: Boolean): Int @cacheControl(maxAge: 60) }', {
       Query: {
@@ -250,7 +250,7 @@ describe('the option "key"', () => {
   });
 
   it.each(['access_token', 'api_key', 'session'])(
-    'without it, a request with the parameter "%s" in its URL does not use the cache',
+    'without the option "key", a request with the parameter "%s" in its URL does not use the cache',
     async (name) => {
       const blog = createBlog();
       const { app } = serveBlog(blog);
@@ -310,7 +310,7 @@ describe('single flight', () => {
     expect(blog.calls.slow).toBe(1);
   });
 
-  it('a failed execution is not shared', async () => {
+  it('concurrent requests do not share a failed execution', async () => {
     let calls = 0;
     let operations = 0;
     const blog = createBlog({
@@ -388,7 +388,7 @@ describe('expired results', () => {
     expect((await get(app, '{ brief }')).body.data.brief).toBe(2);
   });
 
-  it('Age is the seconds since the result was stored', async () => {
+  it('the header Age has the seconds since the result was stored', async () => {
     const { app } = serveBlog(createBlog());
     await store(app, POST);
     age(42_500);
@@ -502,7 +502,7 @@ describe('other options', () => {
     expect(() => graphqlHTTP(createBlog().schema, options as GraphQLOptions)).toThrow(message);
   });
 
-  it('a store belongs to one handler', () => {
+  it('graphqlHTTP refuses the store of another handler', () => {
     const store = {
       get: () => ({ entry: undefined, version: undefined }),
       set: () => false,

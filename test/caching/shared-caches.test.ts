@@ -111,29 +111,32 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     return executions.get(id) ?? 0;
   }
 
-  it('a public result is stored', async () => {
+  it('a shared cache stores a public result', async () => {
     expect(await executionsOf('value')).toBe(1);
   });
 
-  it('sharedMaxAge is the lifetime', async () => {
+  it('a shared cache uses sharedMaxAge as the lifetime', async () => {
     expect(await executionsOf('short')).toBe(1);
   });
 
-  it.each(['private', 'plain', 'failing'])('the result of the field "%s" is not stored', async (field) => {
-    expect(await executionsOf(field)).toBe(2);
-  });
+  it.each(['private', 'plain', 'failing'])(
+    'a shared cache does not store the result of the field "%s"',
+    async (field) => {
+      expect(await executionsOf(field)).toBe(2);
+    },
+  );
 
   it.each([
     { cookie: 'session=1' },
     { authorization: 'Bearer 1' },
     { 'x-api-key': '1' },
     { 'x-forwarded-user': 'a' },
-  ])('the result of a request with the headers %j is not stored', async (headers) => {
+  ])('a shared cache does not store the result of a request with the headers %j', async (headers) => {
     expect(await executionsOf('value', headers)).toBe(2);
     expect(await executionsOf('short', headers)).toBe(2);
   });
 
-  it('the headers of Vary select a stored result', async () => {
+  it('a shared cache selects a stored result by the headers of Vary', async () => {
     const path = pathOf(`{ greeting(id: "${name}-greeting") }`);
     const of = async (language: string): Promise<string> =>
       (await cache.send(path, { 'accept-language': language })).body;
@@ -145,7 +148,7 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     expect(await of('en')).toBe(english);
   });
 
-  it('a stored result has the media type that the client accepts', async () => {
+  it('a shared cache sends a stored result of the media type that the client accepts', async () => {
     const path = pathOf(`{ value(id: "${name}-types") }`);
     for (const accept of ['application/json', 'application/graphql-response+json', 'application/json']) {
       const { headers } = await cache.send(path, { accept });
@@ -153,7 +156,7 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     }
   });
 
-  it('the ETag of a result is compared', async () => {
+  it('a shared cache compares the ETag of a result', async () => {
     const path = pathOf(`{ value(id: "${name}-conditional") }`);
     const { headers } = await cache.send(path);
     const { status } = await cache.send(path, { 'if-none-match': String(headers['etag']) });
@@ -180,7 +183,7 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     ),
   );
 
-  it('no user gets the result of another user', async () => {
+  it('a shared cache sends no user the result of another user', async () => {
     const userOf = (headers: Record<string, string>, user: string): Record<string, string> =>
       Object.fromEntries(Object.entries(headers).map(([header, value]) => [header, `${value}-${user}`]));
     const check = async (path: string, headers: Record<string, string>): Promise<void> => {

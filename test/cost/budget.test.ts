@@ -87,7 +87,7 @@ describe('the option budget in one process', () => {
     expect(await response.json()).toMatchObject({ errors: [{ extensions: { code: 'COST_LIMIT' } }] });
   });
 
-  it('the key may be a promise and depend on the context', async () => {
+  it('the key of a budget may be a promise and depend on the context', async () => {
     const key = async (_: unknown, context: unknown): Promise<string> => (context as { user: string }).user;
     const { post } = await serve(
       { limit: 1, window: WINDOW, unit: 'operations', key },
@@ -98,7 +98,7 @@ describe('the option budget in one process', () => {
     expect((await post('{ one { id } }', { 'x-user': 'bob' })).status).toBe(200);
   });
 
-  it('a key that is not a string is an unexpected error', async () => {
+  it('a budget key that is not a string is an unexpected error', async () => {
     const reports: unknown[] = [];
     const key = (() => 5) as unknown as () => string;
     const { post } = await serve({ limit: 1, key }, { onError: (error) => void reports.push(error) });
@@ -122,7 +122,7 @@ describe('the option budget in one process', () => {
     await client.close();
   });
 
-  it('a bucket fills evenly and never above its limit', () => {
+  it('a bucket of the budget fills evenly and never above its limit', () => {
     let time = 0;
     const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
     expect(buckets.take('a', 10)).toEqual({ allowed: true, left: 0 });
@@ -134,7 +134,7 @@ describe('the option budget in one process', () => {
     expect(buckets.take('a', 1)).toEqual({ allowed: true, left: 9 });
   });
 
-  it('the buckets of a million keys do not stay in memory', () => {
+  it('the budget does not keep the buckets of a million keys in memory', () => {
     let time = 0;
     const buckets = createLocalBuckets({ limit: 10, window: 1000 }, () => time);
     const before = memoryInUse().heapUsed;
@@ -153,7 +153,7 @@ describe('the option budget in one process', () => {
     ['2001:DB8:0001::7', '2001:db8:1:0::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
     ['::1', '0:0:0:0::/64'],
-  ])('the default key of the address %s is %s', (remoteAddress, expected) => {
+  ])('the default budget key of the address %s is %s', (remoteAddress, expected) => {
     expect(clientAddress({ socket: { remoteAddress } })).toBe(expected);
     expect(clientAddress({ ip: remoteAddress, socket: { remoteAddress: '127.0.0.1' } })).toBe(expected);
   });
@@ -226,7 +226,7 @@ describe('the option budget with Redis', () => {
     expect(await redis.pttl('espalier:budget:future')).toBeLessThanOrEqual(500);
   });
 
-  it('the script is sent again after SCRIPT FLUSH', async () => {
+  it('the budget sends its script to Redis again after SCRIPT FLUSH', async () => {
     const redis = await readyClient();
     const { post } = await serve({
       limit: 2,
@@ -245,27 +245,24 @@ describe('the option budget with Redis', () => {
     ['local', [200, 200, 429]],
     ['open', [200, 200, 200]],
     ['closed', [503, 503, 503]],
-  ] as const)(
-    'without Redis and with onUnavailable %s the responses are %j',
-    async (onUnavailable, statuses) => {
-      const redis = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null });
-      stops.push(() => redis.disconnect());
-      const { post } = await serve({ limit: 2, window: WINDOW, unit: 'operations', redis, onUnavailable });
-      const responses = [
-        await post('{ one { id } }'),
-        await post('{ one { id } }'),
-        await post('{ one { id } }'),
-      ];
-      expect(responses.map(({ status }) => status)).toEqual(statuses);
-      if (onUnavailable !== 'closed') return;
-      expect(await responses[0]?.json()).toMatchObject({
-        errors: [{ extensions: { code: 'BUDGET_UNAVAILABLE' } }],
-      });
-      expect(responses[0]?.headers.get('retry-after')).toBe('1');
-    },
-  );
+  ] as const)('the budget with onUnavailable %s sends %j without Redis', async (onUnavailable, statuses) => {
+    const redis = new Redis({ port: 1, lazyConnect: true, retryStrategy: () => null });
+    stops.push(() => redis.disconnect());
+    const { post } = await serve({ limit: 2, window: WINDOW, unit: 'operations', redis, onUnavailable });
+    const responses = [
+      await post('{ one { id } }'),
+      await post('{ one { id } }'),
+      await post('{ one { id } }'),
+    ];
+    expect(responses.map(({ status }) => status)).toEqual(statuses);
+    if (onUnavailable !== 'closed') return;
+    expect(await responses[0]?.json()).toMatchObject({
+      errors: [{ extensions: { code: 'BUDGET_UNAVAILABLE' } }],
+    });
+    expect(responses[0]?.headers.get('retry-after')).toBe('1');
+  });
 
-  it('a Redis that does not reply counts as unavailable after the timeout', async () => {
+  it('the budget treats a Redis that does not reply as unavailable after the timeout', async () => {
     const redis = await readyClient();
     const { post } = await serve({
       limit: 1,

@@ -91,7 +91,7 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
     expect(await (await post({ query: '{ cheap }' })).json()).toEqual({ data: { cheap: 1 } });
   });
 
-  it('the cost depends on the variables of each request', async () => {
+  it('the cost of an operation depends on the variables of each request', async () => {
     const { post } = await serve({ engine, cost: { maxCost: 10, header: true } });
     const query = 'query ($n: Int!) { items(first: $n) { id parent { id } } }';
     for (const [n, status] of [
@@ -104,7 +104,7 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
     }
   });
 
-  it('the error of an invalid variable precedes its cost', async () => {
+  it('the error of an invalid variable is sent before the cost is computed', async () => {
     const { post } = await serve({ engine, cost: true });
     const query = 'query ($n: Int!) { items(first: $n) { id } }';
     const response = await post({ query, variables: { n: 'many' } });
@@ -113,7 +113,7 @@ describe.each(['compiled', 'graphql-js'] as const)('the option cost with the eng
 });
 
 describe('the option cost', () => {
-  it('a variable that is an object in place of a size is an error of the client', async () => {
+  it('an object as the variable of a list size is an error of the client', async () => {
     const { post } = await serve({ cost: true });
     const query = 'query ($n: Any) { any(first: $n) { id } }';
     for (const n of [{ valueOf: 1, toString: 1 }, { toString: null }, {}]) {
@@ -191,7 +191,7 @@ describe('the option cost', () => {
     ]);
   });
 
-  it('reportOnly refuses nothing, and the header and the channel show the cost', async () => {
+  it('reportOnly refuses no operation, and the header and the diagnostics channel show the cost', async () => {
     const events: unknown[] = [];
     const listen = (event: unknown): void => void events.push(event);
     subscribe('espalier:graphql:cost', listen);
@@ -208,7 +208,7 @@ describe('the option cost', () => {
     }
   });
 
-  it('the channel shows refused operations', async () => {
+  it('the diagnostics channel shows operations that are refused for their cost', async () => {
     const costs: unknown[] = [];
     const listen = (event: unknown): void => void costs.push(event);
     subscribe('espalier:graphql:cost', listen);
@@ -226,7 +226,7 @@ describe('the option cost', () => {
     expect(called).toBe(1);
   });
 
-  it('without the option there is no header and no limit', async () => {
+  it('graphqlHTTP sends no cost header and limits no cost without the option cost', async () => {
     const { post } = await serve({});
     const response = await post({ query: '{ a: costly b: costly c: costly }' });
     expect(response.headers.get('graphql-cost')).toBeNull();

@@ -47,7 +47,7 @@ beforeEach(() => {
 afterEach(stopAll);
 
 eachExpress((make, major) => {
-  it(`the page has a strict policy, and only inline scripts and styles that it names (Express ${major})`, async () => {
+  it(`the page of inspect has a strict policy that lists its inline scripts and styles (Express ${major})`, async () => {
     const app = make().use('/inspect', inspect());
     const { text, headers } = await request(app).get('/inspect').set('accept', 'text/html').expect(200);
     expect(headers['content-type']).toBe('text/html; charset=utf-8');
@@ -62,7 +62,7 @@ eachExpress((make, major) => {
     expect(text).not.toMatch(/ style=| on\w+=|(?:src|href)="(?!data:)/);
   });
 
-  it(`the same figures are JSON by Accept and as figures.json (Express ${major})`, async () => {
+  it(`inspect sends its figures as JSON for Accept: application/json and for figures.json (Express ${major})`, async () => {
     const app = make().use('/inspect', inspect()).use('/graphql', graphql());
     await request(app).post('/graphql').send({ query: 'query Greet { hello }' });
     const figures = await read(app);
@@ -76,7 +76,7 @@ eachExpress((make, major) => {
   });
 });
 
-it('operations are counted with their latencies and errors', async () => {
+it('inspect counts operations with their latencies and errors', async () => {
   const app = express().use('/inspect', inspect()).use('/graphql', graphql());
   const post = (query: string) => request(app).post('/graphql').send({ query });
   for (let turn = 0; turn < 5; turn++) await post('query Greet { hello }');
@@ -105,7 +105,7 @@ it('operations are counted with their latencies and errors', async () => {
   expect(history.requests.reduce((sum, value) => sum + value, 0)).toBe(9);
 });
 
-it('the lookups in the response cache are counted', async () => {
+it('inspect counts the lookups in the response cache', async () => {
   const { app } = serveBlog(createBlog());
   app.use('/inspect', inspect());
   const before = (await read(app)).lookups.responses;
@@ -115,7 +115,7 @@ it('the lookups in the response cache are counted', async () => {
   expect([hits - before.hits, misses - before.misses]).toEqual([2, 1]);
 });
 
-it('errors whose members throw, and values that are not errors, are counted', async () => {
+it('inspect counts errors whose members throw, and thrown values that are not errors', async () => {
   const malicious = {
     get message() {
       throw new Error('on purpose');
@@ -134,7 +134,7 @@ it('errors whose members throw, and values that are not errors, are counted', as
   expect(requests).toMatchObject({ count: 5, errors: 5, active: 0 });
 });
 
-it('the number of operations with their own figures is bounded', async () => {
+it('inspect bounds the number of operations with their own figures', async () => {
   const app = express()
     .use('/inspect', inspect({ maxOperations: 10 }))
     .use('/graphql', graphql());
@@ -148,7 +148,7 @@ it('the number of operations with their own figures is bounded', async () => {
   expect(operations[0]).toMatchObject({ name: 'other operations', requests: 20 });
 });
 
-it('sockets are counted, and the events of subscriptions instead of the subscriptions', async () => {
+it('inspect counts sockets, and the events of subscriptions instead of the subscriptions', async () => {
   const app = express().use('/inspect', inspect());
   const { url, live } = await serveSockets();
   const before = await read(app);
@@ -178,7 +178,7 @@ it('sockets are counted, and the events of subscriptions instead of the subscrip
   expect((await read(app)).requests.active).toBe(0);
 });
 
-it('static files, uploads and published events are counted', async () => {
+it('inspect counts static files, uploads and published events', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'inspect-'));
   writeFileSync(join(folder, 'a.txt'), 'hello');
   const app = express().use('/inspect', inspect()).use(staticFiles(folder));
@@ -208,7 +208,7 @@ describe('the guard', () => {
     return request(app).get('/inspect/figures.json').set(headers);
   };
 
-  it('the page is off in production without a guard', async () => {
+  it('the page of inspect is off in production without a guard', async () => {
     const log = jest.spyOn(console, 'warn').mockImplementation(() => undefined);
     const middleware = inEnvironment('production', () => inspect());
     expect(log.mock.calls).toEqual([[expect.stringMatching(/inspect is off. It needs the option "guard"/)]]);
@@ -216,14 +216,14 @@ describe('the guard', () => {
     await request(express().use('/inspect', middleware)).get('/inspect').expect(404);
   });
 
-  it('a guard decides, also in production and asynchronously', async () => {
+  it('the guard of inspect decides, also in production and asynchronously', async () => {
     const guard = async ({ headers }: IncomingMessage) => headers.authorization === 'Bearer 1';
     const app = inEnvironment('production', () => express().use('/inspect', inspect({ guard })));
     await request(app).get('/inspect').expect(403, 'The guard of inspect does not allow this request\n');
     await request(app).get('/inspect').set('authorization', 'Bearer 1').expect(200);
   });
 
-  it('an error of the guard, and a value that is not a boolean, reach the error handlers', async () => {
+  it('inspect passes an error of its guard, and a result that is not a boolean, to the error handlers', async () => {
     await get({ guard: () => Promise.reject(new Error('no session store')) }).expect(500, 'no session store');
     await get({ guard: (() => 'yes') as never }).expect(
       500,
@@ -241,7 +241,7 @@ describe('the guard', () => {
   });
 });
 
-it('the title is escaped', async () => {
+it('inspect escapes its title', async () => {
   const app = express().use(inspect({ title: '<script>alert(1)</script> & "co"' }));
   const { text } = await request(app).get('/').set('accept', 'text/html');
   expect(text).toContain(

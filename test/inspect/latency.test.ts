@@ -1,7 +1,7 @@
 import * as fc from 'fast-check';
 import { LatencyWindow, RateHistory } from '../../src/inspect/latency.ts';
 
-it('percentiles are within a tenth of the exact ones for random durations', () => {
+it('LatencyWindow returns percentiles within a tenth of the exact ones for random durations', () => {
   void fc.assert(
     fc.property(
       fc.array(fc.double({ min: 0.001, max: 60_000, noNaN: true }), { minLength: 1 }),
@@ -25,7 +25,7 @@ it('percentiles are within a tenth of the exact ones for random durations', () =
   );
 });
 
-it('durations are forgotten after five minutes, period by period', () => {
+it('LatencyWindow drops durations after five minutes, period by period', () => {
   const window = new LatencyWindow();
   window.add(10, true, 1000);
   window.add(20, false, 200_000);
@@ -36,7 +36,7 @@ it('durations are forgotten after five minutes, period by period', () => {
   expect(window.read(1e9).count).toBe(1);
 });
 
-it('the window equals a plain list of the last five minutes in random order of additions and readings', () => {
+it('LatencyWindow equals a plain list of the last five minutes for random additions and readings', () => {
   void fc.assert(
     fc.property(fc.array(fc.record({ wait: fc.nat(400_000), isError: fc.boolean() })), (steps) => {
       const window = new LatencyWindow();
@@ -55,7 +55,7 @@ it('the window equals a plain list of the last five minutes in random order of a
   );
 });
 
-it('the history has one number per second, the oldest first', () => {
+it('RateHistory has one number per second, the oldest first', () => {
   const history = new RateHistory();
   for (const time of [0, 500, 1500, 119_999]) history.add(time);
   const counts = history.read(119_999);

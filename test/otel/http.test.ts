@@ -73,7 +73,7 @@ const post = (app: express.Express, body: object, headers: Record<string, string
   request(app).post('/graphql').set(headers).send(body);
 
 describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine) => {
-  it('an operation is a span with the phases of its document as children', async () => {
+  it('EspalierInstrumentation records an operation as a span with the phases of its document as children', async () => {
     const app = serve({ engine });
     await post(app, { query: 'query Greet { hello }' }).expect(200);
     const [span, ...more] = telemetry.named('query');
@@ -134,7 +134,7 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(new Set(executions.map(parentOf))).toEqual(distinct);
   });
 
-  it('errors set the status, the type of the error, and one event for each error', async () => {
+  it('errors of an operation set the status of its span, the type of the error, and one event for each error', async () => {
     await post(serve({ engine }), { query: '{ denied broken hello }' });
     const [span] = telemetry.named('query');
     expect(span?.status.code).toBe(SpanStatusCode.ERROR);
@@ -164,7 +164,7 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
 describe('without options', () => {
   beforeEach(() => telemetry.instrumentation.setConfig({}));
 
-  it('an operation is one span, which is active in context, onOperation and all resolvers', async () => {
+  it('without options an operation is one span, which is active in context, onOperation and all resolvers', async () => {
     const app = serve({ context: () => see('context'), onOperation: () => see('onOperation') });
     await post(app, { query: '{ hello nested { now later } }' }).expect(200);
     expect(telemetry.names()).toEqual(['query']);
@@ -180,7 +180,7 @@ describe('without options', () => {
     expect(activeSpan()).toBeUndefined();
   });
 
-  it('concurrent operations each have their own active span', async () => {
+  it('without options concurrent operations each have their own active span', async () => {
     const app = serve();
     const query = '{ nested { later } }';
     await Promise.all(Array.from({ length: 20 }, () => post(app, { query })));
@@ -189,7 +189,7 @@ describe('without options', () => {
     expect([...(seen['later'] ?? [])].sort()).toEqual([...operations].sort());
   });
 
-  it('errors belong to the span of the operation', async () => {
+  it('without options errors of resolvers belong to the span of the operation', async () => {
     await post(serve(), { query: '{ denied }' });
     const [span] = telemetry.named('query');
     expect(span?.attributes['error.type']).toBe('FORBIDDEN');
@@ -197,7 +197,7 @@ describe('without options', () => {
   });
 });
 
-it('errors whose members throw are recorded, and the span ends', async () => {
+it('a span records errors whose members throw, and ends', async () => {
   const malicious = {
     get message() {
       throw new Error('on purpose');
@@ -212,7 +212,7 @@ it('errors whose members throw are recorded, and the span ends', async () => {
   expect(Object.keys(durations ?? {})).toEqual(['{"graphql.operation.type":"query","error.type":"_OTHER"}']);
 });
 
-it('a document that is refused is a span without a type', async () => {
+it('a refused document is a span without an operation type', async () => {
   const app = serve();
   await post(app, { query: '{' });
   await post(app, { query: '{ nope }' });
@@ -238,7 +238,7 @@ it('a document that is refused is a span without a type', async () => {
   ]);
 });
 
-it('a refusal of onOperation, wrong variables, and a failing context function are errors of the operation', async () => {
+it('a span records a refusal of onOperation, wrong variables, and a failing context function as errors of the operation', async () => {
   const decide: GraphQLOptions = {
     onOperation: ({ operationName }) =>
       operationName === 'Refused'
@@ -255,7 +255,7 @@ it('a refusal of onOperation, wrong variables, and a failing context function ar
   ]);
 });
 
-it('more than ten errors of an operation are counted, and ten of them have events', async () => {
+it('a span counts all errors of an operation, and has events for ten of them', async () => {
   const fields = Array.from({ length: 15 }, (_, index) => `e${index}: denied`);
   await post(serve(), { query: `{ ${fields.join(' ')} }` });
   const [span] = telemetry.named('query');
@@ -266,7 +266,7 @@ it('more than ten errors of an operation are counted, and ten of them have event
 describe('the trace context of a request', () => {
   const query = '{ hello }';
 
-  it('the headers of a request name the parent of its operations', async () => {
+  it('the span of an operation has the parent that the headers of its request name', async () => {
     await post(serve(), { query }, { traceparent: TRACEPARENT, tracestate: 'vendor=1', baggage: 'tenant=7' });
     const [span] = telemetry.named('query');
     expect(span?.spanContext().traceId).toBe(REMOTE_TRACE);
@@ -274,7 +274,7 @@ describe('the trace context of a request', () => {
     expect(span?.spanContext().traceState?.serialize()).toBe('vendor=1');
   });
 
-  it('baggage of the headers is active in resolvers', async () => {
+  it('the baggage of the request headers is active in resolvers', async () => {
     let tenant: string | undefined;
     const root = {
       hello: () => {
@@ -285,7 +285,7 @@ describe('the trace context of a request', () => {
     expect(tenant).toBe('7');
   });
 
-  it('extensions of an operation name its parent, before the headers, also for each operation of a batch', async () => {
+  it('the trace context in the extensions of an operation has priority over the headers, also in a batch', async () => {
     const other = '4bf92f3577b34da6a3ce929d0e0e4736';
     const own = { query, extensions: { traceparent: `00-${other}-00f067aa0ba902b7-01` } };
     await post(serve({ batching: true }), [own, { query }], { traceparent: TRACEPARENT });
@@ -303,13 +303,13 @@ describe('the trace context of a request', () => {
     [{ traceparent: 'x'.repeat(100_000) }],
     [{ traceparent: `00-${'0'.repeat(32)}-${'0'.repeat(16)}-01` }],
     [JSON.parse('{"__proto__":{"traceparent":"00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"}}')],
-  ])('a wrong trace context in extensions is ignored (%#)', async (extensions) => {
+  ])('EspalierInstrumentation ignores a wrong trace context in extensions (%#)', async (extensions) => {
     await post(serve(), { query, extensions }).expect(200);
     const [span] = telemetry.named('query');
     expect(parentOf(span)).toBeUndefined();
   });
 
-  it('below an active span the operation is a child of it, and a trace context in extensions is a link', async () => {
+  it('an operation is a child of the active span, and a trace context in its extensions is a link', async () => {
     const tracer = telemetry.tracers.getTracer('test');
     let http: Span | undefined;
     const app = express()
@@ -327,7 +327,7 @@ describe('the trace context of a request', () => {
     expect(span?.links.map(({ context }) => context.spanId)).toEqual([REMOTE_SPAN]);
   });
 
-  it('operations of a request that is not sampled are not recorded, and run', async () => {
+  it('EspalierInstrumentation does not record the operations of a request that is not sampled, and they run', async () => {
     const unsampled = TRACEPARENT.replace(/01$/, '00');
     const { body } = await post(serve(), { query }, { traceparent: unsampled });
     expect(body).toEqual({ data: { hello: 'world' } });
@@ -346,7 +346,7 @@ describe('personal data', () => {
     expect(JSON.stringify(all)).not.toMatch(/hunter2|987654321|Ada/);
   });
 
-  it('variables adds the variables that it names, and documents the text without its values', async () => {
+  it('the option variables adds the named variables to spans, and documents adds the text without its values', async () => {
     telemetry.instrumentation.setConfig({ variables: ['text'], documents: true });
     await post(serve(), { query, variables });
     const [span] = telemetry.named('query');
@@ -358,7 +358,7 @@ describe('personal data', () => {
     expect(span?.attributes).not.toHaveProperty(['graphql.variables.secret']);
   });
 
-  it('variables: true adds all variables', async () => {
+  it('the option variables: true adds all variables to spans', async () => {
     telemetry.instrumentation.setConfig({ variables: true });
     await post(serve(), { query, variables });
     expect(telemetry.named('query')[0]?.attributes).toMatchObject({
@@ -367,7 +367,7 @@ describe('personal data', () => {
   });
 });
 
-it('disable() stops, and enable() starts again', async () => {
+it('disable() of EspalierInstrumentation stops the spans, and enable() starts them again', async () => {
   const app = serve();
   telemetry.instrumentation.disable();
   await post(app, { query: '{ hello }' });
@@ -378,7 +378,7 @@ it('disable() stops, and enable() starts again', async () => {
   expect(telemetry.named('query')).toHaveLength(1);
 });
 
-it('a span processor that throws changes no response', async () => {
+it('a span processor that throws does not change the response', async () => {
   const failing = {
     getTracer: () => ({
       startSpan: () => {

@@ -93,7 +93,7 @@ describe.each([
     await client.close();
   });
 
-  it(`errors of operations over ${protocol} are recorded`, async () => {
+  it(`spans record the errors of operations over ${protocol}`, async () => {
     const { url } = await serve();
     const client = await ready(url, protocol);
     const queries = ['{', '{ nope }', '{ fails }', 'subscription { refused }', 'subscription { broken }'];

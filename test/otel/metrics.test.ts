@@ -31,7 +31,7 @@ afterEach(async () => {
 const counts = (values: object | undefined): Record<string, number> =>
   Object.fromEntries(Object.entries(values ?? {}).map(([key, value]) => [key, value.count ?? value]));
 
-it('operations are measured by type and error, and their phases by name', async () => {
+it('EspalierInstrumentation measures operations by type and error, and their phases by name', async () => {
   const app = serve();
   const post = (query: string) => request(app).post('/graphql').send({ query });
   for (const query of ['{ hello }', '{ hello }', '{ fails }', '{']) await post(query);
@@ -86,7 +86,7 @@ it('the duration of a request in metrics is that of its span', async () => {
   expect(Math.abs(seconds + nanoseconds / 1e9 - sum)).toBeLessThan(0.002);
 });
 
-it('sockets, their operations, subscriptions and events are measured', async () => {
+it('EspalierInstrumentation measures sockets, their operations, subscriptions and events', async () => {
   const { url, live } = await serveSockets();
   const client = await ready(url);
   client.send(events('1'));
@@ -128,7 +128,7 @@ it('a disabled instrumentation observes no gauges, and another configuration con
   });
 });
 
-it('lookups in the response cache are measured', async () => {
+it('EspalierInstrumentation measures the lookups in the response cache', async () => {
   const { app } = serveBlog(createBlog());
   const query = { query: '{ post(id: 1) { id title } }' };
   for (let turn = 0; turn < 3; turn++) await request(app).get('/graphql').query(query).expect(200);
@@ -157,7 +157,7 @@ describe('the number of time series', () => {
     expect(telemetry.named('query').at(-1)?.attributes['graphql.operation.name']).toBe('Op59');
   });
 
-  it('operationNames: true accepts the first names only', async () => {
+  it('the option operationNames: true adds the first names to metrics only', async () => {
     telemetry.instrumentation.setConfig({ operationNames: true, maxNames: 20 });
     const seen = await flood();
     expect(seen).toHaveLength(21);
@@ -167,12 +167,12 @@ describe('the number of time series', () => {
     expect(telemetry.named('query')).toHaveLength(40);
   });
 
-  it('operationNames accepts a list of names', async () => {
+  it('the option operationNames with a list adds these names to metrics', async () => {
     telemetry.instrumentation.setConfig({ operationNames: ['Op7', 'Op9'] });
     expect((await flood()).sort()).toEqual(['Op7', 'Op9', '_OTHER']);
   });
 
-  it('types of errors are bounded, also if an application creates codes without end', async () => {
+  it('metrics have a bounded number of error types, also if an application creates codes without end', async () => {
     const root = {
       fails: ({ n }: { n?: number }) => {
         throw Object.assign(new Error('x'), { extensions: { code: `CODE_${n}_${Math.random()}` } });

@@ -61,7 +61,7 @@ describe('static files', () => {
     expect(telemetry.names()).toEqual(['static file']);
   });
 
-  it('spans: { files: false } leaves their metrics', async () => {
+  it('the option spans: { files: false } turns off the spans of files and keeps their metrics', async () => {
     telemetry.instrumentation.setConfig({ spans: { files: false } });
     const server = app();
     await request(server).get('/a.txt').expect(200);
@@ -100,7 +100,7 @@ describe('uploads', () => {
 });
 
 describe('pubsub', () => {
-  it('a publish is a span of a producer, and events that it causes are linked to it', async () => {
+  it('a publish is a span of kind producer, and the events that it causes are linked to it', async () => {
     const pubsub = createPubSub<{ tick: { tick: string } }>();
     const schema = buildSchema(
       'type Query { a: String } type Subscription { tick: String } type Mutation { tick: Boolean }',

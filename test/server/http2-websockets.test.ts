@@ -79,7 +79,7 @@ const headersOf = async (stream: http2.ClientHttp2Stream): Promise<http2.Incomin
   (await once(stream, 'response'))[0];
 
 describe('WebSockets over HTTP/2', () => {
-  it('createServer announces them only with the option webSockets', async () => {
+  it('createServer announces WebSockets over HTTP/2 only with the option webSockets', async () => {
     const { session } = await serve();
     expect(session.remoteSettings.enableConnectProtocol).toBe(true);
     const plain = createServer(express(), { ...tls, http2: true }).listen(0, '127.0.0.1');

@@ -104,7 +104,7 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   };
 }
 
-/** Uses Redis while it replies, otherwise what the option `onUnavailable` says. */
+/** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
 function withFallback(
   shared: BucketStore,
   local: BucketStore,

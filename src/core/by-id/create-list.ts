@@ -29,7 +29,7 @@ export function createTrustedList(
   return list;
 }
 
-/** The memory of trusted documents is not part of the document cache's. */
+/** Trusted documents do not count against the memory of the document cache. */
 const UNLIMITED: MemoryAccount = { charge: () => true };
 
 function createLoader({ options, engineSettings }: CoreParts): TrustedLoader {

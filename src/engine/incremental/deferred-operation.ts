@@ -32,7 +32,7 @@ export interface PartListener {
  * share.
  */
 export class DeferredOperation implements PartRunner, AbortScope {
-  /** All payloads were delivered, or the client has left. */
+  /** All payloads were delivered, or the client has disconnected. */
   finished = false;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
   listener: PartListener | undefined = undefined;

@@ -112,7 +112,7 @@ export class WorkQueue {
   }
 
   #startPart(part: Part): void {
-    // A resolver of an earlier part may have made the client leave.
+    // A resolver of an earlier part may have aborted the operation.
     if (this.#isCancelled) return;
     if (part.state === PART_WAITING) {
       part.state = PART_RUNNING;

@@ -68,7 +68,7 @@ export class ExecutionGuard implements ListGuard {
     }
   }
 
-  /** Nothing reads results any more. `isComplete`: all values were read. */
+  /** Ends the execution: no code reads its results from now on. `isComplete`: all values were read. */
   end({ isComplete }: { isComplete: boolean }): void {
     this.#hasEnded = true;
     if (!isComplete) this.fail();

@@ -11,7 +11,7 @@ export interface ListScope {
 export interface ListGuard {
   /** The list of graphql 16 whose item is being completed. */
   scope: ListScope | undefined;
-  /** Nothing reads results of the execution any more. */
+  /** Whether the execution has ended, so that no code reads its results. */
   readonly hasEnded: boolean;
   fail(): void;
   /** Guards a value of any type. Returns what graphql-js should complete. */

@@ -104,7 +104,7 @@ export class MemoryBudget {
     entry.bodyBytes = 0;
   }
 
-  /** Bodies have what metadata leaves, and at least their share. */
+  /** Bodies may use the memory that metadata does not use, and at least their share. */
   #maxBodyBytes(): number {
     return Math.max(this.#maxBytes - this.#metadataBytes, this.#maxBytes * (1 - METADATA_SHARE));
   }

@@ -9,7 +9,7 @@ import { SharedSubscription } from './group.ts';
 import type { GroupPacing } from './group-services.ts';
 import { groupNameOf, type ShareKey } from './share-key.ts';
 
-/** Milliseconds that a source stays open after its last subscriber has left, for clients that reconnect. */
+/** Milliseconds that a source stays open after its last subscriber has unsubscribed, for clients that reconnect. */
 const IDLE_SOURCE_TTL = 1000;
 
 /**

@@ -4,7 +4,7 @@ import type { Session } from './session.ts';
 import type { SessionConnection } from './session-connection.ts';
 import { SubscriptionsTransportWsSession } from './subscriptions-transport-ws.ts';
 
-/** The session of a connection that speaks the given subprotocol. */
+/** Creates the session of a connection for its subprotocol. */
 export function createSession(protocol: SubscriptionProtocol, connection: SessionConnection): Session {
   return protocol === 'graphql-ws'
     ? new SubscriptionsTransportWsSession(connection)
