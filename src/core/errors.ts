@@ -1,7 +1,7 @@
 import { GraphQLError, type GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { EngineSettings } from '../execution/engine.ts';
-import type { ErrorOrigin } from '../execution/types.ts';
+import type { ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
 import type { Reporter } from '../logging/report-error.ts';
 import { formatValue } from '../options/format-value.ts';
@@ -163,6 +163,15 @@ export function toGraphQLError(thrown: unknown): GraphQLError {
   if (isGraphQLError(thrown)) return thrown;
   const originalError = toError(thrown);
   return new GraphQLError(originalError.message, { originalError });
+}
+
+/**
+ * Converts an error of a context or schema function. A GraphQLError is meant for the client; any other error is
+ * unexpected, and thrown again.
+ */
+export function toRequestError(error: unknown): RequestError {
+  if (isGraphQLError(error)) return { errors: [error], status: 400 };
+  throw error;
 }
 
 /** Creates the error of a refused request, with a stable code in its extensions. */

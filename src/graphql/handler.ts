@@ -132,9 +132,10 @@ class Pipeline {
     if (params.variables !== undefined) {
       assertVariableLimits([params.variables], this.#settings.limits.variables);
     }
-    if (exchange.reservation === undefined) return this.#runner.run(exchange, params);
+    const { single } = this.#streaming;
+    if (exchange.reservation === undefined || single === undefined) return this.#runner.run(exchange, params);
     const run = () => this.#runner.run(exchange, params);
-    return this.#streaming.start(exchange, exchange.reservation, { params, run });
+    return single.start(exchange, exchange.reservation, { params, run });
   }
 
   async #runBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {

@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { persistedQueryNotSupported } from '../core/documents/refusals.ts';
-import { isGraphQLError } from '../core/errors.ts';
+import { toRequestError } from '../core/errors.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import {
@@ -148,13 +148,4 @@ export class OperationRunner {
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
   if (isAborted(exchange.res)) throw CLIENT_ABORTED;
-}
-
-/**
- * Converts an error of the context or schema function. A GraphQLError is meant for the client; any other
- * error is unexpected.
- */
-function toRequestError(error: unknown): RequestError {
-  if (isGraphQLError(error)) return { errors: [error], status: 400 };
-  throw error;
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
-import { isGraphQLError } from '../../core/errors.ts';
+import { toRequestError } from '../../core/errors.ts';
 import { type GraphQLParams, isThenable, type RequestError } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
@@ -15,7 +15,7 @@ import { type Exchange, STREAMED } from '../exchange.ts';
 const TOKEN_HEADER = 'x-graphql-event-stream-token';
 
 /** An operation of a reserved stream. */
-export interface ReservedOperation<T> {
+interface ReservedOperation<T> {
   readonly params: GraphQLParams;
   /** Prepares the operation and begins its execution. */
   run(): MaybePromise<T>;
@@ -119,9 +119,9 @@ export class SingleConnection {
     try {
       const context = this.#core.contextFor(exchange.req);
       if (!isThenable(context)) return this.#open(exchange, reservation, context);
-      return context.then((value) => this.#open(exchange, reservation, value), refuse);
+      return context.then((value) => this.#open(exchange, reservation, value), toRequestError);
     } catch (error) {
-      return refuse(error);
+      return toRequestError(error);
     }
   }
 
@@ -140,12 +140,6 @@ export class SingleConnection {
 function assertNotOpen({ stream }: Reservation): void {
   if (!stream.isOpen) return;
   throw new HttpError(409, 'The event stream is already open', { code: 'STREAM_OPEN' });
-}
-
-/** A GraphQLError of the context function is meant for the client; any other error is unexpected. */
-function refuse(error: unknown): RequestError {
-  if (isGraphQLError(error)) return { errors: [error], status: 400 };
-  throw error;
 }
 
 const searchOf = ({ url = '' }: IncomingMessage): URLSearchParams => {

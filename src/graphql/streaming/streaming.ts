@@ -11,7 +11,6 @@ import type { Framing } from '../../http/stream/framing.ts';
 import { streamPayloads } from '../../http/stream/stream-payloads.ts';
 import { StreamWriter } from '../../http/stream/stream-writer.ts';
 import { EventStreams } from '../../streams/event-streams.ts';
-import type { Reservation } from '../../streams/reservations.ts';
 import {
   MULTIPART_SUBSCRIPTION,
   SERVER_SENT_EVENTS,
@@ -21,7 +20,7 @@ import { streamTypesOf } from '../../streams/stream-types.ts';
 import type { Exchange } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import { allPayloads, incrementalResponse } from './incremental.ts';
-import { type ReservedOperation, SingleConnection } from './single-connection.ts';
+import { SingleConnection } from './single-connection.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {
@@ -53,12 +52,6 @@ export class Streaming {
   /** Whether a PUT or DELETE is about a reservation. */
   isReservation(req: IncomingMessage): boolean {
     return this.single?.isReservation(req) === true;
-  }
-
-  /** Starts an operation whose results are sent in a reserved stream; `run` executes it. */
-  start<T>(exchange: Exchange, reservation: Reservation, operation: ReservedOperation<T>): Promise<T> {
-    if (this.single === undefined) throw new TypeError('A reservation needs single connection mode');
-    return this.single.start(exchange, reservation, operation);
   }
 
   /** @throws HttpError 400 for a subscription whose request accepts no stream of events. */
