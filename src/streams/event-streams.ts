@@ -25,7 +25,7 @@ export class EventStreams {
   readonly #streams = new Set<EventStream>();
   readonly #timer: IntervalTimer;
   readonly #join = createJoin();
-  #ownEndpoint: LiveEndpoint | undefined;
+  #handlerEndpoint: LiveEndpoint | undefined;
 
   constructor(core: GraphQLCore, settings: EventStreamSettings, { isExplicit }: { isExplicit: boolean }) {
     this.#core = core;
@@ -97,7 +97,7 @@ export class EventStreams {
         'call; use a WebSocket, or set the option "eventStreams" of graphqlHTTP';
       throw new HttpError(400, message, { code: 'SUBSCRIPTION_OVER_HTTP' });
     }
-    const endpoint = attached?.endpoint ?? this.#createEndpoint();
+    const endpoint = attached?.endpoint ?? this.#endpointOfHandler();
     if (
       endpoint.isClosed ||
       endpoint.connectionCount >= (attached?.maxConnections ?? LIVE_DEFAULTS.maxConnections)
@@ -110,9 +110,10 @@ export class EventStreams {
     return endpoint;
   }
 
-  #createEndpoint(): LiveEndpoint {
-    this.#ownEndpoint ??= new LiveEndpoint(this.#core, LIVE_DEFAULTS, createFlushScheduler(), PERIOD);
-    return this.#ownEndpoint;
+  /** The endpoint of a handler without `attachSubscriptions`. */
+  #endpointOfHandler(): LiveEndpoint {
+    this.#handlerEndpoint ??= new LiveEndpoint(this.#core, LIVE_DEFAULTS, createFlushScheduler(), PERIOD);
+    return this.#handlerEndpoint;
   }
 
   #ping(now: number): boolean {

@@ -84,8 +84,7 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
 
 const ignore = (): void => undefined;
 
-// One listener for all WebSockets.
-
+// Functions instead of closures, so that all WebSockets share their listeners.
 function onClose(this: BoundWebSocket): void {
   this[CONNECTION]?.onClosed();
 }

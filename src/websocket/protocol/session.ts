@@ -86,7 +86,7 @@ export abstract class Session implements OperationSession {
     this.#state = 'initialising';
     this.connection
       .accept(connectionParams)
-      .then((acceptance) => this.#conclude(acceptance))
+      .then((acceptance) => this.#onAccepted(acceptance))
       .catch((error) => this.#refuseFor(error));
   }
 
@@ -169,7 +169,7 @@ export abstract class Session implements OperationSession {
     this.connection.write({ id: JSON.parse(key), type: MessageType.Error, payload });
   }
 
-  #conclude(acceptance: Acceptance): void {
+  #onAccepted(acceptance: Acceptance): void {
     if (this.#state === 'closed') return;
     if (acceptance === false) {
       this.refuse(FORBIDDEN);
