@@ -1,6 +1,7 @@
 // The compiled engine inside graphqlHTTP with all checks, compared with mercurius with its JIT and servers on Express.
 import assert from 'node:assert/strict';
 import { runTopic } from './harness.mjs';
+import { graphqlServers } from './lib/graphql-servers.mjs';
 
 process.env.NODE_ENV = 'production';
 
@@ -71,27 +72,10 @@ async function makeSchema() {
   return schema;
 }
 
-const onExpress = async (mount) => {
-  const { default: express } = await import('express');
-  const app = express();
-  await mount(app, await makeSchema(), express);
-  return app;
-};
-
-const mercurius = (options) => async () => {
-  const { default: fastify } = await import('fastify');
-  const { default: plugin } = await import('mercurius');
-  const app = fastify();
-  app.register(plugin, { schema: await makeSchema(), ...options });
-  await app.listen({ port: 0, host: '127.0.0.1' });
-  return app.server;
-};
+const { espalier, espalierOnExpress, mercurius, onExpress, others } = graphqlServers(makeSchema);
 
 // The peers do not log the errors of resolvers either.
-const espalier = (options) => async () => {
-  const { graphqlHTTP } = await import('espalier');
-  return graphqlHTTP(await makeSchema(), { onError: false, ...options });
-};
+const SILENT = { onError: false };
 
 /** A handler that sends a fixed Buffer: the minimum cost of a request, on node:http and on Express. */
 const fixedBuffer = () => {
@@ -117,7 +101,7 @@ const EXPECTED = [
 ];
 
 /** Messages of plain errors differ, because some servers mask them. Their locations must be equal. */
-function checkAnswer(wanted, body) {
+function checkResponse(wanted, body) {
   const { data, errors = [] } = JSON.parse(body.toString());
   assert.deepEqual(data, wanted);
   const paths = (wanted.failing ?? []).flatMap(({ name }, index) =>
@@ -148,38 +132,16 @@ export const topic = {
   ],
   ratios: ['mercurius, JIT', 'graphql-http (Express)', 'Yoga (Express)', 'Apollo Server (Express)'],
   contestants: {
-    'espalier (node:http)': espalier({ graphiql: false }),
+    'espalier (node:http)': espalier({ ...SILENT, graphiql: false }),
     'a fixed Buffer (node:http)': async () => fixedBuffer(),
     'a fixed Buffer (Express)': () =>
       onExpress((app) => {
         app.all('/graphql', fixedBuffer());
       }),
-    'espalier, graphql-js (node:http)': espalier({ graphiql: false, engine: 'graphql-js' }),
+    'espalier, graphql-js (node:http)': espalier({ ...SILENT, graphiql: false, engine: 'graphql-js' }),
     'mercurius, JIT': mercurius({ jit: 1 }),
-    'espalier (Express)': () =>
-      onExpress(async (app, schema) => {
-        const { graphqlHTTP } = await import('espalier');
-        app.use('/graphql', graphqlHTTP(schema, { onError: false }));
-      }),
-    'graphql-http (Express)': () =>
-      onExpress(async (app, schema) => {
-        const { createHandler } = await import('graphql-http/lib/use/express');
-        app.all('/graphql', createHandler({ schema }));
-      }),
-    'Yoga (Express)': () =>
-      onExpress(async (app, schema) => {
-        const { createYoga } = await import('graphql-yoga');
-        const yoga = createYoga({ schema, logging: false });
-        app.use(yoga.graphqlEndpoint, yoga);
-      }),
-    'Apollo Server (Express)': () =>
-      onExpress(async (app, schema, express) => {
-        const { ApolloServer } = await import('@apollo/server');
-        const { expressMiddleware } = await import('@as-integrations/express5');
-        const server = new ApolloServer({ schema });
-        await server.start();
-        app.use('/graphql', express.json(), expressMiddleware(server));
-      }),
+    'espalier (Express)': espalierOnExpress(SILENT),
+    ...others,
   },
   loads: Object.entries(QUERIES).map(([name, query], index) => {
     const variables = name === 'trivial' ? { name: 'world' } : undefined;
@@ -198,7 +160,7 @@ export const topic = {
         ...(ON_EXPRESS.includes(name) ? HOSTED : []),
         ...(name === HUNDREDFOLD ? FLOORS : []),
       ],
-      check: ({ body }) => checkAnswer(EXPECTED[index], body),
+      check: ({ body }) => checkResponse(EXPECTED[index], body),
       columns: name === HUNDREDFOLD ? ['peakRssMiB'] : [],
       ...(name === HUNDREDFOLD ? { count: 2000, warmup: 1500 } : {}),
     };

@@ -11,6 +11,7 @@
 import { fork } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
+import { given } from './lib/arguments.mjs';
 import { DOCUMENTS, nested, rootValue, SCHEMA, times, watchLoop } from './lib/expensive-documents.mjs';
 
 const WARM = 20;
@@ -119,7 +120,6 @@ async function serve() {
 }
 
 async function measure() {
-  const given = (name) => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
   const only = new RegExp(given('only') ?? '');
   const rounds = Number(given('rounds') ?? 3);
   const most = Number(given('most') ?? 50);

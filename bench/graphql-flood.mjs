@@ -11,10 +11,8 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { rootValue, SCHEMA, watchLoop } from './lib/expensive-documents.mjs';
-
-const given = (name, fallback) =>
-  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 
 if (process.env.BENCH_ROLE === 'server') await serve();
 else await flood();

@@ -13,11 +13,9 @@ import { fork } from 'node:child_process';
 import { on, once } from 'node:events';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { mutate, random, randomDocument, render, seedRandom } from './lib/document-genes.mjs';
 import { rootValue, SCHEMA, watchLoop } from './lib/expensive-documents.mjs';
-
-const given = (name, fallback) =>
-  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 
 if (process.env.BENCH_ROLE === 'server') await serve();
 else if (given('document') === undefined) await search();

@@ -1,5 +1,6 @@
 // graphqlHTTP compared with other servers: four queries over POST, default options, logging off.
 import { runTopic } from './harness.mjs';
+import { graphqlServers } from './lib/graphql-servers.mjs';
 
 process.env.NODE_ENV = 'production';
 
@@ -41,34 +42,7 @@ async function makeSchema() {
   return schema;
 }
 
-const onExpress = async (mount) => {
-  const { default: express } = await import('express');
-  const app = express();
-  await mount(app, await makeSchema(), express);
-  return app;
-};
-
-const mercurius = (options) => async () => {
-  const [{ default: fastify }, { default: plugin }] = await Promise.all([
-    import('fastify'),
-    import('mercurius'),
-  ]);
-  const app = fastify();
-  app.register(plugin, { schema: await makeSchema(), ...options });
-  await app.listen({ port: 0, host: '127.0.0.1' });
-  return app.server;
-};
-
-const espalier = (options) => async () => {
-  const { graphqlHTTP } = await import('espalier');
-  return graphqlHTTP(await makeSchema(), options);
-};
-
-const espalierOnExpress = (options) => () =>
-  onExpress(async (app, schema) => {
-    const { graphqlHTTP } = await import('espalier');
-    app.use('/graphql', graphqlHTTP(schema, options));
-  });
+const { espalier, espalierOnExpress, mercurius, onExpress, others } = graphqlServers(makeSchema);
 
 /** Without GraphQL: reads the body and sends a prepared text with the headers that espalier sends. */
 async function makeFixed() {
@@ -114,25 +88,7 @@ export const topic = {
     'espalier (node:http)': espalier({}),
     'a fixed response (Express)': () => onExpress(async (app) => app.use('/graphql', await makeFixed())),
     'a fixed response (node:http)': makeFixed,
-    'graphql-http (Express)': () =>
-      onExpress(async (app, schema) => {
-        const { createHandler } = await import('graphql-http/lib/use/express');
-        app.all('/graphql', createHandler({ schema }));
-      }),
-    'Yoga (Express)': () =>
-      onExpress(async (app, schema) => {
-        const { createYoga } = await import('graphql-yoga');
-        const yoga = createYoga({ schema, logging: false });
-        app.use(yoga.graphqlEndpoint, yoga);
-      }),
-    'Apollo Server (Express)': () =>
-      onExpress(async (app, schema, express) => {
-        const { ApolloServer } = await import('@apollo/server');
-        const { expressMiddleware } = await import('@as-integrations/express5');
-        const server = new ApolloServer({ schema });
-        await server.start();
-        app.use('/graphql', express.json(), expressMiddleware(server));
-      }),
+    ...others,
     mercurius: mercurius({}),
     'mercurius, JIT': mercurius({ jit: 1 }),
   },

@@ -45,6 +45,7 @@
  */
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { environment } from './lib/environment.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { measureLoad } from './lib/measure.mjs';
@@ -94,7 +95,6 @@ export async function runTopic(url, topic) {
 }
 
 function commandLine() {
-  const given = (name) => process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3);
   const quick = process.argv.includes('--quick');
   return {
     rounds: Number(given('rounds') ?? (quick ? 2 : 5)),

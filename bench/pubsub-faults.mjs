@@ -9,19 +9,17 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { createFaults, startProxy, startServer } from './lib/redis-faults.mjs';
-
-const given = (name, fallback) =>
-  Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback);
 
 if (process.env.FAULTS_ROLE === 'server') await serve();
 else
   await run(
-    given('minutes', 15),
-    given('sockets', 600),
+    Number(given('minutes', 15)),
+    Number(given('sockets', 600)),
     given('seed', Date.now() % 1e6),
-    given('history', 0) > 0,
+    Number(given('history', 0)) > 0,
   );
 
 /** One process: publishes consecutive numbers, each after the result of the one before, and streams those of all processes. */

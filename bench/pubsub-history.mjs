@@ -4,6 +4,7 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { median } from './lib/median.mjs';
 import { startServer } from './lib/redis-faults.mjs';
@@ -13,7 +14,7 @@ const STREAMS = 1000;
 const PAYLOAD = { id: 0, name: 'an event for each user' };
 
 if (process.env.HISTORY_REDIS !== undefined) await measure(process.env.HISTORY_REDIS);
-else await start(Number(process.argv.find((word) => word.startsWith('--rounds='))?.slice(9) ?? 5));
+else await start(Number(given('rounds', 5)));
 
 async function start(rounds) {
   installEspalier();

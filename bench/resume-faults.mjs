@@ -11,14 +11,13 @@ import { once } from 'node:events';
 import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { startProxy } from './lib/redis-faults.mjs';
 import { freePort } from './lib/redis-node.mjs';
 import { startSetup } from './lib/redis-setups.mjs';
 import { createResumingClients } from './lib/resuming-clients.mjs';
 
-const given = (name, fallback) =>
-  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 const usesDist = process.argv.includes('--dist');
 const load = (name) =>
   import(

@@ -4,15 +4,14 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { median } from './lib/median.mjs';
 
-const given = (name, fallback) =>
-  Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback);
 const QUERY = 'subscription { tick { n text } }';
 
 if (process.env.REPLAY_EVENTS !== undefined) await serve(Number(process.env.REPLAY_EVENTS));
-else await run(given('clients', 1000), given('events', 1000), given('rounds', 3));
+else await run(Number(given('clients', 1000)), Number(given('events', 1000)), Number(given('rounds', 3)));
 
 async function serve(count) {
   const { createServer } = await import('node:http');

@@ -16,14 +16,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { installEspalier } from './lib/install-espalier.mjs';
 import { startAttacks } from './lib/soak-attacks.mjs';
 import { writeSite } from './lib/soak-files.mjs';
 import { startNormalTraffic } from './lib/soak-normal.mjs';
 import { serve } from './lib/soak-server.mjs';
 
-const given = (name, fallback) =>
-  process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback;
 const sleep = (milliseconds) => new Promise((resolve) => setTimeout(resolve, milliseconds));
 const ROLE = process.env.SOAK_ROLE;
 

@@ -4,13 +4,16 @@ import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 
 const PROTOCOL = 'graphql-transport-ws';
-const given = (name, fallback) =>
-  Number(process.argv.find((word) => word.startsWith(`--${name}=`))?.slice(name.length + 3) ?? fallback);
-
 if (process.env.SOAK_ROLE === 'server') await serve();
-else await soak(given('seconds', 300), given('sockets', 2000), given('connects', 10_000));
+else
+  await soak(
+    Number(given('seconds', 300)),
+    Number(given('sockets', 2000)),
+    Number(given('connects', 10_000)),
+  );
 
 async function serve() {
   const { createServer } = await import('node:http');

@@ -26,6 +26,7 @@ import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { given } from './lib/arguments.mjs';
 import { openFiles } from './lib/open-files.mjs';
 
 const here = fileURLToPath(import.meta.url);
@@ -82,8 +83,7 @@ async function serve(root) {
 
 async function soak() {
   if (!existsSync(new URL('../dist/static.mjs', import.meta.url))) throw new Error('run npm run build first');
-  const given = process.argv.find((word) => word.startsWith('--seconds='));
-  const seconds = Number(given?.slice('--seconds='.length) ?? 600);
+  const seconds = Number(given('seconds', 600));
   const root = mkdtempSync(join(tmpdir(), 'espalier-soak-'));
   const names = makeFiles(root);
   const child = fork(here, { execArgv: ['--expose-gc'], env: { ...process.env, SOAK_ROOT: root } });
