@@ -12,7 +12,7 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
-import { isQueued, whenFirst } from '../http/reply/connection.ts';
+import { isQueued, whenFirst } from '../http/reply/response-state.ts';
 import { createCsrf } from './csrf.ts';
 import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ExecutionCaching } from '../execution/caching.ts';
 import type { ErrorOrigin, ExecutionInputs, IncrementalFormat } from '../execution/types.ts';
-import { isAborted } from '../http/reply/connection.ts';
+import { isAborted } from '../http/reply/response-state.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The inputs and the origin of one execution. The signal is created when it is first read. */

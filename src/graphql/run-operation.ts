@@ -13,7 +13,7 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
-import { isAborted } from '../http/reply/connection.ts';
+import { isAborted } from '../http/reply/response-state.ts';
 import { addCost, addPrice } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';

@@ -5,7 +5,7 @@ import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { cacheControlFor, type FileCacheControl } from './cache-control.ts';
 import { type CompressSettings, resolveCompressOptions } from './compress-options.ts';
 import { CACHE_RULES, type CacheSettings, CODINGS, MIB, RULES } from './option-rules.ts';
-import { REPLACEMENTS, rejectCoercedValues } from './other-servers.ts';
+import { REPLACED_OPTIONS, rejectCoercedValues } from './replaced-options.ts';
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings {
@@ -50,7 +50,7 @@ export interface StaticSettings {
 export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
   const given = isBoolean(argument) ? { html: argument } : argument;
   rejectCoercedValues(given, RULES);
-  const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACEMENTS);
+  const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   const html = cleanUrls || (options.html ?? options.index !== undefined);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);

@@ -1,4 +1,4 @@
-import { cacheByHeader } from '../http/negotiation/header-cache.ts';
+import { cacheByHeader } from '../http/negotiation/text-cache.ts';
 
 /** A streaming media type of an `Accept` header, with the protocol that its parameters select. */
 export interface StreamType {

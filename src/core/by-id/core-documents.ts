@@ -2,11 +2,11 @@ import { createPrepare, type Prepare } from '../prepare.ts';
 import { selectEngine } from '../select-engine.ts';
 import { createTrustedList } from './create-list.ts';
 import { prepareFound } from './find-document.ts';
+import { type CoreParts, type PersistedQuerySettings, resolveDocuments } from './options.ts';
+import { DocumentRecorder } from './persisted/document-recorder.ts';
 import { PersistedQueries } from './persisted/persisted-queries.ts';
-import { DocumentRecorder } from './persisted/recorder.ts';
 import { SharedStore } from './persisted/shared-store.ts';
 import { createPrepareById, type PrepareTrusted } from './prepare-by-id.ts';
-import { type CoreParts, type PersistedQuerySettings, resolveDocuments } from './settings.ts';
 import type { TrustedDocuments } from './trusted/trusted-list.ts';
 
 /** The documents of one core that clients request by id. */

@@ -5,7 +5,7 @@ import { createOperationSelector, type LoadedDocument } from '../documents/opera
 import { createValidator } from '../documents/validate.ts';
 import { createOperationFactory } from '../incremental.ts';
 import { selectEngineInAdvance } from '../select-engine.ts';
-import type { CoreParts } from './settings.ts';
+import type { CoreParts } from './options.ts';
 import type { TrustedTexts } from './trusted/manifest.ts';
 import { watchDocuments } from './trusted/reload.ts';
 import { TrustedList, type TrustedLoader, type UnfitDocument } from './trusted/trusted-list.ts';

@@ -4,9 +4,9 @@ import { assertSync } from '../../options/resolve-options.ts';
 import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
 import { documentNotFound, documentNotTrusted, notFound, notSupported } from '../documents/refusals.ts';
 import type { Prepare } from '../prepare.ts';
+import type { DocumentSettings } from './options.ts';
+import type { DocumentRecorder } from './persisted/document-recorder.ts';
 import { hashOf, type PersistedQueries } from './persisted/persisted-queries.ts';
-import type { DocumentRecorder } from './persisted/recorder.ts';
-import type { DocumentSettings } from './settings.ts';
 
 /** Prepares the trusted document with an id, and sets its text in the parameters. Returns undefined for an unknown id. */
 export type PrepareTrusted = (

@@ -6,10 +6,10 @@ import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
 import { writeString } from '../json/strings.ts';
 import type { Execution } from '../run/execution.ts';
 import type { FieldError } from '../run/field-error.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import { isWaiting } from '../run/pending.ts';
 import type { DirectWrite, FieldPlan, FieldRun, Position } from '../run/plan.ts';
 import { createInfo, fieldPath } from '../run/resolve-info.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import { emptyArguments } from './arguments.ts';
 
 const OPEN = 123;

@@ -2,11 +2,11 @@ import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { writeByte } from '../json/buffer.ts';
 import { DONE, type ErrorCollector, type Execution, endSyncRun, FAILED, Pending } from '../run/execution.ts';
 import { type ErrorPosition, type FieldError, toFieldError } from '../run/field-error.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import { afterMicrotasks, microtasksFromIterable } from '../run/microtasks.ts';
 import { takePending, waitForChildren } from '../run/pending.ts';
 import type { Continuation, Position } from '../run/plan.ts';
 import { handleError, onChildDone, onChildError } from '../run/promises.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import { compileItem, type ItemRun } from './complete-value.ts';
 
 const OPEN = 91;

@@ -4,12 +4,12 @@ import { isThenable } from '../../execution/types.ts';
 import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
 import { addError, type Execution } from '../run/execution.ts';
 import { toFieldError } from '../run/field-error.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import { PROMISE_DEPTH } from '../run/microtasks.ts';
 import { openPending, type PositionStart, wrapPending } from '../run/pending.ts';
 import type { Continuation, Position } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
 import { itemPath } from '../run/resolve-info.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 
 /**
  * Writes a resolved value, or adds a Pending if it is a promise. Throws the reason if completing the value

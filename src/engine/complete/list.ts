@@ -3,8 +3,8 @@ import { V17 } from '../../execution/graphql-version.ts';
 import { isThenable } from '../../execution/types.ts';
 import { writeByte } from '../json/buffer.ts';
 import type { Execution } from '../run/execution.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import type { Complete, FieldPlan, Position } from '../run/plan.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import { completeAsyncIterable } from './async-iterable.ts';
 import { compileItem } from './complete-value.ts';
 

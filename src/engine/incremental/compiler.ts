@@ -5,9 +5,9 @@ import { type RootFields, sharedField } from '../compile/selection-set.ts';
 import { SharedFields, type SharedPlans } from '../compile/shared-plans.ts';
 import { DeferredPart, type DeferUsage } from '../run/deferred-parts.ts';
 import type { Execution } from '../run/execution.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import type { Compiler, FieldRun, ObjectRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
-import { ignoreRejections } from '../run/unused-values.ts';
 import {
   collectRootSelection,
   collectSubselection,

@@ -8,12 +8,12 @@ import { RESPONSE_START, writeByte } from '../json/buffer.ts';
 import { toNullOutcome, toOutcome } from '../result/outcome.ts';
 import { abortExecution, addError, Execution, endSyncRun, FAILED, Pending } from '../run/execution.ts';
 import { type ErrorPosition, type FieldError, toFieldError } from '../run/field-error.ts';
+import { ignoreRootRejections } from '../run/ignore-rejections.ts';
 import { afterMicrotasks } from '../run/microtasks.ts';
 import { attachChildren, isWaiting, takePending } from '../run/pending.ts';
 import type { FieldRun } from '../run/plan.ts';
 import type { Program } from '../run/program.ts';
 import { handleError, onChildDone } from '../run/promises.ts';
-import { ignoreRootRejections } from '../run/unused-values.ts';
 
 const OPEN = 123;
 const CLOSE = 125;

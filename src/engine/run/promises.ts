@@ -1,6 +1,7 @@
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { addError, DONE, type Execution, endSyncRun, FAILED, type Pending, WAITING } from './execution.ts';
 import { type FieldError, toFieldError } from './field-error.ts';
+import { ignoreRejections } from './ignore-rejections.ts';
 import {
   afterMicrotasks,
   microtasksFromChild,
@@ -11,7 +12,6 @@ import {
 } from './microtasks.ts';
 import { attachChildren, takePending } from './pending.ts';
 import type { Complete, Continuation } from './plan.ts';
-import { ignoreRejections } from './unused-values.ts';
 
 /**
  * Continues with a position when a promise settles. Throws the errors of `then`. `originalValue` is the value

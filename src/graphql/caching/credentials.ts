@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../../types/connect.ts';
-import { cacheByText } from '../../http/negotiation/header-cache.ts';
+import { cacheByText } from '../../http/negotiation/text-cache.ts';
 
 /** Headers of API keys, tokens, and proxies that authenticate the user; not HTTP/2's `:authority`. */
 const CREDENTIAL_NAME =

@@ -1,6 +1,6 @@
 import { ID_PARAMETERS, readReference } from '../../core/documents/reference.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
-import { cacheByText } from '../../http/negotiation/header-cache.ts';
+import { cacheByText } from '../../http/negotiation/text-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import type { HttpSettings } from '../options.ts';
 

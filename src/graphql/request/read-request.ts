@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
 import { assertJsonWithinLimits } from '../../http/body/json-limits.ts';
 import { bodyTooLarge, createBodyReader } from '../../http/body/read-body.ts';
-import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
+import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { createHostCheck } from '../../http/routing/host.ts';
 import { resolveUploadOptions } from '../../uploads/options.ts';

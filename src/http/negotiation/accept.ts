@@ -1,4 +1,4 @@
-import { cacheByHeader } from './header-cache.ts';
+import { cacheByHeader } from './text-cache.ts';
 
 /** The maximum number of media ranges in an Accept header. A longer header counts as absent. */
 const MAX_RANGES = 32;

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
-import { isAborted } from '../reply/connection.ts';
+import { isAborted } from '../reply/response-state.ts';
 import { withVary } from '../reply/write-reply.ts';
 import type { Framing } from './framing.ts';
 

@@ -1,6 +1,6 @@
 import type { Precompressed } from '../../../types/static.ts';
 import { type EncodingWeights, parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
-import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
+import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { debug } from '../../logging/debug.ts';
 import type { CompressSettings } from '../compress-options.ts';
 import type { FileContent } from '../file/loaded-file.ts';

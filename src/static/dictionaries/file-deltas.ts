@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
-import { cacheByHeader } from '../../http/negotiation/header-cache.ts';
+import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { noteNoDictionaries } from '../../logging/notices.ts';
 import { encodedRepresentation } from '../compression/compressed-variants.ts';
 import type { Compressor, Work } from '../compression/compressor.ts';

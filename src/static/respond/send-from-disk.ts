@@ -1,5 +1,5 @@
-import { isQueued, whenFirst } from '../../http/reply/connection.ts';
 import { toError } from '../../http/reply/http-error.ts';
+import { isQueued, whenFirst } from '../../http/reply/response-state.ts';
 import { fillBody } from '../cache/fill-body.ts';
 import { isNotFoundError, isResourceError, isStaleError } from '../disk/file-errors.ts';
 import { type OpenFile, openVersion, openVersionSync, readVersionSync } from '../disk/open-version.ts';

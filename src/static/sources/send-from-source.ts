@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream';
 import type { StaticSource } from '../../../types/sources.ts';
-import { isQueued, whenFirst } from '../../http/reply/connection.ts';
 import { toError } from '../../http/reply/http-error.ts';
+import { isQueued, whenFirst } from '../../http/reply/response-state.ts';
 import { isNotFoundError, isResourceError } from '../disk/file-errors.ts';
 import { isFinished, setResponseHeaders } from '../respond/headers.ts';
 import type { RequestContext, StreamPlan } from '../respond/request-context.ts';

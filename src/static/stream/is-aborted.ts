@@ -1,5 +1,5 @@
 import type { ServerResponse } from 'node:http';
-import { isAborted as isConnectionLost } from '../../http/reply/connection.ts';
+import { isAborted as isConnectionLost } from '../../http/reply/response-state.ts';
 
 /**
  * Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or

@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable, Writable } from 'node:stream';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { bodyTooLarge } from '../../http/body/read-body.ts';
-import { isAborted } from '../../http/reply/connection.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
+import { isAborted } from '../../http/reply/response-state.ts';
 import { clientAborted, malformedForm } from './errors.ts';
 
 /** A text part of a form. */

@@ -18,7 +18,7 @@ import { SendQueue } from '../write/send-queue.ts';
 import { decisionOf } from './acceptance.ts';
 import { cutReason } from './close-reason.ts';
 import { ConnectionContext } from './connection-context.ts';
-import { ConnectionDeadlines, type TimedConnection } from './deadlines.ts';
+import { ConnectionDeadlines, type TimedConnection } from './connection-deadlines.ts';
 import { exposeRequest, type OpenedWebSocket } from './opened-websocket.ts';
 import type { ConnectionServices } from './services.ts';
 

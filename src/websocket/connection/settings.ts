@@ -7,7 +7,7 @@ import type {
 import type { OnOperation } from '../../core/options.ts';
 import type { OperationSettings } from '../../subscriptions/subscribe.ts';
 import type { SessionLimits } from '../protocol/session-connection.ts';
-import type { DeadlineSettings } from './deadlines.ts';
+import type { DeadlineSettings } from './connection-deadlines.ts';
 
 /** The options of a connection, however it was opened. */
 export interface ConnectionSettings

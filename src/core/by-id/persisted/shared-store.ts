@@ -1,5 +1,5 @@
 import { toError } from '../../../http/reply/http-error.ts';
-import type { PersistedQuerySettings } from '../settings.ts';
+import type { PersistedQuerySettings } from '../options.ts';
 
 /** Milliseconds without requests to a store that has failed. */
 const PAUSE = 1000;

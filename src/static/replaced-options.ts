@@ -7,7 +7,7 @@ import type { ResolvedOptions } from './option-rules.ts';
 const VIEW = 'a request selects a part of a file with the Range header';
 
 /** Replacements for options of serve-static, send, sirv and @fastify/static, for error messages. */
-export const REPLACEMENTS: Readonly<Record<string, string>> = {
+export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   start: VIEW,
   end: VIEW,
   hidden: "use dotfiles: 'allow'",
