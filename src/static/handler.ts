@@ -22,7 +22,7 @@ import { passThrough } from './respond/pass-through.ts';
 import { mountSegmentWithoutSlash, redirectToSlash } from './respond/redirect.ts';
 import type { RequestContext, RequestTriple, ServeContext } from './respond/request-context.ts';
 import { respond, serve } from './respond/respond.ts';
-import { sendFromDisk } from './respond/send-from-disk.ts';
+import { DiskSender } from './respond/send-from-disk.ts';
 import { sendStatus } from './respond/send-status.ts';
 import { assertPages } from './root.ts';
 import { BufferPool } from './stream/buffer-pool.ts';
@@ -76,8 +76,9 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
     revalidateAfter: settings.cache.revalidateAfter,
     onCached: createBackgroundEtags(settings, threadsOf),
   });
-  const buffers = new BufferPool(READ_BUFFER_BYTES);
-  return createHandler({ settings, cache, checker, breaker, buffers, threadsOf, sendBody: sendFromDisk });
+  const sender = new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES), threadsOf });
+  const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
+  return createHandler({ settings, cache, checker, sendBody });
 }
 
 /** Creates a handler that serves the cache of a context. */

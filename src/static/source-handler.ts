@@ -2,7 +2,6 @@ import type { StaticSource } from '../../types/sources.ts';
 import { optionError, wrongArgument } from '../options/resolve-options.ts';
 import { isFunction, isObject } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { createCircuitBreaker } from './cache/circuit-breaker.ts';
 import { budgetFor } from './cache/default-budget.ts';
 import { FileCache } from './cache/file-cache.ts';
 import { createVariantFactory } from './compression/compressed-variants.ts';
@@ -12,7 +11,6 @@ import type { StaticSettings } from './options.ts';
 import { checkedSource } from './sources/checked-source.ts';
 import { sendFromSource } from './sources/send-from-source.ts';
 import { SourceChecker } from './sources/source-checker.ts';
-import { BufferPool } from './stream/buffer-pool.ts';
 
 /** Creates the handler of a `staticFiles` middleware for the files of a source. */
 export function createSourceHandler(given: StaticSource, settings: StaticSettings): StaticHandler {
@@ -31,10 +29,6 @@ export function createSourceHandler(given: StaticSource, settings: StaticSetting
     cache,
     checker: new SourceChecker({ source, settings, variants }, cache),
     sendBody: (request, plan, retry) => sendFromSource(source, request, plan, retry),
-    // A source reads no files of a directory: these have no work.
-    breaker: createCircuitBreaker(() => 0),
-    buffers: new BufferPool(0),
-    threadsOf: () => undefined,
   });
 }
 

@@ -1,12 +1,9 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../../types/connect.ts';
-import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import type { CacheEntry, Waiter } from '../cache/entry.ts';
 import type { FileCache } from '../cache/file-cache.ts';
-import type { ThreadsOf } from '../disk/thread-share.ts';
 import type { HeaderList, Representation } from '../file/representation.ts';
 import type { StaticSettings } from '../options.ts';
-import type { BufferPool } from '../stream/buffer-pool.ts';
 import type { StreamedBody } from '../stream/stream-file.ts';
 
 /** A response whose body has to be read from the file. */
@@ -29,9 +26,6 @@ export interface ServeContext {
   readonly checker: Checker;
   /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
   readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
-  readonly breaker: CircuitBreaker;
-  readonly buffers: BufferPool;
-  readonly threadsOf: ThreadsOf;
 }
 
 /** A request with its response and the `next` function. */

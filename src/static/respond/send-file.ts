@@ -129,7 +129,7 @@ function requestedRanges(
   if (range === undefined || !metadata.acceptRanges || req.method !== 'GET') return undefined;
   // In the HTTP/2 compatibility API of createServer, responses always have their own `write`.
   const isWriteReplaced = req.httpVersionMajor < 2 && Object.hasOwn(res, 'write');
-  if (isWriteReplaced && isCompressible(metadata)) return undefined;
+  if (isWriteReplaced && mayBeCompressed(metadata)) return undefined;
   const ifRange = req.headers['if-range'];
   if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
   return parseRanges(range, metadata.size);
@@ -139,7 +139,7 @@ function requestedRanges(
  * Whether a middleware that has replaced `write` may compress this body. It would compress a range on its
  * own, and a client cannot reassemble compressed ranges.
  */
-function isCompressible({ coding, type }: Metadata): boolean {
+function mayBeCompressed({ coding, type }: Metadata): boolean {
   return coding === undefined && /^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type);
 }
 

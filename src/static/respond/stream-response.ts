@@ -1,4 +1,5 @@
 import type { OpenFile } from '../disk/open-version.ts';
+import type { BufferPool } from '../stream/buffer-pool.ts';
 import { ContentVerifier } from '../stream/content-verifier.ts';
 import { FileStream } from '../stream/stream-file.ts';
 import { restoreHead, setResponseHeaders } from './headers.ts';
@@ -17,10 +18,10 @@ export function streamResponse(
   request: RequestContext,
   plan: StreamPlan,
   file: OpenFile,
-  retry: () => void,
+  { buffers, retry }: { readonly buffers: BufferPool; readonly retry: () => void },
 ): void {
   const { res, next } = request;
-  const { settings, buffers } = request.context;
+  const { settings } = request.context;
   const head = { status: res.statusCode, headers: res.getHeaders() };
   const verifier = new ContentVerifier(plan.representation, settings.etag);
   const onNothingSent = (error: Error | undefined): void => {
