@@ -26,7 +26,7 @@ export function warnIfExecuteIsWrapped(): void {
   process.emitWarning(
     'The function execute of graphql has been replaced, probably by a tracer such as ' +
       "@opentelemetry/instrumentation-graphql. espalier's compiled engine does not call it, so operations are missing in " +
-      "its traces. Use espalier/otel instead (see docs/observability.md), or set the option engine: 'graphql-js'.",
+      "its traces. Use espalier/otel instead (see https://github.com/espalier-js/espalier/blob/main/docs/observability.md), or set the option engine: 'graphql-js'.",
     { code: 'ESPALIER_EXECUTE_REPLACED' },
   );
 }
