@@ -42,7 +42,8 @@ export interface CompressOptions {
   maxDirectoryBytes?: number | undefined;
   /**
    * Whether immutable files whose name contains a hash are sent as the difference to an earlier version that
-   * the browser has (RFC 9842, `dcb` and `dcz`). Experimental. Needs Node 22.19 or 24.6 or later.
+   * the browser has (RFC 9842, `dcb` and `dcz`). Experimental. `dcz` needs Node 22.19 or 24.6,
+   * `dcb` Node 24.15.
    * @default false
    */
   dictionaries?: boolean | DictionaryOptions | undefined;

@@ -79,8 +79,8 @@ export interface ResponseCacheOptions<Req = object> {
 export interface CacheInvalidator {
   /**
    * Removes the responses with one of these tags; the tag `*` removes all. Resolves when no process will send
-   * one of them any more. Rejects with the code `ERR_INVALIDATION_PENDING` if that takes longer than
-   * `timeout`; the invalidation is then still sent until every process has received it.
+   * one of them any more. Rejects with the code `ERR_INVALIDATION_PENDING` after 10 seconds; the invalidation is
+   * then still sent until every process has received it.
    */
   invalidate(tags: string | readonly string[]): Promise<void>;
 }

@@ -164,7 +164,7 @@ export interface StaticFilesOptions {
   earlyHints?: boolean | 'link' | '103' | undefined;
   /**
    * Limits of the memory cache. `false` caches no bodies.
-   * @default 64 MiB of bodies, 8 MiB per file, 32768 files, always revalidated
+   * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
    */
   cache?: false | StaticCacheOptions | undefined;
   /**
