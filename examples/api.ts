@@ -23,6 +23,7 @@ app.use(
     context: ({ headers }) => ({ token: headers.authorization?.replace(/^Bearer /, '') }),
   }),
 );
-app.listen(port, () => {
+app.listen(port, (error) => {
+  if (error) throw error;
   console.log(`GraphiQL on http://localhost:${port}/graphql`);
 });

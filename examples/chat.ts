@@ -22,7 +22,8 @@ const rootValue = {
 const graphql = graphqlHTTP(schema, { rootValue });
 const app = express().use('/graphql', graphql);
 const port = Number(process.env.PORT ?? 3000);
-const server = app.listen(port, () => {
+const server = app.listen(port, (error) => {
+  if (error) throw error;
   console.log(`Chat on http://localhost:${port}/graphql`);
 });
 attachSubscriptions(server, graphql, { share: () => 'one group for all' });

@@ -23,7 +23,8 @@ async function* count(to: number) {
 const graphql = graphqlHTTP(builder.toSchema());
 const app = express().use('/graphql', graphql);
 const port = Number(process.env.PORT ?? 3000);
-const server = app.listen(port, () => {
+const server = app.listen(port, (error) => {
+  if (error) throw error;
   console.log(`GraphiQL on http://localhost:${port}/graphql`);
 });
 attachSubscriptions(server, graphql);

@@ -1,6 +1,6 @@
 // helmet, and one session for HTTP and sockets: `npx tsx examples/secure.ts`, then /login?name=Ada, then /graphql.
 import { randomBytes } from 'node:crypto';
-import { attachSubscriptions, type ConnectingSubscription, graphqlHTTP } from 'espalier';
+import { attachSubscriptions, type ConnectingSubscription, createServer, graphqlHTTP } from 'espalier';
 import express from 'express';
 import session from 'express-session';
 import { buildSchema } from 'graphql';
@@ -13,18 +13,16 @@ const context = (req: { session?: { name?: string } }) => ({ name: req.session?.
 type Context = ReturnType<typeof context>;
 
 const schema = buildSchema('type Query { me: String } type Subscription { greetings: String }');
-const greet = async function* (_args: object, { name }: Context) {
+async function* greetings(_args: object, { name }: Context) {
   yield { greetings: `Welcome ${name}` };
-};
-const rootValue = { me: (_args: object, { name }: Context) => name, greetings: greet };
+}
+const rootValue = { me: (_args: object, { name }: Context) => name, greetings };
 const graphql = graphqlHTTP(schema, { rootValue, context });
 
 const app = express().use(helmet(), sessions).use('/graphql', graphql);
 app.get('/login', ({ query, session }, res) => void res.json(Object.assign(session, { name: query.name })));
 const port = Number(process.env.PORT ?? 3000);
-const server = app.listen(port, () => {
-  console.log(`http://localhost:${port}/login?name=Ada`);
-});
+const server = createServer(app).listen(port, () => console.log(`http://localhost:${port}/login?name=Ada`));
 // The session middleware runs before the upgrade. A client without a login is closed with 4403.
-const onConnect = ({ context }: ConnectingSubscription<Context>) => context.name !== undefined;
+const onConnect = ({ context: { name } }: ConnectingSubscription<Context>) => name !== undefined;
 attachSubscriptions(server, graphql, { middleware: [sessions], onConnect });

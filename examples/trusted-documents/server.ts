@@ -65,6 +65,7 @@ app.get('/staff', (_req, res) => {
 app.use(staticFiles(path('public'), true));
 
 const port = Number(process.env.PORT ?? 3000);
-app.listen(port, () => {
+app.listen(port, (error) => {
+  if (error) throw error;
   console.log(`Books on http://localhost:${port}`);
 });

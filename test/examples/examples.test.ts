@@ -1,14 +1,15 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
-import { get } from 'node:http';
+import { createServer, get } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import WebSocket from 'ws';
 import { startRedis } from '../redis.ts';
 import { connect, MODERN, type RawClient, ready } from '../subscriptions/client.ts';
-import { type Running, startExample, stopExamples } from './start.ts';
+import { failExample, type Running, startExample, stopExamples } from './start.ts';
 
 jest.setTimeout(20_000);
 afterAll(stopExamples);
@@ -75,6 +76,21 @@ describe('the examples', () => {
     }
   });
 });
+
+// Express 5 passes the error of `listen` to its callback instead of throwing it.
+it('an example whose port is in use ends with the error and announces no URL', async () => {
+  const other = createServer().listen(0);
+  await once(other, 'listening');
+  const { port } = other.address() as AddressInfo;
+  const single = names.filter((name) => name !== 'cluster');
+  const results = await Promise.all(single.map((name) => failExample(name, { PORT: `${port}` })));
+  other.close();
+  for (const [index, { code, output }] of results.entries()) {
+    expect([single[index], code]).toEqual([single[index], 1]);
+    expect(output).toContain(`EADDRINUSE: address already in use :::${port}`);
+    expect(output).not.toContain('http://localhost');
+  }
+}, 60_000);
 
 it('examples/site.ts serves pages and sends 304 for a known ETag', async () => {
   const { url, stop } = await startExample('site');
