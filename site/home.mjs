@@ -51,7 +51,7 @@ export const HOME = {
   hero: {
     name: 'espalier',
     text: 'Files, GraphQL and live data for Express',
-    tagline: 'Four functions for an Express app. Use one of them, or all on one port.',
+    tagline: 'Independent functions for an Express app. Use one of them, or all on one port.',
     actions: [
       { theme: 'brand', text: 'Tutorial: 15 minutes', link: '/tutorial' },
       { theme: 'alt', text: 'How it works', link: '/how-it-works' },
