@@ -10,6 +10,8 @@ export interface OptionScope {
   readonly page: string;
   /** The option that contains the group, for nested options. */
   readonly within?: string;
+  /** An example of the options, for messages about an argument that is not an object. */
+  readonly example?: string;
 }
 
 const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
@@ -27,7 +29,12 @@ export function resolveOptions<Resolved>(
   replacements: Readonly<Record<string, string>> = {},
 ): Resolved {
   const options = given ?? {};
-  if (given === null || !isObject(options)) throw wrongArgument(scope, 'options', given, 'an object');
+  assertCalled(scope, options);
+  if (given === null || !isObject(options)) {
+    const { example } = scope;
+    const accepted = example === undefined ? 'an object' : `an object such as ${example}`;
+    throw wrongArgument(scope, 'options', given, accepted);
+  }
   const known = Object.keys(rules) as (keyof Resolved & string)[];
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known, replacements);
@@ -40,6 +47,17 @@ export function resolveOptions<Resolved>(
     resolved[name] = value === undefined ? fallback : (value as Resolved[typeof name]);
   }
   return resolved as Resolved;
+}
+
+/**
+ * Rejects the request and the response that a function gets if it is mounted instead of its return value.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function assertCalled(scope: OptionScope, argument: unknown): void {
+  if (!isObject(argument) || !('httpVersion' in argument || 'headersSent' in argument)) return;
+  const message = `an argument is a request or a response, because the function itself was mounted; mount what it returns: app.use(${scope.name}(…))`;
+  throw optionError(scope, message);
 }
 
 /** Creates the TypeError for an option with a wrong value. */

@@ -2,7 +2,12 @@ import type { OptionScope } from './resolve-options.ts';
 
 // The scope of each group of options, for error messages and the link to its page in docs/.
 
-export const STATIC_OPTIONS: OptionScope = { name: 'staticFiles', page: 'static-files' };
+export const STATIC_OPTIONS: OptionScope = {
+  name: 'staticFiles',
+  page: 'static-files',
+  example:
+    "{ html: true }, or a boolean. The path of the mount belongs to app.use('/path', staticFiles(dir))",
+};
 export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
 export const ZIP_FILES: OptionScope = { name: 'zipFiles', page: 'static-files' };
 export const SEA_FILES: OptionScope = { name: 'seaFiles', page: 'static-files' };
@@ -18,14 +23,26 @@ export const PERSISTED_QUERY_OPTIONS: OptionScope = { ...DOCUMENT_OPTIONS, withi
 export const UPLOAD_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'uploads', within: 'uploads' };
 export const COST_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'cost' };
 export const BUDGET_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'cost', within: 'budget' };
-export const SUBSCRIPTION_OPTIONS: OptionScope = { name: 'attachSubscriptions', page: 'subscriptions' };
+export const SUBSCRIPTION_OPTIONS: OptionScope = {
+  name: 'attachSubscriptions',
+  page: 'subscriptions',
+  example: "{ path: '/graphql' }",
+};
 export const SERVER_OPTIONS: OptionScope = { name: 'createServer', page: 'server' };
-export const PUBSUB_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling' };
+export const PUBSUB_OPTIONS: OptionScope = {
+  name: 'createPubSub',
+  page: 'scaling',
+  example: "{ redis: 'redis://localhost:6379' }",
+};
 export const HISTORY_OPTIONS: OptionScope = { name: 'createPubSub', page: 'scaling', within: 'history' };
 export const INJECT_OPTIONS: OptionScope = { name: 'inject', page: 'testing' };
 export const SUBSCRIBE_OPTIONS: OptionScope = { name: 'subscribe', page: 'testing' };
 export const OTEL_OPTIONS: OptionScope = { name: 'EspalierInstrumentation', page: 'observability' };
 export const INSPECT_OPTIONS: OptionScope = { name: 'inspect', page: 'observability' };
 export const CACHE_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'caching', within: 'cache' };
-export const REDIS_STORE_OPTIONS: OptionScope = { name: 'redisStore', page: 'caching' };
+export const REDIS_STORE_OPTIONS: OptionScope = {
+  name: 'redisStore',
+  page: 'caching',
+  example: "{ redis: 'redis://localhost:6379' }",
+};
 export const INVALIDATOR_OPTIONS: OptionScope = { name: 'createInvalidator', page: 'caching' };

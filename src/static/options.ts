@@ -1,5 +1,5 @@
 import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../../types/static.ts';
-import { resolveOptions } from '../options/resolve-options.ts';
+import { assertCalled, resolveOptions } from '../options/resolve-options.ts';
 import { isBoolean } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { cacheControlFor, type FileCacheControl } from './cache-control.ts';
@@ -49,6 +49,7 @@ export interface StaticSettings {
 /** Checks the options of `staticFiles` and fills in defaults; a boolean is short for `{ html }`. */
 export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
   const given = isBoolean(argument) ? { html: argument } : argument;
+  assertCalled(STATIC_OPTIONS, given);
   rejectCoercedValues(given, RULES);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;

@@ -9,10 +9,7 @@ import type { StaticSettings } from './options.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
 export function resolveRoot(dir: unknown): RootDirectory {
-  // An empty string, for example from an unset environment variable, would mean the working directory.
-  if ((typeof dir !== 'string' && !(dir instanceof URL)) || dir === '') {
-    throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
-  }
+  if (!isPath(dir)) throw wrongArgument(STATIC_OPTIONS, 'dir', dir, 'a path or a file: URL');
   const path = resolve(typeof dir === 'string' ? dir : fileURLToPath(dir));
   const stats = statSync(path, { throwIfNoEntry: false });
   if (stats?.isDirectory() === true) return new RootDirectory(path);
@@ -23,6 +20,11 @@ export function resolveRoot(dir: unknown): RootDirectory {
       : `; relative paths start at the working directory, ${process.cwd()}`;
   const message = `staticFiles: ${path} ${reason}. Create the directory before the call${hint}`;
   throw Object.assign(new Error(message), { code: 'ERR_STATIC_ROOT', path });
+}
+
+/** An empty string, for example from an unset environment variable, would mean the working directory. */
+function isPath(dir: unknown): dir is string | URL {
+  return typeof dir === 'string' ? dir !== '' : dir instanceof URL && dir.protocol === 'file:';
 }
 
 /** Checks that the pages of the options exist: a page that is missing would be a 404 for every navigation. */
