@@ -190,7 +190,11 @@ export function schemaHint(value: unknown): string {
       'and bundle either both graphql and espalier or neither'
     );
   }
+  if (Array.isArray(value)) return '. Create one from a list of SDL with makeExecutableSchema';
   if (typeof value !== 'object' || value === null) return '';
   if ('schema' in value) return '. Pass the schema first: graphqlHTTP(schema, options)';
+  if ('default' in value) return '. Pass the default export of the module, not the module';
+  if ('kind' in value)
+    return '. Create one from a parsed document with buildASTSchema or makeExecutableSchema';
   return 'typeDefs' in value ? '. Create one with makeExecutableSchema({ typeDefs, resolvers })' : '';
 }

@@ -9,6 +9,7 @@ import type { IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
+  type Accepts,
   isBoolean,
   isEither,
   isFunction,
@@ -65,6 +66,9 @@ export interface CoreSettings {
   readonly limits: DocumentLimitSettings;
 }
 
+/** A value of the header `Host`: a name or an address, and a port (RFC 9110 §7.2). */
+const isHost: Accepts = (value) => isString(value) && /^[^\s/*@]+$/.test(value);
+
 const isLimit = isEither(isPositive, isOneOf(Number.POSITIVE_INFINITY));
 
 const PROTOCOLS = ['graphql-transport-ws', 'graphql-ws'] as const;
@@ -117,13 +121,17 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore'>> 
   onError: onErrorRule,
   allowedHosts: rule<readonly string[] | undefined>(
     undefined,
-    oneOrMore(isString),
-    "a list of hosts such as 'api.example.com' or 'localhost:3000'",
+    oneOrMore(isHost),
+    "a list of hosts such as 'api.example.com' or 'localhost:3000', without a scheme, a path or wildcards",
   ),
   onOperation: optionalFunction(),
   cursors: rule<unknown>(undefined, isObject, 'an object with a key'),
-  cost: rule<unknown>(undefined, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  budget: rule<unknown>(undefined, isObject, 'an object with a "limit"'),
+  cost: rule<unknown>(
+    undefined,
+    isEither(isBoolean, isObject),
+    'a boolean, or an object such as { maxCost: 500 }',
+  ),
+  budget: rule<unknown>(undefined, isObject, 'an object such as { limit: 5000, window: 60_000 }'),
   introspection: rule<CoreSettings['introspection']>(
     true,
     isEither(isBoolean, isFunction),
@@ -140,7 +148,7 @@ const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore'>> 
     isEither(isBoolean, (value) => isObject(value) && isFormatOnly(value)),
     "a boolean, or { format: 'v0.2' } or { format: '20220824' }",
   ),
-  documents: rule<unknown>(undefined, isObject, 'an object of options'),
+  documents: rule<unknown>(undefined, isObject, "an object such as { from: 'persisted-documents.json' }"),
   documentCacheBytes: rule(32 * 1024 * 1024, isLimit, 'a whole number of bytes from 1, or Infinity'),
 };
 

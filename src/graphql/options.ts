@@ -94,7 +94,11 @@ const rules: Rules<OwnSettings> = {
   ),
   crossSiteReads: flag(false),
   multipartUploadsEnabled: flag(true),
-  uploads: rule<unknown>(undefined, isObject, 'an object of upload limits'),
+  uploads: rule<unknown>(
+    undefined,
+    isObject,
+    'an object of upload limits; multipartUploadsEnabled: false refuses uploads',
+  ),
   graphiql: rule<GraphiQLOption>(
     true,
     isEither(isSwitch, isObject),

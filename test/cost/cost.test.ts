@@ -249,13 +249,13 @@ describe('the option cost', () => {
   );
 
   it.each([
-    [{ cost: 'on' }, 'option "cost" is "on"; accepted: a boolean, or an object of options'],
+    [{ cost: 'on' }, 'option "cost" is "on"; accepted: a boolean, or an object such as { maxCost: 500 }'],
     [{ cost: { maxCost: 0 } }, 'option "cost.maxCost" is 0; accepted: a whole number from 1'],
     [
       { cost: { max: 5 } },
       'unknown option "cost.max"; accepted: maxCost, reportOnly, header, listSize, mutation',
     ],
-    [{ budget: {} }, 'option "budget.limit" is 0; accepted: tokens, a whole number from 1'],
+    [{ budget: {} }, 'option "budget.limit" is undefined; accepted: tokens, a whole number from 1'],
     [{ budget: { limit: 1.5 } }, 'option "budget.limit" is 1.5'],
     [{ budget: { limit: 1, redis: {} } }, 'option "budget.redis" is {}; accepted: an ioredis client'],
   ])('graphqlHTTP refuses the options %j', (options, message) => {

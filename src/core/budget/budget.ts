@@ -60,7 +60,7 @@ const rules: Rules<BudgetSettings> = {
  */
 export function resolveBudget(given: unknown): BudgetSettings {
   const settings = resolveOptions(BUDGET_OPTIONS, given, rules);
-  if (settings.limit === 0) throw wrongOption(BUDGET_OPTIONS, 'limit', 0, rules.limit.accepted);
+  if (settings.limit === 0) throw wrongOption(BUDGET_OPTIONS, 'limit', undefined, rules.limit.accepted);
   return settings;
 }
 

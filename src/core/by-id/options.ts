@@ -135,8 +135,12 @@ function sourceOf(from: unknown, recordPath: string | undefined): TrustedSource 
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && path === recordPath) return { texts: new Map(), path };
-    const value = path === undefined ? 'an object' : path;
-    throw wrongOption(DOCUMENT_OPTIONS, 'from', value, `trusted documents, but ${message}`);
+    if (path === undefined)
+      throw wrongOption(DOCUMENT_OPTIONS, 'from', from, `trusted documents: ${message}`);
+    throw optionError(
+      DOCUMENT_OPTIONS,
+      `option "documents.from" is ${formatValue(path)}, which cannot be read: ${message}`,
+    );
   }
 }
 

@@ -13,6 +13,9 @@ import {
 import type { EngineSettings } from '../../execution/engine.ts';
 import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { RequestError } from '../../execution/types.ts';
+import { wrongReturnValue } from '../../options/resolve-options.ts';
+import { isObject } from '../../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { events } from '../diagnostics.ts';
 import { refusalError } from '../errors.ts';
 import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';
@@ -47,7 +50,7 @@ export function createValidator(
   { limits, validationRules }: Pick<CoreSettings, 'limits' | 'validationRules'>,
   { maxErrors, hideSuggestions }: Pick<EngineSettings, 'maxErrors' | 'hideSuggestions'>,
 ): Validator {
-  const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules];
+  const rules: readonly ValidationRule[] = [...specifiedRules, ...validationRules.map(checkedRule)];
   const parseOptions = { maxTokens: limits.tokens };
 
   // graphql-js finds the location of each error by counting lines from the start.
@@ -167,5 +170,15 @@ function refused(errors: readonly GraphQLError[], code: string): RequestError {
   for (const error of errors) setErrorCode(error, code);
   return { errors, status: 400 };
 }
+
+/** A factory of rules that was not called would be a rule without an effect: `depthLimit` for `depthLimit(10)`. */
+const checkedRule =
+  (rule: ValidationRule): ValidationRule =>
+  (context) => {
+    const visitor = rule(context);
+    if (isObject(visitor)) return visitor;
+    const accepted = 'a visitor. Pass the rule that a factory returns, such as depthLimit(10)';
+    throw wrongReturnValue(GRAPHQL_OPTIONS, 'validationRules', visitor, accepted);
+  };
 
 const overLimit = (error: GraphQLError): RequestError => ({ errors: [error], status: 400, limit: true });
