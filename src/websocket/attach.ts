@@ -13,7 +13,7 @@ import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { attachEndpoint } from '../subscriptions/endpoint.ts';
 import { Endpoint } from './endpoint.ts';
 import { hasHandlerAt } from './mounted-handler.ts';
-import { connectionRules, upgradeRules } from './options.ts';
+import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
 import { createUpgradeHandler } from './upgrade/upgrade-handler.ts';
 import { registerPath } from './upgrade/upgrade-router.ts';
 
@@ -24,12 +24,12 @@ const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
 /** Serves a schema's operations over the WebSockets of one path of a server. */
 export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
   if (!isServer(server)) {
-    const accepted = 'an http.Server, such as app.listen() returns';
+    const accepted = 'an http.Server, such as app.listen() returns: attachSubscriptions(server, handler)';
     throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
   }
   assertTarget(target);
   const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
-  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules);
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
   const core = coreFor(target, settings.onError);
   // Later, so that the mounts of the same module are complete.
   if (coreOf(target) === undefined) setImmediate(noteUnusedHandler, server, settings.path);

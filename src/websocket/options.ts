@@ -64,3 +64,26 @@ export const upgradeRules: Rules<UpgradeSettings> = {
   maxConnections: positive(LIVE_DEFAULTS.maxConnections),
   perMessageDeflate: flag(false),
 };
+
+const HANDLER = 'it is an option of graphqlHTTP; pass the handler as the second argument';
+const ORIGINS = 'use allowedOrigins, and middleware for other checks of the upgrade request';
+
+/** Replacements for options of graphql-ws, subscriptions-transport-ws and ws, for error messages. */
+export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  schema: 'pass the handler or the schema as the second argument: attachSubscriptions(server, handler)',
+  server: 'pass the server as the first argument: attachSubscriptions(server, handler)',
+  roots: 'use rootValue of graphqlHTTP, and pass the handler as the second argument',
+  rootValue: HANDLER,
+  formatError: HANDLER,
+  introspection: HANDLER,
+  limits: HANDLER,
+  validationRules: HANDLER,
+  execute: 'use engine of graphqlHTTP, and pass the handler as the second argument',
+  subscribe: 'use engine of graphqlHTTP, and pass the handler as the second argument',
+  onSubscribe: 'use onOperation',
+  onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
+  onDisconnect: 'use the channel espalier:graphql:connection of node:diagnostics_channel',
+  onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
+  verifyClient: ORIGINS,
+  cors: ORIGINS,
+};
