@@ -43,7 +43,7 @@ const RULES: Rules<Given> = {
   bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
   heartbeat: delay(5000),
   commandTimeout: delay(5000),
-  history: rule<unknown>(undefined, isObject, 'an object with length and age'),
+  history: rule<unknown>(undefined, isObject, 'an object such as { length: 1000, age: 300_000 }'),
   onGap: rule(ignore, isFunction, 'a function'),
   onError: rule<Given['onError']>(
     undefined,
@@ -52,13 +52,28 @@ const RULES: Rules<Given> = {
   ),
 };
 
+const REDIS = "use redis: a URL such as 'redis://localhost:6379', or an ioredis client";
+
+/** Replacements for options of ioredis, graphql-redis-subscriptions and Yoga's pub/sub, for error messages. */
+const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  host: REDIS,
+  port: REDIS,
+  url: REDIS,
+  client: REDIS,
+  connection: REDIS,
+  publisher: REDIS,
+  subscriber: REDIS,
+  eventTarget: REDIS,
+};
+
 const HISTORY_RULES: Rules<HistoryLimits> = {
   length: positive(1000),
   age: positive(300_000, 'milliseconds'),
 };
 
 export function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
-  const { onError, history, ...settings } = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES);
+  const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  const { onError, history, ...settings } = resolved;
   return {
     ...settings,
     history:

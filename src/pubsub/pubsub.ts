@@ -6,6 +6,9 @@ import type {
   SubscribeOptions,
   TopicStats,
 } from '../../types/pubsub.ts';
+import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
+import { isFunction, isString } from '../options/rules.ts';
+import { PUBSUB_OPTIONS } from '../options/scopes.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
 import { IdleTopics } from './history/idle-topics.ts';
 import { MemoryHistory } from './history/memory.ts';
@@ -31,12 +34,29 @@ export function createPubSub<Events extends object = Record<string, unknown>>(
 ): PubSub<Events> {
   const broker = new EventBroker<Events>(resolvePubSubOptions(options));
   return {
-    publish: (topic, payload) => broker.publish(topic, payload),
-    subscribe: (topic, subscribeOptions) => broker.subscribe(topic, subscribeOptions),
+    publish(topic, payload) {
+      assertTopic(PUBLISH, topic);
+      return broker.publish(topic, payload);
+    },
+    subscribe(topic, subscribeOptions) {
+      assertTopic(SUBSCRIBE, topic);
+      if (isFunction(subscribeOptions))
+        throw wrongArgument(SUBSCRIBE, 'options', subscribeOptions, NO_CALLBACK);
+      return broker.subscribe(topic, subscribeOptions);
+    },
     ready: (topic) => broker.ready(topic),
     stats: () => broker.stats(),
     close: () => broker.close(),
   };
+}
+
+// The scopes of the methods.
+const PUBLISH = { ...PUBSUB_OPTIONS, name: 'publish' };
+const SUBSCRIBE = { ...PUBSUB_OPTIONS, name: 'subscribe' };
+const NO_CALLBACK = 'an object such as { after: cursor }. Read the events with for await';
+
+function assertTopic(scope: OptionScope, topic: unknown): void {
+  if (!isString(topic)) throw wrongArgument(scope, 'topic', topic, 'the name of a topic, a string');
 }
 
 class EventBroker<Events extends object> implements PubSub<Events> {
