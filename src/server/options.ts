@@ -1,4 +1,4 @@
-import { unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
+import { optionError, unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
 import { acceptedDelay, isBoolean, isDelay, isFunction, isObject } from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { inherits } from './descriptors.ts';
@@ -15,10 +15,17 @@ const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
   ...NODE_HTTP2_CLASSES,
 };
 
+const ACCEPTED_APP = 'a function (req, res), such as an Express app: createServer(app, options)';
+
 const FLAGS = ['http2', 'allowHTTP1', 'webSockets'];
 
-/** Options of `listen`, and how to set them. */
-const LISTEN: Readonly<Record<string, string>> = {
+const TLS = 'pass its members: createServer(app, { key, cert })';
+
+/** Options of other functions, and how to set them. */
+const REPLACEMENTS: Readonly<Record<string, string>> = {
+  https: TLS,
+  tls: TLS,
+  ssl: TLS,
   port: 'pass it to listen: createServer(app).listen(port)',
   host: 'pass it to listen: createServer(app).listen(port, host)',
   hostname: 'pass it to listen: createServer(app).listen(port, hostname)',
@@ -30,11 +37,11 @@ const LISTEN: Readonly<Record<string, string>> = {
  * Node checks all other values.
  */
 export function checkArguments(app: unknown, options: unknown): void {
-  if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, 'a function (req, res)');
+  if (!isFunction(app)) throw wrongArgument(SERVER_OPTIONS, 'app', app, ACCEPTED_APP);
   if (!isObject(options)) throw wrongArgument(SERVER_OPTIONS, 'options', options, 'an object');
   for (const [name, value] of Object.entries(options)) {
     if (value === undefined) continue;
-    if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, LISTEN);
+    if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, REPLACEMENTS);
     if (FLAGS.includes(name) && !isBoolean(value))
       throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
     const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
@@ -43,10 +50,24 @@ export function checkArguments(app: unknown, options: unknown): void {
     }
   }
   checkHealth(options);
+  checkPem(options);
   const { webSockets, http2 } = options;
   if (webSockets === true && http2 !== true) {
     const accepted = 'true only with http2: true; WebSockets over HTTP/1.1 need no option';
     throw wrongOption(SERVER_OPTIONS, 'webSockets', webSockets, accepted);
+  }
+}
+
+/** Rejects the path of a file, about which OpenSSL says "no start line". The message contains no key. */
+function checkPem(options: Readonly<Record<string, unknown>>): void {
+  for (const name of ['key', 'cert']) {
+    const value = options[name];
+    if (typeof value !== 'string' || value.includes('-----BEGIN ')) continue;
+    const accepted = `PEM text or a Buffer, such as readFileSync('${name}.pem')`;
+    throw optionError(
+      SERVER_OPTIONS,
+      `option "${name}" is a string without "-----BEGIN"; accepted: ${accepted}`,
+    );
   }
 }
 
