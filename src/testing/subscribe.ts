@@ -61,6 +61,11 @@ async function openClient(
     throw optionError(SUBSCRIBE_OPTIONS, message);
   }
   await serveWebSockets(target);
+  if (target.server.listenerCount('upgrade') === 0) {
+    const message =
+      'the server has no WebSockets; call attachSubscriptions(server, handler) before, or use transport: "event-stream"';
+    throw optionError(SUBSCRIBE_OPTIONS, message);
+  }
   const { WebSocket } = await import('ws');
   return new WebSocketClient(WebSocket, openConnection(target, request), params, request);
 }
