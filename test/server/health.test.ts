@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
-import type { AddressInfo, Server } from 'node:net';
+import { type AddressInfo, connect, type Server } from 'node:net';
+import { connect as tlsConnect } from 'node:tls';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
@@ -221,6 +222,43 @@ describe('drain()', () => {
     expect(await response).toEqual({ data: { slow: 'done' } });
     await drained;
     expect(server.stats()).toMatchObject({ connections: 0, live: { connections: 0, operations: 0 } });
+  });
+
+  it.each([
+    ['TCP', {}, false],
+    ['TCP for TLS', tls, false],
+    ['TLS', tls, true],
+    ['TCP for HTTP/2', { http2: true }, false],
+    ['TLS for HTTP/2', { http2: true, ...tls }, true],
+  ])(
+    'drain() does not wait for connections over %s on which no request begins',
+    async (_, options, isSecure) => {
+      const server = createServer(() => undefined, options as object);
+      await once(server.listen(0, '127.0.0.1'), 'listening');
+      const port = portOf(server);
+      const client = isSecure
+        ? tlsConnect({ port, host: '127.0.0.1', ca: tls.cert, servername: 'localhost' })
+        : connect(port, '127.0.0.1');
+      const closed = new Promise((resolve) => client.on('error', () => undefined).on('close', resolve));
+      client.resume();
+      await once(client, isSecure ? 'secureConnect' : 'connect');
+      await until(() => server.stats().connections === 1);
+      // Longer than the test may take.
+      await server.drain({ timeout: 60_000 });
+      await closed;
+    },
+  );
+
+  it('drain() lets a request end whose first bytes arrive after the drain has begun', async () => {
+    const server = createServer((_req, res) => void res.end('late'));
+    const url = await listen(server);
+    const client = connect(portOf(server), '127.0.0.1');
+    await until(() => server.stats().connections === 1);
+    const drained = server.drain({ timeout: 60_000 });
+    client.write(`GET / HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`);
+    const [response] = (await once(client, 'data')) as [Buffer];
+    expect(response.toString()).toMatch(/^HTTP\/1.1 200 /);
+    await drained;
   });
 
   it.each([

@@ -27,6 +27,7 @@ export async function drainServer(
   const closeIdle = (): void => {
     server.closeIdleConnections?.();
     connections.closeSessions();
+    connections.closeSilent();
   };
   closeIdle();
   // Node closes a connection that becomes idle later only after `keepAliveTimeout`.
