@@ -259,6 +259,13 @@ describe('a request that ends early', () => {
     await expect(inject(handler)).rejects.toMatchObject({ code: 'ECONNRESET' });
   });
 
+  it('inject rejects if the response is 101 Switching Protocols, after which no other response follows', async () => {
+    const handler = (_req: IncomingMessage, res: ServerResponse): void => {
+      res.writeHead(101, { connection: 'upgrade', upgrade: 'other' }).end();
+    };
+    await expect(inject(handler)).rejects.toThrow('The server closed the connection without a response');
+  });
+
   it('inject rejects with an exception of the handler, and with the rejection of its promise', async () => {
     const bug = new TypeError('a bug');
     await expect(

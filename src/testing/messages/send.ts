@@ -52,6 +52,8 @@ export async function sendRequest(
     request.once('response', resolve);
     // Also for errors after the response, such as those of a body that the server has not read.
     request.on('error', (error) => reject(connection.server.handlerError?.error ?? error));
+    // Without an error: after 101 Switching Protocols.
+    request.once('close', () => reject(new Error('The server closed the connection without a response')));
   });
   if (headers['expect'] === undefined) sendBody(request, message.body);
   else {
