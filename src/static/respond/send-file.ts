@@ -2,6 +2,7 @@ import { parseHttpDate } from '../../http/conditions/date.ts';
 import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/conditions/preconditions.ts';
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
+import { isCompressibleType } from '../compression/media-types.ts';
 import type { DeltaVariants, LoadedFile, SelectionRules, Variants } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { isNavigation } from '../request/navigation.ts';
@@ -9,6 +10,9 @@ import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts'
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
 import { sendStatus } from './send-status.ts';
+
+/** The codings of middleware that compresses responses. */
+const CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
 
 /**
  * Responds to a GET or HEAD with a file: content coding, preconditions, ranges, body.
@@ -129,7 +133,7 @@ function requestedRanges(
   if (range === undefined || !metadata.acceptRanges || req.method !== 'GET') return undefined;
   // In the HTTP/2 compatibility API of createServer, responses always have their own `write`.
   const isWriteReplaced = req.httpVersionMajor < 2 && Object.hasOwn(res, 'write');
-  if (isWriteReplaced && mayBeCompressed(metadata)) return undefined;
+  if (isWriteReplaced && mayBeCompressed(metadata, req.headers['accept-encoding'])) return undefined;
   const ifRange = req.headers['if-range'];
   if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
   return parseRanges(range, metadata.size);
@@ -137,10 +141,14 @@ function requestedRanges(
 
 /**
  * Whether a middleware that has replaced `write` may compress this body. It would compress a range on its
- * own, and a client cannot reassemble compressed ranges.
+ * own, and a client cannot reassemble compressed ranges. Browsers accept no coding of a range.
  */
-function mayBeCompressed({ coding, type }: Metadata): boolean {
-  return coding === undefined && /^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type);
+function mayBeCompressed({ coding, type }: Metadata, accepted: string | undefined): boolean {
+  if (coding !== undefined) return false;
+  if (/^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type)) return true;
+  if (type !== 'application/octet-stream' && !isCompressibleType(type)) return false;
+  const weightOf = parseAcceptEncoding(accepted);
+  return CODINGS.some((name) => weightOf(name) > 0);
 }
 
 /**

@@ -1,6 +1,5 @@
 import { fstat, fstatSync, read } from 'node:fs';
-import { ServerResponse } from 'node:http';
-import { Socket } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
@@ -9,6 +8,7 @@ import { inThread, runInThread } from '../disk/thread-share.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
 import { isAborted } from './is-aborted.ts';
+import { ResponseWriter } from './response-writer.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
@@ -41,12 +41,14 @@ export class FileStream {
   readonly #res: ServerResponse;
   readonly #options: StreamOptions;
   readonly #buffer: Buffer;
-  readonly #canReuseBuffer: boolean;
+  readonly #writer: ResponseWriter;
   #sectionIndex = 0;
   #position: number;
   /** Whether an operation on the descriptor is running, during which it must stay open. */
   #isFileInUse = false;
   #isStopped = false;
+  /** Middleware that collects the body sends the headers later. */
+  #hasWritten = false;
 
   constructor(file: OpenFile, body: StreamedBody, res: ServerResponse, options: StreamOptions) {
     this.#file = file;
@@ -55,10 +57,7 @@ export class FileStream {
     this.#options = options;
     this.#buffer = options.buffers.acquire();
     this.#position = body.sections[0]?.start ?? 0;
-    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written, and so
-    // may a connection that is not a socket of Node.
-    const { write, end } = ServerResponse.prototype;
-    this.#canReuseBuffer = res.write === write && res.end === end && res.socket instanceof Socket;
+    this.#writer = new ResponseWriter(res, (error) => this.#onWritten(error));
   }
 
   start(): void {
@@ -81,7 +80,7 @@ export class FileStream {
   }
 
   #fail(error: Error | undefined): void {
-    if (this.#res.headersSent) {
+    if (this.#hasWritten || this.#res.headersSent) {
       this.#res.destroy();
       this.#stop();
       return;
@@ -94,13 +93,13 @@ export class FileStream {
   #startSection(section: Section): void {
     this.#position = section.start;
     if (section.before === undefined || this.#sectionIndex === 0) this.#readOn();
-    else this.#res.write(section.before, this.#onWritten);
+    else this.#writer.write(section.before);
   }
 
-  readonly #onWritten = (error: Error | null | undefined): void => {
+  #onWritten(error: Error | null | undefined): void {
     if (error) this.#stop();
     else if (!this.#isStopped) this.#readOn();
-  };
+  }
 
   #readOn(): void {
     const section = this.#body.sections[this.#sectionIndex] as Section;
@@ -114,7 +113,7 @@ export class FileStream {
   }
 
   #readChunk(section: Section): void {
-    const target = this.#canReuseBuffer ? this.#buffer : Buffer.allocUnsafeSlow(this.#buffer.length);
+    const target = this.#writer.canReuseChunks ? this.#buffer : Buffer.allocUnsafeSlow(this.#buffer.length);
     const length = Math.min(target.length, section.end - this.#position + 1);
     this.#isFileInUse = true;
     read(this.#file.fd, target, 0, length, this.#position, (error, bytesRead) => {
@@ -131,15 +130,17 @@ export class FileStream {
       else {
         this.#options.verifier.record(bytes);
         this.#writeFirstHead();
-        this.#res.write(bytes, this.#onWritten);
+        this.#writer.write(bytes);
       }
     });
   }
 
   /** The bytes before the first section are written together with its first chunk, not before it has been read. */
   #writeFirstHead(): void {
+    if (this.#hasWritten) return;
+    this.#hasWritten = true;
     const before = this.#body.sections[0]?.before;
-    if (before !== undefined && !this.#res.headersSent) this.#res.write(before);
+    if (before !== undefined) this.#res.write(before);
   }
 
   #confirmVersion(lastBytes: Buffer): void {

@@ -1,0 +1,49 @@
+import { ServerResponse } from 'node:http';
+import { Socket } from 'node:net';
+
+/** Writes the chunks of a body, the next one when the response can take it. */
+export class ResponseWriter {
+  /** Whether the memory of a chunk may be reused as soon as the next one may be written. */
+  readonly canReuseChunks: boolean;
+  readonly #res: ServerResponse;
+  readonly #onReady: (error?: Error | null) => void;
+  readonly #hasOwnWrite: boolean;
+  #waitsForDrain = false;
+  #listensToDrain = false;
+
+  /** @param onReady - called when the next chunk may be written, or with an error */
+  constructor(res: ServerResponse, onReady: (error?: Error | null) => void) {
+    const { write, end } = ServerResponse.prototype;
+    this.#res = res;
+    this.#onReady = onReady;
+    this.#hasOwnWrite = res.write !== write;
+    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written, and so
+    // may a connection that is not a socket of Node.
+    this.canReuseChunks = !this.#hasOwnWrite && res.end === end && res.socket instanceof Socket;
+  }
+
+  write(chunk: Buffer): void {
+    if (!this.#hasOwnWrite) this.#res.write(chunk, this.#onReady);
+    else if (this.#isFull(this.#res.write(chunk))) this.#waitForDrain();
+    else this.#onReady();
+  }
+
+  /**
+   * Middleware that has replaced `write` may drop the callback, as compression does, and may return nothing.
+   */
+  #isFull(isWritten: boolean | undefined): boolean {
+    return isWritten === false || (isWritten === undefined && this.#res.writableNeedDrain);
+  }
+
+  /** A listener per wait would stay at the compressor, to which compression adds the listeners of `drain`. */
+  #waitForDrain(): void {
+    this.#waitsForDrain = true;
+    if (this.#listensToDrain) return;
+    this.#listensToDrain = true;
+    this.#res.on('drain', () => {
+      if (!this.#waitsForDrain) return;
+      this.#waitsForDrain = false;
+      this.#onReady();
+    });
+  }
+}
