@@ -271,4 +271,30 @@ describe('the option cost', () => {
     );
     expect(() => graphqlHTTP(wrong)).not.toThrow();
   });
+
+  it.each([
+    [
+      'items(max: Int): [Item] @listSize(slicingArguments: ["first"])',
+      '"slicingArguments" of @listSize of "items" contains "first"; accepted: "max"',
+    ],
+    [
+      'items: [Item] @listSize(slicingArguments: ["page.size"])',
+      '"slicingArguments" of @listSize of "items" contains "page"; accepted: none',
+    ],
+    [
+      'items(first: Int): Page @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])',
+      '"sizedFields" of @listSize of "items" contains "nodes"; accepted: "edges", "total"',
+    ],
+  ])(
+    'graphqlHTTP refuses a schema whose @listSize names an unknown argument or field: %s',
+    (field, message) => {
+      const wrong = buildSchema(`
+      directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
+      type Item { id: ID }
+      type Page { edges: [Item], total: Int }
+      type Query { ${field} }
+    `);
+      expect(() => graphqlHTTP(wrong, { cost: true })).toThrow(message);
+    },
+  );
 });

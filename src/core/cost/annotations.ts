@@ -3,6 +3,7 @@ import {
   type GraphQLField,
   type GraphQLObjectType,
   type GraphQLSchema,
+  getNamedType,
   isAbstractType,
 } from 'graphql';
 import { optionError } from '../../options/resolve-options.ts';
@@ -91,10 +92,36 @@ export function assertCostAnnotations(schema: GraphQLSchema): void {
     costAnnotationOf(type);
     if (!('getFields' in type)) continue;
     for (const field of Object.values(type.getFields())) {
-      costAnnotationOf(field);
-      if ('args' in field) field.args.forEach(costAnnotationOf);
+      const { listSize } = costAnnotationOf(field);
+      if (!('args' in field)) continue;
+      field.args.forEach(costAnnotationOf);
+      if (listSize !== undefined) assertNames(field, listSize);
     }
   }
+}
+
+/** Rejects names that `@listSize` does not find, which would set no size. */
+function assertNames(
+  field: GraphQLField<unknown, unknown>,
+  { slicingArguments, sizedFields }: ListSize,
+): void {
+  const args = field.args.map(({ name }) => name);
+  const type = getNamedType(field.type);
+  const fields = 'getFields' in type ? Object.keys(type.getFields()) : sizedFields;
+  for (const [name] of slicingArguments) assertOneOf(field, 'slicingArguments', name, args);
+  for (const name of sizedFields) assertOneOf(field, 'sizedFields', name, fields);
+}
+
+function assertOneOf(
+  { name: field }: SchemaElement,
+  argument: string,
+  name: string | undefined,
+  known: readonly string[],
+): void {
+  if (name === undefined || known.includes(name)) return;
+  const accepted = known.length === 0 ? 'none' : known.map((each) => `"${each}"`).join(', ');
+  const message = `"${argument}" of @listSize of "${field}" contains "${name}"; accepted: ${accepted}`;
+  throw optionError(GRAPHQL_OPTIONS, message);
 }
 
 function weightOf(element: SchemaElement): number | undefined {
