@@ -215,6 +215,17 @@ describe('an installation without graphql', () => {
     ]);
   });
 
+  it('createPubSub without ioredis names the command that installs it, in the warning and the rejection', () => {
+    const script = `import { createPubSub } from 'espalier/pubsub';
+      const warned = new Promise((found) => process.once('warning', ({ message }) => found(message)));
+      const events = createPubSub({ redis: 'redis://localhost' });
+      const rejected = events.publish('a', 1).catch(({ message }) => message);
+      console.log(JSON.stringify(await Promise.all([warned, rejected])));
+      await events.close();`;
+    const message = 'createPubSub: the option "redis" needs the package "ioredis": run npm install ioredis';
+    expect(run(script, 'module')).toEqual([message, message]);
+  });
+
   it('the messages of the package link to the documentation of its version', () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as { version: string };
     for (const [type, load] of [

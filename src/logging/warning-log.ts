@@ -15,7 +15,7 @@ interface WarningSource {
 export function createWarningLog({ owner, type, code }: WarningSource): (error: Error) => void {
   const written = new Map<string, { until: number; repeated: number }>();
   return (error) => {
-    const message = messageOf(error);
+    const message = messageOf(error).replace(`${owner}: `, '');
     const now = performance.now();
     const entry = written.get(message);
     if (entry !== undefined && now < entry.until) {

@@ -49,7 +49,9 @@ async function loadClient({ owner }: RedisTarget): Promise<typeof Redis> {
   try {
     return (await import('ioredis')).Redis;
   } catch (cause) {
-    throw new Error(`${owner}: the option "redis" needs the package "ioredis"; install it`, { cause });
+    throw new Error(`${owner}: the option "redis" needs the package "ioredis": run npm install ioredis`, {
+      cause,
+    });
   }
 }
 
