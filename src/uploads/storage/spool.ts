@@ -49,7 +49,10 @@ export class Spool {
   /** The error with which readers fail. */
   get error(): Error | undefined {
     // Most files have no reader when they are released, so the error is created when it is read.
-    if (this.#released) this.#error ??= new Error('The upload can only be read until the response ends');
+    if (this.#released)
+      this.#error ??= new Error(
+        'The upload can only be read until the response ends; read it, or save it with saveTo, in the resolver',
+      );
     return this.#error;
   }
 
