@@ -70,7 +70,7 @@ const named = (name: string, buffer: Buffer, mimeType = 'image/png') => ({ name,
 
 describe('the photo wall', () => {
   it('a new photo wall shows six example pictures', async () => {
-    await tiles(page, 'Moon on the lake').waitFor();
+    await tiles(page, 'Full moon on the lake').waitFor();
     expect(await page.locator('.tile').count()).toBe(6);
     await page.waitForFunction(() => [...document.images].every((image) => image.complete));
   });

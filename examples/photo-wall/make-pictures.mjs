@@ -107,7 +107,7 @@ const scenes = {
       });
     },
   ],
-  'moon-on-the-lake': [
+  'full-moon-on-the-lake': [
     1080,
     720,
     (x, y, pixel) => {
