@@ -24,7 +24,7 @@ function age(seconds) {
   if (first === -1) return '0 s';
   return parts.slice(first, first + 2).map(([size, unit], index) => {
     const value = Math.floor((index === 0 ? seconds : seconds % parts[first][0]) / size);
-    return value + ' ' + unit;
+    return value + '\\u00a0' + unit;
   }).join(' ');
 }
 `;
