@@ -59,6 +59,7 @@ server, and other processes on the machine disturb it least.
 - Rounds interleave the servers, and the tables show medians.
 - A ratio (÷) is the median of the ratios within each round. Below 1 means cheaper than that peer.
 - Every response is compared with the expected one before the measurement.
+- Other programs ran on the machine. Differences of less than a fifth between two rows may be noise.
 
 Run \`npm install && npm run bench\` in \`bench/\` to repeat it. \`node bench/all.mjs --headline --node=24\`
 measures only the figures of the README, on any version of Node.
