@@ -8,6 +8,8 @@ import { type CompressReport, compressDirectory } from './compress-directory.ts'
 const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
 /** The size of the smallest file that is compressed. */
 export const DEFAULT_MIN_BYTES = 1024;
+/** Each job has a file in memory. */
+const MAX_JOBS = 1024;
 
 /** The arguments of `espalier compress`. */
 interface Arguments {
@@ -48,8 +50,8 @@ function parseArguments(args: readonly string[]): Arguments {
   return {
     directories,
     codings: values.coding === undefined ? CODINGS.filter(canEncode) : values.coding.map(toCoding),
-    minBytes: toCount('--min-bytes', values['min-bytes'], DEFAULT_MIN_BYTES, 0),
-    jobs: toCount('--jobs', values.jobs, availableParallelism(), 1),
+    minBytes: toCount('--min-bytes', values['min-bytes'], DEFAULT_MIN_BYTES, [0, Number.MAX_SAFE_INTEGER]),
+    jobs: toCount('--jobs', values.jobs, Math.min(availableParallelism(), MAX_JOBS), [1, MAX_JOBS]),
     check: values.check,
     quiet: values.quiet,
   };
@@ -62,11 +64,16 @@ function toCoding(name: string): Precompressed {
   return coding;
 }
 
-function toCount(name: string, text: string | undefined, fallback: number, least: number): number {
+function toCount(
+  name: string,
+  text: string | undefined,
+  fallback: number,
+  [least, most]: readonly [number, number],
+): number {
   if (text === undefined) return fallback;
   const value = Number(text);
-  if (/^\d+$/.test(text) && value >= least && Number.isSafeInteger(value)) return value;
-  throw new UsageError(`${name} is "${text}"; expected: a whole number from ${least}`);
+  if (/^\d+$/.test(text) && value >= least && value <= most) return value;
+  throw new UsageError(`${name} is "${text}"; expected: a whole number from ${least} to ${most}`);
 }
 
 function format(directory: string, { codings }: CompressReport, check: boolean): string {

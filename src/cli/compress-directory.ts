@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { Stats } from 'node:fs';
 import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Precompressed } from '../../types/static.ts';
@@ -112,10 +113,18 @@ async function compressFile(
     if (copy !== undefined && !check) await rm(copyPath, { force: true });
     return;
   }
+  if (!check) await writeCopy(copyPath, encoded, { mode, atime, mtime });
   counts.written++;
   count(counts, size, encoded.length);
-  if (check) return;
-  const temporary = join(dirname(path), `.${basename(copyPath)}.${randomBytes(6).toString('hex')}.tmp`);
+}
+
+/** Writes a copy under another name and renames it, so that servers never read a part of it. */
+async function writeCopy(
+  copyPath: string,
+  encoded: Buffer,
+  { mode, atime, mtime }: Pick<Stats, 'mode' | 'atime' | 'mtime'>,
+): Promise<void> {
+  const temporary = join(dirname(copyPath), `.${basename(copyPath)}.${randomBytes(6).toString('hex')}.tmp`);
   try {
     await writeFile(temporary, encoded, { mode: mode & 0o777, flag: 'wx' });
     // Repeated builds of the same files give the same archives.

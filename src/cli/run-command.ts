@@ -15,7 +15,7 @@ the option "precompressed" of staticFiles. Copies that are up to date are kept.
 
   --coding <name>     br, zstd or gzip; may be repeated (default: all that this version of Node can create)
   --min-bytes <n>     smallest file to compress (default: ${DEFAULT_MIN_BYTES})
-  --jobs <n>          files that are compressed simultaneously (default: the number of processors)
+  --jobs <n>          files that are compressed simultaneously (default: the number of processors; at most 1024)
   --check             write nothing; exit with 1 if a copy is missing or out of date
 
 espalier check validates the trusted documents of the option "documents" of graphqlHTTP.

@@ -115,6 +115,8 @@ it('espalier compress reports files that it cannot write, continues with the oth
   const { code, err } = await run('compress', '--quiet', ...CODINGS, site);
   expect(code).toBe(1);
   expect(err).toMatch(/^espalier: .*app\.js: .*\n$/);
+  const again = await run('compress', '--coding', 'br', site);
+  expect(again.out).toMatch(/ br +0 written, 2 up to date/);
   expect(copiesBelow(site)).toEqual(COPIES);
   expect((await run('compress', join(site, 'none'))).err).toMatch(/ENOENT/);
 });
@@ -136,6 +138,8 @@ it.each([
   [['compress', '--min-bytes', '-1', '.'], /min-bytes/],
   [['compress', '--jobs', '0', '.'], /--jobs is "0"; expected: a whole number from 1/],
   [['compress', '--jobs', '1e3', '.'], /--jobs is "1e3"/],
+  [['compress', '--jobs', '1025', '.'], /--jobs is "1025"; expected: a whole number from 1 to 1024/],
+  [['compress', '--jobs', '9007199254740991', '.'], /--jobs is "9007199254740991"/],
   [['compress', '--levle', '.'], /Unknown option '--levle'/],
 ])('espalier %j exits with 2 and explains the mistake', async (args, message) => {
   const { code, out, err } = await run(...args);
