@@ -1,3 +1,5 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   existsSync,
@@ -152,4 +154,21 @@ it('espalier --help prints the usage', async () => {
   const { code, out, err } = await run('--help');
   expect([code, err]).toEqual([0, '']);
   expect(out).toMatch(/^Usage: espalier compress/);
+});
+
+it('espalier writes all copies when the reader of its output has ended', async () => {
+  const site = makeSite();
+  const main = join(__dirname, '../../src/cli/main.ts');
+  // A pipe whose reading end is closed before the command writes to it.
+  const command = `"${process.execPath}" --import tsx "${main}" compress --coding br "${site}" "${site}" | true; exit \${PIPESTATUS[0]}`;
+  const child = spawn('bash', ['-c', command], {
+    cwd: join(__dirname, '../..'),
+    stdio: ['ignore', 'ignore', 'pipe'],
+  });
+  let err = '';
+  child.stderr.on('data', (text: Buffer) => {
+    err += text;
+  });
+  const [code] = await once(child, 'close');
+  expect([code, err, copiesBelow(site).length]).toEqual([0, '', 3]);
 });
