@@ -1,6 +1,6 @@
 import * as http from 'node:http';
-import * as http2 from 'node:http2';
-import * as https from 'node:https';
+import type * as http2 from 'node:http2';
+import type * as https from 'node:https';
 import type {
   App,
   Http2App,
@@ -11,7 +11,7 @@ import type {
 } from '../../types/server.ts';
 import { isExpressApp } from './express-app.ts';
 import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
-import { type Http2Classes, NODE_HTTP2_CLASSES, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
+import { type Http2Classes, loadHttp2, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
 import { acceptWebSockets } from './http2-websockets.ts';
 import { hasTlsOption } from './node-options.ts';
 
@@ -28,7 +28,9 @@ export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyS
     return server;
   }
   const withClasses = { ...options, ...http1ClassesFor(app, options) };
-  return secure ? https.createServer(withClasses, app) : http.createServer(withClasses, app);
+  return secure
+    ? process.getBuiltinModule('node:https').createServer(withClasses, app)
+    : http.createServer(withClasses, app);
 }
 
 /** Announces the extended CONNECT of RFC 8441 to clients. */
@@ -40,7 +42,7 @@ const withConnectProtocol = <Options extends Http2Options | SecureHttp2Options>(
 });
 
 function http2Server(app: Http2App, options: Http2Options): http2.Http2Server {
-  return http2.createServer({ ...options, ...http2ClassesFor(app, options) }, app);
+  return loadHttp2().createServer({ ...options, ...http2ClassesFor(app, options) }, app);
 }
 
 function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Http2SecureServer {
@@ -53,7 +55,7 @@ function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Ht
     Http1IncomingMessage: IncomingMessage,
     Http1ServerResponse: ServerResponse,
   };
-  return http2.createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
+  return loadHttp2().createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
 }
 
 /** Returns classes whose instances have the prototypes of the app. */
@@ -69,9 +71,10 @@ function http2ClassesFor(
   app: Http2App,
   given: { [Name in keyof Http2Classes]?: Http2Classes[Name] | undefined },
 ): Http2Classes {
+  const node = loadHttp2();
   const base = withHttp1Headers({
-    Http2ServerRequest: given.Http2ServerRequest ?? NODE_HTTP2_CLASSES.Http2ServerRequest,
-    Http2ServerResponse: given.Http2ServerResponse ?? NODE_HTTP2_CLASSES.Http2ServerResponse,
+    Http2ServerRequest: given.Http2ServerRequest ?? node.Http2ServerRequest,
+    Http2ServerResponse: given.Http2ServerResponse ?? node.Http2ServerResponse,
   });
   return isExpressApp(app) ? withOwnMembers(base) : base;
 }

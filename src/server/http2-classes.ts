@@ -1,4 +1,4 @@
-import { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
 import { descriptorsUpTo } from './descriptors.ts';
 
 /** The classes from which the compatibility API of `node:http2` creates requests and responses. */
@@ -7,8 +7,8 @@ export interface Http2Classes {
   readonly Http2ServerResponse: typeof Http2ServerResponse<Http2ServerRequest>;
 }
 
-/** The classes of `node:http2`. */
-export const NODE_HTTP2_CLASSES: Http2Classes = { Http2ServerRequest, Http2ServerResponse };
+/** Loads `node:http2`, which takes as long as the rest of `espalier/server`, for the servers that need it. */
+export const loadHttp2 = (): typeof import('node:http2') => process.getBuiltinModule('node:http2');
 
 /**
  * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host (RFC 9113 §8.3.1); a body of
@@ -39,8 +39,12 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
  * classes. As own members of the instances they remain visible, so Express and its sub-apps work over HTTP/2.
  */
 export function withOwnMembers(base: Http2Classes): Http2Classes {
-  const ofRequest = streamDescriptors(base.Http2ServerRequest.prototype, Http2ServerRequest.prototype);
-  const ofResponse = streamDescriptors(base.Http2ServerResponse.prototype, Http2ServerResponse.prototype);
+  const node = loadHttp2();
+  const ofRequest = streamDescriptors(base.Http2ServerRequest.prototype, node.Http2ServerRequest.prototype);
+  const ofResponse = streamDescriptors(
+    base.Http2ServerResponse.prototype,
+    node.Http2ServerResponse.prototype,
+  );
   const Request = class extends base.Http2ServerRequest {
     constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
       super(...given);

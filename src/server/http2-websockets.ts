@@ -1,13 +1,8 @@
 import { IncomingMessage } from 'node:http';
-import {
-  constants,
-  type Http2Server,
-  type Http2ServerRequest,
-  type IncomingHttpHeaders,
-  type ServerHttp2Stream,
-} from 'node:http2';
+import type { Http2Server, Http2ServerRequest, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2';
 import type { Socket } from 'node:net';
 import { Duplex } from 'node:stream';
+import { loadHttp2 } from './http2-classes.ts';
 
 const EMPTY = Buffer.alloc(0);
 /** The end of the head of an HTTP/1.1 response. */
@@ -128,7 +123,7 @@ class StreamSocket extends Duplex {
       return;
     }
     // Ended without a response: Node would send the status 200.
-    this.#stream.close(constants.NGHTTP2_CANCEL);
+    this.#stream.close(loadHttp2().constants.NGHTTP2_CANCEL);
     done();
   }
 

@@ -3,16 +3,17 @@ import { acceptedDelay, isBoolean, isDelay, isFunction, isObject } from '../opti
 import { SERVER_OPTIONS } from '../options/scopes.ts';
 import { inherits } from './descriptors.ts';
 import { NODE_CLASSES } from './http1-classes.ts';
-import { NODE_HTTP2_CLASSES } from './http2-classes.ts';
+import { loadHttp2 } from './http2-classes.ts';
 import { NODE_OPTIONS } from './node-options.ts';
 
 /** Options that take a class, and the class of Node that it must extend. */
-const BASES: Readonly<Record<string, { prototype: object; name: string }>> = {
-  IncomingMessage: NODE_CLASSES.IncomingMessage,
-  ServerResponse: NODE_CLASSES.ServerResponse,
-  Http1IncomingMessage: NODE_CLASSES.IncomingMessage,
-  Http1ServerResponse: NODE_CLASSES.ServerResponse,
-  ...NODE_HTTP2_CLASSES,
+const BASES: Readonly<Record<string, () => { prototype: object; name: string }>> = {
+  IncomingMessage: () => NODE_CLASSES.IncomingMessage,
+  ServerResponse: () => NODE_CLASSES.ServerResponse,
+  Http1IncomingMessage: () => NODE_CLASSES.IncomingMessage,
+  Http1ServerResponse: () => NODE_CLASSES.ServerResponse,
+  Http2ServerRequest: () => loadHttp2().Http2ServerRequest,
+  Http2ServerResponse: () => loadHttp2().Http2ServerResponse,
 };
 
 const ACCEPTED_APP = 'a function (req, res), such as an Express app: createServer(app, options)';
@@ -44,7 +45,7 @@ export function checkArguments(app: unknown, options: unknown): void {
     if (!NODE_OPTIONS.includes(name)) throw unknownOption(SERVER_OPTIONS, name, NODE_OPTIONS, REPLACEMENTS);
     if (FLAGS.includes(name) && !isBoolean(value))
       throw wrongOption(SERVER_OPTIONS, name, value, 'a boolean');
-    const node = Object.hasOwn(BASES, name) ? BASES[name] : undefined;
+    const node = Object.hasOwn(BASES, name) ? BASES[name]?.() : undefined;
     if (node !== undefined && !extendsClass(value, node)) {
       throw wrongOption(SERVER_OPTIONS, name, value, `a class that extends Node's ${node.name}`);
     }
