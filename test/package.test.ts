@@ -168,6 +168,27 @@ describe('the modules that are loaded before their first use', () => {
     expect(modulesWith(/['"]node:process['"]/)).toEqual([]);
   });
 
+  it('no ES module imports a module of Node, which would read all properties of it', () => {
+    expect(modulesWith(/process\.getBuiltinModule\("node:http"\)/).length).toBeGreaterThan(3);
+    expect(modulesWith(/^import\b[^'"]*['"]node:/m)).toEqual([]);
+  });
+
+  it.each(['module', 'commonjs'] as const)(
+    'espalier/static and espalier/server load neither node:http2, node:https nor the client of fetch (%s)',
+    (type) => {
+      const load = (name: string): string =>
+        type === 'module' ? `await import('${name}')` : `require('${name}')`;
+      const script = `
+        const before = process.moduleLoadList.length;
+        ${load('espalier/static')};
+        ${load('espalier/server')};
+        console.log(JSON.stringify(process.moduleLoadList.slice(before)));`;
+      const loaded = run(script, type) as string[];
+      expect(loaded).toContain('NativeModule http');
+      expect(loaded.filter((name) => /(?:http2|https|undici)$/.test(name))).toEqual([]);
+    },
+  );
+
   it('the text of every module has one byte per character in memory', () => {
     expect(modulesWith(/[\u0100-\uffff]/)).toEqual([]);
   });
