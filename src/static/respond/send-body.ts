@@ -1,5 +1,6 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
+import { endWithBody } from '../stream/response-writer.ts';
 import { buildMultipart, joinSections } from './byteranges.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestTriple, StreamPlan } from './request-context.ts';
@@ -41,7 +42,7 @@ function sendAll(
     res.end();
   } else if (body !== undefined) {
     writeHeaders(res, status, headers, preset);
-    res.end(body);
+    endWithBody(res, body);
   } else {
     const section = { start: 0, end: metadata.size - 1, before: undefined };
     return { representation, status, headers, sections: [section], tail: undefined };
@@ -106,7 +107,7 @@ function sendMultipart(
 
 function sendPartial({ res }: RequestTriple, headers: HeaderList, body: Buffer): void {
   writeHeaders(res, 206, headers, presetHeadersOf(res));
-  res.end(body);
+  endWithBody(res, body);
 }
 
 /** Sends a planned response from a body that was read meanwhile. */
@@ -118,5 +119,5 @@ export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buff
   else if (section !== undefined && section.end - section.start + 1 < file.length)
     body = file.subarray(section.start, section.end + 1);
   writeHeaders(res, status, headers, presetHeadersOf(res));
-  res.end(body);
+  endWithBody(res, body);
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SourceBytes, StaticSource } from '../../../types/sources.ts';
 import { etagFromDigest, etagOfBytes } from '../disk/hash.ts';
+import { HTTP2_CHUNK } from '../stream/response-writer.ts';
 
 /** Returns the bytes of a file; undefined if their number is not the expected one. */
 export async function readAll(source: StaticSource, path: string, size: number): Promise<Buffer | undefined> {
@@ -29,10 +30,15 @@ export async function hashAll(source: StaticSource, path: string, size: number):
   return length === size ? etagFromDigest(size, hash) : undefined;
 }
 
-/** Iterates over bytes, whether they are in one piece or a stream. */
+/** Iterates over bytes, whether they are in one piece or a stream. One piece would fill the memory of an HTTP/2 session. */
 export async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
-  if (bytes instanceof Uint8Array) yield bytes;
-  else yield* bytes;
+  if (!(bytes instanceof Uint8Array)) {
+    yield* bytes;
+    return;
+  }
+  for (let start = 0; start < bytes.length; start += HTTP2_CHUNK) {
+    yield bytes.subarray(start, start + HTTP2_CHUNK);
+  }
 }
 
 /** Reads a file again; undefined if it has another content now. */

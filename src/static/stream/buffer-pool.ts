@@ -24,12 +24,17 @@ export class BufferPool {
   /** Returns a buffer for one transfer, which must release it. */
   acquire(): Buffer {
     const size = this.#nextSize();
-    if (size === SMALL) return Buffer.allocUnsafeSlow(SMALL);
+    if (size === SMALL) return this.acquireSmall();
     this.#bytesInUse += size;
     const buffer = (size === LARGE ? this.#large : this.#medium).pop();
     if (buffer === undefined) return Buffer.allocUnsafeSlow(size);
     this.#bytesIdle -= size;
     return buffer;
+  }
+
+  /** Returns a small buffer, which need not be released. */
+  acquireSmall(): Buffer {
+    return Buffer.allocUnsafeSlow(SMALL);
   }
 
   release(buffer: Buffer): void {

@@ -1,5 +1,33 @@
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { isAborted } from './is-aborted.ts';
+
+/**
+ * Bytes of one body that an HTTP/2 response has in its buffers. All streams of a session share its memory
+ * (`maxSessionMemory`, 10 MB in Node): a session with more of it in use refuses new requests.
+ */
+export const HTTP2_CHUNK: number = 64 * 1024;
+
+/** Whether a response belongs to the compatibility API of `node:http2`. */
+export const isHttp2 = (res: ServerResponse): boolean => 'stream' in res;
+
+/** Ends a response with a body in memory. */
+export function endWithBody(res: ServerResponse, body: Buffer): void {
+  if (body.length <= HTTP2_CHUNK || !isHttp2(res)) {
+    res.end(body);
+    return;
+  }
+  let position = 0;
+  const writeNext = (): void => {
+    if (isAborted(res)) return;
+    const chunk = body.subarray(position, position + HTTP2_CHUNK);
+    position += chunk.length;
+    if (position < body.length) writer.write(chunk);
+    else res.end(chunk);
+  };
+  const writer = new ResponseWriter(res, writeNext);
+  writeNext();
+}
 
 /** Writes the chunks of a body, the next one when the response can take it. */
 export class ResponseWriter {

@@ -8,7 +8,7 @@ import { inThread, runInThread } from '../disk/thread-share.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
 import { isAborted } from './is-aborted.ts';
-import { ResponseWriter } from './response-writer.ts';
+import { isHttp2, ResponseWriter } from './response-writer.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
@@ -55,7 +55,7 @@ export class FileStream {
     this.#body = body;
     this.#res = res;
     this.#options = options;
-    this.#buffer = options.buffers.acquire();
+    this.#buffer = isHttp2(res) ? options.buffers.acquireSmall() : options.buffers.acquire();
     this.#position = body.sections[0]?.start ?? 0;
     this.#writer = new ResponseWriter(res, (error) => this.#onWritten(error));
   }
