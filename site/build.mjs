@@ -60,6 +60,11 @@ function build({ name, ref, path, docs, out: target }) {
     SITE_VERSIONS: JSON.stringify(all.map((each) => ({ name: each.name, path: each.path }))),
   };
   const vitepress = join(here, 'node_modules/vitepress/bin/vitepress.js');
-  const { status } = spawnSync(process.execPath, [vitepress, 'build', here], { env, stdio: 'inherit' });
+  // VitePress links vue into the package of the working directory, where the pages of docs/ find it.
+  const { status } = spawnSync(process.execPath, [vitepress, 'build', here], {
+    cwd: root,
+    env,
+    stdio: 'inherit',
+  });
   if (status !== 0) process.exit(status ?? 1);
 }

@@ -35,8 +35,9 @@ beforeAll(async () => {
   mkdirSync(screenshots, { recursive: true });
   const versions = join(root, 'artifacts/versions.json');
   writeFileSync(versions, JSON.stringify([{ name: '0.0', ref: createOlderVersion() }]));
-  const args = ['site/build.mjs', '--out', out, '--versions', versions];
-  const { status, stderr, stdout } = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8' });
+  // The command of CONTRIBUTING.md, which runs in site/.
+  const args = ['run', 'build', '--prefix', 'site', '--', '--out', out, '--versions', versions];
+  const { status, stderr, stdout } = spawnSync('npm', args, { cwd: root, encoding: 'utf8' });
   if (status !== 0) throw new Error(`The site was not built:\n${stdout}\n${stderr}`);
   server = await startExample('docs-site/server', { SITE_DIR: out });
   browser = await launch('localhost');
