@@ -63,7 +63,7 @@ it('the page of inspect shows operations, errors and sockets as they change, and
   await context.close();
 });
 
-it('the button pauses and continues, and a lost server is shown', async () => {
+it('the page of inspect has a pause button, and shows when the server does not respond', async () => {
   const { page, context } = await open();
   await page.getByRole('button', { name: 'Pause' }).click();
   await page.locator('#state', { hasText: 'paused' }).waitFor();
@@ -94,7 +94,7 @@ it.each([
   await context.close();
 });
 
-it('the policy of the page blocks scripts and styles that a message contains', async () => {
+it('the policy of the inspect page blocks scripts and styles that a message contains', async () => {
   const { page, problems, context } = await open();
   await shop.send('query Nope { nope_ }');
   await page.evaluate(() => {

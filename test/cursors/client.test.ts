@@ -86,7 +86,7 @@ async function start(connect: (address: string) => ResumableClient, served: Serv
 }
 
 describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_name, connect) => {
-  it('the client receives every event once when its connection is lost at any event', async () => {
+  it('resumable() receives every event once when its connection is lost at any event', async () => {
     const served = await serve();
     const state = await start(connect, served);
     for (let n = 0; n < 20; n++) {
@@ -98,7 +98,7 @@ describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_na
     expect(state).toMatchObject({ ticks: numbers(0, 20), refetches: 1, failures: [] });
   });
 
-  it('a loss before the first event causes no gap', async () => {
+  it('resumable() misses no event if the connection is lost before the first event', async () => {
     const served = await serve();
     const state = await start(connect, served);
     proxy.drop();
@@ -107,7 +107,7 @@ describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_na
     expect(state).toMatchObject({ ticks: [0, 1, 2], refetches: 1 });
   });
 
-  it('the client reports refetch and continues when the events after its cursor are not stored any more', async () => {
+  it('resumable() calls refetch and continues when the events after its cursor are not stored any more', async () => {
     const served = await serve({ pubsub: { history: { length: 2 } } });
     const state = await start(connect, served);
     await publish(served, 0, 1);
@@ -123,7 +123,7 @@ describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_na
     expect(state).toMatchObject({ ticks: [0, 10, 11], refetches: 2, failures: [] });
   });
 
-  it('an error of the operation ends the subscription', async () => {
+  it('resumable() ends the subscription after an error of the operation', async () => {
     const served = await serve();
     proxy = await startProxy(served.url.replace('http', 'redis').replace('/graphql', ''));
     const state = run(connect(new URL(proxy.url).host), 'subscription { refused }');
@@ -132,7 +132,7 @@ describe.each(Object.entries(CLIENTS))('resumable() with the client of %s', (_na
     expect(state.refetches).toBe(0);
   });
 
-  it('the returned function ends the subscription', async () => {
+  it('the function that resumable() returns ends the subscription', async () => {
     const served = await serve();
     const state = await start(connect, served);
     state.stop();

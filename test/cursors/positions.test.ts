@@ -47,7 +47,7 @@ describe('positions of filtered subscriptions', () => {
     await expectPositionAfterOdd(served, socket);
   });
 
-  it('the position is sent once, and not after an event that has it', async () => {
+  it('a subscription sends its position once, and not after an event that has it', async () => {
     const served = await serve({ attach: { keepAlive: 250 } });
     const client = await socket(served, { query: EVEN, extensions: START });
     await client.next();

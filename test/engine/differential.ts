@@ -107,17 +107,17 @@ async function execute(
       outcomeOf(() => run({ rootValue: source(behaviour, query.root, ''), variableValues: values }));
     const text = await respond(variableValues);
     const calls = [...behaviour.calls];
-    await quiet(behaviour);
+    await untilIdle(behaviour);
     results.push({ text, calls, events: takeEvents() });
     hasAsyncLists ||= behaviour.hasAsyncLists === true;
     if (index === 0) continue;
     const both = await Promise.all([respond(variableValues), respond(query.variables[0] ?? {})]);
     results.push(...both.map((overlapping) => ({ text: overlapping, calls: [], events: [] })));
-    await quiet(behaviour);
+    await untilIdle(behaviour);
     await abortAfter(seed % 4, (signal) =>
       run({ rootValue: source(behaviour, query.root, ''), variableValues, signal }),
     );
-    await quiet(behaviour);
+    await untilIdle(behaviour);
     takeEvents();
     hasAsyncLists ||= behaviour.hasAsyncLists === true;
   }
@@ -137,7 +137,7 @@ async function abortAfter(turns: number, run: (signal: AbortSignal) => unknown):
 }
 
 /** Waits for promises that the engine no longer needs, so that they do not affect the next execution. */
-async function quiet(behaviour: Behaviour): Promise<void> {
+async function untilIdle(behaviour: Behaviour): Promise<void> {
   do await new Promise(setImmediate);
   while (behaviour.open > 0);
 }

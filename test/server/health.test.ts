@@ -119,7 +119,7 @@ describe('checks', () => {
     await server.drain();
   });
 
-  it('many requests run the checks once a second', async () => {
+  it('readiness runs the checks once a second for many requests', async () => {
     let calls = 0;
     const { server } = createApp(express, { checks: { one: () => calls++ } });
     const url = await listen(server);
@@ -297,7 +297,7 @@ describe('drain()', () => {
     expect(server.stats().connections).toBe(0);
   });
 
-  it('a second drain() waits for the first one', async () => {
+  it('a second call of drain() waits for the first one', async () => {
     const server = createServer(express());
     await listen(server);
     await Promise.all([server.drain({ delay: 20 }), server.drain()]);

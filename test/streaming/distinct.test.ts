@@ -143,7 +143,7 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await socket.dispose();
   });
 
-  it('disconnect ends the event streams that the predicate selects, without complete', async () => {
+  it('disconnect() ends the event streams that the predicate selects, without complete', async () => {
     const { url, live, subscriptions } = await serve({
       context: (req) => ({ user: req.headers['x-user'] }),
     });
@@ -160,7 +160,7 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await until(() => bob?.body.includes('"x"') === true);
   });
 
-  it('close ends the event streams over the drain period and refuses new ones', async () => {
+  it('close() ends the event streams over the drain period and refuses new ones', async () => {
     const { url, live, subscriptions } = await serve();
     const params = { query: 'subscription { events(topic: "a") }' };
     const streams = await Promise.all([1, 2, 3, 4].map(() => open(url, { params, headers: EVENTS })));

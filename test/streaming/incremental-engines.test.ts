@@ -49,7 +49,7 @@ function prepareWith(rootValue: object, source: string) {
 const PROPERTIES = 'id: ID name: String slow: String big: Big node: Node';
 
 /** Lets everything happen that does not wait for a gate. */
-async function quiet(): Promise<void> {
+async function untilIdle(): Promise<void> {
   for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate);
 }
 
@@ -60,8 +60,8 @@ async function whileReleasing<T>(gates: Gates, promise: T | Promise<T>): Promise
     isSettled = true;
   };
   Promise.resolve(promise).then(settle, settle);
-  await quiet();
-  while (!isSettled && gates.release()) await quiet();
+  await untilIdle();
+  while (!isSettled && gates.release()) await untilIdle();
   return promise;
 }
 
@@ -79,7 +79,7 @@ async function textsOf(
     if (done === true) break;
     texts.push(value);
   }
-  while (gates.release()) await quiet();
+  while (gates.release()) await untilIdle();
   return texts;
 }
 
@@ -96,7 +96,7 @@ async function withoutUnhandled(run: () => Promise<void>): Promise<void> {
   process.on('unhandledRejection', notice);
   try {
     await run();
-    await quiet();
+    await untilIdle();
   } finally {
     process.off('unhandledRejection', notice);
   }
@@ -110,7 +110,7 @@ else
   });
 
 function tests(): void {
-  it(`the payloads equal those of graphql-js, byte for byte, in ${CASES} random cases`, async () => {
+  it(`the payloads of the compiled engine equal those of graphql-js, byte for byte, in ${CASES} random cases`, async () => {
     let streamed = 0;
     const property = fc.asyncProperty(input, async ({ bytes, seed, format }) => {
       const source = randomDeferred(readChoices(bytes));
@@ -126,7 +126,7 @@ function tests(): void {
     expect(streamed).toBeGreaterThan(CASES / 3);
   }, 300_000);
 
-  it('the initial payload of a deferred document is compiled', async () => {
+  it('the compiled engine executes the initial payload of a deferred document', async () => {
     const run = prepare(compiledIncrementally, '{ id ... @defer { name } }', 'v0.2');
     const { body, rest } = await run(new Gates(1));
     expect(Buffer.isBuffer(body)).toBe(true);
@@ -144,47 +144,47 @@ function tests(): void {
       const ended = outcome.then(({ rest }) => rest?.return(), String);
       for (let step = 0; step < after; step++) {
         gates.release();
-        await quiet();
+        await untilIdle();
       }
       controller.abort(new Error('the client has left'));
-      await quiet();
+      await untilIdle();
       const calls = gates.calls.length;
-      while (gates.release()) await quiet();
+      while (gates.release()) await untilIdle();
       expect(gates.calls).toHaveLength(calls);
       await ended;
     });
     await withoutUnhandled(() => fc.assert(property, { numRuns: CASES, seed: 24 }));
   }, 120_000);
 
-  it('a promise in a parent value that rejects before its part starts is handled', async () => {
+  it('the compiled engine handles a promise in a parent value that rejects before its part starts', async () => {
     const rootValue = { id: '1', name: Promise.reject(new Error('rejected early')) };
     const run = prepareWith(rootValue, '{ id ... @defer { name } }');
     await withoutUnhandled(async () => {
       const { rest } = await run();
-      await quiet();
+      await untilIdle();
       expect((await rest?.next())?.value).toContain('rejected early');
       expect(await rest?.next()).toEqual({ done: true, value: undefined });
     });
   });
 
-  it('promises of parts that never start are handled', async () => {
+  it('the compiled engine handles the promises of parts that never start', async () => {
     const later = new Promise((_, reject) => setImmediate(() => reject(new Error('rejected later'))));
     const run = prepareWith({ id: '1', node: { name: later } }, '{ id ... @defer { node { name } } }');
     await withoutUnhandled(async () => {
       const { rest } = await run();
       await rest?.return();
-      await quiet();
+      await untilIdle();
     });
   });
 
-  it('calls of next that overlap get different payloads', async () => {
+  it('overlapping calls of next return different payloads', async () => {
     const rootValue = { id: '1', slow: () => new Promise((resolve) => setImmediate(resolve, 'slow')) };
     const { rest } = await prepareWith(rootValue, '{ id ... @defer { name } ... @defer { slow } }')();
     const results = await Promise.all([rest?.next(), rest?.next(), rest?.next()]);
     expect(results.map((result) => result?.done)).toEqual([false, false, true]);
   });
 
-  it('a value that cannot be written as JSON rejects next, and ends the payloads', async () => {
+  it('next rejects for a value that cannot be written as JSON, and the payloads end', async () => {
     const { rest } = await prepareWith({ id: '1', big: () => 1n }, '{ id ... @defer { big } }')();
     await expect(rest?.next()).rejects.toThrow('BigInt');
     expect(await rest?.next()).toEqual({ done: true, value: undefined });
@@ -215,16 +215,16 @@ function tests(): void {
         const { rest } = await whileReleasing(gates, run(gates, controller.signal));
         if (rest === undefined) return;
         const next = rest.next().catch((error: unknown) => String(error));
-        await quiet();
+        await untilIdle();
         for (let step = 0; step < after; step++) {
           gates.release();
-          await quiet();
+          await untilIdle();
         }
         const calls = gates.calls.length;
         if (way === 'return') expect(await rest.return()).toEqual({ done: true, value: undefined });
         else controller.abort(new Error('the client has left'));
         await next;
-        while (gates.release()) await quiet();
+        while (gates.release()) await untilIdle();
         expect(gates.calls).toHaveLength(calls);
         if (way === 'abort') await rest.next().catch(() => undefined);
         expect(await rest.next()).toEqual({ done: true, value: undefined });

@@ -220,7 +220,7 @@ function describeIncremental(): void {
       expect(last).toMatchObject({ completed: [{ id: '0', errors: [{ message: 'formatted' }] }] });
     });
 
-    it('limits count the fields of deferred parts', async () => {
+    it('the limits of documents count the fields of deferred parts', async () => {
       const { url } = await serve({ limits: { rootFields: 2 } });
       const query = '{ hello ... @defer { node { name } list } }';
       const reading = await open(url, { params: { query }, headers: { accept: MULTIPART } });

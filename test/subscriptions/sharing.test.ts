@@ -1,12 +1,12 @@
 import { connect, LEGACY, MODERN, type RawClient, ready } from './client.ts';
-import { connectClients, EVENTS, events, quiet, received } from './connect-clients.ts';
+import { connectClients, EVENTS, events, received, sharedByAll } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
 
 describe('shared subscriptions', () => {
   it('shared subscriptions have one source and one execution, and keep their ids, in both subprotocols', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const clients = await connectClients(served, 20);
     const legacy = await ready(served.url, LEGACY);
     legacy.send(events('l', 'a', 'start'));
@@ -54,7 +54,7 @@ describe('shared subscriptions', () => {
     ['an operation name', { query: EVENTS.replace('subscription', 'subscription A'), operationName: 'A' }, 2],
     ['the same', {}, 1],
   ])('subscriptions with a difference are not shared: %s', async (_, more, sources) => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const client = await ready(served.url);
     client.send(events('1'));
     client.send({
@@ -67,7 +67,7 @@ describe('shared subscriptions', () => {
   });
 
   it('a variable beyond the range of numbers is not taken for null', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const client = await ready(served.url);
     const query = 'subscription($topic: String!, $tag: Boolean) { events(topic: $topic, tag: $tag) }';
     const subscribe = (id: string, tag: string): void =>
@@ -85,7 +85,7 @@ describe('shared subscriptions', () => {
   });
 
   it('shared subscriptions may have their variables in another order', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const query = 'subscription($topic: String!, $x: Boolean!) { events(topic: $topic, tag: $x) }';
     const client = await ready(served.url);
     client.send({ id: '1', type: 'subscribe', payload: { query, variables: { topic: 'a', x: true } } });
@@ -118,7 +118,7 @@ describe('shared subscriptions', () => {
   });
 
   it('shared subscriptions continue when the first member leaves, and new members join the stream', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const [first, second] = (await connectClients(served, 2)) as [RawClient, RawClient];
     served.live.publish('a', 1);
     await second.next();
@@ -135,7 +135,7 @@ describe('shared subscriptions', () => {
   });
 
   it('shared subscriptions lose no event while other members join and leave', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const [stays] = (await connectClients(served, 1)) as [RawClient];
     for (let i = 0; i < 40; i++) {
       const passing = await ready(served.url);
@@ -150,7 +150,7 @@ describe('shared subscriptions', () => {
   });
 
   it('shared subscriptions keep their source for a second after the last member has left, then return it', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const [first] = (await connectClients(served, 1)) as [RawClient];
     first.websocket.terminate();
     await until(() => served.subscriptions.stats().connections === 0);
@@ -172,7 +172,7 @@ describe('shared subscriptions', () => {
   ])(
     'shared subscriptions end together with %s after their last events, and a new one opens a new source',
     async (type, error) => {
-      const served = await serve(quiet);
+      const served = await serve(sharedByAll);
       const clients = await connectClients(served, 5);
       served.live.publish('a', 'last');
       await new Promise(setImmediate);
@@ -189,7 +189,7 @@ describe('shared subscriptions', () => {
   );
 
   it('shared subscriptions all get the error when the source cannot be opened', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const clients = await Promise.all([ready(served.url), ready(served.url)]);
     const message = { id: '1', type: 'subscribe', payload: { query: 'subscription { broken }' } };
     for (const client of clients) client.send(message);
@@ -199,7 +199,7 @@ describe('shared subscriptions', () => {
 
   it('a socket keeps the order of shared, private and protocol messages', async () => {
     const served = await serve({
-      ...quiet,
+      ...sharedByAll,
       share: (_: never, { variables }) => (variables?.['topic'] === 'shared' ? 'all' : null),
     });
     const client = await ready(served.url);
@@ -238,7 +238,7 @@ describe('shared subscriptions', () => {
   it.each([[false], [true]])(
     'shared events of every frame size arrive complete, compressed: %s',
     async (perMessageDeflate) => {
-      const served = await serve({ ...quiet, perMessageDeflate, maxBufferedBytes: 8 * 1024 * 1024 });
+      const served = await serve({ ...sharedByAll, perMessageDeflate, maxBufferedBytes: 8 * 1024 * 1024 });
       const client = await connect(served.url, MODERN, { perMessageDeflate });
       expect(client.websocket.extensions).toBe(perMessageDeflate ? 'permessage-deflate' : '');
       client.send({ type: 'connection_init' });
@@ -260,7 +260,7 @@ describe('shared subscriptions', () => {
 
 describe('coalesced writes', () => {
   it('a burst for one socket is sent in one write', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const [client] = (await connectClients(served, 1)) as [RawClient];
     client.send(events('second', 'b'));
     await until(() => served.live.open === 2);

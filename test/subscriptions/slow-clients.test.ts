@@ -1,7 +1,7 @@
 import type net from 'node:net';
 import type { RawClient } from './client.ts';
 import { ready } from './client.ts';
-import { connectClients, events, quiet, received } from './connect-clients.ts';
+import { connectClients, events, received, sharedByAll } from './connect-clients.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -12,7 +12,7 @@ describe('slow clients', () => {
   const stall = (client: RawClient): void => client.websocket.pause();
 
   it('a slow client is closed with 1013 at the limit, and others lose nothing', async () => {
-    const served = await serve({ ...quiet, maxBufferedBytes: MIB });
+    const served = await serve({ ...sharedByAll, maxBufferedBytes: MIB });
     const clients = await connectClients(served, 4);
     const [slow, ...good] = clients as [RawClient, ...RawClient[]];
     stall(slow);
@@ -33,7 +33,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client that does not read the close frame is terminated after a second', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const [slow, good] = (await connectClients(served, 2)) as [RawClient, RawClient];
     stall(slow);
     const blob = 'x'.repeat(256 * 1024);
@@ -47,7 +47,7 @@ describe('slow clients', () => {
   });
 
   it('a slow client loses its oldest events with drop: oldest', async () => {
-    const served = await serve({ ...quiet, drop: 'oldest', maxBufferedBytes: MIB });
+    const served = await serve({ ...sharedByAll, drop: 'oldest', maxBufferedBytes: MIB });
     const clients = await connectClients(served, 2);
     const [slow, good] = clients as [RawClient, RawClient];
     stall(slow);
@@ -125,7 +125,7 @@ describe('slow clients', () => {
   });
 
   it('a shared source that is always ready does not block the event loop after its last client has left', async () => {
-    const served = await serve(quiet);
+    const served = await serve(sharedByAll);
     const client = await ready(served.url);
     client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { count(to: 1000000) }' } });
     await client.until(({ type }) => type === 'next');
@@ -217,7 +217,7 @@ describe('slow clients', () => {
   });
 
   it('one event above the limit does not close the client', async () => {
-    const served = await serve({ ...quiet, maxBufferedBytes: 1024 });
+    const served = await serve({ ...sharedByAll, maxBufferedBytes: 1024 });
     const [client] = (await connectClients(served, 1)) as [RawClient];
     served.live.publish('a', 'x'.repeat(3 * MIB));
     await client.next();

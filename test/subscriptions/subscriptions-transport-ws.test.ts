@@ -14,7 +14,7 @@ const start = (id: unknown, query: string, more: object = {}): object => ({
 const events = (id: unknown, topic = 'a'): object => start(id, `subscription { events(topic: "${topic}") }`);
 const types = (messages: Record<string, unknown>[]): unknown[] => messages.map(({ type }) => type);
 /** A server that sends no `ka`. */
-const quiet = { keepAlive: 0 };
+const withoutKeepAlive = { keepAlive: 0 };
 
 describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws acknowledges first, then sends ka immediately and at each interval', async () => {
@@ -35,7 +35,7 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws acknowledges with the payload that onConnect returned', async () => {
-    const { url } = await serve({ ...quiet, onConnect: ({ protocol }) => ({ protocol }) });
+    const { url } = await serve({ ...withoutKeepAlive, onConnect: ({ protocol }) => ({ protocol }) });
     const client = await connect(url, LEGACY);
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack', payload: { protocol: 'graphql-ws' } });
@@ -43,7 +43,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws accepts connection_init without payload and ignores a second one', async () => {
     let requested = 0;
-    const { url } = await serve({ ...quiet, onConnect: () => void requested++ });
+    const { url } = await serve({ ...withoutKeepAlive, onConnect: () => void requested++ });
     const client = await connect(url, LEGACY);
     client.send({ type: 'connection_init' });
     await client.next();
@@ -71,7 +71,7 @@ describe('the handshake of graphql-ws', () => {
   ])(
     'legacy graphql-ws sends connection_error and closes with 1011 when onConnect results in %s',
     async (_, onConnect, message) => {
-      const { url, live } = await serve({ ...quiet, onConnect });
+      const { url, live } = await serve({ ...withoutKeepAlive, onConnect });
       const client = await connect(url, LEGACY);
       client.send(INIT);
       client.send(start('1', '{ hello }'));
@@ -83,7 +83,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws sends connection_error and closes with 1011 when the context function fails', async () => {
     const { url } = await serve({
-      ...quiet,
+      ...withoutKeepAlive,
       context: () => {
         throw new Error('secret');
       },
@@ -100,7 +100,7 @@ describe('the handshake of graphql-ws', () => {
   it.each(['x', 5, [1], true])(
     'legacy graphql-ws refuses connection_init with the payload %j',
     async (payload) => {
-      const { url } = await serve(quiet);
+      const { url } = await serve(withoutKeepAlive);
       const client = await connect(url, LEGACY);
       client.send({ type: 'connection_init', payload });
       expect(await client.next()).toMatchObject({ type: 'connection_error' });
@@ -109,7 +109,7 @@ describe('the handshake of graphql-ws', () => {
   );
 
   it('legacy graphql-ws executes nothing without connection_init (CVE-2026-35523)', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await connect(url, LEGACY);
     client.send(start('1', 'mutation { set(value: "x") }'));
     expect(await client.closed).toEqual({ code: 4401, reason: 'Unauthorized' });
@@ -125,7 +125,7 @@ describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws queues starts until the acknowledgement, in order, without those that were stopped', async () => {
     let accept: () => void = () => undefined;
     const { url, live } = await serve({
-      ...quiet,
+      ...withoutKeepAlive,
       onConnect: () => new Promise((resolve) => (accept = () => resolve(true))),
     });
     const client = await connect(url, LEGACY);
@@ -156,7 +156,7 @@ describe('the handshake of graphql-ws', () => {
 
   it('legacy graphql-ws limits the queue of starts', async () => {
     const { url } = await serve({
-      ...quiet,
+      ...withoutKeepAlive,
       maxOperations: 3,
       onConnect: () => new Promise(() => undefined),
     });
@@ -176,7 +176,7 @@ describe('operations over graphql-ws', () => {
   it.each([['1'], [1], [-2.5], ['__proto__'], ['toString'], ['"'.repeat(256)]])(
     'legacy graphql-ws sends data and complete for a query with the id %j',
     async (id) => {
-      const { url } = await serve(quiet);
+      const { url } = await serve(withoutKeepAlive);
       const client = await ready(url, LEGACY);
       expect(await run(client, start(id, '{ hello fails }'))).toEqual([
         {
@@ -202,7 +202,7 @@ describe('operations over graphql-ws', () => {
   ])(
     'legacy graphql-ws sends one error object for %s and keeps the socket open',
     async (_, message, text) => {
-      const { url } = await serve(quiet);
+      const { url } = await serve(withoutKeepAlive);
       const client = await ready(url, LEGACY);
       const [error] = await run(client, message);
       expect(error).toMatchObject({
@@ -215,7 +215,7 @@ describe('operations over graphql-ws', () => {
   );
 
   it('legacy graphql-ws sends all events and then complete', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
@@ -228,7 +228,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws sends an error object when the source fails', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
@@ -238,7 +238,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws returns the source at stop and sends nothing more', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
@@ -249,7 +249,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws replaces the older operation when a start reuses its id', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(events('s', 'old'));
     await until(() => live.open === 1);
@@ -262,7 +262,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws closes with 1000 at connection_terminate', async () => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
@@ -289,7 +289,7 @@ describe('operations over graphql-ws', () => {
     '{"type":"start","id":1e999,"payload":{"query":"{ hello }"}}',
     `{"type":"start","id":"${'i'.repeat(300)}","payload":{"query":"{ hello }"}}`,
   ])('legacy graphql-ws ignores the message %.60s', async (text) => {
-    const { url, live } = await serve(quiet);
+    const { url, live } = await serve(withoutKeepAlive);
     const client = await ready(url, LEGACY);
     client.send(text);
     expect(await client.silence()).toEqual([]);
@@ -298,14 +298,14 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws accepts binary frames, which Apollo Kotlin may send', async () => {
-    const { url } = await serve(quiet);
+    const { url } = await serve(withoutKeepAlive);
     const client = await connect(url, LEGACY);
     client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it('legacy graphql-ws sends an error object for one operation above maxOperations', async () => {
-    const { url } = await serve({ ...quiet, maxOperations: 1 });
+    const { url } = await serve({ ...withoutKeepAlive, maxOperations: 1 });
     const client = await ready(url, LEGACY);
     client.send(events('1'));
     const [error] = await run(client, start('2', '{ hello }'));
