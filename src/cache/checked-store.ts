@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
+import { isThenable } from '../options/rules.ts';
 
 /**
  * Checks what a store of the application returns. A store with an error, or with entries of another program, must not
@@ -10,9 +11,6 @@ export const checkedStore = (store: CacheStore): CacheStore => ({
   set: (key, entry, version) => whenSettled(store.set(key, entry, version), (stored) => stored === true),
   invalidate: (tags) => whenSettled(store.invalidate(tags), () => undefined),
 });
-
-export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
 /** Promises of other libraries are replaced by promises of Node. */
 function whenSettled<T, R>(result: MaybePromise<T>, use: (value: T) => R): MaybePromise<R> {

@@ -1,7 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/gauges.ts';
-import { isThenable } from './checked-store.ts';
+import { isThenable } from '../options/rules.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 const STORE_MILLISECONDS = 50;

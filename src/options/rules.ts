@@ -1,3 +1,4 @@
+import type { MaybePromise } from '../../types/connect.ts';
 import { formatChoices } from './format-value.ts';
 
 /**
@@ -64,6 +65,9 @@ const wholeNumber = (from: number, unit: string | undefined): string =>
 export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 export const isFunction = (value: unknown): boolean => typeof value === 'function';
 export const isString = (value: unknown): value is string => typeof value === 'string';
+/** Whether a function of the application returned a promise, or a thenable of another library. */
+export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
+  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;

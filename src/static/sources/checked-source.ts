@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { SourceBytes, SourceStat, StaticSource } from '../../../types/sources.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
-import { isCount, isObject, isString } from '../../options/rules.ts';
+import { isCount, isObject, isString, isThenable } from '../../options/rules.ts';
 import { STATIC_OPTIONS } from '../../options/scopes.ts';
 
 type Found = SourceStat | 'directory' | undefined;
@@ -17,9 +17,6 @@ export function checkedSource(source: StaticSource): StaticSource {
     list: () => source.list(),
   };
 }
-
-const isThenable = (value: unknown): value is PromiseLike<unknown> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
 
 function checkStat(found: unknown): Found {
   if (found === undefined || found === 'directory' || isStat(found)) return found;
