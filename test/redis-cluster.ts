@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { freePort } from './programs.ts';
 import { type RedisServer, startRedis } from './redis.ts';
@@ -19,8 +20,6 @@ export interface RedisCluster {
 const MASTERS = 3;
 const SLOTS_PER_MASTER = 5462;
 const LAST_SLOT = 16383;
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 /** Starts a cluster of three masters, with replicas of the first one. */
 export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster> {
@@ -59,11 +58,11 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
     const info = String(await admin.call('CLUSTER', 'INFO'));
     return info.includes('cluster_state:ok') && info.includes(`cluster_known_nodes:${nodes.length}`);
   };
-  for (const admin of admins) while (!(await isComplete(admin))) await pause();
+  for (const admin of admins) while (!(await isComplete(admin))) await pause(20);
   const master = String(await admins[0]?.call('CLUSTER', 'MYID'));
   for (const replica of admins.slice(MASTERS)) {
     await replica.call('CLUSTER', 'REPLICATE', master);
-    while (!(await replica.info('replication')).includes('master_link_status:up')) await pause();
+    while (!(await replica.info('replication')).includes('master_link_status:up')) await pause(20);
   }
 
   return {

@@ -1,3 +1,4 @@
+import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { type Running, startExample, stopExamples } from '../examples/start.ts';
 import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
@@ -6,9 +7,6 @@ import { type RedisServer, startRedis } from '../redis.ts';
 jest.setTimeout(120_000);
 
 const KEYS = 5;
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 let redis: RedisServer;
 let admin: Redis;
 let proxies: StallingProxy[];

@@ -1,5 +1,7 @@
 // redisStore, and the memory store with a pubsub, with a Redis Cluster and with Sentinel.
+
 import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis } from 'ioredis';
 import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
@@ -14,9 +16,6 @@ import { entryOf, textOf, versionOf } from './store-entries.ts';
 jest.setTimeout(60_000);
 
 const QUERY = '{ post(id: 1) { title } }';
-const pause = (milliseconds = 20): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 let cluster: RedisCluster;
 const stops: (() => Promise<unknown>)[] = [];
 
@@ -85,7 +84,7 @@ it('graphqlHTTP sends stored results of a cluster, and a mutation in another pro
     const { headers, body } = await get(app, QUERY);
     return [headers['age'] !== undefined, body.data.post.title];
   };
-  for (const app of [one, two]) while (!(await title(app))[0]) await pause();
+  for (const app of [one, two]) while (!(await title(app))[0]) await pause(20);
   const query = 'mutation { editPost(id: 1, title: "new") { id } }';
   await request(two).post('/graphql').send({ query }).expect(200);
   expect((await title(one))[1]).toBe('new');
@@ -108,7 +107,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
   if (one === undefined || two === undefined) throw new Error('no app');
   const isHit = async (): Promise<boolean> => (await get(two.app, QUERY)).headers['age'] !== undefined;
   for (let round = 0; round < 5; round++) {
-    while (!(await isHit())) await pause();
+    while (!(await isHit())) await pause(20);
     const title = `round ${round}`;
     (blog.posts.get('1') as { title: string }).title = title;
     await one.handler.invalidate('post-1');
@@ -134,8 +133,8 @@ it('after a failover of a node, entries whose invalidation was lost are not used
   await two.invalidate(['x']);
   await master.kill();
   const promoted = cluster.connectTo(replica);
-  while (!(await promoted.info('replication')).includes('role:master')) await pause();
-  while (!String(await promoted.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await pause();
+  while (!(await promoted.info('replication')).includes('role:master')) await pause(20);
+  while (!String(await promoted.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await pause(20);
   // As if the replica had not received the invalidation.
   for (const [index, key] of keys.entries()) {
     await promoted.restore(key, 60_000, dumps[index] as Buffer, 'REPLACE');

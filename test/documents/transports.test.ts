@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { DocumentsOptions } from '../../types/documents.ts';
@@ -8,10 +7,9 @@ import { until } from '../until.ts';
 import { file, map, operations, type Part, post } from '../uploads/form.ts';
 import { createSchema, MANY, ONE, type Seen } from '../uploads/schema.ts';
 import { startServer } from '../uploads/server.ts';
+import { sha256 } from './serve.ts';
 
 afterEach(stopAll);
-
-const sha256 = (text: string): string => createHash('sha256').update(text).digest('hex');
 
 const LIVE = 'subscription Live { events(topic: "a") }';
 const HASH = sha256(LIVE);

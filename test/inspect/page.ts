@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
 import { makeExecutableSchema } from '@graphql-tools/schema';
 import express from 'express';
 import { GraphQLError } from 'graphql';
@@ -26,9 +27,6 @@ const typeDefs = `
   type Mutation { checkout: String }
   type Subscription { events(topic: String!): String }
 `;
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 /** A shop with the page at /inspect, for the browser test and for the screenshots of the documentation. */
 export async function startShop() {

@@ -1,4 +1,5 @@
 // Runs one scenario in a process whose warnings and unhandled rejections a test can see: `child.ts <scenario> <redis URL>`.
+import { setTimeout as pause } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { startProxy } from './proxy.ts';
@@ -8,9 +9,6 @@ interface Events {
 }
 
 const [scenario, url = ''] = process.argv.slice(2);
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
-
 /** Five equal errors with the default of `onError`, and five with `false`. */
 async function log(admin: Redis): Promise<void> {
   const all = [createPubSub<Events>({ redis: url }), createPubSub<Events>({ redis: url, onError: false })];

@@ -1,4 +1,5 @@
 // createPubSub with a Redis Cluster and with Sentinel.
+
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -6,6 +7,7 @@ import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream';
+import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
 import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
@@ -41,8 +43,6 @@ function connectTo(port: number): Redis {
   stops.push(async () => client.disconnect());
   return client;
 }
-
-const pause = (): Promise<void> => new Promise((resolve) => setTimeout(resolve, 20));
 
 describe('a Redis Cluster', () => {
   let nodes: RedisCluster;
@@ -132,7 +132,7 @@ describe('a master with a replica and Sentinel', () => {
     ]);
     servers.push(master, replica);
     const follower = connectTo(replica.port);
-    while (!(await follower.info('replication')).includes('master_link_status:up')) await pause();
+    while (!(await follower.info('replication')).includes('master_link_status:up')) await pause(20);
     const port = await startSentinel(master.port);
     const client = new Redis({
       sentinels: [{ host: '127.0.0.1', port }],
@@ -148,9 +148,9 @@ describe('a master with a replica and Sentinel', () => {
     // Sentinel refuses until it knows the replica.
     const failover = (): Promise<unknown> =>
       known.call('SENTINEL', 'FAILOVER', 'main').catch(() => undefined);
-    while ((await failover()) !== 'OK') await pause();
+    while ((await failover()) !== 'OK') await pause(20);
     const role = async (): Promise<unknown> => (await follower.role())[0];
-    while ((await role()) !== 'master') await pause();
+    while ((await role()) !== 'master') await pause(20);
     for (const tick of numbers(10, 20)) await publishWhenConnected(() => events.publish('tick', tick));
     const rest = await take(stream, 10).catch((error) => error.code);
     expect([numbers(10, 20), 'ERR_EVENTS_MISSED']).toContainEqual(rest);

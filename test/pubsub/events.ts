@@ -1,12 +1,10 @@
-import type { EventStream } from '../../middleware/pubsub.ts';
-
 /** Returns the numbers from the first to the one before the last argument. */
 export const numbers = (from: number, to: number): number[] =>
   Array.from({ length: to - from }, (_, i) => from + i);
 
 /** Returns the next events of a stream. */
-export async function take(stream: EventStream<number>, count: number): Promise<number[]> {
-  const taken: number[] = [];
+export async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
+  const taken: T[] = [];
   while (taken.length < count) taken.push((await stream.next()).value);
   return taken;
 }

@@ -369,10 +369,10 @@ describe('a history in Redis', () => {
     await fixture.admin.config('RESETSTAT');
     await publishAll(events, numbers(0, 100));
     const cursor = await cursorAfter(stream, 1);
-    expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([0, 100]);
+    expect([await fixture.commandCalls('eval'), await fixture.commandCalls('evalsha')]).toEqual([0, 100]);
     const streams = numbers(0, 100).map(() => other.subscribe('tick', { after: cursor }));
     for (const each of streams) expect(await take(each, 99)).toEqual(numbers(1, 100));
-    expect([await commandCalls('eval'), await commandCalls('evalsha')]).toEqual([1, 100]);
+    expect([await fixture.commandCalls('eval'), await fixture.commandCalls('evalsha')]).toEqual([1, 100]);
   });
 
   it('a replay reads few large events at a time', async () => {
@@ -389,7 +389,7 @@ describe('a history in Redis', () => {
     const replayed = other.subscribe('text', { after: stream.startCursor });
     for (const text of texts) expect((await replayed.next()).value).toBe(text);
     // 16 events of 200 kB exceed the limit of a read.
-    expect(await commandCalls('eval')).toBe(3);
+    expect(await fixture.commandCalls('eval')).toBe(3);
     await Promise.all([events.close(), other.close()]);
 
     function large(): PubSubOptions {
@@ -420,7 +420,7 @@ describe('a history in Redis', () => {
     await fixture.admin.config('RESETSTAT');
     await events.publish('tick', 1);
     expect(await stream.next()).toEqual({ value: 1, done: false });
-    expect(await commandCalls('eval')).toBe(0);
+    expect(await fixture.commandCalls('eval')).toBe(0);
     expect(await fixture.admin.keys('*')).toEqual([]);
     expect(await events.stats()).toEqual({ streams: 1, replays: 0, topics: {} });
   });
@@ -442,11 +442,6 @@ describe('a history in Redis', () => {
   async function lastEntry(): Promise<string> {
     const [entry] = await fixture.admin.xrevrange('{espalier:tick}:events', '+', '-', 'COUNT', 1);
     return entry?.[0] as string;
-  }
-
-  async function commandCalls(name: string): Promise<number> {
-    const line = (await fixture.admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
-    return Number(line?.[1] ?? 0);
   }
 });
 

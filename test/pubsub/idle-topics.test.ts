@@ -1,4 +1,5 @@
 // A message that Redis drops on a topic that then stays idle.
+import { setTimeout as pause } from 'node:timers/promises';
 import type { Redis as Client, Cluster } from 'ioredis';
 import type { EventStream, PubSub, PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
@@ -41,22 +42,14 @@ async function storeOnly(
   return () => client.publish(`espalier:${topic}`, message);
 }
 
-async function commandCalls(name: string): Promise<number> {
-  const line = (await fixture.admin.info('commandstats')).match(new RegExp(`cmdstat_${name}:calls=(\\d+)`));
-  return Number(line?.[1] ?? 0);
-}
-
 /** Resolves when Redis has executed a number of further commands. */
 async function further(count: number, name: string): Promise<void> {
-  const target = (await commandCalls(name)) + count;
-  while ((await commandCalls(name)) < target) await pause(10);
+  const target = (await fixture.commandCalls(name)) + count;
+  while ((await fixture.commandCalls(name)) < target) await pause(10);
 }
 
 /** Resolves after a number of further checks of a topic. */
 const checks = (count: number): Promise<void> => further(count, 'get');
-
-const pause = (milliseconds: number): Promise<void> =>
-  new Promise((resolve) => setTimeout(resolve, milliseconds));
 
 beforeEach(() => fixture.admin.config('RESETSTAT'));
 
@@ -178,7 +171,7 @@ describe('the check of idle topics', () => {
     await events.ready('tick');
     // The connections are idle for several heartbeats.
     await further(6, 'ping');
-    expect(await commandCalls('get')).toBe(0);
+    expect(await fixture.commandCalls('get')).toBe(0);
   });
 
   it('createPubSub checks a limited number of topics per heartbeat, and all of them in turn', async () => {
@@ -191,7 +184,7 @@ describe('the check of idle topics', () => {
     await fixture.admin.config('RESETSTAT');
     const began = performance.now();
     await checks(2 * count);
-    const calls = await commandCalls('get');
+    const calls = await fixture.commandCalls('get');
     const heartbeats = (performance.now() - began) / HEARTBEAT;
     expect(calls).toBeLessThanOrEqual(limit * (heartbeats + 1));
     for (const topic of topics) await storeOnly(fixture.admin, topic, 1);
@@ -231,9 +224,9 @@ describe('the check of idle topics', () => {
     await fixture.admin.client('KILL', 'TYPE', 'pubsub');
     // The other connection is idle.
     await further(2, 'ping');
-    const before = await commandCalls('get');
+    const before = await fixture.commandCalls('get');
     await further(4, 'ping');
-    expect(await commandCalls('get')).toBe(before);
+    expect(await fixture.commandCalls('get')).toBe(before);
     await storeOnly(fixture.admin, 'tick', 0);
     fixture.proxy.stallAt('no command');
     expect(await take(stream, 1)).toEqual([0]);
@@ -338,9 +331,9 @@ describe('the check of idle topics', () => {
     await events.close();
     expect(await next).toEqual({ value: undefined, done: true });
     held.sendAll();
-    const calls = await commandCalls('get');
+    const calls = await fixture.commandCalls('get');
     await pause(HEARTBEAT * 4);
-    expect(await commandCalls('get')).toBe(calls);
+    expect(await fixture.commandCalls('get')).toBe(calls);
   });
 
   it('createPubSub with a history can be used and closed without Redis', async () => {

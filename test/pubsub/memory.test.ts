@@ -1,15 +1,9 @@
 import { createPubSub, type PubSub } from '../../middleware/pubsub.ts';
+import { take } from './events.ts';
 
 interface Events {
   tick: number;
   other: string;
-}
-
-/** The next `count` events of a stream. */
-async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
-  const taken: T[] = [];
-  while (taken.length < count) taken.push((await stream.next()).value);
-  return taken;
 }
 
 describe('events within one process', () => {

@@ -7,6 +7,7 @@ import { type Running, startExample, stopExamples } from '../examples/start.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { frame, TEXT, upgradeRequest } from '../subscriptions/wire.ts';
 import { until } from '../until.ts';
+import { numbers } from './events.ts';
 
 jest.setTimeout(30_000);
 
@@ -29,8 +30,6 @@ afterAll(async () => {
 });
 
 const at = (index: number): string => (servers[index % 2] as Running).url;
-const numbers = (from: number, to: number): number[] => Array.from({ length: to - from }, (_, i) => from + i);
-
 async function sendRequest(url: string, query: string): Promise<{ data?: unknown; errors?: unknown }> {
   const response = await fetch(`${url}/graphql`, {
     method: 'POST',

@@ -2,6 +2,7 @@ import { Redis } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../../middleware/pubsub.ts';
 import { freePort } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
+import { take } from './events.ts';
 
 interface Events {
   tick: number;
@@ -15,12 +16,6 @@ function connect(options: PubSubOptions = {}): PubSub<Events> {
   const events = createPubSub<Events>({ redis: redis.url, ...options });
   open.push(events);
   return events;
-}
-
-async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
-  const taken: T[] = [];
-  while (taken.length < count) taken.push((await stream.next()).value);
-  return taken;
 }
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);

@@ -1,4 +1,5 @@
 import { createPubSub, filter, map, merge, type PubSub } from '../../middleware/pubsub.ts';
+import { take } from './events.ts';
 
 interface Events {
   tick: number;
@@ -14,12 +15,6 @@ afterEach(() => events.close());
 const tick = (): AsyncIterableIterator<number> => events.subscribe('tick');
 const even = (value: number): boolean => value % 2 === 0;
 const DONE = { value: undefined, done: true };
-
-async function take<T>(stream: AsyncIterator<T>, count: number): Promise<T[]> {
-  const taken: T[] = [];
-  while (taken.length < count) taken.push((await stream.next()).value);
-  return taken;
-}
 
 /** A source that counts how often it was released. */
 function released(stream: AsyncIterableIterator<number>): {

@@ -17,6 +17,8 @@ interface RedisFixture<Events extends object> {
   connect(options?: PubSubOptions): PubSub<Events>;
   /** The options of a pubsub that connects through the proxy, and soon notices a partition. */
   overProxy(): PubSubOptions;
+  /** Returns how often Redis has executed a command. */
+  commandCalls(name: string): Promise<number>;
 }
 
 /** Starts a Redis for the tests of a file, and empties it before each of them. */
@@ -29,6 +31,12 @@ export function useRedis<Events extends object>(): RedisFixture<Events> {
       return events;
     },
     overProxy: () => ({ redis: fixture.proxy.url, heartbeat: HEARTBEAT, commandTimeout: 200 }),
+    async commandCalls(name: string) {
+      const line = (await fixture.admin.info('commandstats')).match(
+        new RegExp(`cmdstat_${name}:calls=(\\d+)`),
+      );
+      return Number(line?.[1] ?? 0);
+    },
   } as RedisFixture<Events>;
   beforeAll(async () => {
     fixture.redis = await startRedis();

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -100,4 +100,9 @@ export function raw(port: number, bytes: string): Promise<string> {
 /** Sends a GET with an unmodified request target and `Connection: close`. */
 export function rawGet(port: number, target: string, headers = ''): Promise<string> {
   return raw(port, `GET ${target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n${headers}\r\n`);
+}
+
+/** Bytes that this process has read from files and sockets. */
+export function bytesRead(): number {
+  return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }

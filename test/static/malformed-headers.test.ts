@@ -3,7 +3,6 @@ import {
   closeSync,
   ftruncateSync,
   openSync,
-  readFileSync,
   renameSync,
   rmSync,
   symlinkSync,
@@ -13,7 +12,7 @@ import {
 import { connect } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { bare, listen, makeFolder, raw, rawGet } from './fixture.ts';
+import { bare, bytesRead, listen, makeFolder, raw, rawGet } from './fixture.ts';
 
 const TEN = '0123456789';
 const LARGE = 3_000_000;
@@ -118,11 +117,6 @@ describe('malformed conditions', () => {
     expect(bytesRead() - before).toBeLessThan(LARGE / 2);
   });
 });
-
-/** Bytes that this process has read from files and sockets. */
-function bytesRead(): number {
-  return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
-}
 
 describe('compressed copies', () => {
   it('staticFiles sends a .gz file as application/gzip without Content-Encoding', async () => {

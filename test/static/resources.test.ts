@@ -1,11 +1,11 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
 import { until } from '../until.ts';
-import { bare, get, listen, makeFolder } from './fixture.ts';
+import { bare, bytesRead, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
 // Large files are always streamed, however often they are requested.
@@ -83,11 +83,6 @@ describe('clients that disconnect', () => {
     expect(bytesRead() - before).toBeLessThan(1_000_000);
   });
 });
-
-/** Bytes that this process has read from files and sockets. */
-function bytesRead(): number {
-  return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
-}
 
 it('staticFiles sends 404 for files that the process may not read', async () => {
   const locked = makeFolder({ 'www/a.txt': 'a', 'www/locked.txt': 'locked', 'www/dir/b.txt': 'b' });
