@@ -27,13 +27,17 @@ export interface LiveConnection {
 
 const MIB = 1024 * 1024;
 
-/** The limits of the clients of one endpoint. */
-export interface EndpointSettings extends OperationSettings {
+/** The limits of one client. */
+export interface ClientLimits {
   readonly maxOperations: number;
+  /** Bytes of memory for the documents and variables of all operations. */
   readonly maxOperationBytes: number;
   readonly maxIdLength: number;
   readonly maxBufferedBytes: number;
 }
+
+/** The options of one endpoint that every transport has. */
+export type EndpointSettings = OperationSettings & ClientLimits;
 
 export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
   'query',

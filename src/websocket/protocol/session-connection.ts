@@ -1,14 +1,9 @@
+import type { ClientLimits } from '../../subscriptions/endpoint.ts';
 import type { MessageSettings, ServerMessage } from './message.ts';
 import type { OperationConnection, SocketOperation } from './socket-operation.ts';
 
-/** The limits of one client. */
-export interface SessionLimits extends MessageSettings {
-  readonly maxOperations: number;
-  /** Bytes of memory for the documents and variables of all operations. */
-  readonly maxOperationBytes: number;
-  readonly maxIdLength: number;
-  readonly maxBufferedBytes: number;
-}
+/** The limits of one client, and those of its messages. */
+export type SessionLimits = ClientLimits & MessageSettings;
 
 /** The payload of `connection_ack`, if any, or `false` to refuse the connection. */
 export type Acceptance = Readonly<Record<string, unknown>> | undefined | false;
