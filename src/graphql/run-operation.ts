@@ -7,6 +7,7 @@ import { toRequestError } from '../core/errors.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import {
+  type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
   type PreparedOperation,
@@ -20,7 +21,7 @@ import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import { observeOperation } from './observe-operation.ts';
 import type { HttpSettings } from './options.ts';
 import { RequestInputs } from './request-inputs.ts';
-import { createExecute } from './response-cache/execute-operation.ts';
+import { createCachedExecution } from './response-cache/cached-execution.ts';
 import type { Execute } from './response-cache/request-query.ts';
 import type { Streaming } from './streaming/streaming.ts';
 
@@ -38,7 +39,7 @@ export class OperationRunner {
     this.#csrf = csrf;
     this.#streaming = streaming;
     this.#limits = settings.limits;
-    this.#execute = createExecute(core, settings);
+    this.#execute = executeFor(core, settings);
     this.#onOperation = core.operationHookFor();
   }
 
@@ -148,4 +149,41 @@ export class OperationRunner {
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
   if (isAborted(exchange.res)) throw CLIENT_ABORTED;
+}
+
+/** Returns the function that executes operations: through the response cache, if the handler has one. */
+function executeFor(core: GraphQLCore, { responseCache, cacheControl }: HttpSettings): Execute {
+  if (responseCache === undefined) return execute;
+  return createCachedExecution(core, responseCache, { execute, vary: cacheControl?.vary ?? [] });
+}
+
+function execute(
+  exchange: Exchange,
+  prepared: PreparedOperation,
+  inputs: RequestInputs,
+): MaybePromise<ExecutionOutcome> {
+  const started = events.execute.hasSubscribers ? performance.now() : 0;
+  const outcome = prepared.execute(inputs);
+  return isThenable(outcome)
+    ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
+    : afterExecution(exchange, prepared, outcome, started);
+}
+
+function afterExecution(
+  exchange: Exchange,
+  operation: PreparedOperation,
+  outcome: ExecutionOutcome,
+  started: number,
+): ExecutionOutcome {
+  exchange.timings?.end('execute');
+  if (!events.execute.hasSubscribers) return outcome;
+  // Subscribers may retain the outcome, so its buffer must not be reused.
+  const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
+  events.execute.publish({
+    req: exchange.req,
+    operation,
+    outcome: retained,
+    duration: performance.now() - started,
+  });
+  return retained;
 }
