@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { resolveCacheControl } from '../src/core/caching/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
@@ -160,6 +160,18 @@ describe('the documentation', () => {
         ]);
       }
     }
+  });
+
+  it('src/README.md names every folder of src/', () => {
+    const text = read('src/README.md');
+    const folders = readdirSync(resolve(root, 'src'), { recursive: true, withFileTypes: true })
+      .filter(
+        (entry) => entry.isDirectory() && !`${entry.parentPath}/${entry.name}/`.includes('/graphiql/app/'),
+      )
+      .map(({ name }) => name);
+    expect(folders.filter((name) => !text.includes(`\`${name}\``) && !text.includes(`[${name}/]`))).toEqual(
+      [],
+    );
   });
 
   it('src/README.md names the files of each walk in the order of their imports', () => {
