@@ -25,6 +25,7 @@ export const RULES = [
   { pattern: 'a full house', use: 'at maxConnections' },
   { pattern: 'the papers', use: 'LICENSE and README' },
   { pattern: 'wish(?:es)?', use: 'requests, wants, extensions' },
+  { pattern: 'clients? (?:(?:has|have) left|leaves?)', use: 'has disconnected, has unsubscribed' },
   { pattern: 'hostile', use: 'malicious, malformed, expensive' },
 
   // "tell", "answer", "look", "ask"

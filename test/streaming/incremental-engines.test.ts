@@ -146,7 +146,7 @@ function tests(): void {
         gates.release();
         await untilIdle();
       }
-      controller.abort(new Error('the client has left'));
+      controller.abort(new Error('the client has disconnected'));
       await untilIdle();
       const calls = gates.calls.length;
       while (gates.release()) await untilIdle();
@@ -222,7 +222,7 @@ function tests(): void {
         }
         const calls = gates.calls.length;
         if (way === 'return') expect(await rest.return()).toEqual({ done: true, value: undefined });
-        else controller.abort(new Error('the client has left'));
+        else controller.abort(new Error('the client has disconnected'));
         await next;
         while (gates.release()) await untilIdle();
         expect(gates.calls).toHaveLength(calls);

@@ -124,7 +124,7 @@ describe('slow clients', () => {
     expect(most).toBeLessThan(250);
   });
 
-  it('a shared source that is always ready does not block the event loop after its last client has left', async () => {
+  it('a shared source that is always ready does not block the event loop after its last client has disconnected', async () => {
     const served = await serve(sharedByAll);
     const client = await ready(served.url);
     client.send({ id: '1', type: 'subscribe', payload: { query: 'subscription { count(to: 1000000) }' } });

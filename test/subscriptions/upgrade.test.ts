@@ -498,7 +498,7 @@ describe('middleware of the upgrade', () => {
 });
 
 describe('maxConnections', () => {
-  it('an upgrade above maxConnections gets 503, and the next is accepted when a client has left', async () => {
+  it('an upgrade above maxConnections gets 503, and the next is accepted when a client has disconnected', async () => {
     const { port, url, subscriptions } = await serve({ maxConnections: 1 });
     const client = await ready(url);
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
