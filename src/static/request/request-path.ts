@@ -1,3 +1,5 @@
+import { decodePath } from '../../http/routing/url-path.ts';
+
 /** The reason why a request target is refused, with the status that `send` has for it. */
 interface Refusal {
   readonly reason: string;
@@ -33,7 +35,7 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   if (encoded[0] !== '/') return refuse('the target does not begin with a slash');
   if (encoded.includes('#') || UNPRINTABLE.test(encoded))
     return refuse('a character that is not allowed in a URL path');
-  const path = encoded.includes('%') ? decode(encoded) : encoded;
+  const path = decodePath(encoded);
   if (path === undefined) return refuse('malformed percent-encoding', 400);
   if (path.includes('\0')) return refuse('a null character', 400);
   if (ENCODED_SEPARATOR.test(encoded)) return refuse('an encoded separator', statusOf(path));
@@ -63,14 +65,6 @@ function hasControlOrBackslash(path: string): boolean {
     if (code < 0x20 || code === 0x7f || code === 0x5c) return true;
   }
   return false;
-}
-
-function decode(encoded: string): string | undefined {
-  try {
-    return decodeURIComponent(encoded);
-  } catch {
-    return undefined;
-  }
 }
 
 function checkSegments(path: string, options: { rejectWindowsNames: boolean }): RequestPath {

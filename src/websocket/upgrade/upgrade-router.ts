@@ -69,7 +69,7 @@ class UpgradeRouter {
   }
 
   register(path: string, listener: UpgradeListener): () => void {
-    const route = withoutSlash(path);
+    const route = routeKey(path);
     if (this.#routes.has(route)) {
       const message = `the path "${path}" of this server already has subscriptions attached`;
       throw optionError(SUBSCRIPTION_OPTIONS, message);
@@ -118,7 +118,7 @@ class UpgradeRouter {
     if (isAlone && handleAsPlainRequest(this.#server, req, socket)) return;
     const { bytesWritten } = socket as Socket;
     const upgrade = { socket: socket as Socket, bytesWritten };
-    const listener = this.#routes.get(withoutSlash(pathOf(req.url)));
+    const listener = this.#routes.get(routeKey(pathOf(req.url)));
     if (listener !== undefined) {
       // Runs after all other listeners, one of which may respond to every path.
       process.nextTick(() => this.#accept(listener, upgrade, req, head));
@@ -174,8 +174,7 @@ const markAsRouter = (listener: UpgradeListener): UpgradeListener =>
   Object.defineProperty(listener, ROUTER, { value: true });
 const isRouter = (listener: object): boolean => ROUTER in listener;
 
-/** Express accepts a trailing slash at its mounts and routes. */
-const withoutSlash = (path: string): string =>
-  path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+/** Returns a path as the key of a route. Express accepts a trailing slash at its mounts and routes. */
+const routeKey = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);
 
 const ignore = (): void => undefined;
