@@ -17,7 +17,7 @@ const KINDS = {
   'the first request of a document': 5,
   'other requests': Number(process.argv[2] ?? 20),
 };
-/** In the order of the kinds. The first document pays for code that all of them share. */
+/** In the order of the kinds. The first document also compiles the code that all of them share. */
 function* queries() {
   for (let n = 0; n < WARMING; n++) yield SHORT;
   const names = Object.values(KINDS).flatMap((count, kind) =>

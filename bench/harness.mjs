@@ -10,7 +10,7 @@
  *     packages: ['express', 'fastify'],        // their versions are printed on top
  *     ratios: ['bare node:http'],              // peers that every row is divided by
  *     contestants: {
- *       // Runs in its own process, pinned to core 0. Import everything inside, so that no other contestant pays for it.
+ *       // Runs in its own process, pinned to core 0. Import everything inside, so that no other contestant loads it.
  *       // Returns a listener `(req, res)`, a server (listening or not), or `{ port, cpu?, close? }` for a server that
  *       // runs elsewhere (`cpu()` = microseconds used so far; see cpuOfProcesses for nginx or a cluster).
  *       'bare node:http': async () => (req, res) => res.end('hello'),

@@ -1,4 +1,4 @@
-// Fails if the packages of a clone take more disk space or time than a contributor should have to wait for.
+// Fails if the packages of a clone take more disk space or time than its limits.
 // Usage: node scripts/check-clone.mjs [seconds that npm ci took]. Heavy packages belong to test/neighbours.
 import { lstatSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';

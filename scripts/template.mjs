@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, sep } from 'node:path';
 
-// Files that working on the template leaves behind.
+// Files that npm and the commands of the template create.
 const LEFT_OUT = /^(?:node_modules|dist|data|package-lock\.json)(?:\/|$)/;
 
 /** The files of examples/starter by path, with the version of espalier that is being built. */

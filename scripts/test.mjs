@@ -95,7 +95,7 @@ const ONCE_PER_GRAPHQL = ['engine/(fuzz|isolation|tracing)'];
 const missing = missingPrograms();
 if (missing.length > 0) {
   console.error(missing.join('\n'));
-  // A run of some of the tests may need none of them.
+  // The tests that the arguments select may need none of them.
   if (args.length === 0) process.exit(1);
 }
 for (const text of leftOutPrograms()) console.error(text);
@@ -110,7 +110,7 @@ async function passes() {
   const first = { node: here, graphql: 16, engine: 'compiled' };
   if (!all) return [{ ...first, skip: args.length > 0 ? INSTALLED : [...INSTALLED, ...SLOW] }];
   await installNeighbours();
-  // Before the tests, which use these versions at the same time.
+  // Downloaded before the tests, which use these versions at the same time.
   for (const line of [22, 24, 26]) binaryOf(line);
   return [
     { ...first, skip: [] },
@@ -184,7 +184,7 @@ function readReport(report) {
 
 function summarize(results) {
   const failedOf = ({ status, failed }) => Math.max(failed, status === 0 ? 0 : 1);
-  // Here again, because the progress of the passes is long.
+  // Prints the failures again, because the output of the passes is long.
   for (const { name, messages } of results) {
     for (const message of messages) console.log(`\n=== failed: ${name} ===\n${message}`);
   }

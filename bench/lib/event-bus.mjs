@@ -7,7 +7,7 @@ export const TYPES = `
   type Subscription { event: Event! }
 `;
 
-/** A bus with hand-written iterators, so that no server pays for a pub/sub library. */
+/** A bus with hand-written iterators, so that the figures do not contain a pub/sub library. */
 export function createBus() {
   const readers = new Set();
   return {

@@ -21,7 +21,7 @@ export async function createNode(folder, name, words = []) {
     'repl-diskless-sync-delay': 0,
   };
   let child;
-  // Also when the run has failed.
+  // Stops Redis also when the run has failed.
   process.on('exit', () => child?.kill('SIGKILL'));
   return {
     port,

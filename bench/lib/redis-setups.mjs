@@ -14,8 +14,8 @@ import { createNode, freePort, inSync, isMaster, isReplicating } from './redis-n
  * for, and at all other times. On a loaded machine a master may not reply for seconds after a restart. A failover then loses
  * events that the run expects.
  */
-const DOWN_TIME = 2000;
-const CALM_DOWN_TIME = 60_000;
+const FAILOVER_DOWN_TIME = 2000;
+const USUAL_DOWN_TIME = 60_000;
 
 /**
  * Starts the servers. `kind` is 'pair', 'sentinel' or 'cluster'. The first faults of `restart` and `stop` hit the master
@@ -29,7 +29,7 @@ export async function startSetup(kind, key) {
   /** Kills the master of the key, and resolves when its replica has taken over. */
   async function failOver(resume) {
     const [master, replica] = [masters[owner], replicas[owner]];
-    await setup.setDownTime?.(DOWN_TIME);
+    await setup.setDownTime?.(FAILOVER_DOWN_TIME);
     await master.kill();
     resume();
     await setup.promote(replica);
@@ -37,7 +37,7 @@ export async function startSetup(kind, key) {
     await master.start(setup.replicaWords(replica));
     await isReplicating(master);
     await setup.failOverEnded?.(replica);
-    await setup.setDownTime?.(CALM_DOWN_TIME);
+    await setup.setDownTime?.(USUAL_DOWN_TIME);
   }
 
   return {
@@ -124,7 +124,7 @@ async function sentinel(folder) {
     `port ${port}`,
     'bind 127.0.0.1',
     `sentinel monitor main 127.0.0.1 ${servers.masters[0].port} 1`,
-    `sentinel down-after-milliseconds main ${CALM_DOWN_TIME}`,
+    `sentinel down-after-milliseconds main ${USUAL_DOWN_TIME}`,
     'sentinel failover-timeout main 2000',
   ];
   writeFileSync(config, `${lines.join('\n')}\n`);
@@ -168,7 +168,7 @@ async function cluster(folder, key) {
     const node = await createNode(folder, `${index}`, [
       ...['--cluster-enabled', 'yes', '--cluster-port', `${bus}`],
       ...['--cluster-config-file', join(folder, `nodes-${index}.conf`)],
-      ...['--cluster-node-timeout', `${CALM_DOWN_TIME}`, '--cluster-replica-validity-factor', '0'],
+      ...['--cluster-node-timeout', `${USUAL_DOWN_TIME}`, '--cluster-replica-validity-factor', '0'],
     ]);
     await node.start();
     nodes.push(node);
@@ -200,7 +200,7 @@ async function cluster(folder, key) {
     owner: Math.floor((slot * MASTERS) / SLOTS),
     target: () => ({ cluster: nodes.map(({ port }) => ({ host: '127.0.0.1', port })) }),
     promote: isMaster,
-    /** A node uses a new timeout for its next decision. A killed node starts with the calm one. */
+    /** A node uses a new timeout for its next decision. A killed node starts with the usual one. */
     async setDownTime(time) {
       const running = nodes.filter(({ admin }) => admin.status === 'ready');
       await Promise.all(running.map(({ admin }) => admin.config('SET', 'cluster-node-timeout', time)));

@@ -45,7 +45,7 @@ export const RULES = [
   },
   { pattern: 'asks? nobody', use: 'does not check' },
 
-  // Headless clauses and negations that are no English
+  // Headless clauses and negations that are not English
   {
     pattern: 'what (?:is|are|was) (?:no|not|none|left|open|ours|kept|set|due|known|remembered)',
     use: 'name it: "values that …"',

@@ -87,7 +87,7 @@ export function proseOf(file, text) {
   return (extension === '.tsx' ? withJsxText(text, prose) : prose).replace(LINE_MARKS, blank);
 }
 
-/** Lines of a Markdown file over `most` columns, outside code blocks and tables; a lone address may be long. */
+/** Lines of a Markdown file over `most` columns, outside code blocks and tables. A line with an address only may be long. */
 export function longLines(text, most) {
   const lines = [];
   let fence = false;

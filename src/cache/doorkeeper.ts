@@ -6,8 +6,8 @@ const MAX_KEYS = 100_000;
 const SKIPPED = 32;
 
 /**
- * Recognises keys that were requested before, in a bounded amount of memory. A full store takes only results that
- * are requested twice, so that a scan of many different queries neither evicts results in use nor pays for storing.
+ * Recognises keys that were requested before, with a Bloom filter: the doorkeeper of the TinyLFU paper. A full store
+ * takes only results that are requested twice, so that a scan of many different queries evicts no results in use.
  */
 export class Doorkeeper {
   #bits: Uint32Array | undefined;

@@ -9,12 +9,12 @@ import { type RandomSchema, randomSchema } from './random-schema.ts';
 import { takeEvents } from './trace-recorder.ts';
 
 export const PROFILES: Readonly<Record<string, Profile>> = {
-  'calm and synchronous': { late: 0, fails: 0, nulls: 20, strange: 0, long: 40 },
-  'failing and synchronous': { late: 0, fails: 90, nulls: 80, strange: 60, long: 10 },
-  'calm and promised': { late: 400, fails: 0, nulls: 20, strange: 0, long: 40 },
-  'failing and promised': { late: 400, fails: 90, nulls: 60, strange: 40, long: 10 },
-  'promised everywhere, failing often': { late: 850, fails: 160, nulls: 60, strange: 30, long: 10 },
-  'few failures': { late: 300, fails: 12, nulls: 10, strange: 8, long: 20 },
+  'synchronous without errors': { late: 0, fails: 0, nulls: 20, strange: 0, long: 40 },
+  'synchronous with errors': { late: 0, fails: 90, nulls: 80, strange: 60, long: 10 },
+  'promises without errors': { late: 400, fails: 0, nulls: 20, strange: 0, long: 40 },
+  'promises with errors': { late: 400, fails: 90, nulls: 60, strange: 40, long: 10 },
+  'promises everywhere, many errors': { late: 850, fails: 160, nulls: 60, strange: 30, long: 10 },
+  'few errors': { late: 300, fails: 12, nulls: 10, strange: 8, long: 20 },
 };
 
 /** A case: the bytes that schema and query are generated from, and the seed of the resolvers. */
