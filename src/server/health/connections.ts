@@ -2,13 +2,13 @@ import type { Http2Session } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 
 /** Milliseconds in which the first bytes of a request have to arrive on a connection that is to be closed. */
-const SILENCE = 1000;
+const REQUEST_START = 1000;
 
 /** The open connections of a server. */
 export class Connections {
   readonly #sockets = new Set<Socket>();
   readonly #sessions = new Set<Http2Session>();
-  /** When each socket was opened (`performance.now()`); over TLS also when the handshake ended. */
+  /** The time (`performance.now()`) at which each socket was opened, or its TLS handshake ended. */
   readonly #opened = new WeakMap<Socket, number>();
   readonly #secure = new Set<Socket>();
 
@@ -37,8 +37,8 @@ export class Connections {
    * Closes connections on which no request has begun. Browsers open some in advance, and Node counts them as
    * active until its `headersTimeout`.
    */
-  closeSilent(): void {
-    const latest = performance.now() - SILENCE;
+  closeWithoutRequest(): void {
+    const latest = performance.now() - REQUEST_START;
     for (const sockets of [this.#sockets, this.#secure]) {
       for (const socket of sockets) {
         if (socket.bytesRead === 0 && (this.#opened.get(socket) ?? latest) <= latest) socket.destroy();

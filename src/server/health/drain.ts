@@ -27,7 +27,7 @@ export async function drainServer(
   const closeIdle = (): void => {
     server.closeIdleConnections?.();
     connections.closeSessions();
-    connections.closeSilent();
+    connections.closeWithoutRequest();
   };
   closeIdle();
   // Node closes a connection that becomes idle later only after `keepAliveTimeout`.
