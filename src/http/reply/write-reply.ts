@@ -2,6 +2,7 @@ import { isAscii } from 'node:buffer';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Headers } from './http-error.ts';
+import { endWithBody, HTTP2_CHUNK, isHttp2 } from './response-writer.ts';
 
 /** A whole response as a value. */
 export interface Reply {
@@ -51,7 +52,9 @@ function endText(res: ServerResponse, body: string, length: number): void {
   // Text with as many bytes as characters is ASCII, which needs no encoder.
   const encoding = length === body.length ? 'latin1' : 'utf8';
   const socket = directSocket(res);
-  if (socket === undefined) res.end(body, encoding);
+  if (socket === undefined && length > HTTP2_CHUNK && isHttp2(res))
+    endWithBody(res, Buffer.from(body, encoding));
+  else if (socket === undefined) res.end(body, encoding);
   else if (length >= LARGE_BYTES) {
     res.cork();
     res.flushHeaders();
@@ -68,7 +71,7 @@ function endText(res: ServerResponse, body: string, length: number): void {
 function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
   const socket = directSocket(res);
   if (release === undefined || socket === undefined) {
-    res.end(body);
+    endWithBody(res, body);
     return;
   }
   socket.cork();

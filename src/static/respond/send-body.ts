@@ -1,6 +1,6 @@
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { endWithBody } from '../../http/reply/response-writer.ts';
 import { bodyHeaders, type HeaderList, type Representation } from '../file/representation.ts';
-import { endWithBody } from '../stream/response-writer.ts';
 import { buildMultipart, joinSections } from './byteranges.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestTriple, StreamPlan } from './request-context.ts';

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { SourceBytes, StaticSource } from '../../../types/sources.ts';
+import { HTTP2_CHUNK } from '../../http/reply/response-writer.ts';
 import { etagFromDigest, etagOfBytes } from '../disk/hash.ts';
-import { HTTP2_CHUNK } from '../stream/response-writer.ts';
 
 /** Returns the bytes of a file; undefined if their number is not the expected one. */
 export async function readAll(source: StaticSource, path: string, size: number): Promise<Buffer | undefined> {

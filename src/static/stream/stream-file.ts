@@ -1,6 +1,7 @@
 import { fstat, fstatSync, read } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { isHttp2, ResponseWriter } from '../../http/reply/response-writer.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
@@ -8,7 +9,6 @@ import { inThread, runInThread } from '../disk/thread-share.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
 import { isAborted } from './is-aborted.ts';
-import { isHttp2, ResponseWriter } from './response-writer.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {

@@ -1,6 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { isAborted } from './is-aborted.ts';
+import { isAborted } from './response-state.ts';
 
 /**
  * Bytes of one body that an HTTP/2 response has in its buffers. All streams of a session share its memory
