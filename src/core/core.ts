@@ -34,6 +34,8 @@ export type ContextFactory = (
 export interface GraphQLCore {
   /** Returns the schema for a request or socket. */
   schemaFor(request: unknown): MaybePromise<GraphQLSchema>;
+  /** Whether all requests have the same schema. */
+  readonly hasOneSchema: boolean;
   /** Turns a document text into a prepared operation. */
   readonly prepare: Prepare;
   /** The documents that clients request by id; undefined without the option `documents`. */
@@ -127,10 +129,9 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     maskError: createErrorMask(settings, reporter, masking),
   };
   const { context, rootValue } = settings;
-  const schemaFor = schemaSource(scope, schema);
   const report = (error: unknown): void => reporter.reportBackground(error, errorDetails(undefined));
   return {
-    schemaFor,
+    ...schemaSource(scope, schema),
     ...createCoreDocuments({ schema, options: settings, engineSettings, report }),
     cacheStore: settings.cacheStore,
     mayBeIncremental: mayBeIncremental(schema, settings),
@@ -159,20 +160,21 @@ function readsSource({ documents, introspection, rootValue }: CoreSettings): boo
   return [rootValue, introspection, only].some((each) => typeof each === 'function');
 }
 
-function schemaSource(scope: OptionScope, schema: unknown): GraphQLCore['schemaFor'] {
+function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 'schemaFor' | 'hasOneSchema'> {
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
-    return () => schema;
+    return { schemaFor: () => schema, hasOneSchema: true };
   }
   const assertSchema = (value: unknown): GraphQLSchema => {
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
     return value;
   };
-  return (request) => {
+  const schemaFor: GraphQLCore['schemaFor'] = (request) => {
     const value = (schema as Callable)(request);
     return value instanceof Promise ? value.then(assertSchema) : assertSchema(value);
   };
+  return { schemaFor, hasOneSchema: false };
 }
 
 function notASchema(scope: OptionScope, value: unknown): TypeError {

@@ -145,6 +145,63 @@ describe('the key of a stored result', () => {
     expect(blog.calls.post).toBe(2);
   });
 
+  it('results whose headers in "vary" were unknown when their execution began are not stored or shared', async () => {
+    const finish: (() => void)[] = [];
+    const schema = schemaOf(
+      'type Query { text(id: Int!): String @cacheControl(maxAge: 60, vary: ["Accept-Language"]) }',
+      {
+        Query: {
+          text: async (_: unknown, { id }: { id: number }, { language }: { language: string }) => {
+            await new Promise<void>((resolve) => finish.push(resolve));
+            return `${id} in ${language}`;
+          },
+        },
+      },
+    );
+    const context = (req: { headers: NodeJS.Dict<string | string[]> }) => ({
+      language: req.headers['accept-language'],
+    });
+    let operations = 0;
+    const onOperation = (): void => void operations++;
+    app = express().use('/graphql', graphqlHTTP(schema, { cache: true, context, onOperation }));
+    const query = 'query ($id: Int!) { text(id: $id) }';
+    const send = (id: number, language: string): Promise<string> =>
+      get(app, query, { id })
+        .set('accept-language', language)
+        .then(({ body }) => body.data.text);
+    const first = send(1, 'en');
+    const second = send(2, 'en');
+    await until(() => finish.length === 2);
+    // Has the same key as the second request, and waits for it.
+    const third = send(2, 'de');
+    await until(() => operations === 3);
+    await new Promise(setImmediate);
+    finish[0]?.();
+    expect(await first).toBe('1 in en');
+    finish[1]?.();
+    expect(await second).toBe('2 in en');
+    await until(() => finish.length === 3);
+    finish[2]?.();
+    expect(await third).toBe('2 in de');
+  });
+
+  it('schemas of a function that differ only in their resolvers have separate results', async () => {
+    const [first, second] = ['a', 'b'].map((name) =>
+      schemaOf('type Query { name: String @cacheControl(maxAge: 60) }', { Query: { name: () => name } }),
+    );
+    if (first === undefined || second === undefined) throw new Error('no schemas');
+    app = express().use(
+      '/graphql',
+      graphqlHTTP((req) => (req.headers['x-tenant'] === 'b' ? second : first), { cache: true }),
+    );
+    for (const age of [undefined, '0']) {
+      for (const tenant of ['a', 'b']) {
+        const { body, headers } = await get(app, '{ name }').set('x-tenant', tenant);
+        expect([body.data.name, headers.age]).toEqual([tenant, age]);
+      }
+    }
+  });
+
   it('the response cache separates results by schema if a function returns the schema', async () => {
     const schemas = ['a', 'b'].map((name) =>
       schemaOf('type Query { name: String @cacheControl(maxAge: 60) other: Int }', {
@@ -180,6 +237,21 @@ describe('the key of a stored result', () => {
           expect(body.data.tenant).toBe(`${host}${path}`);
         }
       }
+    }
+  });
+
+  it('a Host with a slash is not another host with a longer path', async () => {
+    const schema = schemaOf('type Query { host: String @cacheControl(maxAge: 60) }', {
+      Query: { host: (_: unknown, __: unknown, { host }: { host: string }) => host },
+    });
+    const handler = graphqlHTTP(schema, { cache: true, context: ({ headers }) => ({ host: headers.host }) });
+    app = express().use(['/tenant/graphql', '/graphql'], handler);
+    for (const [host, path] of [
+      ['a.test/tenant', '/graphql'],
+      ['a.test', '/tenant/graphql'],
+    ] as const) {
+      const { body } = await request(app).get(path).query({ query: '{ host }' }).set('host', host);
+      expect(body.data.host).toBe(host);
     }
   });
 

@@ -10,7 +10,7 @@ import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import { hasCredentials } from '../caching/credentials.ts';
 import { type Exchange, GRAPHQL_TYPE } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
-import { KeyPlan } from './key-plan.ts';
+import { createSchemaId, KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
 import { type CacheableQuery, ResponseCache } from './response-cache.ts';
@@ -21,19 +21,20 @@ const PORT = /:\d+$/;
 export function createCachedExecution(
   core: GraphQLCore,
   settings: ResponseCacheSettings,
-  { execute, vary }: { readonly execute: Execute; readonly vary: readonly string[] },
+  { execute, vary: baseVary }: { readonly execute: Execute; readonly vary: readonly string[] },
 ): Execute {
   const { cacheStore } = core;
   if (cacheStore === undefined) return execute;
   const cache = new ResponseCache(cacheStore, settings);
   const services: QueryServices = { core, settings, execute };
+  const schemaIdOf = createSchemaId(core);
   /** By the node of the operation: an observed operation is another object in each request. */
   const plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
   function planOf(prepared: PreparedOperation): KeyPlan {
     let plan = plans.get(prepared.operation);
     if (plan === undefined) {
-      plan = new KeyPlan(prepared, vary);
+      plan = new KeyPlan(prepared, schemaIdOf(prepared.schema), baseVary);
       plans.set(prepared.operation, plan);
     }
     return plan;
@@ -50,6 +51,7 @@ export function createCachedExecution(
     const user = userOf(settings, exchange, inputs);
     const plan = planOf(prepared);
     if (user === undefined || !plan.shouldTry()) return undefined;
+    const { vary } = plan;
     const key = plan.keyOf({
       variables: inputs.variableValues,
       type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
@@ -59,7 +61,7 @@ export function createCachedExecution(
     });
     return key === undefined
       ? undefined
-      : new RequestQuery(services, { key, plan }, exchange, { prepared, inputs });
+      : new RequestQuery(services, { key, plan, vary }, exchange, { prepared, inputs });
   }
 
   function executeDirectly(
@@ -96,11 +98,12 @@ function invalidate(
 
 /**
  * Host and path, which also separate the entries of HTTP caches (RFC 9111 §2): an application may take the tenant from
- * them. Processes of one application may have different ports.
+ * them. Processes of one application may have different ports. Neither contains the line break: a `Host` with a slash
+ * must not look like another host with a longer path.
  */
 function targetOf(req: ConnectRequest): string {
   const host = publicHostOf(req)?.replace(PORT, '') ?? '';
-  return host + pathOf(req.originalUrl ?? req.url);
+  return `${host}\n${pathOf(req.originalUrl ?? req.url)}`;
 }
 
 /** The part of the key that separates users; undefined if the request must not use the cache. */

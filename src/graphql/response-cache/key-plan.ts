@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomUUID } from 'node:crypto';
 import { type GraphQLSchema, printSchema } from 'graphql';
 import type { PreparedOperation } from '../../execution/types.ts';
 import { canonicalJson, NOT_JSON } from './canonical-json.ts';
@@ -13,16 +13,23 @@ const RETRY_INTERVAL = 16;
 
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
 
-const schemaIds = new WeakMap<GraphQLSchema, string>();
+/** Returns the part of keys that separates schemas. */
+export type SchemaId = (schema: GraphQLSchema) => string;
 
-/** Processes with the same schema have the same id, so that they can share a store. */
-function schemaId(schema: GraphQLSchema): string {
-  let id = schemaIds.get(schema);
-  if (id === undefined) {
-    id = digest(printSchema(schema));
-    schemaIds.set(schema, id);
-  }
-  return id;
+/**
+ * Creates the ids of schemas. The schema of a handler has the same id in all processes, so that they can share a store.
+ * The schemas of a function may differ only in their resolvers, for example for each tenant, so each has a random id.
+ */
+export function createSchemaId({ hasOneSchema }: { readonly hasOneSchema: boolean }): SchemaId {
+  const ids = new WeakMap<GraphQLSchema, string>();
+  return (schema) => {
+    let id = ids.get(schema);
+    if (id === undefined) {
+      id = hasOneSchema ? digest(printSchema(schema)) : randomUUID();
+      ids.set(schema, id);
+    }
+    return id;
+  };
 }
 
 /** The parts of a key that differ between requests for one operation. */
@@ -45,11 +52,16 @@ export class KeyPlan {
   #uncacheable = 0;
   #skipped = 0;
 
-  constructor({ schema, source, operation }: PreparedOperation, vary: readonly string[]) {
+  constructor({ source, operation }: PreparedOperation, schemaId: string, vary: readonly string[]) {
     const name = operation.name?.value ?? '';
-    this.#prefix = digest(`${schemaId(schema)}${name} ${source}`);
+    this.#prefix = digest(`${schemaId}${name} ${source}`);
     this.#variables = (operation.variableDefinitions ?? []).map(({ variable }) => variable.name.value);
     this.#vary = [...new Set(vary.map((header) => header.toLowerCase()))].sort();
+  }
+
+  /** The request headers that keys contain at present. */
+  get vary(): readonly string[] {
+    return this.#vary;
   }
 
   /** Whether the results of the operation have been cacheable lately, so that requests may wait for each other. */
@@ -70,11 +82,11 @@ export class KeyPlan {
   }
 
   /**
-   * Adds request headers that a result depends on. Returns false if one of them was unknown, so that the key of
-   * the result does not contain its value.
+   * Adds request headers that a result depends on. Returns false if one of them is not among `known`, the headers in
+   * the key of the result: another request may have added it since that key was created.
    */
-  covers(vary: readonly string[]): boolean {
-    if (vary.every((header) => this.#vary.includes(header))) return true;
+  covers(vary: readonly string[], known: readonly string[]): boolean {
+    if (vary.every((header) => known.includes(header))) return true;
     this.#vary = [...new Set([...this.#vary, ...vary])].sort();
     return false;
   }

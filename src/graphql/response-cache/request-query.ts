@@ -41,18 +41,20 @@ interface QueryExecution {
 export class RequestQuery implements CacheableQuery {
   readonly key: string;
   readonly plan: KeyPlan;
+  readonly vary: readonly string[];
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
   readonly #execution: QueryExecution;
 
   constructor(
     services: QueryServices,
-    { key, plan }: Pick<CacheableQuery, 'key' | 'plan'>,
+    { key, plan, vary }: Pick<CacheableQuery, 'key' | 'plan' | 'vary'>,
     exchange: Exchange,
     execution: QueryExecution,
   ) {
     this.key = key;
     this.plan = plan;
+    this.vary = vary;
     this.#services = services;
     this.#exchange = exchange;
     this.#execution = execution;
@@ -111,6 +113,7 @@ export class RequestQuery implements CacheableQuery {
 class DetachedQuery implements CacheableQuery {
   readonly key: string;
   readonly plan: KeyPlan;
+  readonly vary: readonly string[];
   readonly isPrivate: boolean;
   readonly #query: CacheableQuery;
   readonly #prepared: PreparedOperation;
@@ -119,6 +122,7 @@ class DetachedQuery implements CacheableQuery {
   constructor(query: CacheableQuery, prepared: PreparedOperation, inputs: ExecutionInputs) {
     this.key = query.key;
     this.plan = query.plan;
+    this.vary = query.vary;
     this.isPrivate = query.isPrivate;
     this.#query = query;
     this.#prepared = prepared;

@@ -12,6 +12,8 @@ import { createEntry, StoredResult } from './stored-result.ts';
 export interface CacheableQuery {
   readonly key: string;
   readonly plan: KeyPlan;
+  /** The request headers whose values are part of the key. */
+  readonly vary: readonly string[];
   /** Whether the key identifies the user, so that private results may be stored. */
   readonly isPrivate: boolean;
   /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
@@ -111,7 +113,7 @@ export class ResponseCache {
   #entryOf(query: CacheableQuery, outcome: ExecutionOutcome): CacheEntry | undefined {
     const policy = query.policy();
     if ((policy.scope === 'PRIVATE' && !query.isPrivate) || !query.isShareable) return undefined;
-    if (!query.plan.covers(policy.vary)) return undefined;
+    if (!query.plan.covers(policy.vary, query.vary)) return undefined;
     return createEntry(outcome, policy, this.#settings, query.tags());
   }
 
