@@ -118,13 +118,14 @@ describe('costs with directives', () => {
       nested(by: Paging): [Costly] @listSize(slicingArguments: ["by.page.size"], assumedSize: 7)
       ids(ids: [ID!]): [Costly] @listSize(slicingArguments: ["ids"])
       cheaper: Costly @cost(weight: "-2.5")
+      discount(approx: Boolean @cost(weight: "-3"), more: Boolean @cost(weight: "-30")): Int @cost(weight: "5")
       node: Node
     }
     enum Kind @cost(weight: "15") { A B }
     scalar Slow @cost(weight: "30")
     input Weighted { value: Int @cost(weight: "20") }
     input Paging { page: Size } input Size { size: Int }
-    type Costly @cost(weight: "40") { id: ID }
+    type Costly @cost(weight: "40") { id: ID, parts: [Costly] }
     type Page { items: [Item], edges: [Item!]!, total: Int, other: [Item] }
     type Item { id: ID }
     interface Node { id: ID }
@@ -159,7 +160,22 @@ describe('costs with directives', () => {
       { ids: ['1', '2'] },
       80,
     ],
-    ['a negative weight', '{ cheaper { id } object { id } }', {}, 37.5],
+    ['no negative weight of a field', '{ cheaper { id } object { id } }', {}, 40],
+    ['a negative weight of an argument', '{ a: discount(approx: true) b: discount }', {}, 5 - 3 + 5],
+    [
+      'a negative weight of a variable',
+      'query ($approx: Boolean) { a: discount(approx: $approx) b: discount }',
+      { approx: false },
+      5 - 3 + 5,
+    ],
+    ['no negative sum of a field and its arguments', '{ discount(more: true) object { id } }', {}, 40],
+    [
+      'no negative sum of a field and its variables',
+      'query ($more: Boolean) { a: discount(more: $more) b: discount(more: $more) object { id } }',
+      { more: true },
+      40,
+    ],
+    ['the selections of a field with a negative weight', '{ cheaper { parts { id } } }', {}, 100 * 40],
     ['a negative slicing argument', '{ ids(ids: []) { id } page(first: -5) { items { id } } }', {}, 1],
     ['the highest weight of the types of an interface', '{ node { id } }', {}, 1 + 9],
     ['the weight of one type of an interface', '{ node { ... on Post { id } } }', {}, 1 + 2],

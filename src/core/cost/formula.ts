@@ -35,6 +35,12 @@ export function product(left: Formula, right: Formula): Formula {
   return (variables) => evaluate(left, variables) * evaluate(right, variables);
 }
 
+/** A formula without its negative values. */
+export function notNegative(formula: Formula): Formula {
+  if (typeof formula === 'number') return Math.max(0, formula);
+  return (variables) => Math.max(0, formula(variables));
+}
+
 /**
  * The largest of several sums, each a list of indexes of `parts`. Each part is evaluated once, since the parts
  * of nested formulas would otherwise be evaluated exponentially often.

@@ -17,7 +17,7 @@ import type { ValidatedOperation } from '../../execution/types.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 import { argumentsCost, listLevels, withDefaults } from './arguments.ts';
 import { defaultsOf, inclusionOf } from './conditions.ts';
-import { type Formula, largestSum, product, sum } from './formula.ts';
+import { type Formula, largestSum, notNegative, product, sum } from './formula.ts';
 import { expectedSize, sizeCheck } from './list-size.ts';
 
 /** The weights that no directive sets. */
@@ -48,7 +48,7 @@ const NO_SIZES: SizedFields = new Map();
 /**
  * Compiles the cost of an operation by the IBM specification of `@cost` and `@listSize` to a formula of its
  * variables. A field costs its weight and the cost of its selections, times the number of its items, plus its
- * arguments. Of fragments on several types the most expensive type counts.
+ * arguments. Its weight and arguments cost nothing if they are negative together, so that no field pays for others. Of fragments on several types the most expensive type counts.
  */
 export function compileCost(
   { schema, document, operation }: Pick<ValidatedOperation, 'schema' | 'document' | 'operation'>,
@@ -172,11 +172,8 @@ class CostCompiler {
         : 0;
     const own = weight ?? costAnnotationOf(type).weight ?? (isCompositeType(type) ? 1 : 0);
     const items = this.#items(definition, sizes.get(name) ?? (below ? undefined : expected));
-    return sum([
-      product(items, sum([own, selections])),
-      argumentsCost(definition.args, node),
-      sizeCheck(expected),
-    ]);
+    const field = sum([product(items, own), argumentsCost(definition.args, node)]);
+    return sum([notNegative(field), product(items, selections), sizeCheck(expected)]);
   }
 
   /** The number of values of a field. A size applies to the outermost list. */
