@@ -1,6 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { HttpError } from '../http/reply/http-error.ts';
+import { assertSync } from '../options/resolve-options.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
 import type { EventStream } from './event-stream.ts';
 import type { EventStreamSettings } from './options.ts';
@@ -10,12 +12,17 @@ const TTL = 10_000;
 /** Reservations of all addresses that wait for their stream. */
 const MAX_WAITING = 10_000;
 
-/** A stream that a client has reserved, or uses, for several operations. */
-export interface Reservation {
-  readonly token: string;
-  readonly stream: EventStream;
+/** The client that a reservation belongs to. */
+interface ReservingClient {
+  /** The return value of the option `user`. */
   readonly user: unknown;
   readonly address: string;
+}
+
+/** A stream that a client has reserved, or uses, for several operations. */
+export interface Reservation extends ReservingClient {
+  readonly token: string;
+  readonly stream: EventStream;
   readonly expiresAt: number;
 }
 
@@ -33,25 +40,25 @@ export class Reservations {
   }
 
   /**
+   * Returns the client of a reservation.
+   *
    * @throws HttpError 429 if the client, or all clients, have too many reservations that wait for their
    * stream.
    */
-  assertCapacity(req: IncomingMessage): void {
-    const ofAddress = this.#waiting.get(addressOf(req))?.size ?? 0;
-    if (ofAddress < this.#settings.maxReservations && this.#waitingCount < MAX_WAITING) return;
+  admit(req: IncomingMessage): ReservingClient {
+    const address = addressOf(req);
+    const ofAddress = this.#waiting.get(address)?.size ?? 0;
+    if (ofAddress < this.#settings.maxReservations && this.#waitingCount < MAX_WAITING) {
+      return { user: this.#userOf(req), address };
+    }
     const message = 'Too many reservations of event streams wait for their stream';
     throw new HttpError(429, message, { headers: { 'retry-after': '10' }, code: 'TOO_MANY_RESERVATIONS' });
   }
 
   /** Creates a reservation with a random token. */
-  add(req: IncomingMessage, stream: EventStream): Reservation {
-    const reservation: Reservation = {
-      token: randomUUID(),
-      stream,
-      user: this.#settings.user?.(req),
-      address: addressOf(req),
-      expiresAt: this.#timer.now() + TTL,
-    };
+  add(client: ReservingClient, stream: EventStream): Reservation {
+    const expiresAt = this.#timer.now() + TTL;
+    const reservation: Reservation = { ...client, token: randomUUID(), stream, expiresAt };
     const { token, address } = reservation;
     this.#byToken.set(token, reservation);
     const waiting = this.#waiting.get(address);
@@ -65,8 +72,7 @@ export class Reservations {
   /** @throws HttpError 404 for an unknown or expired token, or the token of another user. */
   find(req: IncomingMessage, token: string): Reservation {
     const reservation = this.#byToken.get(token);
-    if (reservation !== undefined && Object.is(reservation.user, this.#settings.user?.(req)))
-      return reservation;
+    if (reservation !== undefined && Object.is(reservation.user, this.#userOf(req))) return reservation;
     const message = 'The reservation of the event stream is unknown or has expired; send a new PUT';
     throw new HttpError(404, message, { code: 'STREAM_NOT_FOUND' });
   }
@@ -83,6 +89,10 @@ export class Reservations {
   delete(reservation: Reservation): void {
     this.onOpened(reservation);
     this.#byToken.delete(reservation.token);
+  }
+
+  #userOf(req: IncomingMessage): unknown {
+    return assertSync(this.#settings.user?.(req), GRAPHQL_OPTIONS, 'eventStreams.user');
   }
 
   #expire(now: number): boolean {

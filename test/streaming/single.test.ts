@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import type { RequestHandler } from 'express';
 import { createClient } from 'graphql-sse';
 import { until } from '../until.ts';
 import { EVENTS, open, type Served, serve, stopAll } from './serve.ts';
@@ -120,6 +123,47 @@ describe('subscriptions over server-sent events, single connection mode', () => 
     const stream = await open(url, { headers: { ...headers, 'x-user': 'ann' } });
     expect(stream.status).toBe(200);
     stream.req.destroy();
+  });
+
+  it.each<[string, (req: { headers: object }) => unknown, number]>([
+    ['throws', () => JSON.parse('no user'), 500],
+    ['returns a promise', () => Promise.reject(new Error('no user')), 500],
+  ])('a reservation leaves no connection if the option user %s', async (_, user, status) => {
+    const isQuiet: RequestHandler = ({ app }, _res, next) => {
+      app.set('env', 'test');
+      next();
+    };
+    const { url, subscriptions } = await serve({ eventStreams: { user } }, { before: [isQuiet] });
+    for (let count = 0; count < 3; count++) expect((await open(url, { method: 'PUT' })).status).toBe(status);
+    expect(subscriptions.stats().connections).toBe(0);
+  });
+
+  it('a client that disconnects before its context exists leaves no open stream', async () => {
+    const finish: (() => void)[] = [];
+    const closed: Promise<unknown>[] = [];
+    const served = await serve({
+      context: async (req) => {
+        closed.push(once(req.socket, 'close'));
+        await new Promise<void>((resolve) => finish.push(resolve));
+        return {};
+      },
+    });
+    const { url, subscriptions } = served;
+    const headers = { ...EVENTS, [TOKEN]: await reserve(served) };
+    const req = http.get(url, { headers }).on('error', () => undefined);
+    await until(() => finish.length === 1);
+    req.destroy();
+    await closed[0];
+    finish[0]?.();
+    await new Promise(setImmediate);
+    // The reservation waits for its stream again.
+    const stream = open(url, { headers });
+    await until(() => finish.length === 2);
+    finish[1]?.();
+    const { status, req: second } = await stream;
+    expect(status).toBe(200);
+    second.destroy();
+    await until(() => subscriptions.stats().connections === 0);
   });
 
   it('graphqlHTTP limits the reservations that wait for their stream, and lets them expire', async () => {

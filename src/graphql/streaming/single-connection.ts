@@ -3,7 +3,9 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { toRequestError } from '../../core/errors.ts';
 import { type GraphQLParams, isThenable, type RequestError } from '../../execution/types.ts';
+import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
+import { isAborted } from '../../http/reply/response-state.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
 import type { EventStreams } from '../../streams/event-streams.ts';
 import { type Reservation, Reservations } from '../../streams/reservations.ts';
@@ -91,12 +93,13 @@ export class SingleConnection {
 
   #reserve(exchange: Exchange): typeof STREAMED {
     const { req } = exchange;
-    this.#reservations.assertCapacity(req);
+    // Before the stream, which would stay a connection if the option `user` threw.
+    const client = this.#reservations.admit(req);
     let reservation: Reservation | undefined;
     const stream = this.#streams.create(req, SERVER_SENT_EVENTS, () => {
       if (reservation !== undefined) this.#reservations.delete(reservation);
     });
-    reservation = this.#reservations.add(req, stream);
+    reservation = this.#reservations.add(client, stream);
     respond(exchange, 201, reservation.token);
     return STREAMED;
   }
@@ -126,6 +129,8 @@ export class SingleConnection {
   }
 
   #open({ req, res }: Exchange, reservation: Reservation, context: unknown): typeof STREAMED {
+    // A closed response reports no end, so the stream would stay open. The client may use its token again.
+    if (isAborted(res)) throw CLIENT_ABORTED;
     assertNotOpen(reservation);
     const { stream } = reservation;
     if (stream.isClosing)
