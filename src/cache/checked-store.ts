@@ -1,6 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
-import { isThenable } from '../options/rules.ts';
+import { isCount, isListOf, isString, isThenable } from '../options/rules.ts';
+import { normalTag } from './tags/tags.ts';
 
 /**
  * Checks what a store of the application returns. A store with an error, or with entries of another program, must not
@@ -29,17 +30,21 @@ function isLookup(value: unknown): boolean {
   return entry === undefined || isEntry(entry);
 }
 
+// The policy becomes headers, which accept few characters.
+const isTags = isListOf((tag) => isString(tag) && tag !== '' && normalTag(tag) === tag);
+const isVary = isListOf((name) => isString(name) && /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/.test(name));
+
 function isEntry(entry: Partial<CacheEntry> | null): boolean {
   if (entry === null) return false;
   const { body, policy, storedAt, lifetime, expires } = entry;
   return (
     (typeof body === 'string' || Buffer.isBuffer(body)) &&
     typeof policy === 'object' &&
-    Array.isArray(policy?.tags) &&
-    Array.isArray(policy.vary) &&
+    isTags(policy?.tags) &&
+    isVary(policy.vary) &&
     (policy.scope === 'PUBLIC' || policy.scope === 'PRIVATE') &&
-    Number.isFinite(policy.maxAge) &&
-    Number.isFinite(policy.sharedMaxAge) &&
+    isCount(policy.maxAge) &&
+    isCount(policy.sharedMaxAge) &&
     Number.isFinite(storedAt) &&
     Number.isFinite(lifetime) &&
     Number.isFinite(expires)

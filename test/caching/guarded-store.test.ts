@@ -1,5 +1,6 @@
 import { checkedStore } from '../../src/cache/checked-store.ts';
 import { GuardedStore } from '../../src/cache/guarded-store.ts';
+import { createProcessStore } from '../../src/cache/process-store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 
 const LOOKUP: CacheLookup = { entry: undefined, version: 1 };
@@ -115,10 +116,22 @@ describe('GuardedStore', () => {
     ['an entry with a body of another type', { entry: { ...ENTRY, body: { a: 1 } }, version: 1 }],
     ['an entry without a time', { entry: { ...ENTRY, storedAt: 'now' }, version: 1 }],
     ['an entry without tags', { entry: { ...ENTRY, policy: { ...ENTRY.policy, tags: null } }, version: 1 }],
-    [
-      'an entry with another scope',
-      { entry: { ...ENTRY, policy: { ...ENTRY.policy, scope: 'x' } }, version: 1 },
-    ],
+    ...Object.entries<object>({
+      'an entry with another scope': { scope: 'x' },
+      'an entry with a tag that is null': { tags: ['a', null] },
+      'an entry with a tag that is an object': { tags: [{}] },
+      'an entry with a tag that no header may contain': { tags: ['a\nb'] },
+      'an entry with an empty tag': { tags: [''] },
+      'an entry with a number in vary': { vary: [1] },
+      'an entry with a line break in vary': { vary: ['accept\n'] },
+      'an entry with * in vary': { vary: ['*'] },
+      'an entry with a fraction as lifetime': { maxAge: 1.5 },
+      'an entry with a negative lifetime': { sharedMaxAge: -1 },
+      'an entry with a lifetime that has an exponent': { sharedMaxAge: 1e21 },
+    }).map(([name, policy]): [string, unknown] => [
+      name,
+      { entry: { ...ENTRY, policy: { ...ENTRY.policy, ...policy } }, version: 1 },
+    ]),
   ])('a store that returns %s counts as unavailable, and the error is reported', async (_name, value) => {
     const get = (): CacheLookup => value as CacheLookup;
     expect(guard({ get }).get('k')).toEqual({ entry: undefined, version: undefined });
@@ -149,4 +162,39 @@ describe('GuardedStore', () => {
     await store.invalidateSoon(['a']);
     expect(errors.map(String)).toEqual(['Error: down', 'Error: down', 'Error: down']);
   });
+});
+
+describe('a store in the memory of the process with a pubsub of another library', () => {
+  const subscribe = async function* (): AsyncGenerator<unknown> {
+    await never;
+  };
+
+  it.each<[string, () => unknown]>([
+    [
+      'throws',
+      () => {
+        throw new Error('down');
+      },
+    ],
+    ['returns no promise', () => undefined],
+    ['rejects', () => Promise.reject(new Error('down'))],
+  ])(
+    'publish that %s makes the store unavailable and fails neither requests nor timers',
+    async (_, publish) => {
+      const published: unknown[] = [];
+      const pubsub = {
+        publish: (topic: string): Promise<void> => {
+          published.push(topic);
+          return publish() as Promise<void>;
+        },
+        subscribe,
+      };
+      const store = createProcessStore(1000, pubsub);
+      for (let second = 0; second < 3; second++) {
+        expect(store.get('k')).toEqual({ entry: undefined, version: undefined });
+        await jest.advanceTimersByTimeAsync(1000);
+      }
+      expect(published.length).toBeGreaterThan(2);
+    },
+  );
 });

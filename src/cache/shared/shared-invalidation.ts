@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { CachePubSub } from '../../../types/response-cache.ts';
-import { delay, InvalidationQueue } from '../tags/invalidation-queue.ts';
+import { deferred, delay, InvalidationQueue } from '../tags/invalidation-queue.ts';
 import { ALL_TAGS } from '../tags/tags.ts';
 import { Lease, now, RENEWAL_MILLISECONDS } from './lease.ts';
 import { Members } from './members.ts';
@@ -81,8 +81,12 @@ export class SharedInvalidation {
     this.#lastRenewal = performance.now();
     if (this.#renewals.size >= MAX_RENEWALS) this.#renewals.clear();
     this.#renewals.set(number, now());
-    // The pubsub reports its errors.
-    this.#pubsub.publish(TOPIC, { type: 'renewal', from: this.#id, number }).catch(() => undefined);
+    this.#send(TOPIC, { type: 'renewal', from: this.#id, number });
+  }
+
+  /** Publishes without waiting. The pubsub reports its errors; that of another library may throw them. */
+  #send(topic: string, message: object): void {
+    new Promise((resolve) => resolve(this.#pubsub.publish(topic, message))).catch(() => undefined);
   }
 
   async #broadcast(tags: readonly string[]): Promise<void> {
@@ -178,7 +182,7 @@ export class SharedInvalidation {
 
   #onInvalidation({ from, number, tags }: Invalidation): void {
     this.#apply(tags);
-    this.#pubsub.publish(acknowledgementsTopic(from), { from: this.#id, number }).catch(() => undefined);
+    this.#send(acknowledgementsTopic(from), { from: this.#id, number });
   }
 
   #close(): void {
@@ -186,13 +190,4 @@ export class SharedInvalidation {
     this.#lease.end();
     this.#queue.close(new Error('The pubsub of the cache was closed'));
   }
-}
-
-/** A promise with the function that resolves it. */
-function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
-  let resolve = (): void => undefined;
-  const promise = new Promise<void>((settle) => {
-    resolve = settle;
-  });
-  return { promise, resolve };
 }

@@ -16,6 +16,15 @@ export const delay = (milliseconds: number): Promise<void> =>
     setTimeout(resolve, milliseconds).unref();
   });
 
+/** A promise with the function that resolves it. */
+export function deferred(): { readonly promise: Promise<void>; readonly resolve: () => void } {
+  let resolve = (): void => undefined;
+  const promise = new Promise<void>((settle) => {
+    resolve = settle;
+  });
+  return { promise, resolve };
+}
+
 class Batch {
   readonly tags: Set<string> = new Set();
   readonly done: Promise<void>;
