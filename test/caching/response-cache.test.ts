@@ -321,18 +321,40 @@ describe('the option "key"', () => {
     }
   });
 
-  it.each(['access_token', 'api_key', 'session'])(
+  it.each(['access_token', 'api_key', 'session', '%74oken', 'a[%73ecret]', 'X-Amz-Signature', 'user'])(
     'without the option "key", a request with the parameter "%s" in its URL does not use the cache',
     async (name) => {
       const blog = createBlog();
       const { app } = serveBlog(blog);
       for (const token of ['a', 'a', 'b']) {
-        const { headers } = await get(app, POST).query({ [name]: token });
+        const query = encodeURIComponent(POST);
+        const { headers } = await request(app).get(`/graphql?query=${query}&${name}=${token}`);
         expect([headers['age'], headers['cache-control']]).toEqual([undefined, 'private, max-age=60']);
       }
       expect(blog.calls.post).toBe(3);
     },
   );
+
+  it.each([
+    'x-forwarded-client-cert',
+    'ssl-client-cert',
+    'x-ssl-client-s-dn',
+    'x-amzn-oidc-data',
+    'dpop',
+    'signature',
+    'x-client-secret',
+    'x-access-key',
+    'x-account-id',
+    'x-customer-id',
+  ])('without the option "key", a request with the header "%s" does not use the cache', async (name) => {
+    const blog = createBlog();
+    const { app } = serveBlog(blog);
+    for (const value of ['a', 'a', 'b']) {
+      const { headers } = await get(app, POST).set(name, value);
+      expect([headers['age'], headers['cache-control']]).toEqual([undefined, 'private, max-age=60']);
+    }
+    expect(blog.calls.post).toBe(3);
+  });
 
   it.each([[() => 7], [() => Promise.resolve('a')], [() => ({})]])(
     'a return value of "key" that is not a string fails the request: %s',

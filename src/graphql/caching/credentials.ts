@@ -3,17 +3,19 @@ import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { cacheByText } from '../../http/negotiation/text-cache.ts';
 
-/** Headers of API keys, tokens, and proxies that authenticate the user; not HTTP/2's `:authority`. */
+/**
+ * Headers of API keys, tokens, signatures, and proxies that authenticate the user or check client certificates; not
+ * HTTP/2's `:authority`.
+ */
 const CREDENTIAL_NAME =
-  /^(?!:).*(?:token|api-?key|auth|session|jwt|(?<!^sec-fetch-)user(?!-agent)|email|principal|identity)/;
+  /^(?!:).*(?:token|api-?key|access-?key|auth|session|jwt|oidc|dpop|signature|secret|passw|credential|client-?cert|ssl-.*-dn|(?<!^sec-fetch-)user(?!-agent)|login|account|customer|email|principal|identity)/;
 
 /** Parameters of the URL that contain credentials, such as `access_token` (RFC 6750 §2.3). */
-const CREDENTIAL_PARAMETER = /token|api[-_]?key|auth|session|jwt/i;
+const CREDENTIAL_PARAMETER =
+  /token|(?:api|access)[-_]?key|auth|session|jwt|signature|secret|passw|credential|user|login/i;
 
 const hasCredentialParameter = cacheByText(
-  // Most URLs contain none of the words, also not in their queries.
-  (url) =>
-    CREDENTIAL_PARAMETER.test(url) && parameterNames(url).some((name) => CREDENTIAL_PARAMETER.test(name)),
+  (url) => parameterNames(url).some((name) => CREDENTIAL_PARAMETER.test(name)),
   { entries: 500, length: 2048 },
 );
 
@@ -21,7 +23,16 @@ const parameterNames = (url: string): string[] =>
   url
     .slice(url.indexOf('?') + 1)
     .split('&')
-    .map((pair) => pair.split('=', 1)[0] as string);
+    .map((pair) => decodeName(pair.split('=', 1)[0] as string));
+
+/** The application reads the decoded name. */
+function decodeName(name: string): string {
+  try {
+    return name.includes('%') ? decodeURIComponent(name) : name;
+  } catch {
+    return name;
+  }
+}
 
 /** Whether a header names a user, by its name. Clients choose the names of headers, so few are kept. */
 const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.test(name), {
