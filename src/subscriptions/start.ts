@@ -163,19 +163,18 @@ function executeOnce(
   prepared: PreparedOperation,
 ): void {
   const respond = (outcome: ExecutionOutcome): void => {
-    if (outcome.kind === 'refused') {
-      operation.fail(outcome.errors);
-      return;
-    }
     operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
     if (outcome.rest === undefined) operation.complete();
     else sendRest(outcome.rest, operation, counters);
   };
+  const finish = (outcome: ExecutionOutcome): Promise<void> | undefined => {
+    if (outcome.kind !== 'refused') return operation.afterInvalidation(() => respond(outcome));
+    operation.fail(outcome.errors);
+    return undefined;
+  };
   operation.incremental = prepared.incremental;
   operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
   const outcome = prepared.execute(operation);
-  const responded = isThenable(outcome)
-    ? outcome.then((settled) => operation.afterInvalidation(() => respond(settled)))
-    : operation.afterInvalidation(() => respond(outcome));
+  const responded = isThenable(outcome) ? outcome.then(finish) : finish(outcome);
   responded?.catch((error: unknown) => operation.fail([toGraphQLError(error)]));
 }

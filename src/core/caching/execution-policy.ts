@@ -1,6 +1,7 @@
 import type { GraphQLField } from 'graphql';
 import type { CacheHint, CachePolicy } from '../../../types/caching.ts';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
+import { ALL_TAGS } from '../../cache/tags/tags.ts';
 import type { ExecutionCaching, ObjectTags } from '../../execution/caching.ts';
 import { unattributedCalls } from '../../execution/guard/guarded-resolvers.ts';
 import { emptyHint, type HintState, restrictHint } from './hints.ts';
@@ -85,8 +86,8 @@ export class ExecutionPolicy implements ExecutionCaching {
   }
 
   tags(): readonly string[] {
-    const tags = this.#operation.tagsOf(this.#variables);
-    return this.#tags === undefined ? tags : [...new Set([...tags, ...this.#tags])];
+    // Invalidates everything if the tags are unknown.
+    return this.#knownTags() ?? [ALL_TAGS];
   }
 
   invalidate(): Promise<void> | undefined {
@@ -107,8 +108,14 @@ export class ExecutionPolicy implements ExecutionCaching {
     const isStatic = this.#hinted === undefined && this.#restriction === undefined;
     const combined = isStatic ? this.#operation.of(this.#variables) : toPolicy(this.#combine(), []);
     if (!isCacheable(combined)) return UNCACHEABLE;
-    const tags = this.tags();
+    const tags = this.#knownTags();
+    if (tags === undefined) return UNCACHEABLE;
     return tags.length === 0 ? combined : { ...combined, tags };
+  }
+
+  #knownTags(): readonly string[] | undefined {
+    const tags = this.#operation.tagsOf(this.#variables);
+    return tags === undefined || this.#tags === undefined ? tags : [...new Set([...tags, ...this.#tags])];
   }
 
   /** Combines the hints of the resolvers with the static hints of all other fields. */

@@ -79,8 +79,8 @@ export class OperationPolicy {
     return policy;
   }
 
-  /** Returns the tags of the selected fields for the variables of a request. */
-  tagsOf(variables: Record<string, unknown> | undefined): readonly string[] {
+  /** Returns the tags of the selected fields for the variables of a request; undefined if they are unknown. */
+  tagsOf(variables: Record<string, unknown> | undefined): readonly string[] | undefined {
     if (!hasTags(this.#operation.schema)) return NO_TAGS;
     if (this.#tags === undefined) {
       const tags = new OperationTags(this.#operation);

@@ -5,10 +5,12 @@ import {
   getNamedType,
   isInterfaceType,
   isObjectType,
+  Kind,
+  type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
 import type { CachedOperation, ObjectTags } from '../../execution/caching.ts';
-import { expandFormat, type TagFormat, tagFormatsOf, valueAt } from './tag-formats.ts';
+import { createTagBudget, expandFormat, type TagFormat, tagFormatsOf, valuesAt } from './tag-formats.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Variables = Readonly<Record<string, unknown>>;
@@ -28,7 +30,7 @@ export class OperationTags {
 
   constructor({ operation }: CachedOperation) {
     for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
-      if (defaultValue !== undefined) this.#defaults[variable.name.value] = valueFromASTUntyped(defaultValue);
+      if (defaultValue !== undefined) this.#defaults[variable.name.value] = valueOf(defaultValue, {});
     }
   }
 
@@ -47,20 +49,26 @@ export class OperationTags {
     }
   }
 
-  /** Returns the tags for the variables of a request, as received. */
-  of(variables: Variables = {}): readonly string[] {
+  /**
+   * Returns the tags for the variables of a request, as received. Undefined if they are unknown: an argument has no
+   * text, or there are too many.
+   */
+  of(variables: Variables = {}): readonly string[] | undefined {
     if (this.#byArguments.length === 0) return [...this.#fixed];
     const tags = new Set(this.#fixed);
     const values = { ...this.#defaults, ...variables };
+    const budget = createTagBudget();
     for (const { format, definition, node } of this.#byArguments) {
       const args = argumentsOf(definition, node, values);
-      for (const tag of expandFormat(format, (path) => valueAt(args, path)) ?? []) tags.add(tag);
+      const expanded = expandFormat(format, (path) => valuesAt(args, path) ?? [], budget);
+      if (expanded === undefined) return undefined;
+      for (const tag of expanded) tags.add(tag);
     }
     return [...tags];
   }
 
   #addFixed(format: TagFormat): void {
-    for (const tag of expandFormat(format, () => undefined) ?? []) this.#fixed.add(tag);
+    for (const tag of expandFormat(format, () => undefined, createTagBudget()) ?? []) this.#fixed.add(tag);
   }
 }
 
@@ -72,10 +80,26 @@ const typeFormats = (type: Pick<GraphQLObjectType, 'name' | 'getInterfaces'>): r
 
 /** The values of arguments, before coercion: a number and the same text have the same tag. */
 function argumentsOf({ args }: Field, { arguments: nodes = [] }: FieldNode, variables: Variables): Variables {
-  const given = new Map(nodes.map(({ name, value }) => [name.value, valueFromASTUntyped(value, variables)]));
+  const given = new Map(nodes.map(({ name, value }) => [name.value, valueOf(value, variables)]));
   return Object.fromEntries(
     args.map((argument) => [argument.name, given.get(argument.name) ?? defaultOf(argument)]),
   );
+}
+
+/** Like `valueFromASTUntyped`, with the text of integers that a number cannot represent, such as long ids. */
+function valueOf(node: ValueNode, variables: Variables): unknown {
+  switch (node.kind) {
+    case Kind.INT:
+      return Number.isSafeInteger(Number(node.value)) ? Number(node.value) : node.value;
+    case Kind.LIST:
+      return node.values.map((item) => valueOf(item, variables));
+    case Kind.OBJECT:
+      return Object.fromEntries(
+        node.fields.map(({ name, value }) => [name.value, valueOf(value, variables)]),
+      );
+    default:
+      return valueFromASTUntyped(node, variables);
+  }
 }
 
 /** The default value of an argument; graphql 17 has another member for it. */
@@ -84,11 +108,11 @@ function defaultOf(argument: Field['args'][number]): unknown {
     readonly defaultValue?: unknown;
     readonly default?: {
       readonly value?: unknown;
-      readonly literal?: Parameters<typeof valueFromASTUntyped>[0];
+      readonly literal?: ValueNode;
     };
   };
   if (newDefault === undefined) return defaultValue;
-  return newDefault.literal === undefined ? newDefault.value : valueFromASTUntyped(newDefault.literal);
+  return newDefault.literal === undefined ? newDefault.value : valueOf(newDefault.literal, {});
 }
 
 const objectTags = new WeakMap<GraphQLObjectType, Map<Field, ObjectTags>>();
@@ -113,6 +137,6 @@ function createObjectTags(type: GraphQLObjectType, definition: Field): ObjectTag
   const formats = [...typeFormats(type), ...tagFormatsOf(definition)].filter(({ uses }) => uses.key);
   if (formats.length === 0) return NO_TAGS;
   return formats.map((format) => ({
-    of: (source) => expandFormat(format, (path) => valueAt(source, path)),
+    of: (source) => expandFormat(format, (path) => valuesAt(source, path), createTagBudget()),
   }));
 }

@@ -1,5 +1,5 @@
 import { type GraphQLSchema, isInterfaceType, isObjectType } from 'graphql';
-import { normalTag } from '../../cache/tags/tags.ts';
+import { ALL_TAGS, normalTag } from '../../cache/tags/tags.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
 import { isObject, isString } from '../../options/rules.ts';
@@ -83,34 +83,59 @@ function parseFormat(format: unknown, name: string): TagFormat {
   return { parts: parts.filter((part) => part !== ''), uses };
 }
 
-/** Returns the value of a placeholder. */
-type ReadValue = (path: readonly string[]) => unknown;
+/** Characters that the tags of one execution may have together; each tag counts as `TAG_CHARACTERS` more. */
+const MAX_CHARACTERS = 1_000_000;
+const TAG_CHARACTERS = 100;
 
-/** Returns the tags of a format: one per item for a placeholder with a list; undefined if a value is missing. */
-export function expandFormat({ parts }: TagFormat, read: ReadValue): readonly string[] | undefined {
-  let texts = [''];
+/** The characters that more tags may have: clients choose the values of arguments, and the lengths of their lists. */
+export interface TagBudget {
+  left: number;
+}
+
+export const createTagBudget = (): TagBudget => ({ left: MAX_CHARACTERS });
+
+/** Returns the values of a placeholder; undefined if there are none. */
+export type ReadValues = (path: readonly string[]) => readonly unknown[] | undefined;
+
+/**
+ * Returns the tags of a format: one per combination of the values of its placeholders. Undefined if a value is missing
+ * or has no text, or if the tags are larger than the budget.
+ */
+export function expandFormat(
+  { parts, uses }: TagFormat,
+  read: ReadValues,
+  budget: TagBudget,
+): readonly string[] | undefined {
+  let texts: readonly string[] = [''];
+  let size = TAG_CHARACTERS;
   for (const part of parts) {
     const values = isString(part) ? [part] : textsOf(read(part.path));
     if (values === undefined) return undefined;
+    size = size * values.length + texts.length * charactersOf(values);
+    if (size > budget.left) return undefined;
     texts = texts.flatMap((text) => values.map((value) => text + value));
   }
-  return texts.map(normalTag);
+  budget.left -= size;
+  const isFixed = !uses.args && !uses.key;
+  // Only the schema, and no value, may name the tag of all entries.
+  return texts.map((text) => (text === ALL_TAGS && !isFixed ? '%2A' : normalTag(text)));
 }
 
-function textsOf(value: unknown): readonly string[] | undefined {
-  if (!Array.isArray(value)) {
-    return /^(?:string|number|bigint|boolean)$/.test(typeof value) ? [String(value)] : undefined;
-  }
-  const texts = value.map((item) => textsOf(item)?.[0]);
-  return texts.includes(undefined) ? undefined : texts.map(String);
-}
+const hasText = (value: unknown): boolean => /^(?:string|number|bigint|boolean)$/.test(typeof value);
 
-/** Follows a path through the members of objects. */
-export function valueAt(value: unknown, path: readonly string[]): unknown {
-  let at = value;
-  for (const name of path) {
-    if (typeof at !== 'object' || at === null) return undefined;
-    at = (at as Readonly<Record<string, unknown>>)[name];
-  }
-  return at;
+const textsOf = (values: readonly unknown[] | undefined): readonly string[] | undefined =>
+  values?.every(hasText) === true ? values.map(String) : undefined;
+
+const charactersOf = (texts: readonly string[]): number =>
+  texts.reduce((total, { length }) => total + length, 0);
+
+/** Follows a path through the members of objects and the items of lists; undefined if it leads to no value. */
+export function valuesAt(value: unknown, path: readonly string[]): readonly unknown[] | undefined {
+  if (value === undefined || value === null) return undefined;
+  if (Array.isArray(value)) return value.flatMap((item) => valuesAt(item, path) ?? []);
+  const [name, ...rest] = path;
+  if (name === undefined) return [value];
+  return typeof value === 'object'
+    ? valuesAt((value as Readonly<Record<string, unknown>>)[name], rest)
+    : undefined;
 }

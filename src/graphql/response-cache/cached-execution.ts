@@ -83,12 +83,16 @@ export function createCachedExecution(
   };
 }
 
-/** Invalidates the tags of a mutation before its response is sent, also if some of its fields have failed. */
+/**
+ * Invalidates the tags of a mutation before its response is sent, also if some of its fields have failed. A mutation
+ * with invalid variables was not executed.
+ */
 function invalidate(
   exchange: Exchange,
   { caching }: RequestInputs,
   outcome: ExecutionOutcome,
 ): MaybePromise<ExecutionOutcome> {
+  if (outcome.kind === 'refused') return outcome;
   const tags = caching?.tags() ?? [];
   if (caching === undefined || tags.length === 0) return outcome;
   exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
