@@ -17,6 +17,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   incremental: IncrementalFormat | undefined;
   /** Set before the execution if caching is on. */
   caching: ExecutionCaching | undefined;
+  /** Set before the execution if it continues when the client disconnects. */
+  outlivesClient = false;
   readonly #res: ServerResponse;
   #controller: AbortController | undefined;
 
@@ -44,7 +46,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
     return isAborted(this.#res);
   }
 
-  get signal(): AbortSignal {
+  get signal(): AbortSignal | undefined {
+    if (this.outlivesClient) return undefined;
     const res = this.#res;
     if (this.#controller === undefined) {
       const controller = new AbortController();

@@ -105,8 +105,12 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   get variableValues(): Record<string, unknown> | undefined {
     return this.params.variables;
   }
-  /** Created when the engine or a source reads it. */
-  get signal(): AbortSignal {
+  /**
+   * Created when the engine or a source reads it. Undefined for a mutation whose tags have to be invalidated, which
+   * continues without its client.
+   */
+  get signal(): AbortSignal | undefined {
+    if (this.caching !== undefined) return undefined;
     if (this.#abortController === undefined) {
       this.#abortController = new AbortController();
       if (!this.isLive) this.#abortController.abort();

@@ -1,4 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
+import { invalidateRest } from '../core/caching/invalidate-rest.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
 import { refusalError, toGraphQLError } from '../core/errors.ts';
@@ -164,8 +165,10 @@ function executeOnce(
 ): void {
   const respond = (outcome: ExecutionOutcome): void => {
     operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
-    if (outcome.rest === undefined) operation.complete();
-    else sendRest(outcome.rest, operation, counters);
+    const { rest } = outcome;
+    const { caching } = operation;
+    if (rest === undefined) operation.complete();
+    else sendRest(caching === undefined ? rest : invalidateRest(rest, caching), operation, counters);
   };
   const finish = (outcome: ExecutionOutcome): Promise<void> | undefined => {
     if (outcome.kind !== 'refused') return operation.afterInvalidation(() => respond(outcome));

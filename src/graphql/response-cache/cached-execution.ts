@@ -1,5 +1,6 @@
 import type { OperationDefinitionNode } from 'graphql';
 import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
+import { invalidateRest } from '../../core/caching/invalidate-rest.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { type ExecutionOutcome, isThenable, type PreparedOperation } from '../../execution/types.ts';
 import { publicHostOf } from '../../http/routing/host.ts';
@@ -69,8 +70,10 @@ export function createCachedExecution(
     prepared: PreparedOperation,
     inputs: RequestInputs,
   ): MaybePromise<ExecutionOutcome> {
+    if (prepared.operation.operation !== 'mutation') return execute(exchange, prepared, inputs);
+    // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
+    inputs.outlivesClient = true;
     const outcome = execute(exchange, prepared, inputs);
-    if (prepared.operation.operation !== 'mutation') return outcome;
     return isThenable(outcome)
       ? outcome.then((settled) => invalidate(exchange, inputs, settled))
       : invalidate(exchange, inputs, outcome);
@@ -93,11 +96,14 @@ function invalidate(
   outcome: ExecutionOutcome,
 ): MaybePromise<ExecutionOutcome> {
   if (outcome.kind === 'refused') return outcome;
-  const tags = caching?.tags() ?? [];
-  if (caching === undefined || tags.length === 0) return outcome;
+  if (caching === undefined) return outcome;
+  const { rest } = outcome;
+  const settled = rest === undefined ? outcome : { ...outcome, rest: invalidateRest(rest, caching) };
+  const tags = caching.tags();
+  if (tags.length === 0) return settled;
   exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
   const done = caching.invalidate();
-  return done === undefined ? outcome : done.then(() => outcome);
+  return done === undefined ? settled : done.then(() => settled);
 }
 
 /**

@@ -1,0 +1,152 @@
+import { once } from 'node:events';
+import * as http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createClient } from 'graphql-ws';
+import WebSocket from 'ws';
+import { attachSubscriptions, graphqlHTTP, type Subscriptions } from '../../middleware/index.ts';
+import { DIRECTIVES, V17 } from '../streaming/incremental-schema.ts';
+import { until } from '../until.ts';
+import { TAG_DIRECTIVE } from './blog.ts';
+import { ENGINES, schemaOf } from './service.ts';
+
+interface Service {
+  readonly server: http.Server;
+  readonly url: string;
+  readonly sockets: Subscriptions;
+  /** Finishes the call of the slow resolver that waits. */
+  finish(): void;
+  readonly waiting: number;
+  /** The name of the post, and whether the result was stored. */
+  read(): Promise<{ name: string; isStored: boolean }>;
+}
+
+const services: Service[] = [];
+afterEach(async () => {
+  for (const { server, sockets } of services.splice(0)) {
+    await sockets.close();
+    server.close();
+    server.closeAllConnections();
+  }
+});
+
+type Engine = (typeof ENGINES)[number][1];
+
+/** Whether the engine executes `@defer`. */
+const defers = (engine: Engine): boolean => V17 && typeof engine !== 'function';
+
+async function serve(engine: Engine): Promise<Service> {
+  let name = 'old';
+  const waiting: (() => void)[] = [];
+  const slowly = (): Promise<void> => new Promise((resolve) => waiting.push(resolve));
+  const schema = schemaOf(
+    `${defers(engine) ? DIRECTIVES : ''} ${TAG_DIRECTIVE}
+    type Query { post: Post @cacheControl(maxAge: 60) }
+    type Mutation { edit(name: String!): Post, slow: Int }
+    type Post @cacheTag(format: "post-{$key.id}") { id: ID!, name: String @cacheControl(maxAge: 60) }`,
+    {
+      Query: { post: () => ({ id: 1, name }) },
+      Mutation: {
+        async edit(_: unknown, args: { name: string }) {
+          await slowly();
+          name = args.name;
+          return { id: 1, name };
+        },
+        slow: () => slowly().then(() => 1),
+      },
+    },
+  );
+  const handler = graphqlHTTP(schema, { cache: true, engine });
+  const server = http.createServer((req, res) => handler(req, res));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const url = `http://127.0.0.1:${port}/graphql`;
+  const service = {
+    server,
+    url,
+    sockets: attachSubscriptions(server, handler),
+    finish: () => waiting.shift()?.(),
+    get waiting() {
+      return waiting.length;
+    },
+    async read() {
+      const response = await send(url, '{ post { name } }');
+      const { data } = (await response.json()) as { data: { post: { name: string } } };
+      return { name: data.post.name, isStored: response.headers.has('age') };
+    },
+  };
+  services.push(service);
+  await service.read();
+  expect(await service.read()).toEqual({ name: 'old', isStored: true });
+  return service;
+}
+
+const send = (url: string, query: string, init: RequestInit = {}): Promise<Response> =>
+  fetch(url, {
+    method: 'POST',
+    body: JSON.stringify({ query }),
+    ...init,
+    headers: { 'content-type': 'application/json', ...init.headers },
+  });
+
+/** Finishes the resolvers of a mutation whose client has left, and waits until its result is invalidated. */
+async function finishWithoutClient({ finish, read }: Service): Promise<void> {
+  finish();
+  for (let attempt = 0; attempt < 100; attempt++) {
+    finish();
+    if ((await read()).name === 'new') return;
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+  throw new Error('the stored result was not invalidated');
+}
+
+describe.each(ENGINES)('with the engine %s', (_name, engine) => {
+  it.each(['mutation { edit(name: "new") { id } }', 'mutation { edit(name: "new") { id } slow }'])(
+    'a mutation whose client disconnects continues and invalidates its tags: %s',
+    async (query) => {
+      const service = await serve(engine);
+      const client = new AbortController();
+      const sent = send(service.url, query, { signal: client.signal }).catch(() => undefined);
+      await until(() => service.waiting === 1);
+      client.abort();
+      await sent;
+      await new Promise((resolve) => service.server.getConnections(resolve));
+      await finishWithoutClient(service);
+    },
+  );
+
+  it('a mutation over a socket whose client disconnects continues and invalidates its tags', async () => {
+    const service = await serve(engine);
+    const url = service.url.replace('http', 'ws');
+    const client = createClient({ url, webSocketImpl: WebSocket });
+    const sink = { next: () => undefined, error: () => undefined, complete: () => undefined };
+    client.subscribe({ query: 'mutation { edit(name: "new") { id } }' }, sink);
+    await until(() => service.waiting === 1);
+    client.terminate();
+    await until(() => service.sockets.stats().connections === 0);
+    await finishWithoutClient(service);
+    await client.dispose();
+  });
+
+  it('a mutation with @defer invalidates the tags of its deferred parts', async () => {
+    const query = `mutation { edit(name: "new") { ${defers(engine) ? '... @defer { id }' : 'id'} } }`;
+    const service = await serve(engine);
+    const sent = send(service.url, query, { headers: { accept: 'multipart/mixed, application/json' } });
+    await until(() => service.waiting === 1);
+    service.finish();
+    await (await sent).text();
+    expect(await service.read()).toEqual({ name: 'new', isStored: false });
+
+    const client = createClient({ url: service.url.replace('http', 'ws'), webSocketImpl: WebSocket });
+    const completed = new Promise<void>((resolve, reject) =>
+      client.subscribe(
+        { query: query.replace('new', 'newest') },
+        { next: () => undefined, error: reject, complete: resolve },
+      ),
+    );
+    await until(() => service.waiting === 1);
+    service.finish();
+    await completed;
+    expect(await service.read()).toEqual({ name: 'newest', isStored: false });
+    await client.dispose();
+  });
+});
