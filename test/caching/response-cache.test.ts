@@ -5,6 +5,7 @@ import express from 'express';
 import { GraphQLError } from 'graphql';
 import request from 'supertest';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
+import { V17 } from '../streaming/incremental-schema.ts';
 import { until } from '../until.ts';
 import { type Blog, createBlog, serveBlog } from './blog.ts';
 import { ENGINES, get, schemaOf } from './service.ts';
@@ -402,6 +403,34 @@ describe('single flight', () => {
     const responses = await Promise.all([first, ...others]);
     expect(new Set(responses.map(({ text }) => text)).size).toBe(1);
     expect(blog.calls.slow).toBe(1);
+  });
+
+  it('one of the waiting requests executes if the client of the execution disconnects', async () => {
+    const finish: (() => void)[] = [];
+    const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 60) }', {
+      Query: { slow: () => new Promise((resolve) => finish.push(() => resolve(finish.length))) },
+    });
+    let operations = 0;
+    const handler = graphqlHTTP(schema, { cache: true, onOperation: () => void operations++ });
+    const server = express().use('/graphql', handler).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql?query={slow}`;
+    const client = new AbortController();
+    const aborted = fetch(url, { signal: client.signal }).catch(() => undefined);
+    await until(() => finish.length === 1);
+    const others = Array.from({ length: 10 }, () => fetch(url).then((response) => response.json()));
+    await until(() => operations === 11);
+    await new Promise(setImmediate);
+    client.abort();
+    await aborted;
+    // graphql 16 ignores the abort.
+    if (V17) await until(() => finish.length === 2);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    for (const each of finish) each();
+    await Promise.all(others);
+    expect(finish).toHaveLength(V17 ? 2 : 1);
+    server.close();
+    server.closeAllConnections();
   });
 
   it('concurrent requests do not share a failed execution', async () => {

@@ -1,13 +1,18 @@
 import type { CacheEntry } from '../../../types/response-cache.ts';
 
-/** Ends a flight with the entry that was stored; undefined if the others have to execute the operation too. */
-type EndFlight = (entry: CacheEntry | undefined) => void;
+/** The execution of a flight was aborted because its client disconnected, so another request may repeat it. */
+export const ABORTED = 'aborted';
+
+/** The entry that was stored; undefined if the other requests have to execute the operation too. */
+type FlightResult = CacheEntry | typeof ABORTED | undefined;
+
+type EndFlight = (result: FlightResult) => void;
 
 /** Milliseconds after which requests stop waiting for an execution, which may never end. */
 const MAX_MILLISECONDS = 5000;
 
 interface Flight {
-  readonly ended: Promise<CacheEntry | undefined>;
+  readonly ended: Promise<FlightResult>;
   readonly end: EndFlight;
   readonly began: number;
   timer: NodeJS.Timeout | undefined;
@@ -18,7 +23,7 @@ export class Flights {
   readonly #flights = new Map<string, Flight>();
 
   /** Returns the end of a flight; undefined if there is none that is worth waiting for. */
-  get(key: string): Promise<CacheEntry | undefined> | undefined {
+  get(key: string): Promise<FlightResult> | undefined {
     const flight = this.#flights.get(key);
     if (flight === undefined) return undefined;
     const left = MAX_MILLISECONDS - (performance.now() - flight.began);
@@ -30,18 +35,18 @@ export class Flights {
   /** Begins a flight. The returned function ends it; further calls do nothing. */
   begin(key: string): EndFlight {
     let resolve: EndFlight = () => undefined;
-    const ended = new Promise<CacheEntry | undefined>((settle) => {
+    const ended = new Promise<FlightResult>((settle) => {
       resolve = settle;
     });
     const flight: Flight = {
       ended,
       began: performance.now(),
       timer: undefined,
-      end: (entry) => {
+      end: (result) => {
         clearTimeout(flight.timer);
         // A request that had to execute the operation itself may have begun another flight.
         if (this.#flights.get(key) === flight) this.#flights.delete(key);
-        resolve(entry);
+        resolve(result);
       },
     };
     this.#flights.set(key, flight);

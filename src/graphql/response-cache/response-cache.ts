@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
 import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
-import { Flights } from './flights.ts';
+import { ABORTED, Flights } from './flights.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { createEntry, StoredResult } from './stored-result.ts';
@@ -64,12 +64,23 @@ export class ResponseCache {
     }
     if (version === undefined) return query.execute();
     const flight = query.plan.isCacheable ? this.#flights.get(query.key) : undefined;
-    if (flight !== undefined) {
-      return flight.then((shared) =>
-        shared === undefined ? this.#execute(query, version, stored) : query.use(new StoredResult(shared)),
-      );
+    const execute = () => this.#execute(query, version, stored);
+    return flight === undefined ? execute() : this.#join(query, flight, execute);
+  }
+
+  /** Waits for the execution of another request. After an abort one of the waiting requests executes, for all. */
+  async #join(
+    query: CacheableQuery,
+    flight: NonNullable<ReturnType<Flights['get']>>,
+    execute: () => MaybePromise<ExecutionOutcome>,
+  ): Promise<ExecutionOutcome> {
+    let shared = await flight;
+    if (shared === ABORTED) {
+      const next = this.#flights.get(query.key);
+      if (next === undefined) return execute();
+      shared = await next;
     }
-    return this.#execute(query, version, stored);
+    return typeof shared === 'object' ? query.use(new StoredResult(shared)) : execute();
   }
 
   #execute(
@@ -91,7 +102,7 @@ export class ResponseCache {
     };
     // The option `tags` may throw in `finish` too.
     return outcome.then(finish).then(undefined, (error: unknown) => {
-      end(undefined);
+      end(ABORTED);
       throw error;
     });
   }
