@@ -5,7 +5,7 @@ import express from 'express';
 import { GraphQLError } from 'graphql';
 import request from 'supertest';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
-import { V17 } from '../streaming/incremental-schema.ts';
+import { DIRECTIVES, V17 } from '../streaming/incremental-schema.ts';
 import { until } from '../until.ts';
 import { type Blog, createBlog, serveBlog } from './blog.ts';
 import { ENGINES, get, schemaOf } from './service.ts';
@@ -355,6 +355,20 @@ describe('the option "key"', () => {
       expect([headers['age'], headers['cache-control']]).toEqual([undefined, 'private, max-age=60']);
     }
     expect(blog.calls.post).toBe(3);
+  });
+
+  it('the result of a user is private also for a client that accepts deferred parts', async () => {
+    const schema = schemaOf(`${V17 ? DIRECTIVES : ''} type Query { me: String @cacheControl(maxAge: 60) }`, {
+      Query: { me: () => 'a' },
+    });
+    const key = ({ headers }: { headers: object }): string => Reflect.get(headers, 'x-shop');
+    const app = express().use('/graphql', graphqlHTTP(schema, { cache: { key }, cacheControl: true }));
+    // graphql 16 has no @defer. The disabled directive makes the response an ordinary one.
+    const query = `{ me ${V17 ? '... @defer(if: false) { me }' : ''} }`;
+    for (const accept of ['application/json', 'multipart/mixed, application/json']) {
+      const { headers } = await get(app, query).set('x-shop', 'a').set('accept', accept);
+      expect([accept, headers['cache-control']]).toEqual([accept, 'private, max-age=60']);
+    }
   });
 
   it.each([[() => 7], [() => Promise.resolve('a')], [() => ({})]])(

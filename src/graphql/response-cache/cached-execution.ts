@@ -47,9 +47,10 @@ export function createCachedExecution(
     prepared: PreparedOperation,
     inputs: RequestInputs,
   ): CacheableQuery | undefined {
-    if (prepared.operation.operation !== 'query' || inputs.incremental !== undefined) return undefined;
-    // Before the plan: the headers of the response depend on the key.
+    if (prepared.operation.operation !== 'query') return undefined;
+    // The headers of the response depend on the key also if the result is not stored.
     const user = userOf(settings, exchange, inputs);
+    if (inputs.incremental !== undefined) return undefined;
     const plan = planOf(prepared);
     if (user === undefined || !plan.shouldTry()) return undefined;
     const { vary } = plan;
