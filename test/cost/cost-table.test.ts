@@ -117,6 +117,8 @@ describe('costs with directives', () => {
       either(first: Int, last: Int): [Costly] @listSize(slicingArguments: ["first", "last"], assumedSize: 3, requireOneSlicingArgument: false)
       nested(by: Paging): [Costly] @listSize(slicingArguments: ["by.page.size"], assumedSize: 7)
       ids(ids: [ID!]): [Costly] @listSize(slicingArguments: ["ids"])
+      paged(by: Paged): [Costly] @listSize(slicingArguments: ["by.size"])
+      named: Named
       cheaper: Costly @cost(weight: "-2.5")
       discount(approx: Boolean @cost(weight: "-3"), more: Boolean @cost(weight: "-30")): Int @cost(weight: "5")
       node: Node
@@ -128,6 +130,13 @@ describe('costs with directives', () => {
     type Costly @cost(weight: "40") { id: ID, parts: [Costly] }
     type Page { items: [Item], edges: [Item!]!, total: Int, other: [Item] }
     type Item { id: ID }
+    input Paged { size: Int = 50 }
+    interface Named { items: [Costly], sliced(first: Int): [Costly] @listSize(slicingArguments: ["first"]) }
+    type Short implements Named {
+      items: [Costly] @listSize(assumedSize: 2)
+      sliced(first: Int): [Costly] @listSize(slicingArguments: ["first"])
+    }
+    type Long implements Named { items: [Costly] @listSize(assumedSize: 3000), sliced(first: Int): [Costly] }
     interface Node { id: ID }
     type User implements Node { id: ID @cost(weight: "9") }
     type Post implements Node { id: ID @cost(weight: "2") }
@@ -141,6 +150,39 @@ describe('costs with directives', () => {
     ['the default of a slicing argument', ALL('page'), {}, 132],
     ['a variable as slicing argument', ALL('page(first: $n)', 'query ($n: Int)'), { n: 5 }, 127],
     ['the default of a variable', ALL('page(first: $n)', 'query ($n: Int = 7)'), {}, 129],
+    [
+      'the default of a slicing argument whose variable is missing',
+      ALL('page(first: $n)', 'query ($n: Int)'),
+      {},
+      132,
+    ],
+    ['the default of an input field', '{ paged(by: {}) { id } }', {}, 1 + 50 * 40],
+    [
+      'the default of an input field in a variable',
+      'query ($by: Paged) { paged(by: $by) { id } }',
+      { by: {} },
+      1 + 50 * 40,
+    ],
+    [
+      'the default of an input field whose variable is missing',
+      'query ($size: Int) { paged(by: { size: $size }) { id } }',
+      {},
+      1 + 50 * 40,
+    ],
+    ['a single value of a list', '{ ids(ids: "a") { id } }', {}, 40],
+    [
+      'a single value of a list variable',
+      'query ($ids: [ID!]) { ids(ids: $ids) { id } }',
+      { ids: '900' },
+      40,
+    ],
+    ['the longest list of the types of an interface', '{ named { items { id } } }', {}, 1 + 3000 * 40],
+    [
+      'the slicing argument of an interface and its types once',
+      '{ named { sliced(first: 3) { id } } }',
+      {},
+      1 + 3 * 40,
+    ],
     ['sized fields only', '{ page(first: 5) { items { id } other { id } } }', {}, 1 + 5 + 100],
     ['several sized fields', '{ pages(last: 4) { items { id } edges { id } total } }', {}, 1 + 4 + 4],
     ['the largest of several slicing arguments', '{ either(first: 2, last: 6) { id } }', {}, 240],

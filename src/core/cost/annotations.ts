@@ -78,7 +78,20 @@ function highestAnnotation(
   const weights = all.flatMap(({ weight }) => (weight === undefined ? [] : [weight]));
   return {
     weight: weights.length === 0 ? undefined : Math.max(...weights),
-    listSize: all.find(({ listSize }) => listSize !== undefined)?.listSize,
+    listSize: largestList(all.flatMap(({ listSize }) => (listSize === undefined ? [] : [listSize]))),
+  };
+}
+
+/** Combines the directives of several types: any of them may set the length of the list. */
+function largestList(all: readonly ListSize[]): ListSize | undefined {
+  if (all.length < 2) return all[0];
+  const sizes = all.flatMap(({ assumedSize = [] }) => assumedSize);
+  const paths = new Map(all.flatMap((each) => each.slicingArguments.map((path) => [path.join('.'), path])));
+  return {
+    assumedSize: sizes.length === 0 ? undefined : Math.max(...sizes),
+    slicingArguments: [...paths.values()],
+    sizedFields: all.flatMap(({ sizedFields }) => sizedFields),
+    requireOneSlicingArgument: all.every((each) => each.requireOneSlicingArgument),
   };
 }
 

@@ -15,7 +15,7 @@ import { formatValue } from '../../options/format-value.ts';
 import { isObject } from '../../options/rules.ts';
 import { refusalError } from '../errors.ts';
 import { costAnnotationOf } from './annotations.ts';
-import { evaluate, type Formula, sum, type VariableValues } from './formula.ts';
+import { type Formula, sum, type VariableValues } from './formula.ts';
 
 type InputDefinition = GraphQLArgument | GraphQLInputField;
 
@@ -114,38 +114,55 @@ function fieldsOf(type: GraphQLInputType): Readonly<Record<string, GraphQLInputF
 /** A number that a slicing argument has: undefined if it is not given. */
 type SliceSize = number | undefined | ((variables: VariableValues) => number | undefined);
 
-/** The size that a slicing argument requests, by its path; undefined if the request does not contain it. */
+/** The size that a slicing argument requests, by its path; undefined if neither the request nor a default contains it. */
 export function sliceSize(
   definitions: readonly GraphQLArgument[],
   node: FieldNode,
   [name, ...path]: readonly string[],
 ): SliceSize {
-  const given = node.arguments?.find((argument) => argument.name.value === name)?.value;
   const definition = definitions.find((argument) => argument.name === name);
-  if (given !== undefined) return sizeOfNode(given, path);
-  return definition === undefined ? undefined : sizeOf(memberOf(defaultValueOf(definition), path));
+  const given = node.arguments?.find((argument) => argument.name.value === name)?.value;
+  return definition === undefined ? undefined : sizeOfNode(definition, given, path);
 }
 
-function sizeOfNode(node: ValueNode, path: readonly string[]): SliceSize {
+function sizeOfNode(
+  definition: InputDefinition,
+  node: ValueNode | undefined,
+  path: readonly string[],
+): SliceSize {
+  if (node === undefined) return sizeOf(definition, undefined, path);
   if (node.kind === Kind.VARIABLE) {
     const name = node.name.value;
-    return (variables) => sizeOf(memberOf(variables[name], path));
+    return (variables) => sizeOf(definition, variables[name], path);
   }
   const [first, ...rest] = path;
-  if (first === undefined)
-    return node.kind === Kind.LIST ? node.values.length : sizeOf(valueFromASTUntyped(node));
-  if (node.kind !== Kind.OBJECT) return undefined;
-  const field = node.fields.find((candidate) => candidate.name.value === first);
-  return field === undefined ? undefined : sizeOfNode(field.value, rest);
+  if (first === undefined && node.kind === Kind.LIST) return node.values.length;
+  if (first === undefined) return sizeOf(definition, valueFromASTUntyped(node), path);
+  const field = fieldsOf(definition.type)?.[first];
+  if (node.kind !== Kind.OBJECT || field === undefined) return undefined;
+  return sizeOfNode(field, node.fields.find((candidate) => candidate.name.value === first)?.value, rest);
 }
 
-const memberOf = (value: unknown, path: readonly string[]): unknown =>
-  path.reduce<unknown>((inner, name) => (isObject(inner) ? inner[name] : undefined), value);
-
-/** A list requests as many items as it has; a custom scalar may be a string. */
-function sizeOf(value: unknown): number | undefined {
+/** The size in a value, by its path. Values that are not given have their defaults. */
+function sizeOf(
+  definition: InputDefinition,
+  given: unknown,
+  [first, ...rest]: readonly string[],
+): number | undefined {
+  const value = given === undefined ? defaultValueOf(definition) : given;
   if (value === undefined || value === null) return undefined;
+  if (first === undefined) return toSize(value, definition);
+  const field = fieldsOf(definition.type)?.[first];
+  return field !== undefined && isObject(value) ? sizeOf(field, value[first], rest) : undefined;
+}
+
+/**
+ * A list requests as many items as it has; a single value becomes a list (GraphQL specification, §3.11). A custom
+ * scalar may be a string.
+ */
+function toSize(value: unknown, { type }: InputDefinition): number {
   if (Array.isArray(value)) return value.length;
+  if (listLevels(type) > 0) return 1;
   // The conversion of an object would call its `toString`, which a client may have set to anything.
   const size = typeof value === 'object' ? Number.NaN : Number(value);
   if (Number.isNaN(size)) {
@@ -155,7 +172,7 @@ function sizeOf(value: unknown): number | undefined {
 }
 
 /** graphql 17 has other members for default values, so those of SDL are read from it. */
-function defaultValueOf({ astNode, ...definition }: GraphQLArgument): unknown {
+function defaultValueOf({ astNode, ...definition }: InputDefinition): unknown {
   if (astNode?.defaultValue !== undefined) return valueFromASTUntyped(astNode.defaultValue);
   const { defaultValue, default: input } = definition as {
     readonly defaultValue?: unknown;
@@ -175,10 +192,4 @@ export function listLevels(type: unknown): number {
     if (isListType(inner)) levels += 1;
   }
   return levels;
-}
-
-/** Creates a formula that is evaluated with the defaults of variables that are not given. */
-export function withDefaults(formula: Formula, defaults: VariableValues): Formula {
-  if (typeof formula === 'number' || Object.keys(defaults).length === 0) return formula;
-  return (variables) => evaluate(formula, { ...defaults, ...variables });
 }

@@ -1,5 +1,5 @@
 import { type DirectiveNode, Kind, type OperationDefinitionNode, valueFromASTUntyped } from 'graphql';
-import { type Formula, product, type VariableValues } from './formula.ts';
+import { evaluate, type Formula, product, type VariableValues } from './formula.ts';
 
 /** 1 if `@skip` and `@include` keep a selection and 0 if they remove it. */
 export function inclusionOf(directives: readonly DirectiveNode[] = []): Formula {
@@ -24,4 +24,10 @@ export function defaultsOf({ variableDefinitions = [] }: OperationDefinitionNode
       defaultValue === undefined ? [] : [[variable.name.value, valueFromASTUntyped(defaultValue)]],
     ),
   );
+}
+
+/** Creates a formula that is evaluated with the defaults of variables that are not given. */
+export function withDefaults(formula: Formula, defaults: VariableValues): Formula {
+  if (typeof formula === 'number' || Object.keys(defaults).length === 0) return formula;
+  return (variables) => evaluate(formula, { ...defaults, ...variables });
 }

@@ -15,8 +15,8 @@ import {
 import { fragmentsOf } from '../../execution/fragments.ts';
 import type { ValidatedOperation } from '../../execution/types.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
-import { argumentsCost, listLevels, withDefaults } from './arguments.ts';
-import { defaultsOf, inclusionOf } from './conditions.ts';
+import { argumentsCost, listLevels } from './arguments.ts';
+import { defaultsOf, inclusionOf, withDefaults } from './conditions.ts';
 import { type Formula, largestSum, notNegative, product, sum } from './formula.ts';
 import { expectedSize, sizeCheck } from './list-size.ts';
 
