@@ -545,6 +545,26 @@ describe('expired results', () => {
     expect((await get(app, '{ brief }')).body.data.brief).toBe(3);
   });
 
+  it('with "staleWhileRevalidate" an execution in the background that never ends is repeated after 5 seconds', async () => {
+    let calls = 0;
+    const schema = schemaOf('type Query { slow: Int @cacheControl(maxAge: 1) }', {
+      Query: { slow: () => (++calls === 2 ? new Promise(() => undefined) : calls) },
+    });
+    const handler = graphqlHTTP(schema, { cache: { staleWhileRevalidate: 60 } });
+    const app = express().use('/graphql', handler);
+    await store(app, '{ slow }');
+    age(2000);
+    await get(app, '{ slow }');
+    await until(() => calls === 2);
+    await get(app, '{ slow }');
+    for (let second = 0; calls === 2 && second < 10; second++) {
+      await new Promise((resolve) => setTimeout(resolve, 1000));
+      await get(app, '{ slow }');
+    }
+    await until(() => calls === 3);
+    expect((await get(app, '{ slow }')).body.data.slow).toBe(3);
+  }, 15_000);
+
   it.each([
     ['an unexpected error', new Error('down'), 1],
     ['an error that is meant for the client', new GraphQLError('forbidden'), undefined],

@@ -39,8 +39,8 @@ export class ResponseCache {
   readonly #store: GuardedStore;
   readonly #settings: ResponseCacheSettings;
   readonly #flights = new Flights();
-  /** The keys whose results are being replaced in the background. */
-  readonly #revalidating = new Set<string>();
+  /** The executions in the background that replace expired results. One that never ends counts for a limited time. */
+  readonly #revalidations = new Flights();
 
   constructor(store: GuardedStore, settings: ResponseCacheSettings) {
     this.#store = store;
@@ -140,12 +140,12 @@ export class ResponseCache {
 
   /** Executes an expired query once, after its expired result was sent. */
   #revalidate(query: CacheableQuery, version: number | string | undefined): void {
-    if (version === undefined || this.#revalidating.has(query.key)) return;
-    this.#revalidating.add(query.key);
+    if (version === undefined || this.#revalidations.get(query.key) !== undefined) return;
+    const end = this.#revalidations.begin(query.key);
     setImmediate(() => {
       this.#replace(query, version)
         .catch((error: unknown) => query.report(error))
-        .finally(() => this.#revalidating.delete(query.key));
+        .finally(() => end(undefined));
     });
   }
 
