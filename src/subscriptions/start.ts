@@ -177,7 +177,16 @@ function executeOnce(
   };
   operation.incremental = prepared.incremental;
   operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
-  const outcome = prepared.execute(operation);
-  const responded = isThenable(outcome) ? outcome.then(finish) : finish(outcome);
-  responded?.catch((error: unknown) => operation.fail([toGraphQLError(error)]));
+  const fail = (error: unknown): void => {
+    // Fields of a mutation may have changed data before, for example if `formatError` throws.
+    void operation.caching?.invalidate();
+    operation.fail([toGraphQLError(error)]);
+  };
+  try {
+    const outcome = prepared.execute(operation);
+    const responded = isThenable(outcome) ? outcome.then(finish) : finish(outcome);
+    responded?.catch(fail);
+  } catch (error) {
+    fail(error);
+  }
 }

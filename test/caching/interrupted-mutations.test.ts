@@ -127,6 +127,50 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     await client.dispose();
   });
 
+  it('a mutation whose response cannot be created invalidates its tags', async () => {
+    let name = 'old';
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE}
+      type Query { post: String @cacheControl(maxAge: 60) @cacheTag(format: "post") }
+      type Mutation { edit(name: String!): Int @cacheTag(format: "post"), fail: Int }`,
+      {
+        Query: { post: () => name },
+        Mutation: {
+          edit: (_: unknown, args: { name: string }) => {
+            name = args.name;
+          },
+          fail() {
+            throw new Error('down');
+          },
+        },
+      },
+    );
+    const formatError = (): never => {
+      throw new Error('wrong formatError');
+    };
+    const handler = graphqlHTTP(schema, { cache: true, engine, formatError, onError: false });
+    const server = http.createServer((req, res) => handler(req, res));
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+    const sockets = attachSubscriptions(server, handler);
+    const read = async (): Promise<unknown> => (await send(url, '{ post }')).text();
+    for (let count = 0; count < 2; count++) expect(await read()).toBe('{"data":{"post":"old"}}');
+    expect((await send(url, 'mutation { edit(name: "new") fail }')).status).toBe(500);
+    for (let count = 0; count < 2; count++) expect(await read()).toBe('{"data":{"post":"new"}}');
+    const client = createClient({ url: url.replace('http', 'ws'), webSocketImpl: WebSocket });
+    await new Promise((resolve) =>
+      client.subscribe(
+        { query: 'mutation { edit(name: "newest") fail }' },
+        { next: resolve, error: resolve, complete: () => undefined },
+      ),
+    );
+    expect(await read()).toBe('{"data":{"post":"newest"}}');
+    await client.dispose();
+    await sockets.close();
+    server.close();
+    server.closeAllConnections();
+  });
+
   it('a mutation with @defer invalidates the tags of its deferred parts', async () => {
     const query = `mutation { edit(name: "new") { ${defers(engine) ? '... @defer { id }' : 'id'} } }`;
     const service = await serve(engine);

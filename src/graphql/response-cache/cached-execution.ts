@@ -74,10 +74,19 @@ export function createCachedExecution(
     if (prepared.operation.operation !== 'mutation') return execute(exchange, prepared, inputs);
     // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
     inputs.outlivesClient = true;
-    const outcome = execute(exchange, prepared, inputs);
-    return isThenable(outcome)
-      ? outcome.then((settled) => invalidate(exchange, inputs, settled))
-      : invalidate(exchange, inputs, outcome);
+    const fail = (error: unknown): never => {
+      // Fields may have changed data before, for example if `formatError` throws.
+      void inputs.caching?.invalidate();
+      throw error;
+    };
+    try {
+      const outcome = execute(exchange, prepared, inputs);
+      return isThenable(outcome)
+        ? outcome.then((settled) => invalidate(exchange, inputs, settled), fail)
+        : invalidate(exchange, inputs, outcome);
+    } catch (error) {
+      return fail(error);
+    }
   }
 
   return (exchange, prepared, inputs) => {
