@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { GraphQLError } from 'graphql';
+import { type ExecutionArgs, type ExecutionResult, execute, GraphQLError } from 'graphql';
 import request from 'supertest';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
 import { DIRECTIVES, V17 } from '../streaming/incremental-schema.ts';
@@ -603,6 +603,19 @@ describe('other options', () => {
     expect(blog.calls.post).toBe(1);
     refuses = true;
     expect((await get(app, POST)).body).toEqual({ errors: [{ message: 'no' }] });
+  });
+
+  it('the extensions of onOperation and of an engine function are merged in stored results', async () => {
+    const engine = async (args: ExecutionArgs) => ({
+      ...((await execute(args)) as ExecutionResult),
+      extensions: { engine: 1, both: 'engine' },
+    });
+    const onOperation = () => ({ extensions: { hook: 2, both: 'hook' } });
+    const { app } = serveBlog(createBlog(), { engine, onOperation });
+    const first = await get(app, POST);
+    const second = await store(app, POST);
+    expect(first.body.extensions).toEqual({ engine: 1, hook: 2, both: 'hook' });
+    expect(second.text).toBe(first.text);
   });
 
   it('the operations of a batch share results with single requests', async () => {
