@@ -170,11 +170,9 @@ function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 's
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
     return value;
   };
-  const schemaFor: GraphQLCore['schemaFor'] = (request) => {
-    const value = (schema as Callable)(request);
-    return value instanceof Promise ? value.then(assertSchema) : assertSchema(value);
-  };
-  return { schemaFor, hasOneSchema: false };
+  const whenSchema = (value: unknown) =>
+    value instanceof Promise ? value.then(assertSchema) : assertSchema(value);
+  return { schemaFor: (request) => whenSchema((schema as Callable)(request)), hasOneSchema: false };
 }
 
 function notASchema(scope: OptionScope, value: unknown): TypeError {

@@ -166,7 +166,7 @@ describe('GuardedStore', () => {
 
 describe('a store in the memory of the process with a pubsub of another library', () => {
   const subscribe = async function* (): AsyncGenerator<unknown> {
-    await never;
+    yield await never;
   };
 
   it.each<[string, () => unknown]>([

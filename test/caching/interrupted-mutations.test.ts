@@ -88,7 +88,7 @@ const send = (url: string, query: string, init: RequestInit = {}): Promise<Respo
     headers: { 'content-type': 'application/json', ...init.headers },
   });
 
-/** Finishes the resolvers of a mutation whose client has left, and waits until its result is invalidated. */
+/** Finishes the resolvers of a mutation whose client has disconnected, and waits until its result is invalidated. */
 async function finishWithoutClient({ finish, read }: Service): Promise<void> {
   finish();
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -30,7 +30,7 @@ export class OperationTags {
 
   constructor({ operation }: CachedOperation) {
     for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
-      if (defaultValue !== undefined) this.#defaults[variable.name.value] = valueOf(defaultValue, {});
+      if (defaultValue !== undefined) this.#defaults[variable.name.value] = literalValue(defaultValue, {});
     }
   }
 
@@ -80,22 +80,22 @@ const typeFormats = (type: Pick<GraphQLObjectType, 'name' | 'getInterfaces'>): r
 
 /** The values of arguments, before coercion: a number and the same text have the same tag. */
 function argumentsOf({ args }: Field, { arguments: nodes = [] }: FieldNode, variables: Variables): Variables {
-  const given = new Map(nodes.map(({ name, value }) => [name.value, valueOf(value, variables)]));
+  const given = new Map(nodes.map(({ name, value }) => [name.value, literalValue(value, variables)]));
   return Object.fromEntries(
     args.map((argument) => [argument.name, given.get(argument.name) ?? defaultOf(argument)]),
   );
 }
 
 /** Like `valueFromASTUntyped`, with the text of integers that a number cannot represent, such as long ids. */
-function valueOf(node: ValueNode, variables: Variables): unknown {
+function literalValue(node: ValueNode, variables: Variables): unknown {
   switch (node.kind) {
     case Kind.INT:
       return Number.isSafeInteger(Number(node.value)) ? Number(node.value) : node.value;
     case Kind.LIST:
-      return node.values.map((item) => valueOf(item, variables));
+      return node.values.map((item) => literalValue(item, variables));
     case Kind.OBJECT:
       return Object.fromEntries(
-        node.fields.map(({ name, value }) => [name.value, valueOf(value, variables)]),
+        node.fields.map(({ name, value }) => [name.value, literalValue(value, variables)]),
       );
     default:
       return valueFromASTUntyped(node, variables);
@@ -112,7 +112,7 @@ function defaultOf(argument: Field['args'][number]): unknown {
     };
   };
   if (newDefault === undefined) return defaultValue;
-  return newDefault.literal === undefined ? newDefault.value : valueOf(newDefault.literal, {});
+  return newDefault.literal === undefined ? newDefault.value : literalValue(newDefault.literal, {});
 }
 
 const objectTags = new WeakMap<GraphQLObjectType, Map<Field, ObjectTags>>();
