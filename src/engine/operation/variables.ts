@@ -48,6 +48,8 @@ interface DirectVariable {
   readonly accepts: (value: unknown) => boolean;
 }
 
+const NO_INPUTS: Values = Object.freeze({});
+
 const isString = (value: unknown): boolean => typeof value === 'string';
 
 /** The values that each built-in scalar accepts unchanged. */
@@ -77,7 +79,7 @@ export function compileVariables(
   const direct = definitions.map((definition) => directVariable(schema, definition, snapshot));
   if (!direct.every((variable) => variable !== undefined)) return coerce;
   const read = V17 ? read17 : read16;
-  return (inputs) => read(direct, inputs ?? {}) ?? coerce(inputs);
+  return (inputs) => read(direct, inputs ?? NO_INPUTS) ?? coerce(inputs);
 }
 
 /** The result of graphql-js's `getVariableValues`, which differs between its versions. */

@@ -14,8 +14,7 @@ const NO_ERRORS: readonly never[] = Object.freeze([]);
 export function toOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
   markFinished(ex);
   try {
-    if (ex.errors === undefined) return dataOutcome(ex, root);
-    return partialOutcome(ex, (errors) => bodyAfter(errors, ex, root));
+    return ex.errors === undefined ? dataOutcome(ex, root) : partialOutcome(ex, root, bodyAfter);
   } finally {
     releaseExecution(ex);
   }
@@ -25,7 +24,7 @@ export function toOutcome(ex: Execution, root: Pending | undefined): ExecutionOu
 export function toNullOutcome(ex: Execution): ExecutionOutcome {
   markFinished(ex);
   try {
-    return partialOutcome(ex, nullBodyAfter);
+    return partialOutcome(ex, undefined, nullBodyAfter);
   } finally {
     releaseExecution(ex);
   }
@@ -85,13 +84,19 @@ function once(run: () => void): () => void {
   };
 }
 
-function partialOutcome(ex: Execution, bodyOf: (errorsJson: string) => Buffer): ExecutionOutcome {
+/**
+ * Returns the body with the JSON text of the errors. The execution is a parameter, because a closure over it would
+ * be created for executions without errors too.
+ */
+type BodyOf = (errorsJson: string, ex: Execution, root: Pending | undefined) => Buffer;
+
+function partialOutcome(ex: Execution, root: Pending | undefined, bodyOf: BodyOf): ExecutionOutcome {
   const errors = ex.errors ?? [];
   const masked = maskErrors(errors, ex);
-  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked)), errors);
+  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked), ex, root), errors);
   const graphqlErrors = toGraphQLErrors(errors);
   const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
-  const body = bodyOf(JSON.stringify(formatted));
+  const body = bodyOf(JSON.stringify(formatted), ex, root);
   return { kind: 'partial', body, errors: graphqlErrors };
 }
 
