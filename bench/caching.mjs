@@ -11,6 +11,11 @@ const HINTS = `
 const QUERY = 'query Items($from: Int) { items(from: $from) { id name price stock sold } }';
 const SIZES = { small: 20, large: 2000 };
 
+/** Full after a few requests: then a result is stored when it is requested for the second time. */
+const FULL = { cache: { maxBytes: 4 * 1024 * 1024 } };
+/** Never full. */
+const LARGE = { cache: { maxBytes: 1024 * 1024 * 1024 } };
+
 const itemsFrom = (from, count) =>
   Array.from({ length: count }, (_, index) => ({
     id: from + index,
@@ -108,11 +113,20 @@ const contestants = {
     const both = await bothSizes(create);
     return express().use('/graphql', express.json(), both);
   },
-  'espalier, miss (createServer)': () => inServer({ cache: { maxBytes: 4 * 1024 * 1024 } }),
-  'espalier, miss with cacheControl only': () => inServer({ cacheControl: true }),
+  'espalier, no cache (Express)': async () => onExpress(await bothSizes((count) => espalier(count, {}))),
+  'espalier, miss (createServer)': () => inServer(FULL),
+  'espalier, miss (Express)': async () => onExpress(await bothSizes((count) => espalier(count, FULL))),
+  'espalier, miss, all stored (createServer)': () => inServer(LARGE),
+  'espalier, miss, all stored (Express)': async () =>
+    onExpress(await bothSizes((count) => espalier(count, LARGE))),
+  'espalier, headers (createServer)': () => inServer({ cacheControl: true }),
+  'espalier, miss with headers (createServer)': () => inServer({ ...FULL, cacheControl: true }),
+  'espalier, miss with headers, all stored (createServer)': () => inServer({ ...LARGE, cacheControl: true }),
 };
 
-const hits = Object.keys(contestants).filter((name) => !/miss|no cache/.test(name));
+const isMiss = (name) => /miss|no cache|espalier, headers/.test(name);
+const hits = Object.keys(contestants).filter((name) => !isMiss(name));
+const misses = Object.keys(contestants).filter(isMiss);
 
 function checkItems(count) {
   return ({ body }, contestant) => {
@@ -128,7 +142,7 @@ export const topic = {
     'Requests for one query, with GET unless the load says POST. A hit sends a stored result; "a fixed Buffer" is a ' +
     'handler that ends a prepared buffer, sets no header and does not read the body. Yoga and Apollo Server use ' +
     'the plugins of their projects. A miss executes the query with variables that no request had before, while ' +
-    'the cache is full.',
+    'the cache is full, or has space for all results.',
   packages: [
     'express',
     'graphql',
@@ -177,12 +191,8 @@ export const topic = {
       // More than the rounds send, so that each request is new.
       distinct: 300_000,
       check: checkItems(SIZES.small),
-      contestants: [
-        'espalier, no cache (createServer)',
-        'espalier, miss (createServer)',
-        'espalier, miss with cacheControl only',
-      ],
-      ratios: ['espalier, no cache (createServer)'],
+      contestants: misses,
+      ratios: ['espalier, no cache (createServer)', 'espalier, no cache (Express)'],
     },
   ],
 };
