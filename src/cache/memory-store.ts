@@ -81,7 +81,8 @@ export class MemoryStore {
     if (!this.#log.isCurrent(entry.policy.tags, version)) return false;
     const size = sizeOf(key, entry);
     if (size > this.#maxEntryBytes) return false;
-    const item = { key, entry: { ...entry, body: ownedBody(entry.body) } };
+    const body = ownedBody(entry.body);
+    const item = { key, entry: body === entry.body ? entry : { ...entry, body } };
     this.#items.set(key, item, { size });
     for (const tag of entry.policy.tags) this.#link(tag, item);
     return true;
@@ -145,11 +146,15 @@ function sizeOf(key: string, { body, policy }: CacheEntry): number {
   return size;
 }
 
-/** A copy that shares no memory with other buffers: a slice would retain the whole slab that it belongs to. */
-function ownedBody(body: string | Buffer): string | Buffer {
+/** A body that shares no memory with other buffers: a slice would retain the whole slab that it belongs to. */
+export function ownedBody(body: string | Buffer): string | Buffer {
   if (typeof body === 'string') return body;
   if (body.length <= MAX_TEXT_BYTES && isAscii(body)) return body.toString('latin1');
-  if (body.length === body.buffer.byteLength) return body;
+  return body.length === body.buffer.byteLength ? body : copyOf(body);
+}
+
+/** Returns a copy with memory that is not shared. */
+export function copyOf(body: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(body.length);
   body.copy(copy);
   return copy;

@@ -6,7 +6,7 @@ import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
 import { ABORTED, Flights } from './flights.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
-import { createEntry, StoredResult } from './stored-result.ts';
+import { createEntry, StoredResult, withBodyOf } from './stored-result.ts';
 
 /** A query whose result may come from the cache. */
 export interface CacheableQuery {
@@ -98,7 +98,9 @@ export class ResponseCache {
       const kept = this.#keep(query, settled, version);
       if (isThenable(kept)) kept.then(end, () => end(undefined));
       else end(kept);
-      return this.#orStale(query, settled, stale);
+      return kept === undefined || isThenable(kept)
+        ? this.#orStale(query, settled, stale)
+        : withBodyOf(kept, settled);
     };
     // The option `tags` may throw in `finish` too.
     return outcome.then(finish).then(undefined, (error: unknown) => {

@@ -1,5 +1,6 @@
 import type { CachePolicy } from '../../../types/caching.ts';
 import type { CacheEntry } from '../../../types/response-cache.ts';
+import { copyOf, ownedBody } from '../../cache/memory-store.ts';
 import { MAX_TAGS, normalTag } from '../../cache/tags/tags.ts';
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import type { ResultCaching } from '../exchange.ts';
@@ -73,20 +74,29 @@ export function createEntry(
 ): CacheEntry | undefined {
   const lifetime = lifetimeOf(policy) * 1000;
   if (kind !== 'data' || rest !== undefined || !(lifetime > 0)) return undefined;
-  const tags = [...new Set([...policy.tags, ...added].map(normalTag))];
+  // The tags of a policy are normal ones.
+  const tags = added.length === 0 ? policy.tags : [...new Set([...policy.tags, ...added.map(normalTag)])];
   if (tags.length > MAX_TAGS) return undefined;
   const storedAt = Date.now();
   const expires = storedAt + lifetime + Math.max(staleWhileRevalidate, staleIfError) * 1000;
-  return { body: retained(body, release), policy: { ...policy, tags }, storedAt, lifetime, expires };
+  return {
+    body: retained(body, release),
+    policy: tags === policy.tags ? policy : { ...policy, tags },
+    storedAt,
+    lifetime,
+    expires,
+  };
 }
 
 /** A body that stays unchanged: a pooled buffer is used again as soon as the response was sent. */
 function retained(body: string | Buffer, release: ExecutionOutcome['release']): string | Buffer {
-  if (typeof body === 'string') return isAsciiText(body) ? body : Buffer.from(body);
-  if (release === undefined) return body;
-  const copy = Buffer.allocUnsafeSlow(body.length);
-  body.copy(copy);
-  return copy;
+  if (typeof body === 'string') return isAsciiText(body) ? body : ownedBody(Buffer.from(body));
+  return release === undefined ? ownedBody(body) : copyOf(body);
+}
+
+/** Returns the outcome with the body of its entry, which is written faster than a small buffer. */
+export function withBodyOf({ body }: CacheEntry, outcome: ExecutionOutcome): ExecutionOutcome {
+  return typeof body === 'string' ? { ...outcome, body } : outcome;
 }
 
 /** Whether a text has ASCII characters only, so that it has as many bytes as characters. */
