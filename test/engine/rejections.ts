@@ -25,6 +25,7 @@ const TYPES = `
   }
   type Mutation { first: String! second: [String] dogs: [Dog!] }
 `;
+const THEN = 'then';
 const turns = async (count: number): Promise<void> => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
@@ -57,6 +58,11 @@ function promised(...makers: (() => unknown)[]): AsyncIterable<unknown> {
   };
   return { [Symbol.asyncIterator]: () => ({ next }) };
 }
+
+/** A promise of another library. */
+const thenable = (make: () => Promise<unknown>): object => ({
+  [THEN]: (...handlers: Parameters<Promise<unknown>['then']>) => make().then(...handlers),
+});
 
 /** Each step of the iterator is a promise that is resolved already. */
 function steps(...values: unknown[]): AsyncIterable<unknown> {
@@ -221,6 +227,20 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
           rejectsLater,
           () => 'name',
           () => later(() => null),
+        ),
+    }),
+    since17: true,
+  },
+  'a thenable in an asynchronous iterable that resolves after the execution': {
+    query: '{ user nested }',
+    root: () => ({
+      user: () => turns(4).then(rejects),
+      nested: () =>
+        steps(
+          thenable(async () => {
+            await turns(6);
+            return ['first', rejects(), rejectsLater()];
+          }),
         ),
     }),
     since17: true,

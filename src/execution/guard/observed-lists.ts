@@ -62,7 +62,10 @@ function observeItems(guard: ListGuard, list: object, items: ValueShape): void {
 /** Like `observeItems`, for an asynchronous iterable. */
 function observeLaterItems(guard: ListGuard, list: object, items: ValueShape): void {
   const observe = (step: unknown): void => {
-    if (typeof step === 'object' && step !== null && 'value' in step) guard.value(step.value, items);
+    if (typeof step !== 'object' || step === null || !('value' in step)) return;
+    const item = guard.value(step.value, items);
+    // Only the guarded form of a thenable shows its value. This is called before the reader of the step.
+    if (item !== step.value) Reflect.set(step, 'value', item);
   };
   replaceNextIterator<AsyncIterator<unknown>>(list, Symbol.asyncIterator, (iterator) => ({
     next: () => {
