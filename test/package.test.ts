@@ -1,4 +1,4 @@
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { npm, pack, root, scratchFolder, type Tarball } from './tarball.ts';
@@ -275,6 +275,21 @@ describe('npm install espalier graphql', () => {
     const script = `import('espalier').then((all) => console.log(Object.keys(all).length))`;
     const output = execFileSync(process.execPath, ['--eval', script], { cwd: empty, encoding: 'utf8' });
     expect(Number(output)).toBeGreaterThan(5);
+  }, 120_000);
+});
+
+describe('an installation with an older graphql', () => {
+  const old = scratchFolder();
+  afterAll(() => rmSync(old, { recursive: true, force: true }));
+
+  it('graphqlHTTP warns about a version of graphql that is not supported', () => {
+    writeFileSync(join(old, 'package.json'), '{ "name": "consumer", "private": true }');
+    const options = ['--ignore-scripts', '--prefer-offline', '--legacy-peer-deps'];
+    npm(['install', ...options, tarball.path, 'graphql@16.14.2'], old);
+    const script = `const { graphqlHTTP } = require('espalier');
+      graphqlHTTP(require('graphql').buildSchema('type Query { hello: String }'));`;
+    const { stderr } = spawnSync(process.execPath, ['--eval', script], { cwd: old, encoding: 'utf8' });
+    expect(stderr).toContain('graphql 16.14.2 is installed, but the supported versions are ^16.15.0');
   }, 120_000);
 });
 
