@@ -68,12 +68,12 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
     const guard = createGuard(args, caching && createTracker(caching, inputs));
     // Deferred parts read values after the promises in them may have rejected.
     guard.fail();
-    const abort = (): void => guard.end({ isComplete: false });
+    const abort = (): void => guard.end(undefined);
     inputs.signal?.addEventListener('abort', abort, { once: true });
     const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
       // An operation whose directives are all disabled has an ordinary result.
       if ('initialResult' in returned) return toOutcome(returned, settings, inputs, guard);
-      guard.end({ isComplete: returned.errors === undefined });
+      guard.end(returned.errors ?? []);
       return outcomeFromResult(returned, settings, inputs);
     };
     const result = guard.run(() => execute(args));
@@ -103,11 +103,11 @@ function toOutcome(
       next: async () => {
         const { done, value } = await subsequentResults.next();
         if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
-        guard.end({ isComplete: true });
+        guard.end([]);
         return { done, value: undefined };
       },
       return: async () => {
-        guard.end({ isComplete: false });
+        guard.end(undefined);
         await subsequentResults.return();
         return { done: true, value: undefined };
       },

@@ -17,11 +17,12 @@ const TYPES = `
   scalar Any
   scalar Strict
   interface Being { name: String }
-  type Dog implements Being { name: String must: String! strict: Strict! friends: [Dog] puppies: [Dog!] }
+  type Dog implements Being { name: String must: String! strict: Strict!
+    friends: [Dog] puppies: [Dog!] litter: [Dog!]! sized(min: Int! = 1): String! }
   type Cat implements Being { name: String }
   type Query {
     user: String! now: String! items: [Dog] names: [String!] nested: [[String!]] dog: Dog dogs: [Dog!]
-    being: Being text: String set: [String!] any: Any slow: String
+    being: Being text: String set: [String!] any: Any slow: String resolved: String
   }
   type Mutation { first: String! second: [String] dogs: [Dog!] }
 `;
@@ -73,13 +74,18 @@ function steps(...values: unknown[]): AsyncIterable<unknown> {
 function schemaOf(directives: string) {
   const schema = buildSchema(`${directives} ${TYPES}`);
   const strict = schema.getType('Strict') as GraphQLScalarType;
-  const convert = (value: unknown): unknown => (value === 'bad' ? fails() : value);
+  const convert = (value: unknown): unknown => {
+    if (value === 'later') return rejectsLater();
+    return value === 'bad' ? fails() : value;
+  };
   Object.assign(strict, { serialize: convert, coerceOutputValue: convert });
   const isTypeOf = (name: string, result: (value: object) => unknown): void => {
     Object.assign(schema.getType(name) as GraphQLObjectType, { isTypeOf: result });
   };
   isTypeOf('Dog', (value) => ('checked' in value ? rejects() : true));
   isTypeOf('Cat', (value) => 'checked' in value);
+  const resolve = ({ resolved }: { resolved: () => unknown }): unknown => resolved();
+  Object.assign(schema.getQueryType()?.getFields()['resolved'] as object, { resolve });
   return schema;
 }
 const schema = schemaOf('');
@@ -201,6 +207,87 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   'a type check whose result is not needed': {
     query: '{ being { name } }',
     root: () => ({ being: () => ({ checked: true, name: 'Tom' }) }),
+  },
+  'a list that fails within a list that fails': {
+    query: '{ dogs { litter { must } } }',
+    root: () => ({ dogs: [{ litter: [{ must: rejectsLater }, { must: fails }] }] }),
+  },
+  'a list that fails after a promise of the object that contains it': {
+    query: '{ dogs { name litter { must } } }',
+    root: () => ({ dogs: [{ name: later(() => 'Rex'), litter: [{ must: rejectsLater }, { must: fails }] }] }),
+  },
+  'a list that fails after a promise that a type check returned': {
+    query: '{ dogs { friends { name } litter { must } } }',
+    root: () => ({
+      dogs: [{ friends: [{ checked: true }], litter: [{ must: rejectsLater }, { must: fails }] }],
+    }),
+  },
+  'a list that fails after a promise in an earlier item': {
+    query: '{ dogs { litter { must litter { must } } } }',
+    root: () => ({
+      dogs: [
+        { litter: [{ must: 'first', litter: [{ must: rejectsLater }, { must: 'second' }] }] },
+        { litter: [{ must: rejectsLater, litter: [] }] },
+        { litter: [{ must: 'third', litter: [{ must: rejectsLater }, { must: fails }] }] },
+      ],
+    }),
+  },
+  'a list that fails in a promised object of a list': {
+    query: '{ dogs { litter { litter { must } } must } }',
+    root: () => ({
+      dogs: [
+        later(() => ({ litter: [{ litter: [{ must: rejectsLater }, { must: fails }] }], must: rejects() })),
+        later(() => ({ litter: [{ litter: [{ must: rejectsLater }] }, null], must: rejects() })),
+      ],
+    }),
+  },
+  'a list whose item is an error': {
+    query: '{ dogs { litter { must } } }',
+    root: () => ({
+      dogs: [{ litter: [{ must: rejectsLater }, new Error('no dog'), { must: rejects() }] }],
+    }),
+  },
+  'an optional list that fails within a list': {
+    query: '{ dogs { puppies { must name } litter { must } } }',
+    root: () => ({
+      dogs: [{ puppies: [{ must: rejectsLater }, { must: fails, name: rejects() }], litter: [] }],
+    }),
+  },
+  'an object that a resolver of a string returns in a promise': {
+    query: '{ resolved }',
+    root: () => ({ resolved: () => later(() => ({ deep: [rejects(), rejectsLater()] })) }),
+  },
+  'a scalar that converts a value to a promise in a list that fails': {
+    query: '{ dogs { strict must } }',
+    root: () => ({
+      dogs: [
+        { strict: 'later', must: 'first' },
+        { strict: 'good', must: fails },
+      ],
+    }),
+  },
+  'an argument that is null': {
+    query: 'query ($min: Int = null) { dog { sized(min: $min) name } }',
+    root: () => ({ dog: { sized: rejects(), name: rejects() } }),
+  },
+  'properties whose getters throw': {
+    query: '{ dogs { name must } }',
+    root: () => ({
+      dogs: [
+        {
+          get name() {
+            return fails();
+          },
+          must: rejectsLater(),
+        },
+        {
+          get must() {
+            return fails();
+          },
+          name: rejects(),
+        },
+      ],
+    }),
   },
   'many items after one that failed': {
     query: '{ dogs { must name } }',

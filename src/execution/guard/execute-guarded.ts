@@ -29,10 +29,10 @@ export function executeGuarded(
   const guard = createGuard(args, tracker);
   const end = ({ data, errors }: ExecutionResult): void => {
     // Functions of the application may return several results.
-    if (data !== undefined || errors !== undefined) guard.end({ isComplete: errors === undefined });
+    if (data !== undefined || errors !== undefined) guard.end(errors ?? []);
   };
   const result = guard.run(() => execute(args)) as MaybePromise<ExecutionResult>;
-  if (isThenable(result)) result.then(end, () => guard.end({ isComplete: false }));
+  if (isThenable(result)) result.then(end, () => guard.end(undefined));
   else end(result);
   return result;
 }

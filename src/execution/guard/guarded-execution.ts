@@ -5,19 +5,15 @@
  * of everything that they contain.
  */
 import { types } from 'node:util';
-import type { ExecutionArgs, GraphQLResolveInfo } from 'graphql';
+import type { ExecutionArgs, GraphQLError, GraphQLResolveInfo } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
-import { GuardedList, isDead, type ListGuard, type ListScope } from './guarded-lists.ts';
+import { GuardedList, ListChain, type ListGuard, type ListScope } from './guarded-lists.ts';
+import { guardedPromise, type PromiseGuard, type Then } from './guarded-promises.ts';
 import { observeList } from './observed-lists.ts';
 import { UnusedValues } from './unused-values.ts';
-import { isAlwaysRead, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
-
-type Then = (value: unknown) => unknown;
-
-const noop = (): void => undefined;
-const THEN = 'then';
+import { arrayKind, isObject, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
 let current: ExecutionGuard | undefined;
 let latest: ExecutionGuard | undefined;
@@ -36,16 +32,19 @@ export function completingGuard(): ExecutionGuard | undefined {
 type GuardedArgs = Pick<ExecutionArgs, 'rootValue'> & { readonly abortSignal?: AbortSignal | undefined };
 
 /** Guards one execution. */
-export class ExecutionGuard implements ListGuard {
+export class ExecutionGuard implements ListGuard, PromiseGuard {
   /** Gets the fields of the execution. */
   tracker: FieldTracker | undefined;
   scope: ListScope | undefined;
+  readonly #chain = new ListChain();
   readonly #rootValue: unknown;
   readonly #signal: AbortSignal | undefined;
   #hasEnded = false;
   /** The objects and lists that resolvers have returned. */
   #values: unknown[] = [];
   #unused: UnusedValues | undefined;
+  /** The reasons of errors that made only their own field null. */
+  #harmless: Set<unknown> | undefined;
   #isScheduled = false;
 
   constructor({ rootValue, abortSignal }: GuardedArgs) {
@@ -68,10 +67,10 @@ export class ExecutionGuard implements ListGuard {
     }
   }
 
-  /** Ends the execution: no code reads its results from now on. `isComplete`: all values were read. */
-  end({ isComplete }: { isComplete: boolean }): void {
+  /** Ends the execution: no code reads its results from now on. `errors` is undefined without a result. */
+  end(errors: readonly GraphQLError[] | undefined): void {
     this.#hasEnded = true;
-    if (!isComplete) this.fail();
+    if (errors === undefined || !errors.every((error) => this.#isHarmless(error))) this.fail();
     else if (this.#unused === undefined) this.#values = [];
   }
 
@@ -94,6 +93,30 @@ export class ExecutionGuard implements ListGuard {
     });
   }
 
+  /** A resolver failed. A nullable field becomes null, and graphql-js reads all other values. */
+  failField({ isRequired }: ValueShape, reason: unknown): void {
+    if (isRequired) this.fail();
+    else {
+      this.#harmless ??= new Set();
+      this.#harmless.add(reason);
+    }
+  }
+
+  #isHarmless(error: GraphQLError): boolean {
+    return this.#harmless?.has(error.originalError ?? error) === true;
+  }
+
+  /** graphql-js sees a promise. */
+  sawPromise(): void {
+    this.#chain.clear();
+  }
+
+  /** Nothing reads a value. */
+  drop(value: unknown): void {
+    this.#values.push(value);
+    this.fail();
+  }
+
   /** The next value that graphql-js completes belongs to this execution. */
   enter(): this {
     latest = this;
@@ -105,29 +128,42 @@ export class ExecutionGuard implements ListGuard {
    * item of a list.
    */
   result(value: object, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
-    if (isThenable(value)) return this.promise(value, (resolved) => this.value(resolved, shape, info));
+    if (isThenable(value)) {
+      if (shape.isIndependent) {
+        this.sawPromise();
+        return value;
+      }
+      return this.promise(value, (resolved) => this.value(resolved, shape, info), shape);
+    }
     if (value instanceof Error) {
-      this.fail();
+      this.failField(shape, value);
       return value;
     }
     if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
     this.#values.push(value);
     if (this.#unused !== undefined) this.fail();
-    const { items } = shape;
-    if (items === undefined) return value;
+    return shape.items === undefined ? value : this.#list(value, shape, info);
+  }
+
+  #list(list: object, shape: ValueShape, info: GraphQLResolveInfo | undefined): unknown {
+    const items = shape.items as ValueShape;
     if (V17) {
-      observeList(this, value, items, info);
-      return value;
+      observeList(this, list, items, info);
+      return list;
     }
-    if (isPlainArray(value) && isAlwaysRead(value, items)) return value;
-    if (Symbol.iterator in value) return new GuardedList(this, value as Iterable<unknown>, items);
+    if (info !== undefined && isPlainArray(list)) {
+      const kind = arrayKind(list, items);
+      if (kind === 'plain' || (kind === 'observed' && this.#chain.add(info.path, shape))) return list;
+      if (kind === 'observed') return new GuardedList(this, list);
+    }
+    if (Symbol.iterator in list) return new GuardedList(this, list as Iterable<unknown>, items);
     this.fail();
-    return value;
+    return list;
   }
 
   value(value: unknown, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
     if (V17) this.enter();
-    if (typeof value === 'object' && value !== null) return this.result(value, shape, info);
+    if (isObject(value)) return this.result(value, shape, info);
     if (!isSafePrimitive(value, shape)) this.fail();
     return value;
   }
@@ -139,48 +175,17 @@ export class ExecutionGuard implements ListGuard {
     return value;
   }
 
-  /** Guards a promise; `toResult` guards its value. */
-  promise(promise: Promise<unknown>, toResult: Then): unknown {
+  /** Guards a promise, of a field or item with a shape; `toResult` guards its value. */
+  promise(promise: Promise<unknown>, toResult: Then, shape?: ValueShape): unknown {
+    this.sawPromise();
+    const onReject = (reason: unknown): void =>
+      shape === undefined ? this.fail() : this.failField(shape, reason);
     // graphql 17 handles its own promises. It awaits this one, so another subscription does not change the
     // order.
     if (V17 && types.isPromise(promise)) {
-      Promise.prototype.then.call(promise, toResult, () => this.fail());
+      Promise.prototype.then.call(promise, toResult, onReject);
       return promise;
     }
-    const { scope } = this;
-    const then = (onValue: Then, onReason?: Then): unknown =>
-      promise.then(
-        (value) => this.#continue(scope, value, () => onValue(toResult(value))),
-        (reason) => {
-          this.fail();
-          return this.#continue(scope, undefined, () => {
-            if (onReason === undefined) throw reason;
-            return onReason(reason);
-          });
-        },
-      );
-    return { [THEN]: then };
-  }
-
-  /**
-   * Calls graphql-js with a settled promise. In a failed list the position stays pending, because nothing
-   * waits for it.
-   */
-  #continue(scope: ListScope | undefined, value: unknown, step: () => unknown): unknown {
-    if (isDead(scope)) {
-      this.#values.push(value);
-      this.fail();
-      return new Promise(noop);
-    }
-    const before = this.scope;
-    this.scope = scope;
-    try {
-      return this.run(step);
-    } catch (error) {
-      this.fail();
-      throw error;
-    } finally {
-      this.scope = before;
-    }
+    return guardedPromise(this, promise, toResult, onReject);
   }
 }

@@ -1,3 +1,4 @@
+import type { GraphQLResolveInfo } from 'graphql';
 import type { ValueShape } from './value-shape.ts';
 
 /** A list of graphql 16 that is being completed, or has been. */
@@ -23,19 +24,43 @@ export function isDead(scope: ListScope | undefined): boolean {
   return false;
 }
 
+type Path = GraphQLResolveInfo['path'];
+
+/**
+ * Lists of graphql 16 that fail together. While nothing has returned a promise, an error in a required list of an
+ * item reaches the list of that item synchronously, so only the outermost list has to notice the failure.
+ */
+export class ListChain {
+  #paths: Path[] = [];
+
+  /** Adds a list with required items. Returns whether a list of the chain fails whenever this list fails. */
+  add(path: Path, { isRequired }: ValueShape): boolean {
+    const paths = this.#paths;
+    const outer = path.prev?.prev;
+    while (paths.length > 0 && paths[paths.length - 1] !== outer) paths.pop();
+    paths.push(path);
+    return isRequired && paths.length > 1;
+  }
+
+  /** Something returned a promise. An object that contains one rejects later instead of failing synchronously. */
+  clear(): void {
+    if (this.#paths.length > 0) this.#paths = [];
+  }
+}
+
 /**
  * A list whose items know whether it has failed: graphql 16 closes the iterator then. It reads the list once, so
- * one object is the list, its iterator and the scope of its items.
+ * one object is the list, its iterator and the scope of its items. `items` is undefined if no item needs a guard.
  */
 export class GuardedList implements ListScope, IterableIterator<unknown> {
   parent: ListScope | undefined = undefined;
   isDead = false;
   readonly #guard: ListGuard;
   readonly #list: Iterable<unknown>;
-  readonly #items: ValueShape;
+  readonly #items: ValueShape | undefined;
   #iterator: Iterator<unknown> | undefined;
 
-  constructor(guard: ListGuard, list: Iterable<unknown>, items: ValueShape) {
+  constructor(guard: ListGuard, list: Iterable<unknown>, items?: ValueShape) {
     this.#guard = guard;
     this.#list = list;
     this.#items = items;
@@ -54,6 +79,7 @@ export class GuardedList implements ListScope, IterableIterator<unknown> {
       const step = (this.#iterator as Iterator<unknown>).next();
       if (step.done === true) return step;
       guard.scope = this;
+      if (this.#items === undefined) return step;
       return { done: false, value: guard.value(step.value, this.#items) };
     } catch (error) {
       this.#fail();

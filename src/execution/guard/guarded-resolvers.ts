@@ -13,7 +13,7 @@ import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
-import { isLeafOf, isSafePrimitive, shapeOf, type ValueShape } from './value-shape.ts';
+import { isObject, isSafeLeaf, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
 export type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
 export type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
@@ -57,21 +57,22 @@ interface FieldPlace {
   readonly field: GraphQLField<unknown, unknown>;
   readonly parentType: GraphQLObjectType;
   readonly schema: GraphQLSchema;
+  readonly shape: ValueShape;
 }
 
 /** Creates the resolver of the view of a field. The field's own resolver may be replaced at any time. */
 export function guardedFieldResolver(
-  { field, parentType, schema }: FieldPlace,
+  { field, parentType, schema, shape }: FieldPlace,
   fallback: FieldResolver,
 ): FieldResolver {
   const { name, type } = field;
-  const shape = shapeOf(type);
+  // graphql 17 may resolve other fields outside of `ExecutionGuard.run`, so the first one has to find the guard.
+  const findsGuard = V17 && isRootType(schema, parentType);
   return (source, args, context, info) => {
     const resolve = field.resolve ?? fallback;
     if (resolve === defaultFieldResolver && !hasTrackers) {
-      const value = readProperty(source, name, info);
-      // graphql 17 may resolve other fields outside of `ExecutionGuard.run`, so the first one has to find the guard.
-      if (!V17 && isLeafOf(shape, value)) return value;
+      const value = readProperty(source, name, shape, info);
+      if (!findsGuard && isSafeLeaf(value, shape)) return value;
       if (typeof value !== 'function') return guardResult(guardOf(info), value, shape, info);
     }
     const seen: Mutable<GraphQLResolveInfo> = info;
@@ -85,20 +86,23 @@ export function guardedFieldResolver(
     try {
       value = resolve(source, args, context, info);
     } catch (error) {
-      guard.fail();
+      guard.failField(shape, error);
       throw error;
     }
     return guardResult(guard, value, shape, info);
   };
 }
 
+const isRootType = (schema: GraphQLSchema, type: GraphQLObjectType): boolean =>
+  [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].includes(type);
+
 /** Reads a property as the default resolver of graphql-js does. */
-function readProperty(source: unknown, name: string, info: GraphQLResolveInfo): unknown {
-  if ((typeof source !== 'object' || source === null) && typeof source !== 'function') return undefined;
+function readProperty(source: unknown, name: string, shape: ValueShape, info: GraphQLResolveInfo): unknown {
+  if (!isObject(source)) return undefined;
   try {
     return (source as Record<string, unknown>)[name];
   } catch (error) {
-    guardOf(info)?.fail();
+    guardOf(info)?.failField(shape, error);
     throw error;
   }
 }
@@ -110,7 +114,7 @@ function guardResult(
   info: GraphQLResolveInfo,
 ): unknown {
   if (guard === undefined) return value;
-  if (typeof value === 'object' && value !== null) return guard.result(value, shape, info);
+  if (isObject(value)) return guard.result(value, shape, info);
   if (!isSafePrimitive(value, shape)) guard.fail();
   return value;
 }

@@ -1,12 +1,11 @@
 import {
-  type GraphQLAbstractType,
   type GraphQLField,
-  type GraphQLLeafType,
   GraphQLList,
   type GraphQLNamedType,
   GraphQLNonNull,
-  GraphQLObjectType,
+  type GraphQLObjectType,
   type GraphQLOutputType,
+  type GraphQLScalarType,
   type GraphQLSchema,
   isAbstractType,
   isIntrospectionType,
@@ -15,25 +14,12 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
-import { V17 } from '../graphql-version.ts';
-import { completingGuard } from './guarded-execution.ts';
-import {
-  type FieldResolver,
-  guardCall,
-  guardedFieldResolver,
-  guardOf,
-  guardTypeName,
-  ORIGINAL,
-  originalOf,
-  type TypeResolver,
-} from './guarded-resolvers.ts';
-import { isBuiltInScalar } from './value-shape.ts';
+import { type FieldResolver, guardedFieldResolver, ORIGINAL, originalOf } from './guarded-resolvers.ts';
+import { derive, GUARDED_OBJECT, guardedAbstract, guardedLeaf, guardedScalar } from './guarded-types.ts';
+import { isBuiltInScalar, shapeOf } from './value-shape.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Fields = Record<string, Field>;
-
-/** The method of leaf types that converts values for the response. */
-const OUTPUT_METHOD = V17 ? 'coerceOutputValue' : 'serialize';
 
 const schemas = new WeakMap<GraphQLSchema, WeakMap<FieldResolver, GraphQLSchema>>();
 
@@ -128,71 +114,16 @@ class GuardedTypes {
 
   /** A copy: V8 gives all copies one hidden class, unlike objects with different prototypes. */
   #field(field: Field, parentType: GraphQLObjectType): Field {
-    const place = { field, parentType, schema: this.#schema };
+    const shape = shapeOf(field.type);
+    // A resolver may return promises. The other values are read here, so their type needs no guard.
+    const isIndependent = field.resolve !== undefined && isBuiltInScalar(field.type);
+    const place = { field, parentType, schema: this.#schema, shape: { ...shape, isIndependent } };
     return {
       ...field,
-      type: this.#output(field.type),
+      type: isIndependent
+        ? this.#once(field.type, () => guardedScalar(field.type as GraphQLScalarType))
+        : this.#output(field.type),
       resolve: guardedFieldResolver(place, this.#fallback),
     };
   }
-}
-
-interface ObjectView extends GraphQLObjectType {
-  readonly [ORIGINAL]: GraphQLObjectType;
-}
-
-/** The prototype of the views of object types. One prototype gives all views one hidden class. */
-const GUARDED_OBJECT: object = Object.create(GraphQLObjectType.prototype, {
-  getInterfaces: {
-    value(this: ObjectView) {
-      return this[ORIGINAL].getInterfaces();
-    },
-  },
-  isTypeOf: {
-    get(this: ObjectView): GraphQLObjectType['isTypeOf'] {
-      const type = this[ORIGINAL];
-      return type.isTypeOf ? (...args) => guardedIsTypeOf(type, ...args) : undefined;
-    },
-  },
-});
-
-function guardedIsTypeOf(
-  type: GraphQLObjectType,
-  ...[value, context, info]: Parameters<NonNullable<GraphQLObjectType['isTypeOf']>>
-): boolean {
-  const guard = guardOf(info);
-  const check = (matches: unknown): unknown => {
-    if (!matches) guard?.fail();
-    return matches;
-  };
-  return guardCall(guard, () => type.isTypeOf?.(value, context, info), check) as boolean;
-}
-
-function guardedAbstract<T extends GraphQLAbstractType>(type: T): T {
-  const resolveType: TypeResolver = (value, context, info) =>
-    guardTypeName(type.resolveType as TypeResolver, type, [value, context, info]);
-  return derive(type, { resolveType: { get: () => (type.resolveType ? resolveType : undefined) } });
-}
-
-function guardedLeaf(type: GraphQLLeafType): GraphQLLeafType {
-  const convert = (value: unknown): unknown => {
-    const guard = completingGuard();
-    const check = (output: unknown): unknown => {
-      if (output === null || output === undefined) guard?.fail();
-      return output;
-    };
-    const method = (type as object as Record<string, (input: unknown) => unknown>)[OUTPUT_METHOD];
-    try {
-      return check(method?.call(type, value));
-    } catch (error) {
-      guard?.fail();
-      throw error;
-    }
-  };
-  return derive(type, { [OUTPUT_METHOD]: { value: convert } });
-}
-
-/** Creates a view of a type or schema. It inherits everything else from the original. */
-function derive<T extends object>(original: T, properties: PropertyDescriptorMap): T {
-  return Object.create(original, { ...properties, [ORIGINAL]: { value: original } });
 }

@@ -4,7 +4,7 @@ import { optionalExport } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import type { ListGuard } from './guarded-lists.ts';
 import { UnusedValues } from './unused-values.ts';
-import { isPlainArray, type ValueShape } from './value-shape.ts';
+import { arrayKind, isPlainArray, type ValueShape } from './value-shape.ts';
 
 /**
  * Shows the guard the items of a list that graphql 17 completes. graphql 17 handles the rejections of promises in
@@ -16,16 +16,23 @@ export function observeList(
   items: ValueShape,
   info: GraphQLResolveInfo | undefined,
 ): void {
-  if (isPlainArray(list)) {
-    let isGuarded = true;
-    for (let i = 0; i < list.length; i++) if (guard.value(list[i], items) !== list[i]) isGuarded = false;
-    if (!isGuarded) observeItems(guard, list, items);
-  } else if (list instanceof Set) Set.prototype.forEach.call(list, (item) => guard.value(item, items));
+  if (isPlainArray(list)) observeArray(guard, list, items);
+  else if (list instanceof Set) Set.prototype.forEach.call(list, (item) => guard.value(item, items));
   else if (Symbol.asyncIterator in list) {
     if (items.isRequired) delayItems(guard, list, items, itemsBeforeStream(info));
     else observeLaterItems(guard, list, items);
   } else if (Symbol.iterator in list) observeItems(guard, list, items);
   else guard.fail();
+}
+
+function observeArray(guard: ListGuard, list: unknown[], items: ValueShape): void {
+  if (arrayKind(list, items) !== 'guarded') {
+    if (items.isRequired && list.some((item) => item instanceof Error)) guard.fail();
+    return;
+  }
+  let isGuarded = true;
+  for (let i = 0; i < list.length; i++) if (guard.value(list[i], items) !== list[i]) isGuarded = false;
+  if (!isGuarded) observeItems(guard, list, items);
 }
 
 /**

@@ -1,4 +1,3 @@
-import { types } from 'node:util';
 import {
   type GraphQLOutputType,
   isLeafType,
@@ -7,6 +6,7 @@ import {
   isScalarType,
   specifiedScalarTypes,
 } from 'graphql';
+import { isThenable } from '../types.ts';
 
 /** The properties of a type that decide how a guard treats its values. */
 export interface ValueShape {
@@ -17,7 +17,13 @@ export interface ValueShape {
   readonly items: ValueShape | undefined;
   /** Whether the conversion of a value cannot fail; undefined if the type is not a built-in scalar. */
   readonly isConvertible: ((value: unknown) => boolean) | undefined;
+  /** A promise at this position needs no guard: its field becomes null, and its type guards the conversion. */
+  readonly isIndependent: boolean;
 }
+
+/** Whether a value may contain other values, or be a promise. */
+export const isObject = (value: unknown): value is object =>
+  typeof value === 'object' ? value !== null : typeof value === 'function';
 
 const isInt32 = (value: unknown): boolean =>
   typeof value === 'number' && Number.isInteger(value) && Math.abs(value) < 2 ** 31;
@@ -44,6 +50,7 @@ export function shapeOf(type: GraphQLOutputType): ValueShape {
     isLeaf: isLeafType(nullable),
     items: isListType(nullable) ? shapeOf(nullable.ofType) : undefined,
     isConvertible: isBuiltInScalar(nullable) ? CONVERTIBLE[String(nullable)] : undefined,
+    isIndependent: false,
   };
 }
 
@@ -58,24 +65,29 @@ export function isSafePrimitive(value: unknown, { isRequired, isConvertible }: V
   return isConvertible === undefined || isConvertible(value);
 }
 
-/** Whether the completion of a value as a built-in scalar, or as null, cannot fail. */
-export function isLeafOf({ isRequired, isConvertible }: ValueShape, value: unknown): boolean {
-  return value === null || value === undefined ? !isRequired : isConvertible?.(value) === true;
+/**
+ * Whether a value is a primitive, or null, whose completion as a built-in scalar fails no other field. A nullable
+ * field becomes null.
+ */
+export function isSafeLeaf(value: unknown, { isRequired, isConvertible }: ValueShape): boolean {
+  if (isConvertible === undefined) return false;
+  if (isRequired) return isConvertible(value);
+  return !isObject(value);
 }
 
 /**
- * Whether graphql 16 completes all items of an array, since no error of an item propagates, and none of them
- * is a promise, whose value needs a guard.
+ * How graphql-js completes an array: `plain` if no item can fail, or at least not the list, `observed` if a
+ * field of an item may make the list fail, and `guarded` if its items need a guard: promises, for example.
  */
-export function isAlwaysRead(array: readonly unknown[], items: ValueShape): boolean {
-  if (items.items !== undefined) return false;
+export type ArrayKind = 'plain' | 'observed' | 'guarded';
+
+export function arrayKind(array: readonly unknown[], items: ValueShape): ArrayKind {
+  if (items.items !== undefined) return 'guarded';
   for (let i = 0; i < array.length; i++) {
     const item = array[i];
-    if (typeof item === 'object' && item !== null) {
-      if (items.isRequired || items.isLeaf || types.isPromise(item)) return false;
-    } else if (!isSafePrimitive(item, items)) return false;
+    if (isObject(item) ? items.isLeaf || isThenable(item) : !isSafePrimitive(item, items)) return 'guarded';
   }
-  return true;
+  return items.isRequired && items.isConvertible === undefined ? 'observed' : 'plain';
 }
 
 /** Whether a value is an array that is iterated by its indexes. */
