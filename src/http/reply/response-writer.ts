@@ -29,6 +29,15 @@ export function endWithBody(res: ServerResponse, body: Buffer): void {
   writeNext();
 }
 
+/**
+ * Whether the memory of written bytes may be reused later. Middleware that has replaced `write` or `end` (a body logger,
+ * compression) may keep the bytes, and so may a connection that is not a socket of Node.
+ */
+export function mayReuseChunks(res: ServerResponse): boolean {
+  const { write, end } = ServerResponse.prototype;
+  return res.write === write && res.end === end && res.socket instanceof Socket;
+}
+
 /** Writes the chunks of a body, the next one when the response can take it. */
 export class ResponseWriter {
   /** Whether the memory of a chunk may be reused as soon as the next one may be written. */
@@ -41,13 +50,10 @@ export class ResponseWriter {
 
   /** @param onReady - called when the next chunk may be written, or with an error */
   constructor(res: ServerResponse, onReady: (error?: Error | null) => void) {
-    const { write, end } = ServerResponse.prototype;
     this.#res = res;
     this.#onReady = onReady;
-    this.#hasOwnWrite = res.write !== write;
-    // Middleware that has replaced `write` or `end` (a body logger, compression) may keep the bytes that are written, and so
-    // may a connection that is not a socket of Node.
-    this.canReuseChunks = !this.#hasOwnWrite && res.end === end && res.socket instanceof Socket;
+    this.#hasOwnWrite = res.write !== ServerResponse.prototype.write;
+    this.canReuseChunks = mayReuseChunks(res);
   }
 
   write(chunk: Buffer): void {

@@ -100,16 +100,15 @@ export function openVersionSync({ realPath, version }: KnownFile): OpenFile | un
   return undefined;
 }
 
-/** Reads a whole file on the event loop; undefined when it changed meanwhile. */
-export function readVersionSync({ fd, version }: OpenFile): Buffer | undefined {
-  const body = Buffer.allocUnsafeSlow(Number(version.size));
+/** Fills a buffer with the start of a file on the event loop. Returns false when the file changed meanwhile. */
+export function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolean {
   let filled = 0;
   while (filled < body.length) {
     const bytesRead = readSync(fd, body, filled, body.length - filled, filled);
-    if (bytesRead === 0) return undefined;
+    if (bytesRead === 0) return false;
     filled += bytesRead;
   }
-  return sameContent(version, fstatSync(fd, { bigint: true })) ? body : undefined;
+  return sameContent(version, fstatSync(fd, { bigint: true }));
 }
 
 // Errors of `close` are ignored: the descriptor is freed even then.

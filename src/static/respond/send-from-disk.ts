@@ -1,5 +1,7 @@
+import type { ServerResponse } from 'node:http';
 import { toError } from '../../http/reply/http-error.ts';
 import { isQueued, whenFirst } from '../../http/reply/response-state.ts';
+import { mayReuseChunks } from '../../http/reply/response-writer.ts';
 import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import { fillBody } from '../cache/fill-body.ts';
 import { isNotFoundError, isResourceError, isStaleError } from '../disk/file-errors.ts';
@@ -12,8 +14,17 @@ import { sendPlanned } from './send-body.ts';
 import { sendUnavailable } from './send-status.ts';
 import { streamResponse } from './stream-response.ts';
 
-// Bodies up to this size are read on the event loop, if the file may be checked there.
-const MAX_SYNC_BYTES = 64 * 1024;
+// Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
+// costs less than a thread pool operation and its wake-ups.
+const MAX_SYNC_BYTES = 512 * 1024;
+// Files up to this size are read into new memory, and kept there if the cache has room.
+const MAX_KEPT_BYTES = 64 * 1024;
+
+/** Memory for a whole file, which may have to be released after the response. */
+interface BodyMemory {
+  readonly body: Buffer;
+  readonly release: (() => void) | undefined;
+}
 
 /** The parts of a handler that only the files of a directory need. */
 interface DiskServices {
@@ -58,27 +69,43 @@ export class DiskSender {
   #sendSync(request: RequestContext, plan: StreamPlan, startedAt: number, retry: () => void): void {
     const { representation } = plan;
     let file: OpenFile | undefined;
-    let body: Buffer | undefined;
+    let memory: BodyMemory | undefined;
+    let isRead = false;
     try {
       file = openVersionSync(representation);
-      const isSmall = representation.metadata.size <= MAX_SYNC_BYTES;
-      if (file !== undefined && isSmall) body = readVersionSync(file);
+      memory = file && this.#acquire(request.res, plan);
+      if (file !== undefined && memory !== undefined) isRead = readVersionSync(file, memory.body);
       this.#disk.breaker.record(startedAt, performance.now());
-      if (file !== undefined && !isSmall) {
+      if (file !== undefined && memory === undefined) {
         this.#stream(request, plan, file, retry);
         return;
       }
     } catch (error) {
+      memory?.release?.();
       file?.close();
       settleFailure(request, error, retry);
       return;
     }
     file?.close();
-    if (body === undefined) retry();
+    if (memory !== undefined && isRead) sendRead(request, plan, memory);
     else {
-      request.context.cache.keepBody(request.entry, representation, body);
-      sendPlanned(request, plan, body);
+      memory?.release?.();
+      retry();
     }
+  }
+
+  /** Returns memory for a whole file; undefined if the file has to be streamed. */
+  #acquire(res: ServerResponse, { representation, sections: [section] }: StreamPlan): BodyMemory | undefined {
+    const { size } = representation.metadata;
+    if (size <= MAX_KEPT_BYTES) return { body: Buffer.allocUnsafeSlow(size), release: undefined };
+    const isWhole = section?.start === 0 && section.end === size - 1;
+    if (size > MAX_SYNC_BYTES || !isWhole || !mayReuseChunks(res)) return undefined;
+    const { buffers } = this.#disk;
+    const buffer = buffers.acquire();
+    const release = (): void => buffers.release(buffer);
+    if (size <= buffer.length) return { body: buffer.subarray(0, size), release };
+    release();
+    return undefined;
   }
 
   #stream(request: RequestContext, plan: StreamPlan, file: OpenFile, retry: () => void): void {
@@ -87,6 +114,19 @@ export class DiskSender {
     fillBody(context.cache, entry, { representation, threads: file.threads }, context.settings.cache);
     streamResponse(request, plan, file, { buffers: this.#disk.buffers, retry });
   }
+}
+
+/** Sends a body that was read on the event loop. */
+function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: BodyMemory): void {
+  const { entry, context, res } = request;
+  const { representation } = plan;
+  if (body.length <= MAX_KEPT_BYTES) context.cache.keepBody(entry, representation, body);
+  else fillBody(context.cache, entry, { representation, threads: undefined }, context.settings.cache);
+  sendPlanned(request, plan, body);
+  if (release === undefined) return;
+  // The next body is read into memory that is still in the CPU's cache if the kernel has taken all bytes of this one.
+  if (res.writableLength === 0) release();
+  else res.once('close', release);
 }
 
 /** Continues after a failed open; undefined as `error` means that the file has changed. */
