@@ -56,7 +56,7 @@ export function resolveOptions<Resolved>(
  */
 export function assertCalled(scope: OptionScope, argument: unknown): void {
   if (!isObject(argument) || !('httpVersion' in argument || 'headersSent' in argument)) return;
-  const message = `an argument is a request or a response, because the function itself was mounted; mount what it returns: app.use(${scope.name}(…))`;
+  const message = `an argument is a request or a response, because the function itself was mounted; mount what it returns: app.use(${scope.name}(...))`;
   throw optionError(scope, message);
 }
 

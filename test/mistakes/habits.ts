@@ -54,19 +54,19 @@ export const HABITS: Mistake[] = [
     'graphqlHTTP that was not called',
     mounted(graphqlHTTP),
     'graphqlHTTP: an argument is a request or a response, because the function itself was mounted',
-    'mount what it returns: app.use(graphqlHTTP(…))',
+    'mount what it returns: app.use(graphqlHTTP(...))',
   ],
   [
     'staticFiles that was not called',
     mounted(staticFiles),
     'staticFiles: an argument is a request or a response, because the function itself was mounted',
-    'mount what it returns: app.use(staticFiles(…))',
+    'mount what it returns: app.use(staticFiles(...))',
   ],
   [
     'inspect that was not called',
     mounted(inspect),
     'inspect: an argument is a request or a response, because the function itself was mounted',
-    'mount what it returns: app.use(inspect(…))',
+    'mount what it returns: app.use(inspect(...))',
   ],
   // Arguments
   [
