@@ -316,6 +316,6 @@ describe('an API of GraphQL Yoga', () => {
     await exchange(after, add);
     expect((await next).value).toEqual(expected);
     await client.dispose();
-    documented('graphql-yoga', 'Subscriptions run over WebSocket');
+    documented('graphql-yoga', 'also over WebSocket (`attachSubscriptions`)');
   });
 });
