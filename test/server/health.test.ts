@@ -249,16 +249,20 @@ describe('drain()', () => {
     },
   );
 
-  it('drain() lets a request end whose first bytes arrive after the drain has begun', async () => {
+  it('drain() lets a request end whose first bytes arrive after the drain has begun, except on Node 26', async () => {
     const server = createServer((_req, res) => void res.end('late'));
     const url = await listen(server);
-    const client = connect(portOf(server), '127.0.0.1');
+    const client = connect(portOf(server), '127.0.0.1').on('error', () => undefined);
+    let response = '';
+    client.on('data', (chunk) => (response += chunk));
     await until(() => server.stats().connections === 1);
     const drained = server.drain({ timeout: 60_000 });
     client.write(`GET / HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`);
-    const [response] = (await once(client, 'data')) as [Buffer];
-    expect(response.toString()).toMatch(/^HTTP\/1.1 200 /);
     await drained;
+    await until(() => client.closed);
+    // Since Node 26, the `close` of a server of Node closes connections without a request immediately.
+    const isClosedByNode = Number.parseInt(process.versions.node, 10) >= 26;
+    expect(response.split('\r\n')[0]).toBe(isClosedByNode ? '' : 'HTTP/1.1 200 OK');
   });
 
   it.each([
