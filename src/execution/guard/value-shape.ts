@@ -76,8 +76,8 @@ export function isSafeLeaf(value: unknown, { isRequired, isConvertible }: ValueS
 }
 
 /**
- * How graphql-js completes an array: `plain` if no item can fail, or at least not the list, `observed` if a
- * field of an item may make the list fail, and `guarded` if its items need a guard: promises, for example.
+ * The guard that an array needs: `plain` if no item makes the list fail, `observed` if a field of an item may
+ * do so, and `guarded` if the items need a guard themselves, such as promises.
  */
 export type ArrayKind = 'plain' | 'observed' | 'guarded';
 
