@@ -82,7 +82,7 @@ function highestAnnotation(
   };
 }
 
-/** Combines the directives of several types: any of them may set the length of the list. */
+/** Combines the directives of several types. Each of them may set the length of the list. */
 function largestList(all: readonly ListSize[]): ListSize | undefined {
   if (all.length < 2) return all[0];
   const sizes = all.flatMap(({ assumedSize = [] }) => assumedSize);
