@@ -103,7 +103,10 @@ export class MemoryStore {
     }
   }
 
-  /** When the clock was set back, the ages of the entries are unknown. The clock also advances while the machine sleeps. */
+  /**
+   * When the clock was set back, the ages of the entries are unknown. The clock also advances while the machine
+   * sleeps.
+   */
   #checkClock(now: number): void {
     const offset = now - performance.now();
     if (offset < this.#offset - MAX_CLOCK_ERROR) this.remove([ALL_TAGS]);

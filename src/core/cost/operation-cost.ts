@@ -48,7 +48,8 @@ const NO_SIZES: SizedFields = new Map();
 /**
  * Compiles the cost of an operation by the IBM specification of `@cost` and `@listSize` to a formula of its
  * variables. A field costs its weight and the cost of its selections, times the number of its items, plus its
- * arguments. Its weight and arguments cost nothing if they are negative together, so that no field pays for others. Of fragments on several types the most expensive type counts.
+ * arguments. Its weight and arguments cost nothing if their sum is negative, so that no field pays for others. Of
+ * fragments on several types the most expensive type counts.
  */
 export function compileCost(
   { schema, document, operation }: Pick<ValidatedOperation, 'schema' | 'document' | 'operation'>,
