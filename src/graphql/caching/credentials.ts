@@ -2,6 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { cacheByText } from '../../http/negotiation/text-cache.ts';
+import { decodePart } from '../../http/routing/url-path.ts';
 
 /**
  * Headers of API keys, tokens, signatures, and proxies that authenticate the user or check client certificates; not
@@ -15,24 +16,20 @@ const CREDENTIAL_PARAMETER =
   /token|(?:api|access)[-_]?key|auth|session|jwt|signature|secret|passw|credential|user|login/i;
 
 const hasCredentialParameter = cacheByText(
-  (url) => parameterNames(url).some((name) => CREDENTIAL_PARAMETER.test(name)),
+  // Most URLs contain none of the words. Only the names in the query count, and an encoded one has to be decoded.
+  (url) =>
+    (url.includes('%') || CREDENTIAL_PARAMETER.test(url)) &&
+    parameterNames(url).some((name) => CREDENTIAL_PARAMETER.test(name)),
   { entries: 500, length: 2048 },
 );
 
+/** The names in the query of a URL, as the application reads them. */
 const parameterNames = (url: string): string[] =>
   url
     .slice(url.indexOf('?') + 1)
     .split('&')
-    .map((pair) => decodeName(pair.split('=', 1)[0] as string));
-
-/** The application reads the decoded name. */
-function decodeName(name: string): string {
-  try {
-    return name.includes('%') ? decodeURIComponent(name) : name;
-  } catch {
-    return name;
-  }
-}
+    .map((pair) => pair.split('=', 1)[0] as string)
+    .map((name) => decodePart(name) ?? name);
 
 /** Whether a header names a user, by its name. Clients choose the names of headers, so few are kept. */
 const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.test(name), {

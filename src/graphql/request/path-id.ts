@@ -2,7 +2,7 @@ import type { ConnectRequest } from '../../../types/connect.ts';
 import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
-import { decodePath, pathOf } from '../../http/routing/url-path.ts';
+import { decodePart, pathOf } from '../../http/routing/url-path.ts';
 import { isBatch, missingQuery, type RequestParams } from './params.ts';
 import type { ReadRequest } from './read-request.ts';
 
@@ -19,7 +19,7 @@ export function pathIdOf(
   const isMounted = originalUrl !== undefined && originalUrl.length !== url.length;
   const start = isMounted ? 0 : path.lastIndexOf('/');
   if ((start === 0) !== isMounted || path.indexOf('/', start + 1) !== -1) return undefined;
-  const segment = decodePath(path.slice(start + 1));
+  const segment = decodePart(path.slice(start + 1));
   return segment !== undefined && segment !== '' && documents.isId(segment) ? segment : undefined;
 }
 

@@ -14,8 +14,8 @@ export function pathOf(url = '/'): string {
 /** Removes one slash at the end of a path. */
 export const withoutSlash = (path: string): string => (path.endsWith('/') ? path.slice(0, -1) : path);
 
-/** Decodes the percent-encoding of a path; undefined if it is malformed. */
-export function decodePath(encoded: string): string | undefined {
+/** Decodes the percent-encoding of a part of a URL; undefined if it is malformed. */
+export function decodePart(encoded: string): string | undefined {
   if (!encoded.includes('%')) return encoded;
   try {
     return decodeURIComponent(encoded);

@@ -1,4 +1,4 @@
-import { decodePath } from '../../http/routing/url-path.ts';
+import { decodePart } from '../../http/routing/url-path.ts';
 
 /** The reason why a request target is refused, with the status that `send` has for it. */
 interface Refusal {
@@ -35,7 +35,7 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   if (encoded[0] !== '/') return refuse('the target does not begin with a slash');
   if (encoded.includes('#') || UNPRINTABLE.test(encoded))
     return refuse('a character that is not allowed in a URL path');
-  const path = decodePath(encoded);
+  const path = decodePart(encoded);
   if (path === undefined) return refuse('malformed percent-encoding', 400);
   if (path.includes('\0')) return refuse('a null character', 400);
   if (ENCODED_SEPARATOR.test(encoded)) return refuse('an encoded separator', statusOf(path));
