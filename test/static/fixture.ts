@@ -106,3 +106,23 @@ export function rawGet(port: number, target: string, headers = ''): Promise<stri
 export function bytesRead(): number {
   return Number(/^rchar: (\d+)$/m.exec(readFileSync('/proc/self/io', 'utf8'))?.[1]);
 }
+
+/**
+ * Counts the received bytes of a body. Calls `onFirstBytes` when the first bytes have arrived. The connection may end with a
+ * FIN or a reset.
+ */
+export function receivedBytes(port: number, target: string, onFirstBytes: () => void): Promise<number> {
+  return new Promise((resolve) => {
+    let bytes = 0;
+    let head: number | undefined;
+    const socket = connect(port, '127.0.0.1');
+    socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);
+    socket.once('data', onFirstBytes);
+    socket.on('data', (chunk) => {
+      head ??= chunk.indexOf('\r\n\r\n') + 4;
+      bytes += chunk.length;
+    });
+    socket.on('error', () => {});
+    socket.on('close', () => resolve(bytes - (head ?? 0)));
+  });
+}

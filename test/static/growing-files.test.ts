@@ -9,13 +9,12 @@ import {
   utimesSync,
   writeSync,
 } from 'node:fs';
-import { connect } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
 import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import { loadFile } from '../../src/static/file/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import { bare, get, listen, makeFolder } from './fixture.ts';
+import { bare, get, listen, makeFolder, receivedBytes } from './fixture.ts';
 
 const line = (index: number): string => `${String(index).padStart(9, '0')} a line of a log file\n`;
 const lines = (count: number): string => Array.from({ length: count }, (_, index) => line(index)).join('');
@@ -71,19 +70,7 @@ describe('a file that changes while a slow client downloads it', () => {
     utimesSync(`${root}/a.bin`, 1e9, 1e9);
     const port = await listen(bare(staticFiles(root, given)));
     while (isCached && (await get(port, '/a.bin', {}, 'HEAD')).headers.etag === undefined);
-    return new Promise((resolve) => {
-      let received = 0;
-      let head: number | undefined;
-      const socket = connect(port, '127.0.0.1');
-      socket.write('GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-      socket.once('data', () => change(`${root}/a.bin`));
-      socket.on('data', (chunk) => {
-        head ??= chunk.indexOf('\r\n\r\n') + 4;
-        received += chunk.length;
-      });
-      socket.on('error', () => {});
-      socket.on('close', () => resolve(received - (head ?? 0)));
-    });
+    return receivedBytes(port, '/a.bin', () => change(`${root}/a.bin`));
   }
 
   const overwrite = (path: string, content: string, position: number): void => {

@@ -9,10 +9,9 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { connect } from 'node:net';
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { bare, bytesRead, listen, makeFolder, raw, rawGet } from './fixture.ts';
+import { bare, bytesRead, listen, makeFolder, raw, rawGet, receivedBytes } from './fixture.ts';
 
 const TEN = '0123456789';
 const LARGE = 3_000_000;
@@ -177,20 +176,7 @@ describe('a file that changes while it is sent', () => {
   async function receiveDuring(change: (path: string) => void): Promise<number> {
     const folder = makeFolder({ 'a.bin': Buffer.alloc(size, 'x') });
     const own = await listen(bare(staticFiles(folder)));
-    const received = await new Promise<number>((resolve) => {
-      let bytes = 0;
-      let head: number | undefined;
-      const socket = connect(own, '127.0.0.1');
-      socket.write('GET /a.bin HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n');
-      socket.once('data', () => change(`${folder}/a.bin`));
-      socket.on('data', (chunk) => {
-        head ??= chunk.indexOf('\r\n\r\n') + 4;
-        bytes += chunk.length;
-      });
-      // The connection may end with a FIN or a reset.
-      socket.on('error', () => {});
-      socket.on('close', () => resolve(bytes - (head ?? 0)));
-    });
+    const received = await receivedBytes(own, '/a.bin', () => change(`${folder}/a.bin`));
     expect(statusOf(await rawGet(own, '/none.bin'))).toBe(404);
     return received;
   }
