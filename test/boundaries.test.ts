@@ -4,11 +4,20 @@ import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { TEST_ALL } from './test-all.ts';
 
-const script = resolve(__dirname, '../scripts/check-layout.mjs');
+const LAYOUT = resolve(__dirname, '../scripts/check-layout.mjs');
+const EXPORTS = resolve(__dirname, '../scripts/check-exports.mjs');
 const folders: string[] = [];
 
-/** Runs the checker on the repository, or on a tree of files; returns its exit code and the lines that it prints. */
-function check(tree?: Record<string, string>): { status: number | null; lines: string[] } {
+interface Checked {
+  status: number | null;
+  lines: string[];
+}
+
+/** Checks the layout of the repository, or of a tree of files. */
+const check = (tree?: Record<string, string>): Checked => run(LAYOUT, tree);
+
+/** Runs a checker; returns its exit code and the lines that it prints. */
+function run(script: string, tree?: Record<string, string>): Checked {
   const roots = tree === undefined ? [] : [write(tree)];
   const { status, stdout, stderr } = spawnSync(process.execPath, [script, ...roots], { encoding: 'utf8' });
   return { status, lines: `${stdout}${stderr}`.trim().split('\n') };
@@ -266,5 +275,54 @@ describe('the layout of the sources', () => {
 
   it('check-layout accepts the word any in a comment', () => {
     expect(check({ 'src/http/a.ts': '// Lengths: any number is valid.\ng();\n' }).status).toBe(0);
+  });
+});
+
+describe('the exports of the sources', () => {
+  it('check-exports finds an importer of each export in this repository', () => {
+    expect(run(EXPORTS)).toEqual({ status: 0, lines: ['Exports: all are imported'] });
+  });
+
+  const exporter = { 'src/http/a.ts': 'export const a = 1;\nexport interface B {}\nexport type C = B;\n' };
+
+  it.each<[string, Record<string, string>, string[]]>([
+    ['have no importer', {}, ['a', 'B', 'C']],
+    [
+      'a file of the sources leaves out',
+      { 'src/http/b.ts': "import { a } from './a.ts';\na();\n" },
+      ['B', 'C'],
+    ],
+    [
+      'a re-export leaves out',
+      { 'middleware/a.ts': "export { a as C } from '../src/http/a.ts';\n" },
+      ['B', 'C'],
+    ],
+    [
+      'a type in an expression leaves out',
+      { 'types/a.ts': "type X = import('../src/http/a.ts').C;\n" },
+      ['a', 'B'],
+    ],
+    [
+      'a test leaves out',
+      { 'test/a.test.ts': "import {\n  type B,\n  a as C,\n} from '../src/http/a.ts';\n" },
+      ['C'],
+    ],
+  ])('check-exports fails on exports that %s', (_name, importer, names) => {
+    const { status, lines } = run(EXPORTS, { ...exporter, ...importer });
+    expect(lines).toEqual(
+      names.map((name) =>
+        expect.stringMatching(`^export: src/http/a.ts:\\d: no other file imports ${name}:`),
+      ),
+    );
+    expect(status).toBe(1);
+  });
+
+  it.each([
+    ['an import of the whole module', { 'src/http/b.ts': "import * as a from './a.ts';\na();\n" }],
+    ['a re-export of the whole module', { 'middleware/a.ts': "export * from '../src/http/a.ts';\n" }],
+    ['a dynamic import', { 'bench/a.mjs': "const a = await import('../src/http/a.ts');\n" }],
+    ['a path that a test passes to a process', { 'test/a.test.ts': "run('../../src/http/a.ts');\n" }],
+  ])('check-exports accepts %s', (_name, importer) => {
+    expect(run(EXPORTS, { ...exporter, ...importer }).status).toBe(0);
   });
 });

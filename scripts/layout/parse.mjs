@@ -16,7 +16,7 @@ export function readSources(root) {
   return { files, modules };
 }
 
-function listFiles(root, folder) {
+export function listFiles(root, folder) {
   if (!existsSync(join(root, folder))) return [];
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())
@@ -30,6 +30,7 @@ function parse(file, bytes) {
   // Offsets are in bytes and continue from one parsed file to the next. The empty statement marks where the file starts.
   const module = parseSync(`;${text}`, { syntax: 'typescript', tsx: file.endsWith('x'), target: 'es2023' });
   const imports = [];
+  const exports = [];
   const functions = [];
   const anyTypes = [];
   const textOf = ({ start, end }) =>
@@ -39,7 +40,10 @@ function parse(file, bytes) {
   const visit = (node) => {
     if (typeof node !== 'object' || node === null) return 0;
     const specifier = specifierOf(node);
-    if (specifier !== undefined) imports.push({ specifier, typeOnly: node.typeOnly === true });
+    if (specifier !== undefined) {
+      imports.push({ specifier, typeOnly: node.typeOnly === true, names: importedNames(node) });
+    }
+    for (const name of exportedNames(node)) exports.push({ name, line: lineOf(node.span) });
     if (node.type === 'TsKeywordType' && node.kind === 'any') anyTypes.push(lineOf(node.span));
     const inner = Object.values(node).reduce((sum, child) => sum + visit(child), 0);
     if (!FUNCTION.test(node.type ?? '') || node.span === undefined) return inner;
@@ -48,7 +52,7 @@ function parse(file, bytes) {
     return lines - 1;
   };
   visit(module.body);
-  return { text, lines: text.split('\n').length - 1, imports, functions, anyTypes };
+  return { text, lines: text.split('\n').length - 1, imports, exports, functions, anyTypes };
 }
 
 function linesOf(bytes) {
@@ -70,11 +74,36 @@ function specifierOf(node) {
   }
 }
 
+/** The names that an import or a re-export takes from its module; undefined for all of them. */
+function importedNames({ specifiers, qualifier }) {
+  if (specifiers === undefined) return qualifier?.value === undefined ? undefined : [qualifier.value];
+  const names = specifiers.map((entry) => {
+    if (entry.type === 'ImportDefaultSpecifier') return 'default';
+    return (entry.imported ?? entry.orig ?? entry.local)?.value;
+  });
+  return specifiers.some(({ type }) => /Namespace/.test(type)) ? undefined : names;
+}
+
+/** The names that a statement exports. */
+function exportedNames({ type, declaration, specifiers }) {
+  if (type === 'ExportDeclaration') {
+    const declared = declaration.declarations ?? [declaration];
+    return declared.map(({ id, identifier }) => (id ?? identifier).value);
+  }
+  if (type !== 'ExportNamedDeclaration') return [];
+  return specifiers.map(({ exported, orig, name }) => (exported ?? orig ?? name).value);
+}
+
 /** The modules that a file imports by a relative path. */
 function targetsOf(file, { imports }, modules) {
   return imports
-    .filter(({ specifier }) => specifier.startsWith('.'))
-    .map(({ specifier }) => posix.join(dirname(file), specifier))
-    .map((path) => [path, `${path}.ts`, `${path}.tsx`].find((name) => modules.has(name)))
+    .map(({ specifier }) => targetOf(file, specifier, modules))
     .filter((target) => target !== undefined);
+}
+
+/** The module that a relative path in a file leads to. */
+export function targetOf(file, specifier, modules) {
+  if (!specifier.startsWith('.')) return undefined;
+  const path = posix.join(dirname(file), specifier);
+  return [path, `${path}.ts`, `${path}.tsx`].find((name) => modules.has(name));
 }
