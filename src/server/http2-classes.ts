@@ -31,6 +31,11 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
     return Reflect.get(base.Http2ServerResponse.prototype, 'socket', this) ?? this.stream;
   };
   Object.defineProperty(Response.prototype, 'socket', { get: socket, configurable: true });
+  // Called by express-session, which would throw.
+  const implicitHeader = function (this: Http2ServerResponse): void {
+    if (!this.headersSent) this.writeHead(this.statusCode);
+  };
+  Object.defineProperty(Response.prototype, '_implicitHeader', { value: implicitHeader, configurable: true });
   return { Http2ServerRequest: Request, Http2ServerResponse: Response };
 }
 

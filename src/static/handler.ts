@@ -8,13 +8,13 @@ import { budgetFor } from './cache/default-budget.ts';
 import type { CacheEntry } from './cache/entry.ts';
 import { FileCache } from './cache/file-cache.ts';
 import type { CheckContext } from './cache/revalidate.ts';
-import { createVariantFactory } from './compression/compressed-variants.ts';
+import { createCodingFactory } from './compression/compressed-codings.ts';
 import { Compressor } from './compression/compressor.ts';
 import { createDeltas } from './dictionaries/file-deltas.ts';
 import type { RootDirectory } from './disk/root-directory.ts';
 import { createThreadsOf } from './disk/thread-share.ts';
 import { loadFile, stillResolves } from './file/load.ts';
-import type { LoadResult, VariantFactory } from './file/loaded-file.ts';
+import type { CodingFactory, LoadResult } from './file/loaded-file.ts';
 import { observeRequest, staticRequests } from './observed-request.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
@@ -33,8 +33,8 @@ export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: Nex
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
 
-/** The functions that load the files of a directory. */
-export interface FileSource {
+/** The functions that load and check the files of a directory. */
+export interface DirectoryFiles {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
   readonly localDevice: CheckContext['localDevice'];
@@ -44,9 +44,9 @@ export interface FileSource {
 /** Creates the handler of a `staticFiles` middleware for the files of a directory. */
 export function createDirectoryHandler(root: RootDirectory, settings: StaticSettings): StaticHandler {
   assertPages(root, settings);
-  const variants = createVariants(root, settings);
-  return createStaticHandler(settings, {
-    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, variants }),
+  const codingFactory = codingFactoryFor(root, settings);
+  return createFileHandler(settings, {
+    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, codingFactory }),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
     mounts: root.mounts,
@@ -54,15 +54,15 @@ export function createDirectoryHandler(root: RootDirectory, settings: StaticSett
 }
 
 /** Creates the factory of codings that are created while files are served. */
-function createVariants(root: RootDirectory, { compress }: StaticSettings): VariantFactory | undefined {
+function codingFactoryFor(root: RootDirectory, { compress }: StaticSettings): CodingFactory | undefined {
   if (compress === undefined) return undefined;
   const compressor = new Compressor(compress);
-  return createVariantFactory(compressor, createDeltas(compressor, root));
+  return createCodingFactory(compressor, createDeltas(compressor, root));
 }
 
-/** Creates a handler that loads files with the functions of a directory. */
-export function createStaticHandler(settings: StaticSettings, source: FileSource): StaticHandler {
-  const { load, stillResolves, localDevice, mounts } = source;
+/** Creates a handler that loads and checks files with the functions of a directory, which tests replace. */
+export function createFileHandler(settings: StaticSettings, files: DirectoryFiles): StaticHandler {
+  const { load, stillResolves, localDevice, mounts } = files;
   const cache = new FileCache(budgetFor(settings.cache));
   const breaker = createCircuitBreaker(diskBytesOfThread);
   const threadsOf = createThreadsOf(mounts, localDevice);
@@ -78,11 +78,11 @@ export function createStaticHandler(settings: StaticSettings, source: FileSource
   });
   const sender = new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES), threadsOf });
   const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
-  return createHandler({ settings, cache, checker, sendBody });
+  return createCacheHandler({ settings, cache, checker, sendBody });
 }
 
-/** Creates a handler that serves the cache of a context. */
-export function createHandler(context: ServeContext): StaticHandler {
+/** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
+export function createCacheHandler(context: ServeContext): StaticHandler {
   const { settings, cache } = context;
   return (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';

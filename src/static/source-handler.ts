@@ -4,9 +4,9 @@ import { isFunction, isObject } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { budgetFor } from './cache/default-budget.ts';
 import { FileCache } from './cache/file-cache.ts';
-import { createVariantFactory } from './compression/compressed-variants.ts';
+import { createCodingFactory } from './compression/compressed-codings.ts';
 import { Compressor } from './compression/compressor.ts';
-import { createHandler, type StaticHandler } from './handler.ts';
+import { createCacheHandler, type StaticHandler } from './handler.ts';
 import type { StaticSettings } from './options.ts';
 import { checkedSource } from './sources/checked-source.ts';
 import { sendFromSource } from './sources/send-from-source.ts';
@@ -22,12 +22,12 @@ export function createSourceHandler(given: StaticSource, settings: StaticSetting
       'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
     );
   }
-  const variants = compress && createVariantFactory(new Compressor(compress), undefined);
+  const codingFactory = compress && createCodingFactory(new Compressor(compress), undefined);
   const cache = new FileCache(budgetFor(settings.cache));
-  return createHandler({
+  return createCacheHandler({
     settings,
     cache,
-    checker: new SourceChecker({ source, settings, variants }, cache),
+    checker: new SourceChecker({ source, settings, codingFactory }, cache),
     sendBody: (request, plan, retry) => sendFromSource(source, request, plan, retry),
   });
 }

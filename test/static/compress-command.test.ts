@@ -120,7 +120,24 @@ it('espalier compress reports files that it cannot write, continues with the oth
   const again = await run('compress', '--coding', 'br', site);
   expect(again.out).toMatch(/ br +0 written, 2 up to date/);
   expect(copiesBelow(site)).toEqual(COPIES);
-  expect((await run('compress', join(site, 'none'))).err).toMatch(/ENOENT/);
+});
+
+it.each([
+  ['none', 'does not exist'],
+  ['app.js', 'is not a directory'],
+  ['app.js/none', 'does not exist'],
+])('espalier compress writes nothing and exits with 2 if %s is passed, which %s', async (name, reason) => {
+  const site = makeSite();
+  const path = join(site, name);
+  const { code, out, err } = await run('compress', site, path);
+  const message = `espalier: ${JSON.stringify(path)} ${reason}; pass the directory of the files, such as dist\n`;
+  expect([code, out, err]).toEqual([2, '', message]);
+  expect(copiesBelow(site)).toEqual([]);
+});
+
+it.each(['--version', '-v'])('espalier %s prints the version of package.json', async (flag) => {
+  const { version } = JSON.parse(readFileSync(join(__dirname, '../../package.json'), 'utf8'));
+  expect(await run(flag)).toEqual({ code: 0, out: `${version}\n`, err: '' });
 });
 
 it('espalier compress writes the same bytes with any number of jobs', async () => {
@@ -154,6 +171,18 @@ it('espalier --help prints the usage', async () => {
   const { code, out, err } = await run('--help');
   expect([code, err]).toEqual([0, '']);
   expect(out).toMatch(/^Usage: espalier compress/);
+});
+
+it.each([
+  ['check', '--help'],
+  ['help', 'check'],
+  ['check', '--documents', 'none.json'],
+])('espalier %s %s prints the usage, the options and an example of check only', async (...args) => {
+  const { out, err } = await run(...args);
+  expect(out + err).toMatch(/Usage: espalier check \[options\]/);
+  expect(out + err).toMatch(/--limit <name=n>/);
+  expect(out + err).toMatch(/Example: espalier check --schema/);
+  expect(out + err).not.toMatch(/espalier (?:compress|init)/);
 });
 
 it('espalier writes all copies when the reader of its output has ended', async () => {

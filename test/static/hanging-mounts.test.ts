@@ -5,7 +5,7 @@ import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import { THREADS } from '../../src/static/disk/thread-share.ts';
 import { loadFile } from '../../src/static/file/load.ts';
 import type { LoadOptions } from '../../src/static/file/snapshot.ts';
-import { createStaticHandler } from '../../src/static/handler.ts';
+import { createFileHandler } from '../../src/static/handler.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { until } from '../until.ts';
@@ -28,7 +28,7 @@ function serve(folder: string, options: StaticFilesOptions = {}): Promise<number
     localDevice: undefined,
     mounts,
   };
-  return listen(bare(createStaticHandler(settings, source)));
+  return listen(bare(createFileHandler(settings, source)));
 }
 
 interface Hang {

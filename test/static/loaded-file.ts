@@ -29,7 +29,7 @@ export function loadedFile(
     dependencies: [],
     uncompressed,
     precompressed: [],
-    variants: undefined,
+    createdCodings: undefined,
     deltas: undefined,
     stats: undefined,
     canStream: true,

@@ -38,7 +38,7 @@ describe('the memory budget', () => {
     expect(hot.filter((entry) => bodyOf(entry) !== undefined).length).toBe(20);
   });
 
-  it('a body replaces others when its file is requested more than twice as often', () => {
+  it('a body replaces others in the memory budget when its file is requested more than twice as often', () => {
     const { add, cache } = createCache();
     const old = names(60, 'old').map((name) => add(name, loadedFile(20 * KIB), 2));
     const entry = add('/new', loadedFile(20 * KIB));
@@ -55,7 +55,7 @@ describe('the memory budget', () => {
     expect(old.every(({ file }) => file !== undefined)).toBe(true);
   });
 
-  it('bodies are evicted before metadata, which keeps the ETag', () => {
+  it('the memory budget evicts bodies before metadata, which keeps the ETag', () => {
     const { add } = createCache();
     const first = names(40, 'a').map((name) => add(name, loadedFile(20 * KIB)));
     for (const name of names(400, 'b')) add(name, loadedFile(0));
@@ -63,7 +63,7 @@ describe('the memory budget', () => {
     expect(first.filter((entry) => bodyOf(entry) !== undefined).length).toBeLessThan(40);
   });
 
-  it('files that cannot be read from disk are evicted with their bodies', () => {
+  it('the memory budget evicts files that cannot be read from disk with their bodies', () => {
     const { add, cache } = createCache();
     for (const name of names(10)) add(name, loadedFile(100 * KIB, { canStream: false }));
     const entry = add('/new', loadedFile(600 * KIB, { canStream: false }));

@@ -9,7 +9,7 @@ import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import { ThreadShare } from '../../src/static/disk/thread-share.ts';
 import { loadFile } from '../../src/static/file/load.ts';
 import type { LoadOptions } from '../../src/static/file/snapshot.ts';
-import { createStaticHandler, type FileSource } from '../../src/static/handler.ts';
+import { createFileHandler, type DirectoryFiles } from '../../src/static/handler.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
@@ -55,7 +55,7 @@ describe('the mount table', () => {
     expect(mounts.pointOf(path)).toBe(point);
   });
 
-  it('the generation increases when something is mounted or unmounted', () => {
+  it('the generation of Mounts increases when something is mounted or unmounted', () => {
     const { mounts, table, refresh } = createMounts('/', '/srv');
     const { generation } = mounts;
     refresh();
@@ -137,7 +137,11 @@ describe('checks of mounted file systems', () => {
 });
 
 /** The handler of `staticFiles` with another mount table or device. */
-function serve(folder: string, more: Partial<FileSource>, options: StaticFilesOptions = {}): RequestListener {
+function serve(
+  folder: string,
+  more: Partial<DirectoryFiles>,
+  options: StaticFilesOptions = {},
+): RequestListener {
   const root = new RootDirectory(folder);
   const settings = resolveStaticOptions(options);
   const source = {
@@ -146,7 +150,7 @@ function serve(folder: string, more: Partial<FileSource>, options: StaticFilesOp
     localDevice: root.localDevice,
     mounts: root.mounts,
   };
-  return bare(createStaticHandler(settings, { ...source, ...more }));
+  return bare(createFileHandler(settings, { ...source, ...more }));
 }
 
 /** Counts the file operations that this process gives to the thread pool. */

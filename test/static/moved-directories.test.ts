@@ -53,7 +53,7 @@ it('a file is found when the link of the root is switched between two steps that
   }
   switchLink();
   const root = new SwitchedRoot(`${folder}/current`);
-  const options = { isPopular: false, variants: undefined };
+  const options = { isPopular: false, codingFactory: undefined };
   expect(await loadFile(root, '/a.txt', resolveStaticOptions({}), options)).toMatchObject({ kind: 'file' });
 });
 

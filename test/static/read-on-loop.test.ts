@@ -7,7 +7,11 @@ import { bare, get, listen, makeFolder } from './fixture.ts';
 const SIZE = 500 * 1024;
 const contentOf = (name: string): Buffer => Buffer.alloc(SIZE, `${name} `);
 const NAMES = ['a', 'b', 'c', 'd'];
-const root = makeFolder(Object.fromEntries(NAMES.map((name) => [`${name}.bin`, contentOf(name)])));
+const LARGE = Buffer.alloc(16 << 20, 'large ');
+const root = makeFolder({
+  ...Object.fromEntries(NAMES.map((name) => [`${name}.bin`, contentOf(name)])),
+  'large.bin': LARGE,
+});
 
 /** Requests a file many times over one connection, whose responses exceed the buffers of the kernel. */
 function pipeline(port: number, name: string, count: number): Socket {
@@ -78,6 +82,20 @@ it('staticFiles reads a file of 500 KiB without the thread pool, also after clie
   for (let attempt = 0; attempt < 50 && operations > 0; attempt++) {
     operations = await countPoolOperations(async () => {
       expect((await get(port, '/c.bin')).body.equals(contentOf('c'))).toBe(true);
+    });
+  }
+  expect(operations).toBe(0);
+});
+
+it('staticFiles streams a file of 16 MiB without the thread pool', async () => {
+  const port = await listen(bare(staticFiles(root, { cache: false })));
+  await get(port, '/large.bin');
+  if (localDeviceOf(root) === undefined) return;
+  let operations = 1;
+  // The thread pool reads for a while if a chunk really came from a disk.
+  for (let attempt = 0; attempt < 50 && operations > 0; attempt++) {
+    operations = await countPoolOperations(async () => {
+      expect((await get(port, '/large.bin')).body.equals(LARGE)).toBe(true);
     });
   }
   expect(operations).toBe(0);

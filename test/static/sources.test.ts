@@ -1,4 +1,4 @@
-import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import { join } from 'node:path';
@@ -373,3 +373,19 @@ it('seaFiles throws outside of a single executable application', () => {
   const isMissing = process.getBuiltinModule === undefined;
   expect(() => seaFiles()).toThrow(isMissing ? TypeError : /not a single executable application/);
 });
+
+it.each([
+  ['memoryFiles', (folder: string) => memoryFiles({ 'a.bin': readFileSync(join(folder, 'a.bin')) })],
+  ['seaFiles', ASSETS],
+])(
+  'staticFiles with %s sends another ETag for other bytes of a large file in another process',
+  async (_name, make) => {
+    const tags = new Set<string | undefined>();
+    for (const byte of [1, 2]) {
+      const folder = makeFolder({ 'a.bin': Buffer.alloc(9 << 20, byte) });
+      const port = await listen(bare(staticFiles(make(folder))));
+      tags.add((await get(port, '/a.bin', {}, 'HEAD')).headers.etag);
+    }
+    expect(tags.size).toBe(2);
+  },
+);

@@ -1,6 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { writeLog } from '../../logging/report-error.ts';
 
 /**
  * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it
@@ -31,4 +32,20 @@ export function isAborted(res: ServerResponse): boolean {
   // HTTP/2 closes streams independently of the socket.
   const { stream } = res as ServerResponse & { readonly stream?: { readonly destroyed?: boolean } };
   return res.destroyed || (stream ?? res.req?.socket)?.destroyed === true;
+}
+
+/** An error code of RST_STREAM (RFC 9113 §7). */
+const INTERNAL_ERROR = 2;
+
+/**
+ * Destroys a response that is not complete. `destroy` of an HTTP/2 response resets its stream with NO_ERROR, and
+ * clients take a body without Content-Length for complete then.
+ *
+ * @param cause - logged, because an error handler could not send another response
+ */
+export function destroyIncomplete(res: ServerResponse, cause?: unknown): void {
+  if (cause !== undefined) writeLog('error', 'a response was destroyed after an error:', cause);
+  const { stream } = res as ServerResponse & { readonly stream?: { close(code: number): void } };
+  if (stream === undefined) res.destroy();
+  else stream.close(INTERNAL_ERROR);
 }

@@ -1,6 +1,6 @@
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { isAborted } from './response-state.ts';
+import { destroyIncomplete, isAborted } from './response-state.ts';
 
 /**
  * Bytes of one body that an HTTP/2 response has in its buffers. All streams of a session share its memory
@@ -10,6 +10,18 @@ export const HTTP2_CHUNK: number = 64 * 1024;
 
 /** Whether a response belongs to the compatibility API of `node:http2`. */
 export const isHttp2 = (res: ServerResponse): boolean => 'stream' in res;
+
+/**
+ * Whether middleware has replaced `write`. The HTTP/2 responses of createServer(express()) have Node's method as
+ * their own.
+ */
+export function isWriteReplaced(res: ServerResponse): boolean {
+  if (!Object.hasOwn(res, 'write')) return false;
+  if (!isHttp2(res)) return true;
+  // The module is loaded already.
+  const { Http2ServerResponse } = process.getBuiltinModule('node:http2');
+  return (res.write as unknown) !== Http2ServerResponse.prototype.write;
+}
 
 /** Ends a response with a body in memory. */
 export function endWithBody(res: ServerResponse, body: Buffer): void {
@@ -25,7 +37,14 @@ export function endWithBody(res: ServerResponse, body: Buffer): void {
     if (position < body.length) writer.write(chunk);
     else res.end(chunk);
   };
-  const writer = new ResponseWriter(res, writeNext);
+  const writer = new ResponseWriter(res, () => {
+    try {
+      writeNext();
+    } catch (error) {
+      // Middleware that has replaced `write` or `end` has thrown, with no caller that could handle it.
+      destroyIncomplete(res, error);
+    }
+  });
   writeNext();
 }
 
@@ -69,7 +88,10 @@ export class ResponseWriter {
     return isWritten === false || (isWritten === undefined && this.#res.writableNeedDrain);
   }
 
-  /** A listener per wait would stay at the compressor, to which compression adds the listeners of `drain`. */
+  /**
+   * Adds one listener for all waits: the package `compression` passes listeners of `drain` on to its compressor,
+   * from which they are never removed.
+   */
   #waitForDrain(): void {
     this.#waitsForDrain = true;
     if (this.#listensToDrain) return;

@@ -1,13 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import type { Http2Stream } from 'node:http2';
-import { isAborted } from '../reply/response-state.ts';
+import { destroyIncomplete, isAborted } from '../reply/response-state.ts';
 import { withVary } from '../reply/write-reply.ts';
 import type { Framing } from './framing.ts';
 
 /** Members that the package `compression` and HTTP/2 add to responses. */
 interface Extensions {
   readonly flush?: () => void;
-  readonly stream?: Pick<Http2Stream, 'session'>;
+  readonly stream?: Pick<Http2Stream, 'session' | 'close'>;
 }
 
 /** Writes the payloads of one streaming response, each as soon as it is sent. */
@@ -116,7 +116,7 @@ export class StreamWriter {
 
   /** Closes the connection of a client that does not read. */
   destroy(): void {
-    this.#res.destroy();
+    destroyIncomplete(this.#res);
   }
 
   /**

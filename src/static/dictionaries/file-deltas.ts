@@ -2,10 +2,10 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
 import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { noteNoDictionaries } from '../../logging/notices.ts';
-import { encodedRepresentation } from '../compression/compressed-variants.ts';
+import { encodedRepresentation } from '../compression/compressed-codings.ts';
 import type { Compressor, Work } from '../compression/compressor.ts';
 import { RootDirectory } from '../disk/root-directory.ts';
-import type { DeltaFactory, DeltaVariants, FileContent, SelectionRules } from '../file/loaded-file.ts';
+import type { DeltaCodings, DeltaFactory, FileContent, SelectionRules } from '../file/loaded-file.ts';
 import type { Representation } from '../file/representation.ts';
 import {
   availableCodings,
@@ -37,7 +37,7 @@ interface Announced {
 }
 
 /** The codings of one loaded file that use earlier versions of the file as dictionaries. */
-class FileDeltas implements DeltaVariants {
+class FileDeltas implements DeltaCodings {
   readonly #context: Context;
   readonly #content: FileContent;
   readonly #identity: Representation;

@@ -34,7 +34,7 @@ export class ReadableFile {
   readonly realPath: string;
   readonly #isLocal: boolean;
 
-  constructor(fd: number, realPath: string, isLocal: boolean) {
+  constructor(fd: number, realPath: string, { isLocal }: { readonly isLocal: boolean }) {
     this.fd = fd;
     this.realPath = realPath;
     this.#isLocal = isLocal;
@@ -50,7 +50,15 @@ export class ReadableFile {
 
   /** Ignores errors: the descriptor is freed even when `close` fails. */
   close(): void {
-    closeIgnoringErrors(this.fd, this.#isLocal);
+    if (!this.#isLocal) {
+      close(this.fd, () => {});
+      return;
+    }
+    try {
+      closeSync(this.fd);
+    } catch {
+      // The descriptor is freed nevertheless.
+    }
   }
 }
 
@@ -84,13 +92,14 @@ async function openLiteral(
   const fd = await openOrUndefined(path, NOFOLLOW);
   if (fd === undefined) return undefined;
   const actual = descriptorPath(fd);
+  const file = new ReadableFile(fd, actual ?? path, { isLocal });
   try {
-    if (actual === (await literalPath(root, path))) return new ReadableFile(fd, actual, isLocal);
+    if (actual === (await literalPath(root, path))) return file;
   } catch (error) {
-    closeIgnoringErrors(fd, isLocal);
+    file.close();
     throw error;
   }
-  closeIgnoringErrors(fd, isLocal);
+  file.close();
   return undefined;
 }
 
@@ -102,13 +111,14 @@ export async function openRealPath(realPath: string): Promise<ReadableFile | und
   // O_NOFOLLOW protects the last segment only, so the path of the descriptor is compared too.
   const fd = await openOrUndefined(realPath, NOFOLLOW);
   if (fd === undefined) return undefined;
+  const file = new ReadableFile(fd, realPath, { isLocal: false });
   try {
-    if (await isOpenAt(fd, realPath, descriptorPath(fd))) return new ReadableFile(fd, realPath, false);
+    if (await isOpenAt(fd, realPath, descriptorPath(fd))) return file;
   } catch (error) {
-    closeIgnoringErrors(fd, false);
+    file.close();
     throw error;
   }
-  closeIgnoringErrors(fd, false);
+  file.close();
   return undefined;
 }
 
@@ -132,7 +142,7 @@ function descriptorPath(fd: number): string | undefined {
   }
 }
 
-/** Returns the path of a file below the root if it contains no symbolic link. */
+/** Returns the path that an open file has if no segment of `path` below the root is a symbolic link. */
 async function literalPath(root: RootDirectory, path: string): Promise<string> {
   const realRoot = root.cachedRealPath() ?? (await root.resolve());
   return withSeparator(realRoot) + root.relative(path);
@@ -184,16 +194,4 @@ async function isExactSpelling(realRoot: string, relative: string, realPath: str
     directory = resolved;
   }
   return true;
-}
-
-function closeIgnoringErrors(fd: number, isLocal: boolean): void {
-  if (!isLocal) {
-    close(fd, () => {});
-    return;
-  }
-  try {
-    closeSync(fd);
-  } catch {
-    // The descriptor is freed nevertheless.
-  }
 }

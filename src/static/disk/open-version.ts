@@ -1,4 +1,5 @@
 import { close, closeSync, constants, fstat, fstatSync, open, openSync, readSync } from 'node:fs';
+import { toError } from '../../http/reply/http-error.ts';
 import { type FileVersion, type OpenFileVersion, sameContent, sameVersion } from './file-version.ts';
 import type { ThreadShare } from './thread-share.ts';
 
@@ -109,6 +110,24 @@ export function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolea
     filled += bytesRead;
   }
   return sameContent(version, fstatSync(fd, { bigint: true }));
+}
+
+/**
+ * Stats an open file on the event loop. It fails when the kernel has shut the file system down after a failure of
+ * its disk.
+ */
+export function statOnLoop(
+  fd: number,
+  done: (error: Error | null, version: OpenFileVersion | undefined) => void,
+): void {
+  let stats: OpenFileVersion | undefined;
+  let failure: Error | null = null;
+  try {
+    stats = fstatSync(fd, { bigint: true });
+  } catch (error) {
+    failure = toError(error);
+  }
+  done(failure, stats);
 }
 
 // Errors of `close` are ignored: the descriptor is freed even then.

@@ -2,17 +2,17 @@ import { readAndHash } from '../disk/hash.ts';
 import { openRealPath } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
 import { createThreadsOf, inThread, type ThreadShare } from '../disk/thread-share.ts';
-import type { FileContent, LoadedFile, VariantFactory } from './loaded-file.ts';
+import type { CodingFactory, FileContent, LoadedFile } from './loaded-file.ts';
 import type { Representation } from './representation.ts';
 import type { Snapshot } from './snapshot.ts';
 
 /** The codings of one file that are created while it is served, and the headers that they need. */
-interface CreatedCodings {
+interface FileCodings {
   /** The value of `Vary`; undefined for a file with one representation. */
   readonly vary: string | undefined;
   readonly useAsDictionary: string | undefined;
   /** @param identity - the representation of the file itself */
-  create(realPath: string, identity: Representation): Pick<LoadedFile, 'variants' | 'deltas'>;
+  create(realPath: string, identity: Representation): Pick<LoadedFile, 'createdCodings' | 'deltas'>;
 }
 
 interface FileToEncode {
@@ -27,9 +27,9 @@ interface FileToEncode {
 export function codingsFor(
   { root, filePath, type, cacheControl }: FileToEncode,
   { version, contentEtag }: Pick<Snapshot, 'version' | 'contentEtag'>,
-  factory: VariantFactory | undefined,
+  factory: CodingFactory | undefined,
   { hasCopies }: { readonly hasCopies: boolean },
-): CreatedCodings {
+): FileCodings {
   const size = Number(version.size);
   const accepts = contentEtag !== undefined && factory?.accepts(type, size) === true;
   if (!accepts) return { vary: hasCopies ? ENCODING : undefined, useAsDictionary: undefined, create: none };
@@ -42,7 +42,7 @@ export function codingsFor(
       const threads = createThreadsOf(root.mounts, root.localDevice)(filePath, version.dev);
       const content = contentOf(realPath, { size, etag: contentEtag }, threads);
       return {
-        variants: hasCopies ? undefined : factory.create(content, identity),
+        createdCodings: hasCopies ? undefined : factory.create(content, identity),
         deltas: useAsDictionary === undefined ? undefined : deltas?.create(filePath, content, identity),
       };
     },
@@ -50,7 +50,7 @@ export function codingsFor(
 }
 
 const ENCODING = 'Accept-Encoding';
-const none: CreatedCodings['create'] = () => ({ variants: undefined, deltas: undefined });
+const none: FileCodings['create'] = () => ({ createdCodings: undefined, deltas: undefined });
 
 function contentOf(
   realPath: string,

@@ -88,7 +88,7 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
   const type = mediaTypeOf(path);
   const copies = await findPrecompressed(root, path, snapshot, settings, options);
   const cacheControl = settings.cacheControl(filePath);
-  const codings = codingsFor({ root, filePath, type, cacheControl }, snapshot, options.variants, {
+  const codings = codingsFor({ root, filePath, type, cacheControl }, snapshot, options.codingFactory, {
     hasCopies: copies.files.length > 0,
   });
   const common = {

@@ -21,7 +21,7 @@ export interface SelectionRules {
 }
 
 /** The codings of a file that are created while it is served. */
-export interface Variants {
+export interface CreatedCodings {
   /**
    * Selects a representation for a request: undefined for the file itself, 'none' if the client accepts no
    * representation.
@@ -30,16 +30,16 @@ export interface Variants {
 }
 
 /** The codings of a file that need another version of the file as their dictionary. */
-export interface DeltaVariants {
+export interface DeltaCodings {
   /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
   select(request: IncomingMessage, rules: SelectionRules): Representation | undefined;
 }
 
 /** Creates the codings of loaded files. */
-export interface VariantFactory {
+export interface CodingFactory {
   accepts(type: string, size: number): boolean;
   /** @param identity - the representation of the file itself */
-  create(content: FileContent, identity: Representation): Variants;
+  create(content: FileContent, identity: Representation): CreatedCodings;
   /** Undefined without the option `compress.dictionaries`. */
   readonly deltas: DeltaFactory | undefined;
 }
@@ -53,7 +53,7 @@ export interface DeltaFactory {
    * @param filePath - the path below the root, with slashes
    */
   headerFor(filePath: string, cacheControl: string | undefined): string | undefined;
-  create(filePath: string, content: FileContent, identity: Representation): DeltaVariants;
+  create(filePath: string, content: FileContent, identity: Representation): DeltaCodings;
 }
 
 /** A file with its headers and bodies, as the cache stores it. */
@@ -65,9 +65,9 @@ export interface LoadedFile {
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
-  readonly variants: Variants | undefined;
+  readonly createdCodings: CreatedCodings | undefined;
   /** Codings with another version of the file as their dictionary; undefined for most files. */
-  readonly deltas: DeltaVariants | undefined;
+  readonly deltas: DeltaCodings | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
   /**

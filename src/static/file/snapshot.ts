@@ -4,7 +4,7 @@ import { type FileVersion, fileVersionOf, isRacilyClean, sameContent } from '../
 import { etagOfBytes, etagOfFile, etagOfVersion, readAndHash, readBytes } from '../disk/hash.ts';
 import type { ReadableFile } from '../disk/open-inside-root.ts';
 import type { StaticSettings } from '../options.ts';
-import type { VariantFactory } from './loaded-file.ts';
+import type { CodingFactory } from './loaded-file.ts';
 
 const fstatAsync = promisify(fstat);
 
@@ -13,7 +13,7 @@ export interface LoadOptions {
   /** Whether the file is requested so often that a large body is cached too. */
   readonly isPopular: boolean;
   /** Creates codings of the file. */
-  readonly variants?: VariantFactory | undefined;
+  readonly codingFactory?: CodingFactory | undefined;
 }
 
 /** One version of a file, read while it did not change. */
@@ -57,12 +57,13 @@ async function readVersion(
   if (settings.etag !== 'content') {
     const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
     if (!isCached) {
-      const isHashed = options.variants !== undefined && !racilyClean && size <= settings.maxEagerHashBytes;
+      const isHashed =
+        options.codingFactory !== undefined && !racilyClean && size <= settings.maxEagerHashBytes;
       const contentEtag = isHashed ? await etagOfFile(fd, size) : undefined;
       return { ...common, body: undefined, etag, contentEtag };
     }
     const body = await readBytes(fd, size);
-    const isHashed = settings.precompressed.length > 0 || options.variants !== undefined;
+    const isHashed = settings.precompressed.length > 0 || options.codingFactory !== undefined;
     return body && { ...common, body, etag, contentEtag: isHashed ? await etagOfBytes(body) : undefined };
   }
   if (isCached) {

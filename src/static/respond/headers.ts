@@ -1,11 +1,20 @@
 import { type OutgoingHttpHeaders, ServerResponse } from 'node:http';
+import { toError } from '../../http/reply/http-error.ts';
+import { destroyIncomplete } from '../../http/reply/response-state.ts';
 import { addVary } from '../../http/reply/write-reply.ts';
 import type { HeaderList } from '../file/representation.ts';
 import { isAborted } from '../stream/is-aborted.ts';
+import type { RequestTriple } from './request-context.ts';
 
 /** Whether other code has responded or the client has disconnected. */
 export function isFinished(res: ServerResponse): boolean {
   return res.headersSent || res.writableEnded || isAborted(res);
+}
+
+/** Passes an exception to the application. Destroys the response if its headers have been sent. */
+export function failResponse({ res, next }: RequestTriple, error: unknown): void {
+  if (res.headersSent) destroyIncomplete(res, error);
+  else next(toError(error));
 }
 
 /**

@@ -4,7 +4,7 @@ import type { CacheEntry } from '../cache/entry.ts';
 import { isResourceError } from '../disk/file-errors.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import { isNavigation, mayBePage } from '../request/navigation.ts';
-import { isFinished } from './headers.ts';
+import { failResponse, isFinished } from './headers.ts';
 import { type NotServed, passThrough } from './pass-through.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
@@ -77,7 +77,7 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
   try {
     plan = sendFile(request, file);
   } catch (error) {
-    request.next(toError(error));
+    failResponse(request, error);
     return;
   }
   if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));

@@ -2,8 +2,9 @@ import { parseHttpDate } from '../../http/conditions/date.ts';
 import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/conditions/preconditions.ts';
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
+import { isWriteReplaced } from '../../http/reply/response-writer.ts';
 import { isCompressibleType } from '../compression/media-types.ts';
-import type { DeltaVariants, LoadedFile, SelectionRules, Variants } from '../file/loaded-file.ts';
+import type { CreatedCodings, DeltaCodings, LoadedFile, SelectionRules } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { isNavigation } from '../request/navigation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
@@ -27,9 +28,9 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
   const preset = presetHeadersOf(res);
   const representation =
     (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
-    (file.variants === undefined
+    (file.createdCodings === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
-      : selectVariant(request, file, file.variants, preset));
+      : selectCreated(request, file, file.createdCodings, preset));
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
@@ -39,19 +40,19 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
 function selectDelta(
   request: RequestContext,
   file: LoadedFile,
-  deltas: DeltaVariants,
+  deltas: DeltaCodings,
   preset: PresetHeaders,
 ): Representation | undefined {
   return request.status === 404 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
 }
 
-function selectVariant(
+function selectCreated(
   request: RequestContext,
   file: LoadedFile,
-  variants: Variants,
+  createdCodings: CreatedCodings,
   preset: PresetHeaders,
 ): Representation | undefined {
-  const selected = variants.select(request.req, rulesFor(request, file, preset));
+  const selected = createdCodings.select(request.req, rulesFor(request, file, preset));
   return selected === undefined ? file.uncompressed : selected === 'none' ? undefined : selected;
 }
 
@@ -131,9 +132,7 @@ function requestedRanges(
 ): ByteRange[] | undefined {
   const { range } = req.headers;
   if (range === undefined || !metadata.acceptRanges || req.method !== 'GET') return undefined;
-  // In the HTTP/2 compatibility API of createServer, responses always have their own `write`.
-  const isWriteReplaced = req.httpVersionMajor < 2 && Object.hasOwn(res, 'write');
-  if (isWriteReplaced && mayBeCompressed(metadata, req.headers['accept-encoding'])) return undefined;
+  if (isWriteReplaced(res) && mayBeCompressed(metadata, req.headers['accept-encoding'])) return undefined;
   const ifRange = req.headers['if-range'];
   if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
   return parseRanges(range, metadata.size);

@@ -8,7 +8,7 @@ import { isNotFoundError, isResourceError, isStaleError } from '../disk/file-err
 import { type OpenFile, openVersion, openVersionSync, readVersionSync } from '../disk/open-version.ts';
 import type { ThreadsOf } from '../disk/thread-share.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
-import { isFinished } from './headers.ts';
+import { failResponse, isFinished } from './headers.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendPlanned } from './send-body.ts';
 import { sendUnavailable } from './send-status.ts';
@@ -112,7 +112,8 @@ export class DiskSender {
     const { entry, context } = request;
     const { representation } = plan;
     fillBody(context.cache, entry, { representation, threads: file.threads }, context.settings.cache);
-    streamResponse(request, plan, file, { buffers: this.#disk.buffers, retry });
+    const { breaker, buffers } = this.#disk;
+    streamResponse(request, plan, file, { breaker, buffers, retry });
   }
 }
 
@@ -122,10 +123,17 @@ function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: 
   const { representation } = plan;
   if (body.length <= MAX_KEPT_BYTES) context.cache.keepBody(entry, representation, body);
   else fillBody(context.cache, entry, { representation, threads: undefined }, context.settings.cache);
-  sendPlanned(request, plan, body);
+  let isSent = false;
+  try {
+    sendPlanned(request, plan, body);
+    isSent = true;
+  } catch (error) {
+    // Middleware that has replaced a method of the response has thrown.
+    failResponse(request, error);
+  }
   if (release === undefined) return;
   // The next body is read into memory that is still in the CPU's cache if the kernel has taken all bytes of this one.
-  if (res.writableLength === 0) release();
+  if (isSent && res.writableLength === 0) release();
   else res.once('close', release);
 }
 

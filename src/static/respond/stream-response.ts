@@ -1,3 +1,4 @@
+import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import type { OpenFile } from '../disk/open-version.ts';
 import type { BufferPool } from '../stream/buffer-pool.ts';
 import { ContentVerifier } from '../stream/content-verifier.ts';
@@ -9,16 +10,21 @@ import { startWithSend } from './send-adapter.ts';
 // A body of one read is sent without `send`, whose objects would be a tenth of the cost.
 const MAX_WITHOUT_SEND = 512 * 1024;
 
+interface StreamServices {
+  readonly breaker: CircuitBreaker;
+  readonly buffers: BufferPool;
+  /** Called if the file has changed before anything was sent. */
+  readonly retry: () => void;
+}
+
 /**
  * Sends the headers and streams the body from an open file, which it closes in every case.
- *
- * @param retry - called if the file has changed before anything was sent
  */
 export function streamResponse(
   request: RequestContext,
   plan: StreamPlan,
   file: OpenFile,
-  { buffers, retry }: { readonly buffers: BufferPool; readonly retry: () => void },
+  { breaker, buffers, retry }: StreamServices,
 ): void {
   const { res, next } = request;
   const { settings } = request.context;
@@ -29,7 +35,8 @@ export function streamResponse(
     if (error === undefined) retry();
     else next(error);
   };
-  const stream = (): void => new FileStream(file, plan, res, { buffers, verifier, onNothingSent }).start();
+  const stream = (): void =>
+    new FileStream(file, plan, res, { breaker, buffers, verifier, onNothingSent }).start();
   try {
     if (plan.tail === undefined && lengthOf(plan) > MAX_WITHOUT_SEND)
       startWithSend(request, plan, file, stream);

@@ -32,16 +32,34 @@ function isStat(found: unknown): found is SourceStat {
 
 function checkBytes(bytes: SourceBytes): SourceBytes {
   if (types.isUint8Array(bytes)) return bytes;
-  if (isObject(bytes) && Symbol.asyncIterator in bytes) return checkedChunks(bytes);
+  if (isObject(bytes) && Symbol.asyncIterator in bytes) return new CheckedChunks(bytes);
   throw wrongBytes(bytes);
 }
 
 /** Text is not converted to bytes: its length is not the number of its bytes. */
-async function* checkedChunks(chunks: AsyncIterable<unknown>): AsyncGenerator<Uint8Array> {
-  for await (const chunk of chunks) {
-    if (!types.isUint8Array(chunk)) throw wrongBytes(chunk);
-    yield chunk;
+class CheckedChunks implements AsyncIterable<Uint8Array> {
+  readonly #chunks: AsyncIterable<unknown>;
+
+  constructor(chunks: AsyncIterable<unknown>) {
+    this.#chunks = chunks;
   }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    for await (const chunk of this.#chunks) {
+      if (!types.isUint8Array(chunk)) throw wrongBytes(chunk);
+      yield chunk;
+    }
+  }
+
+  destroy(): void {
+    const chunks = this.#chunks;
+    if ('destroy' in chunks && typeof chunks.destroy === 'function') chunks.destroy();
+  }
+}
+
+/** Closes a stream that may be waiting for bytes. An iterator could not return before they arrive. */
+export function destroyBytes(bytes: SourceBytes): void {
+  if (bytes instanceof CheckedChunks) bytes.destroy();
 }
 
 const wrongBytes = (value: unknown): TypeError =>

@@ -3,7 +3,7 @@ import type { Precompressed } from '../../../types/static.ts';
 import { toHttpTime } from '../../http/conditions/date.ts';
 import { etagOfBytes } from '../disk/hash.ts';
 import { isCopyOf } from '../file/compare-copy.ts';
-import type { LoadedFile, LoadResult, VariantFactory } from '../file/loaded-file.ts';
+import type { CodingFactory, LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import { mediaTypeOf } from '../file/media-type.ts';
 import { COPY_EXTENSIONS } from '../file/precompressed.ts';
 import { etagForCoding, type Representation } from '../file/representation.ts';
@@ -17,7 +17,7 @@ import { type SourceContent, SourceRepresentation, statsOf, tagOf } from './sour
 export interface SourceLoader {
   readonly source: StaticSource;
   readonly settings: StaticSettings;
-  readonly variants: VariantFactory | undefined;
+  readonly codingFactory: CodingFactory | undefined;
 }
 
 /** Finds and reads the file for a URL path. Undefined if it changed meanwhile. */
@@ -83,8 +83,10 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
   const { path, stat, contentEtag } = content;
   const type = mediaTypeOf(path);
   const accepts =
-    copies.contents.length === 0 && contentEtag !== undefined && loader.variants?.accepts(type, stat.size);
-  const factory = accepts === true ? loader.variants : undefined;
+    copies.contents.length === 0 &&
+    contentEtag !== undefined &&
+    loader.codingFactory?.accepts(type, stat.size);
+  const factory = accepts === true ? loader.codingFactory : undefined;
   const common = {
     type,
     cacheControl: settings.cacheControl(path),
@@ -106,7 +108,7 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
     dependencies: [],
     uncompressed,
     precompressed: copies.contents.map((copy) => represent(copy, copy.coding)),
-    variants: factory?.create({ etag: contentEtag ?? '', size: stat.size, read }, uncompressed),
+    createdCodings: factory?.create({ etag: contentEtag ?? '', size: stat.size, read }, uncompressed),
     deltas: undefined,
     stats: settings.setHeaders === undefined ? undefined : statsOf(stat),
     canStream: true,

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { MemoryFiles, SourceStat } from '../../../types/sources.ts';
 import { wrongArgument } from '../../options/resolve-options.ts';
@@ -14,6 +15,8 @@ interface Stored {
 export function createMemoryFiles(files: Readonly<Record<string, string | Uint8Array>>): MemoryFiles {
   const stored = new Map<string, Stored>();
   const directories = new DirectoryPaths();
+  // The ETag of a large file comes from its version, which must not repeat in another process with other files.
+  const instance = randomUUID();
   let versions = 0;
 
   const source: MemoryFiles = {
@@ -30,7 +33,7 @@ export function createMemoryFiles(files: Readonly<Record<string, string | Uint8A
       if (!stored.has(key)) directories.add(key);
       stored.set(key, {
         bytes,
-        stat: { size: bytes.length, version: String(++versions), mtime },
+        stat: { size: bytes.length, version: `${instance}-${++versions}`, mtime },
       });
     },
     delete(path) {

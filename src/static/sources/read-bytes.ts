@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import { types } from 'node:util';
 import type { SourceBytes, StaticSource } from '../../../types/sources.ts';
 import { HTTP2_CHUNK } from '../../http/reply/response-writer.ts';
 import { etagFromDigest, etagOfBytes } from '../disk/hash.ts';
@@ -7,7 +8,7 @@ import { etagFromDigest, etagOfBytes } from '../disk/hash.ts';
 export async function readAll(source: StaticSource, path: string, size: number): Promise<Buffer | undefined> {
   if (size === 0) return Buffer.alloc(0);
   const bytes = await source.open(path, { start: 0, end: size - 1 });
-  if (bytes instanceof Uint8Array) {
+  if (types.isUint8Array(bytes)) {
     return bytes.length === size ? Buffer.from(bytes.buffer, bytes.byteOffset, size) : undefined;
   }
   const body = Buffer.allocUnsafeSlow(size);
@@ -26,19 +27,27 @@ export async function hashAll(source: StaticSource, path: string, size: number):
   for await (const chunk of chunksOf(await source.open(path, { start: 0, end: size - 1 }))) {
     hash.update(chunk);
     length += chunk.length;
+    // The stream may never end.
+    if (length > size) return undefined;
   }
   return length === size ? etagFromDigest(size, hash) : undefined;
 }
 
-/** Iterates over bytes, whether they are in one piece or a stream. One piece would fill the memory of an HTTP/2 session. */
+/**
+ * Iterates over bytes, whether they are in one piece or a stream. Large chunks are split: they would fill the memory
+ * of an HTTP/2 session.
+ */
 export async function* chunksOf(bytes: SourceBytes): AsyncGenerator<Uint8Array> {
-  if (!(bytes instanceof Uint8Array)) {
-    yield* bytes;
-    return;
-  }
-  for (let start = 0; start < bytes.length; start += HTTP2_CHUNK) {
-    yield bytes.subarray(start, start + HTTP2_CHUNK);
-  }
+  if (types.isUint8Array(bytes)) yield* split(bytes);
+  else for await (const chunk of bytes) yield* split(chunk);
+}
+
+function* split(chunk: Uint8Array): Generator<Uint8Array> {
+  if (chunk.length <= HTTP2_CHUNK) yield chunk;
+  else
+    for (let start = 0; start < chunk.length; start += HTTP2_CHUNK) {
+      yield chunk.subarray(start, start + HTTP2_CHUNK);
+    }
 }
 
 /** Reads a file again; undefined if it has another content now. */

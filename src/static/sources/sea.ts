@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { SeaFilesOptions, SourceStat, StaticSource } from '../../../types/sources.ts';
 import { resolveOptions } from '../../options/resolve-options.ts';
 import { isListOf, isString, type Rules, rule } from '../../options/rules.ts';
@@ -20,6 +21,11 @@ const RULES: Rules<SeaSettings> = {
   prefix: rule('', isString, 'a string'),
   keys: rule(undefined, isListOf(isString), 'a list of asset keys'),
 };
+
+/** Describes an asset. The ETag of a large file comes from its version, so another build needs another version. */
+function statOf(bytes: Buffer): SourceStat {
+  return { size: bytes.length, version: createHash('sha1').update(bytes).digest('base64url') };
+}
 
 /** Creates a source of the assets in a single executable application. */
 export function createSeaFiles(
@@ -51,7 +57,7 @@ export function createSeaFiles(
     stat(path) {
       const file = files.get(path);
       if (file === undefined) return directories.has(path) ? 'directory' : undefined;
-      file.stat ??= { size: bytesOf(file.key).length, version: 'built' };
+      file.stat ??= statOf(bytesOf(file.key));
       return file.stat;
     },
     open(path, { start, end }) {

@@ -1,11 +1,16 @@
-import { pipeline, Readable } from 'node:stream';
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import type { StaticSource } from '../../../types/sources.ts';
+import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { toError } from '../../http/reply/http-error.ts';
-import { isQueued, whenFirst } from '../../http/reply/response-state.ts';
+import { destroyIncomplete, isQueued, whenFirst } from '../../http/reply/response-state.ts';
 import { isNotFoundError, isResourceError } from '../disk/file-errors.ts';
 import { isFinished, setResponseHeaders } from '../respond/headers.ts';
 import type { RequestContext, StreamPlan } from '../respond/request-context.ts';
 import { sendUnavailable } from '../respond/send-status.ts';
+import { isAborted } from '../stream/is-aborted.ts';
+import { destroyBytes } from './checked-source.ts';
 import { chunksOf } from './read-bytes.ts';
 import { versionOf } from './resolve-source-file.ts';
 import { SourceRepresentation } from './source-representation.ts';
@@ -41,7 +46,7 @@ export function sendFromSource(
 }
 
 async function start(source: StaticSource, { res }: RequestContext, plan: StreamPlan): Promise<void> {
-  const chunks = bodyOf(source, plan);
+  const chunks = bodyOf(source, plan, res);
   const first = await chunks.next();
   if (isFinished(res)) {
     await chunks.return(undefined);
@@ -56,20 +61,27 @@ async function start(source: StaticSource, { res }: RequestContext, plan: Stream
       await chunks.return(undefined);
     }
   };
-  // An error destroys the response, so that the client does not take it for complete.
-  pipeline(Readable.from(rest(), { objectMode: false }), res, () => {});
+  try {
+    await pipeline(Readable.from(rest(), { objectMode: false }), res, { end: false });
+    res.end();
+  } catch (error) {
+    // The client must not take the response for complete.
+    if (!res.headersSent) throw error;
+    destroyIncomplete(res, isAborted(res) || error instanceof ChangedError ? undefined : error);
+  }
 }
 
 async function* bodyOf(
   source: StaticSource,
   { representation, sections, tail }: StreamPlan,
+  res: ServerResponse,
 ): AsyncGenerator<Uint8Array, undefined> {
   const { path } = representation;
   for (const [index, { start, end, before }] of sections.entries()) {
     let remaining = end - start + 1;
     let prefix = before;
     if (remaining <= 0) continue;
-    for await (const chunk of chunksOf(await source.open(path, { start, end }))) {
+    for await (const chunk of openFor(res, source, path, { start, end })) {
       remaining -= chunk.length;
       if (remaining < 0) throw new ChangedError();
       if (remaining === 0 && index === sections.length - 1) await verify(source, representation);
@@ -81,6 +93,27 @@ async function* bodyOf(
   }
   if (tail !== undefined) yield tail;
   return undefined;
+}
+
+/** Opens a file for a response, and closes it when the client disconnects, also while the source sends nothing. */
+async function* openFor(
+  res: ServerResponse,
+  source: StaticSource,
+  path: string,
+  range: ByteRange,
+): AsyncGenerator<Uint8Array> {
+  const bytes = await source.open(path, range);
+  const destroy = (): void => destroyBytes(bytes);
+  if (isAborted(res)) {
+    destroy();
+    return;
+  }
+  res.once('close', destroy);
+  try {
+    yield* chunksOf(bytes);
+  } finally {
+    res.off('close', destroy);
+  }
 }
 
 async function verify(source: StaticSource, representation: StreamPlan['representation']): Promise<void> {

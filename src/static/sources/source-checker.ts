@@ -7,6 +7,14 @@ import { type SourceDependency, versionOf } from './resolve-source-file.ts';
 
 // Sufficient for a file that is replaced while it is read.
 const MAX_ATTEMPTS = 16;
+// Milliseconds after which requests do not wait for a running load any more: the source may have lost its
+// connection, and the load may never end.
+const STALLED_MS = 30_000;
+
+interface Load {
+  readonly result: Promise<LoadResult>;
+  readonly startedAt: number;
+}
 
 /**
  * Checks cache entries with the `stat` of a source. A source whose `stat` is synchronous is checked
@@ -17,7 +25,7 @@ export class SourceChecker {
   readonly #loader: SourceLoader;
   readonly #cache: FileCache;
   readonly #dependencies = new WeakMap<LoadedFile, readonly SourceDependency[]>();
-  readonly #loads = new Map<CacheEntry, Promise<LoadResult>>();
+  readonly #loads = new Map<CacheEntry, Load>();
 
   constructor(loader: SourceLoader, cache: FileCache) {
     this.#loader = loader;
@@ -53,7 +61,7 @@ export class SourceChecker {
       return cached;
     }
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const running = this.#loads.get(entry);
+      const running = this.#runningLoad(entry);
       const result = await (running ?? this.#load(entry));
       if (running === undefined) return result;
       if (result.kind === 'file' && (await this.#isCurrent(result))) return result;
@@ -61,10 +69,18 @@ export class SourceChecker {
     return { kind: 'busy' };
   }
 
+  #runningLoad(entry: CacheEntry): Promise<LoadResult> | undefined {
+    const load = this.#loads.get(entry);
+    return load === undefined || performance.now() - load.startedAt > STALLED_MS ? undefined : load.result;
+  }
+
   #load(entry: CacheEntry): Promise<LoadResult> {
-    const load = this.#loadRepeatedly(entry).finally(() => this.#loads.delete(entry));
+    const result = this.#loadRepeatedly(entry).finally(() => {
+      if (this.#loads.get(entry) === load) this.#loads.delete(entry);
+    });
+    const load: Load = { result, startedAt: performance.now() };
     this.#loads.set(entry, load);
-    return load;
+    return result;
   }
 
   async #loadRepeatedly(entry: CacheEntry): Promise<LoadResult> {

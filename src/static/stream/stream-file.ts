@@ -1,14 +1,17 @@
-import { fstat, fstatSync, read } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { toError } from '../../http/reply/http-error.ts';
+import { destroyIncomplete } from '../../http/reply/response-state.ts';
 import { isHttp2, ResponseWriter } from '../../http/reply/response-writer.ts';
+import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
 import type { OpenFile } from '../disk/open-version.ts';
-import { inThread, runInThread } from '../disk/thread-share.ts';
 import type { BufferPool } from './buffer-pool.ts';
 import type { ContentVerifier } from './content-verifier.ts';
+import { FileReader } from './file-reader.ts';
 import { isAborted } from './is-aborted.ts';
+import { turnBudget } from './turn-budget.ts';
 
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
@@ -24,6 +27,7 @@ export interface StreamedBody {
 
 /** Arguments of a stream in addition to the file, the body and the response. */
 interface StreamOptions {
+  readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
   readonly verifier: ContentVerifier;
   /** Called instead of sending anything, when reading failed (`error`) or the file has changed (undefined). */
@@ -40,12 +44,10 @@ export class FileStream {
   readonly #body: StreamedBody;
   readonly #res: ServerResponse;
   readonly #options: StreamOptions;
-  readonly #buffer: Buffer;
   readonly #writer: ResponseWriter;
+  readonly #reader: FileReader;
   #sectionIndex = 0;
   #position: number;
-  /** Whether an operation on the descriptor is running, during which it must stay open. */
-  #isFileInUse = false;
   #isStopped = false;
   /** Middleware that collects the body sends the headers later. */
   #hasWritten = false;
@@ -55,9 +57,11 @@ export class FileStream {
     this.#body = body;
     this.#res = res;
     this.#options = options;
-    this.#buffer = isHttp2(res) ? options.buffers.acquireSmall() : options.buffers.acquire();
     this.#position = body.sections[0]?.start ?? 0;
     this.#writer = new ResponseWriter(res, (error) => this.#onWritten(error));
+    const { canReuseChunks } = this.#writer;
+    const isWanted = this.#isWanted;
+    this.#reader = new FileReader(file, { ...options, canReuseChunks, isHttp2: isHttp2(res), isWanted });
   }
 
   start(): void {
@@ -71,17 +75,17 @@ export class FileStream {
   readonly #stop = (): void => {
     if (this.#isStopped) return;
     this.#isStopped = true;
-    if (!this.#isFileInUse) this.#release();
+    if (!this.#reader.isBusy) this.#release();
   };
 
   #release(): void {
-    this.#options.buffers.release(this.#buffer);
+    this.#reader.releaseMemory();
     this.#file.close();
   }
 
   #fail(error: Error | undefined): void {
     if (this.#hasWritten || this.#res.headersSent) {
-      this.#res.destroy();
+      destroyIncomplete(this.#res, error);
       this.#stop();
       return;
     }
@@ -90,107 +94,103 @@ export class FileStream {
     this.#options.onNothingSent(error);
   }
 
-  #startSection(section: Section): void {
-    this.#position = section.start;
-    if (section.before === undefined || this.#sectionIndex === 0) this.#readOn();
-    else this.#writer.write(section.before);
+  #startSection({ start, before }: Section): void {
+    this.#position = start;
+    if (before === undefined || this.#sectionIndex === 0) this.#readNext();
+    else this.#write(() => this.#writer.write(before));
   }
 
   #onWritten(error: Error | null | undefined): void {
     if (error) this.#stop();
-    else if (!this.#isStopped) this.#readOn();
+    else this.#readNext();
   }
 
-  #readOn(): void {
+  #readNext(): void {
+    if (!this.#reader.mayReadOnLoop()) this.#readOn();
+    else {
+      // Another transfer may use this memory meanwhile, while it is in the CPU's cache.
+      this.#reader.releaseMemory();
+      turnBudget.run(this.#readOn);
+    }
+  }
+
+  readonly #readOn = (): void => {
+    if (this.#isStopped) return;
     const section = this.#body.sections[this.#sectionIndex] as Section;
     if (this.#position <= section.end) {
-      runInThread(this.#file.threads, this.#isWanted, () => this.#readChunk(section));
+      this.#readChunk(section);
       return;
     }
     this.#sectionIndex++;
     const nextSection = this.#body.sections[this.#sectionIndex];
     if (nextSection !== undefined) this.#startSection(nextSection);
-  }
+  };
 
   #readChunk(section: Section): void {
-    const target = this.#writer.canReuseChunks ? this.#buffer : Buffer.allocUnsafeSlow(this.#buffer.length);
-    const length = Math.min(target.length, section.end - this.#position + 1);
-    this.#isFileInUse = true;
-    read(this.#file.fd, target, 0, length, this.#position, (error, bytesRead) => {
-      this.#isFileInUse = false;
-      this.#file.threads?.release();
-      if (this.#isStopped) return this.#release();
-      if (error !== null) return this.#fail(isStaleError(error) ? undefined : error);
-      // The file ends before the promised length: it was truncated.
-      if (bytesRead === 0) return this.#fail(undefined);
-      this.#position += bytesRead;
-      const bytes = bytesRead === target.length ? target : target.subarray(0, bytesRead);
-      const isLast = this.#position > section.end && this.#sectionIndex === this.#body.sections.length - 1;
-      if (isLast) this.#confirmVersion(bytes);
-      else {
-        this.#options.verifier.record(bytes);
-        this.#writeFirstHead();
-        this.#writer.write(bytes);
-      }
+    this.#reader.read(this.#position, section.end - this.#position + 1, (error, bytes) => {
+      if (this.#isStopped) this.#release();
+      else if (error !== null) this.#fail(isStaleError(error) ? undefined : error);
+      // The file was truncated and ends before the promised length.
+      else if (bytes.length === 0) this.#fail(undefined);
+      else this.#onRead(section, bytes);
     });
   }
 
-  /** The bytes before the first section are written together with its first chunk, not before it has been read. */
-  #writeFirstHead(): void {
-    if (this.#hasWritten) return;
+  #onRead(section: Section, bytes: Buffer): void {
+    this.#position += bytes.length;
+    const isLast = this.#position > section.end && this.#sectionIndex === this.#body.sections.length - 1;
+    if (isLast) {
+      this.#confirmVersion(bytes);
+      return;
+    }
+    this.#options.verifier.record(bytes);
+    this.#write(() => this.#writer.write(bytes));
+  }
+
+  /** The bytes before the first section are written together with its first chunk. Middleware may have replaced `write`. */
+  #write(write: () => void): void {
+    const isFirst = !this.#hasWritten;
+    const before = isFirst ? this.#body.sections[0]?.before : undefined;
     this.#hasWritten = true;
-    const before = this.#body.sections[0]?.before;
-    if (before !== undefined) this.#res.write(before);
+    try {
+      if (before !== undefined) this.#res.write(before);
+      write();
+    } catch (error) {
+      this.#hasWritten = !isFirst;
+      this.#fail(toError(error));
+    }
   }
 
   #confirmVersion(lastBytes: Buffer): void {
-    if (this.#file.isLocal) {
-      this.#compareVersion(lastBytes, fstatSync(this.#file.fd, { bigint: true }));
-      return;
-    }
-    runInThread(this.#file.threads, this.#isWanted, () => {
-      this.#isFileInUse = true;
-      fstat(this.#file.fd, { bigint: true }, (error, stats) => {
-        this.#isFileInUse = false;
-        this.#file.threads?.release();
-        if (this.#isStopped) this.#release();
-        else if (error !== null) this.#fail(error);
-        else this.#compareVersion(lastBytes, stats);
-      });
+    this.#reader.readVersion((error, current) => {
+      if (this.#isStopped) this.#release();
+      else if (current === undefined) this.#fail(error ?? undefined);
+      else if (sameContent(this.#file.version, current)) this.#finish(lastBytes);
+      else this.#confirmContent(lastBytes, current);
     });
-  }
-
-  #compareVersion(lastBytes: Buffer, current: OpenFileVersion): void {
-    if (sameContent(this.#file.version, current)) this.#finish(lastBytes);
-    else this.#confirmContent(lastBytes, current);
   }
 
   /** Completes the response although the version has changed, if the promised bytes are unchanged. */
   #confirmContent(lastBytes: Buffer, current: OpenFileVersion): void {
     const { verifier } = this.#options;
     verifier.record(lastBytes);
-    this.#isFileInUse = true;
-    const settle = (isSame: boolean, error: Error | undefined): void => {
-      this.#isFileInUse = false;
+    const settle = (proceed: () => void): void => {
       if (this.#isStopped) this.#release();
-      else if (isSame) this.#finish(lastBytes);
-      else this.#fail(error);
+      else proceed();
     };
-    const { fd, threads } = this.#file;
-    inThread(threads, () => verifier.verify(fd, current, this.#body.sections, this.#isWanted)).then(
-      (isSame) => settle(isSame, undefined),
-      (error: Error) => settle(false, error),
+    const verify = (): Promise<boolean> =>
+      verifier.verify(this.#file.fd, current, this.#body.sections, this.#isWanted);
+    this.#reader.hold(verify).then(
+      (isSame) => settle(() => (isSame ? this.#finish(lastBytes) : this.#fail(undefined))),
+      (error: Error) => settle(() => this.#fail(error)),
     );
   }
 
   #finish(lastBytes: Buffer): void {
     const { tail } = this.#body;
-    this.#writeFirstHead();
-    if (tail === undefined) {
-      this.#res.end(lastBytes, this.#stop);
-      return;
-    }
-    this.#res.write(lastBytes);
-    this.#res.end(tail, this.#stop);
+    this.#write(() => {
+      if (tail !== undefined) this.#res.write(lastBytes);
+      this.#res.end(tail ?? lastBytes, this.#stop);
+    });
   }
 }

@@ -3,18 +3,18 @@ import type { Precompressed } from '../../../types/static.ts';
 import { listMatchesWeakly } from '../../http/conditions/entity-tags.ts';
 import type { EncodingWeights } from '../../http/negotiation/accept-encoding.ts';
 import type {
+  CodingFactory,
+  CreatedCodings,
   DeltaFactory,
   FileContent,
   SelectionRules,
-  VariantFactory,
-  Variants,
 } from '../file/loaded-file.ts';
 import { Representation } from '../file/representation.ts';
 import { type Compressor, keyFor, type Preferences, type Work, workFor } from './compressor.ts';
 import { isCompressibleType } from './media-types.ts';
 
-/** One coding of a file. */
-interface Variant {
+/** One coding that a file may be sent in. */
+interface Candidate {
   readonly coding: Precompressed;
   /** Identifies the bytes in the compressor. */
   readonly key: string;
@@ -23,10 +23,10 @@ interface Variant {
 }
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
-class CompressedVariants implements Variants {
+class CompressedCodings implements CreatedCodings {
   readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
   readonly #identity: Representation;
-  #variants: readonly Variant[] | undefined;
+  #candidates: readonly Candidate[] | undefined;
 
   /** @param identity - the representation of the file itself */
   constructor(compressor: Compressor, content: FileContent, identity: Representation) {
@@ -55,10 +55,10 @@ class CompressedVariants implements Variants {
 
   /** Finds a coding whose current bytes the client has, as its `If-None-Match` shows. */
   #findKnown(known: string, weightOf: EncodingWeights): Representation | undefined {
-    for (const variant of this.#list()) {
-      const { coding, tag } = variant;
+    for (const candidate of this.#list()) {
+      const { coding, tag } = candidate;
       const isKnown = tag !== undefined && weightOf(coding) > 0 && listMatchesWeakly(known, tag);
-      if (isKnown) return this.#represent(variant, undefined);
+      if (isKnown) return this.#represent(candidate, undefined);
     }
     return undefined;
   }
@@ -69,30 +69,32 @@ class CompressedVariants implements Variants {
    */
   #best({ preferred, identityWeight }: Preferences): Representation | undefined | 'none' {
     const { compressor } = this.#work;
-    const variants = this.#list();
+    const candidates = this.#list();
     for (const index of preferred) {
-      const variant = variants[index] as Variant;
-      const { key, work } = variant;
+      const candidate = candidates[index] as Candidate;
+      const { key, work } = candidate;
       const isBest = index === preferred[0];
       const body = isBest ? compressor.get(key, work) : compressor.getReady(key);
-      if (body !== undefined && body !== 'useless') return this.#represent(variant, body);
+      if (body !== undefined && body !== 'useless') return this.#represent(candidate, body);
     }
     return identityWeight > 0 ? undefined : 'none';
   }
 
-  #list(): readonly Variant[] {
-    this.#variants ??= this.#work.compressor.settings.codings.map((coding) => this.#createVariant(coding));
-    return this.#variants;
+  #list(): readonly Candidate[] {
+    this.#candidates ??= this.#work.compressor.settings.codings.map((coding) =>
+      this.#createCandidate(coding),
+    );
+    return this.#candidates;
   }
 
-  #createVariant(coding: Precompressed): Variant {
+  #createCandidate(coding: Precompressed): Candidate {
     const key = keyFor(coding, this.#work.content);
     const suffix = key.slice(key.lastIndexOf('-'));
     const tag = this.#identity.tag?.replace(/"$/, `${suffix}"`);
     return { coding, key, tag, work: workFor(coding, this.#work.content) };
   }
 
-  #represent({ coding, tag }: Variant, body: Buffer | undefined): Representation {
+  #represent({ coding, tag }: Candidate, body: Buffer | undefined): Representation {
     return encodedRepresentation(this.#identity, coding, tag, body);
   }
 }
@@ -115,14 +117,11 @@ export function encodedRepresentation(
 }
 
 /** Returns the factory that the loader calls for each file without precompressed copies. */
-export function createVariantFactory(
-  compressor: Compressor,
-  deltas: DeltaFactory | undefined,
-): VariantFactory {
+export function createCodingFactory(compressor: Compressor, deltas: DeltaFactory | undefined): CodingFactory {
   const { minBytes, maxFileBytes } = compressor.settings;
   return {
     accepts: (type, size) => size >= minBytes && size <= maxFileBytes && isCompressibleType(type),
-    create: (content, identity) => new CompressedVariants(compressor, content, identity),
+    create: (content, identity) => new CompressedCodings(compressor, content, identity),
     deltas,
   };
 }
