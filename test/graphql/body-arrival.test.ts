@@ -129,6 +129,16 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
     await client.until(/Hello world/);
   });
 
+  it('graphqlHTTP reads a body that arrived while asynchronous middleware ran', async () => {
+    const { client } = await serve((req, res) => {
+      const wait = (): unknown =>
+        req.readableLength === HELLO.length ? response(req, res) : setImmediate(wait);
+      wait();
+    });
+    await send(client);
+    await client.until(/HTTP\/1.1 200[\s\S]*Hello world/);
+  });
+
   it('graphqlHTTP sends 400 for a body that other code has consumed', async () => {
     const { client } = await serve((req, res) => {
       req.resume().once('end', () => response(req, res));

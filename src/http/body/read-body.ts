@@ -35,7 +35,7 @@ export function createBodyReader<T>(
     try {
       if (length > options.bodyBytes) reject(bodyTooLarge(options.bodyBytes));
       else if (encoding === undefined && isBuffered(req, length)) {
-        const value = parse(req.read());
+        const value = parse(readBuffered(req, length));
         // If Node has not processed the end of the message yet, an immediate response would cost much more.
         if (req.complete) resolve(value);
         else setImmediate(consumeEnd, req, resolve, value);
@@ -117,6 +117,15 @@ function isBuffered(req: IncomingMessage, length: number): boolean {
     req.readableEncoding === null &&
     !req.destroyed
   );
+}
+
+/** Reads the whole buffer of the stream. `read` returns only the bytes of one packet on Node 26. */
+function readBuffered(req: IncomingMessage, length: number): Buffer {
+  const first: Buffer = req.read();
+  if (first.length === length) return first;
+  const chunks = [first];
+  for (let chunk = req.read(); chunk !== null; chunk = req.read()) chunks.push(chunk);
+  return Buffer.concat(chunks, length);
 }
 
 /** Makes the stream emit `end` for other listeners. */
