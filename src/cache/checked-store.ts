@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
-import { isCount, isListOf, isString, isThenable } from '../options/rules.ts';
+import { isCount, isListOf, isString, isThenable, isVary } from '../options/rules.ts';
 import { normalTag } from './tags/tags.ts';
 
 /**
@@ -32,7 +32,6 @@ function isLookup(value: unknown): boolean {
 
 // The policy becomes headers, which accept few characters.
 const isTags = isListOf((tag) => isString(tag) && tag !== '' && normalTag(tag) === tag);
-const isVary = isListOf((name) => isString(name) && /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/.test(name));
 
 function isEntry(entry: Partial<CacheEntry> | null): boolean {
   if (entry === null) return false;

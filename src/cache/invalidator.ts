@@ -3,6 +3,7 @@ import type { CacheInvalidator, CachePubSub, CacheStore } from '../../types/resp
 import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
 import { isEither, isFunction, isListOf, isObject, isString } from '../options/rules.ts';
 import { INVALIDATOR_OPTIONS } from '../options/scopes.ts';
+import { withTimeLimit } from '../redis/time-limit.ts';
 import { SharedInvalidation } from './shared/shared-invalidation.ts';
 import { normalTag } from './tags/tags.ts';
 
@@ -20,14 +21,7 @@ export async function invalidateTags(
   if (!isTags(tags)) throw wrongArgument(scope, 'tags', tags, 'a tag, or a list of tags');
   const list = [tags as string | readonly string[]].flat();
   if (list.length === 0) return;
-  await withTimeout(Promise.resolve(invalidate(list)));
-}
-
-function withTimeout(done: Promise<void>): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => reject(pendingError()), TIMEOUT_MILLISECONDS);
-    done.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
+  await withTimeLimit(Promise.resolve(invalidate(list)), TIMEOUT_MILLISECONDS, pendingError);
 }
 
 const pendingError = (): Error =>

@@ -43,6 +43,13 @@ export function noteBareSchema(path: string): void {
   );
 }
 
+/** Logs that a server accepts no upgrade of HTTP/1.1 and no WebSocket over HTTP/2. */
+export function noteServerWithoutSockets(): void {
+  warn(
+    'attachSubscriptions was given a server for HTTP/2 only, to which clients cannot open WebSockets. Set webSockets: true, createServer(app, { http2: true, webSockets: true }), or let clients use server-sent events',
+  );
+}
+
 /** Logs, once per process, that this version of Node cannot compress with dictionaries. */
 export function noteNoDictionaries(version: string): void {
   notice(

@@ -33,15 +33,20 @@ export function createErrorReporter(onError: OnError): Reporter {
         log(error, details);
         writeLog('error', 'the option "onError" failed:', failure);
       };
-      try {
-        const returned = onError(error, details);
-        if (returned instanceof Promise) returned.catch(onFailure);
-      } catch (failure) {
-        onFailure(failure);
-      }
+      callListener(() => onError(error, details), onFailure);
     };
   const report = reportOrLog(logError);
   return { report, reportForwarded: report, reportBackground: reportOrLog(logBackgroundError) };
+}
+
+/** Calls a function of the application. An exception or a rejection of it goes to `onFailure`. */
+export function callListener(call: () => unknown, onFailure: (failure: unknown) => void): void {
+  try {
+    const returned = call();
+    if (returned instanceof Promise) returned.catch(onFailure);
+  } catch (failure) {
+    onFailure(failure);
+  }
 }
 
 function logError(error: unknown, { operationName, path, transport }: ErrorDetails): void {

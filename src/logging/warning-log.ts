@@ -1,3 +1,5 @@
+import { callListener } from './report-error.ts';
+
 const INTERVAL_MILLISECONDS = 60_000;
 const MAX_MESSAGES = 100;
 
@@ -28,6 +30,32 @@ export function createWarningLog({ owner, type, code }: WarningSource): (error: 
       entry === undefined || entry.repeated === 0 ? '' : ` (${entry.repeated} more times since then)`;
     process.emitWarning(`${owner}: ${message}${repeated}`, { type, code });
   };
+}
+
+/**
+ * Creates the function that passes errors to the option `onError`, or writes them as warnings. It never throws: an
+ * exception in a listener of a connection would end the process.
+ */
+export function createErrorListener(
+  onError: ((error: Error) => unknown) | false | undefined,
+  source: WarningSource,
+): (error: Error) => void {
+  if (onError === false) return () => undefined;
+  const warn = createWarningLog(source);
+  return onError === undefined ? warn : guardListener('onError', onError, warn);
+}
+
+/** Reports an exception or a rejection of a listener that is an option. */
+export function guardListener<Args extends readonly unknown[]>(
+  name: string,
+  listener: (...args: Args) => unknown,
+  report: (error: Error) => void,
+): (...args: Args) => void {
+  const onFailure = (cause: unknown): void => {
+    const reason = cause instanceof Error ? messageOf(cause) : String(cause);
+    report(new Error(`the option "${name}" failed: ${reason}`, { cause }));
+  };
+  return (...args) => callListener(() => listener(...args), onFailure);
 }
 
 /** Returns the message of an error. The AggregateError of several failed addresses has a code only. */

@@ -29,7 +29,8 @@ export function resultOf<T>(value: T, cursor: string | undefined): EventResult<T
 
 /** Creates the function that turns the ids of a topic into cursors. */
 export function cursorsOf(topic: string): (id: string) => string {
-  const prefix = `${encodeURIComponent(topic)}=`;
+  // Through a buffer, because encodeURIComponent throws for a surrogate without its pair.
+  const prefix = `${encodeURIComponent(Buffer.from(topic).toString())}=`;
   return (id) => prefix + id;
 }
 
@@ -69,6 +70,12 @@ export function areEqualCursors(a: string, b: string): boolean {
 /** An iterator that may have cursors: a stream of createPubSub, one derived from it, or another source. */
 export type Source<T> = AsyncIterator<T> &
   Partial<Pick<EventStream<T>, 'startCursor' | 'position' | 'started'>>;
+
+/** Calls `return` of a source. Its errors concern no consumer: a source that throws has stopped too. */
+export function returnSource(source: Pick<AsyncIterator<unknown>, 'return'> | undefined): void {
+  // Sources of applications may throw synchronously, or return a value that is not a promise.
+  new Promise((resolve) => resolve(source?.return?.())).catch(() => undefined);
+}
 
 /** The position up to which the events of one source have been delivered. */
 export class Progress {

@@ -1,5 +1,5 @@
 import type { PubSubOptions, RedisClient } from '../../types/pubsub.ts';
-import { createWarningLog } from '../logging/warning-log.ts';
+import { createErrorListener, guardListener } from '../logging/warning-log.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
 import {
   delay,
@@ -73,13 +73,15 @@ const HISTORY_RULES: Rules<HistoryLimits> = {
 
 export function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
   const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
-  const { onError, history, ...settings } = resolved;
+  const { history, ...settings } = resolved;
+  const onError = createErrorListener(resolved.onError, WARNINGS);
   return {
     ...settings,
     history:
       history === undefined
         ? undefined
         : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES),
-    onError: onError === false ? ignore : (onError ?? createWarningLog(WARNINGS)),
+    onGap: guardListener('onGap', resolved.onGap, onError),
+    onError,
   };
 }

@@ -76,8 +76,8 @@ async function requireMaster(client: Redis): Promise<void> {
 }
 
 /**
- * Sets the name of a connection when it is ready. In ioredis itself it has the defect of CLIENT SETINFO, see
- * below.
+ * Sets the name of a connection when it is ready. If ioredis sets it, a connection that closes early counts as
+ * ready, as with CLIENT SETINFO (see `disableClientInfo`).
  */
 function named(client: Redis): Redis {
   const { connectionName } = client.options;

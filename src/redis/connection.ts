@@ -89,6 +89,16 @@ export class RedisConnection {
     }
   }
 
+  /** Whether Redis replies; an error proves that too. */
+  async replies(): Promise<boolean> {
+    try {
+      await this.send((client) => client.ping());
+      return true;
+    } catch (error) {
+      return isReplyError(error);
+    }
+  }
+
   /** Closes the connection. Works while Redis is down, unlike QUIT, which would wait for Redis. */
   close(): Promise<void> {
     clearInterval(this.#timer);
@@ -161,7 +171,8 @@ export function isReplyError(error: unknown): error is Error {
 /** Whether a replica has refused to write. */
 const isReadOnly = (error: unknown): boolean => isReplyError(error) && error.message.startsWith('READONLY');
 
-/** Whether Redis will reply with this error again, unlike LOADING or CLUSTERDOWN. */
-export function isRefusal(error: unknown): boolean {
-  return isReplyError(error) && /^(?:ERR|NOAUTH|NOPERM|WRONGPASS|WRONGTYPE)\b/.test(error.message);
+/** Whether Redis will reply with this error again, unlike LOADING, CLUSTERDOWN or a reached `maxclients`. */
+export function isRefusal(error: unknown): error is Error {
+  if (!isReplyError(error) || error.message.startsWith('ERR max number of clients')) return false;
+  return /^(?:DENIED|ERR|NOAUTH|NOPERM|WRONGPASS|WRONGTYPE)\b/.test(error.message);
 }

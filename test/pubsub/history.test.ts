@@ -19,6 +19,7 @@ import { useRedis } from './use-redis.ts';
 interface Events {
   tick: number;
   tock: number;
+  'half \ud800': number;
 }
 
 jest.setTimeout(30_000);
@@ -60,7 +61,7 @@ describe.each([
     expect(await take(again, 1)).toEqual([700]);
   });
 
-  it('startCursor is the cursor before the first event of a stream', async () => {
+  it('startCursor of a stream is the cursor before its first event', async () => {
     const events = create();
     await events.publish('tick', 0);
     const stream = events.subscribe('tick');
@@ -100,6 +101,22 @@ describe.each([
       extensions: { code: 'EVENTS_MISSED', refetch: true },
     });
     expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('a topic may contain half of a surrogate pair', async () => {
+    const events = create();
+    const topic = 'half \ud800';
+    const stream = events.subscribe(topic);
+    await events.ready(topic);
+    expect(events.subscribe(topic, { after: stream.startCursor }).startCursor).toBe(stream.startCursor);
+  });
+
+  it('ready() may be called before the first stream of a topic', async () => {
+    const events = create();
+    await events.ready('tick');
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    expect(stream.startCursor).toMatch(/^tick=/);
   });
 
   it('a cursor that is older than the history ends the stream with EVENTS_MISSED', async () => {
@@ -154,7 +171,7 @@ describe.each([
     expect(stats.topics['tick']?.oldest).toBeLessThanOrEqual(Date.now());
   });
 
-  it('position is the cursor of the events that the consumer has taken, or that a filter has left out', async () => {
+  it('position of a stream is the cursor of the events that the consumer has taken, or that a filter has left out', async () => {
     const events = create();
     const source = events.subscribe('tick');
     const even = filter(events.subscribe('tick'), (tick) => tick % 2 === 0);
@@ -425,7 +442,7 @@ describe('a history in Redis', () => {
     expect(await events.stats()).toEqual({ streams: 1, replays: 0, topics: {} });
   });
 
-  it('close() ends streams that are replaying while Redis does not reply', async () => {
+  it('close() of createPubSub ends streams that are replaying while Redis does not reply', async () => {
     const events = overRedis();
     fixture.proxy.stall();
     const stream = events.subscribe('tick', { after: 'tick=1-1' });
@@ -506,6 +523,24 @@ describe('a fault between two events', () => {
       await new Promise((resolve) => setTimeout(resolve, 10));
     }
   }
+});
+
+it('the cursor of another process ends a stream with EVENTS_MISSED, also before the first event of a topic', async () => {
+  const before = createPubSub<Events>({ history: {} });
+  const stream = before.subscribe('tick');
+  await before.ready('tick');
+  const { startCursor } = stream;
+  await before.publish('tick', 0);
+  await before.close();
+  // The id of a history contains the time of its creation.
+  await new Promise((resolve) => setTimeout(resolve, 2));
+  const after = createPubSub<Events>({ history: {} });
+  await after.publish('tick', 1);
+  for (const topic of ['tick', 'tock'] as const) {
+    const resumed = after.subscribe(topic, { after: startCursor?.replace('tick', topic) });
+    await expect(resumed.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  }
+  await after.close();
 });
 
 it('attachSubscriptions sends EVENTS_MISSED to the client and keeps the socket open', async () => {

@@ -320,7 +320,7 @@ describe('the check of idle topics', () => {
     expect(await take(streams[0] as EventStream<number>, 1)).toEqual([1]);
   });
 
-  it('close() during a check ends the streams, and no later command is sent', async () => {
+  it('close() of createPubSub during a check ends the streams, and no later command is sent', async () => {
     const events = connect();
     const stream = events.subscribe('tick');
     await events.ready('tick');

@@ -1,4 +1,5 @@
 import { createPubSub, filter, map, merge, type PubSub } from '../../middleware/pubsub.ts';
+import { memoryInUse } from '../heap.ts';
 import { take } from './events.ts';
 
 interface Events {
@@ -38,7 +39,7 @@ function released(stream: AsyncIterableIterator<number>): {
 }
 
 describe('streams made from other streams', () => {
-  it('filter delivers the events that pass, in order, with a test that may be async', async () => {
+  it('filter() delivers the events that pass, in order, with a test that may be async', async () => {
     const stream = filter(tick(), async (value) => even(value));
     for (const value of [1, 2, 3, 4]) void events.publish('tick', value);
     expect(await take(stream, 2)).toEqual([2, 4]);
@@ -56,7 +57,7 @@ describe('streams made from other streams', () => {
     expect((await lengths.next()).value).toBe(4);
   });
 
-  it('map keeps the order of events with an async function', async () => {
+  it('map() keeps the order of events with an async function', async () => {
     const stream = map(tick(), async (value) => {
       await new Promise((resolve) => setTimeout(resolve, value === 1 ? 20 : 0));
       return value * 10;
@@ -66,7 +67,7 @@ describe('streams made from other streams', () => {
     expect((await results).map(({ value }) => value)).toEqual([10, 20]);
   });
 
-  it('merge delivers the events of all streams and ends after the last', async () => {
+  it('merge() delivers the events of all streams and ends after the last', async () => {
     const [one, two] = [events.subscribe('tick'), events.subscribe('tick')];
     const stream = merge(one, two);
     await events.publish('tick', 1);
@@ -104,6 +105,36 @@ describe('streams made from other streams', () => {
     await expect(stream.next()).rejects.toThrow('broken');
     expect(source.count).toBe(1);
     expect(await stream.next()).toEqual(DONE);
+  });
+
+  it.each([
+    [
+      'throws',
+      () => {
+        throw new Error('secret');
+      },
+    ],
+    ['returns no promise', () => ({ done: true, value: undefined })],
+  ])('a derived stream ends if "return" of its source %s', async (_, onReturn) => {
+    const source: object = { next: () => Promise.reject(new Error('broken')), return: onReturn };
+    const stream = map({ [Symbol.asyncIterator]: () => source as AsyncIterator<number> }, (value) => value);
+    await expect(stream.next()).rejects.toThrow('broken');
+    expect(await stream.next()).toEqual(DONE);
+  });
+
+  it('merge keeps no memory per event while one of its streams is idle', async () => {
+    const stream = merge<number | string>(tick(), events.subscribe('word'));
+    const read = async (count: number): Promise<number> => {
+      for (let value = 0; value < count; value++) {
+        const next = stream.next();
+        await events.publish('tick', value);
+        expect((await next).value).toBe(value);
+      }
+      return memoryInUse().heapUsed;
+    };
+    const before = await read(1000);
+    // Each event kept about 390 bytes.
+    expect((await read(20_000)) - before).toBeLessThan(2_000_000);
   });
 
   it('merge rejects with the error of one stream and releases the others', async () => {

@@ -6,7 +6,7 @@ import type {
   RedisStore as PublicStore,
   RedisStoreOptions,
 } from '../../../types/response-cache.ts';
-import { createWarningLog } from '../../logging/warning-log.ts';
+import { createErrorListener } from '../../logging/warning-log.ts';
 import { resolveOptions, wrongOption } from '../../options/resolve-options.ts';
 import { isEither, isFunction, isOneOf, isString, positive, type Rules, rule } from '../../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../../options/scopes.ts';
@@ -71,7 +71,7 @@ class RedisStore implements PublicStore {
   constructor({ redis, prefix, maxEntryBytes, onError }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
     this.#prefix = prefix;
     this.#maxEntryBytes = maxEntryBytes;
-    this.#onError = onError === false ? () => undefined : (onError ?? createWarningLog(WARNINGS));
+    this.#onError = createErrorListener(onError, WARNINGS);
     this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
     this.#connection.catch(this.#onError);
     this.#queue = new InvalidationQueue((tags) => this.#remove(tags));

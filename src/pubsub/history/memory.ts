@@ -5,7 +5,6 @@ import {
   type HistoryStore,
   IDLE_MILLISECONDS,
   PAGE_LENGTH,
-  START,
   type StoredEvent,
 } from './store.ts';
 
@@ -31,6 +30,8 @@ export class MemoryHistory implements HistoryStore {
   readonly #channels = new Map<string, ChannelHistory>();
   /** Part of each id, so that the cursors of another process are recognised as unknown. */
   readonly #epoch = Date.now();
+  /** The id before the first event of a channel. */
+  readonly #start = `${this.#epoch}-0`;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(limits: HistoryLimits) {
@@ -54,7 +55,7 @@ export class MemoryHistory implements HistoryStore {
   }
 
   newestNow(name: string): string {
-    return this.#channels.get(name)?.newest ?? START;
+    return this.#channels.get(name)?.newest ?? this.#start;
   }
 
   read(name: string, after: string): Promise<readonly StoredEvent[] | undefined> {
@@ -64,7 +65,7 @@ export class MemoryHistory implements HistoryStore {
     this.#trim(channel, performance.now());
     const { events, first } = channel;
     // The ids of a channel are consecutive.
-    const offset = after === START ? 0 : Number(after.slice(after.indexOf('-') + 1));
+    const offset = Number(after.slice(after.indexOf('-') + 1));
     const index = events.length - (channel.count - offset);
     if (index < first || events[index]?.previous !== after) return Promise.resolve(undefined);
     return Promise.resolve(events.slice(index, index + PAGE_LENGTH));
@@ -88,7 +89,7 @@ export class MemoryHistory implements HistoryStore {
   }
 
   #create(name: string): ChannelHistory {
-    const channel = { events: [], first: 0, newest: START, count: 0, time: 0 };
+    const channel = { events: [], first: 0, newest: this.#start, count: 0, time: 0 };
     this.#channels.set(name, channel);
     const period = Math.min(this.#limits.age, SWEEP_MILLISECONDS);
     this.#timer ??= setInterval(() => this.#sweep(), period).unref();

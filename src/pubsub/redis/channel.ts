@@ -1,3 +1,6 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { isRefusal, isReplyError, type RedisConnection } from '../../redis/connection.ts';
+
 /** A subscription that Redis has to confirm. */
 export interface RedisChannel {
   readonly confirmed: Promise<void>;
@@ -26,4 +29,32 @@ export function createRedisChannel(): RedisChannel {
   // Avoids an unhandled rejection: a channel may have no caller of `ready`.
   channel.confirmed.catch(() => undefined);
   return channel;
+}
+
+/** Milliseconds after which a subscription that failed for a temporary reason is sent again. */
+const RETRY_MILLISECONDS = 100;
+
+/**
+ * Subscribes to a channel, again after temporary errors, such as BUSY while Redis runs a slow script. Returns false if
+ * the connection was lost, since the next one subscribes again, or if the subscription is not wanted any more.
+ *
+ * @throws ReplyError if Redis refuses the subscription.
+ */
+export async function subscribeTo(
+  subscriber: RedisConnection,
+  name: string,
+  { isWanted, report }: { isWanted(): boolean; report(error: Error): void },
+): Promise<boolean> {
+  for (let isReported = false; ; isReported = true) {
+    try {
+      await subscriber.send((client) => client.subscribe(name));
+      return true;
+    } catch (error) {
+      if (!isReplyError(error)) return false;
+      if (isRefusal(error)) throw error;
+      if (!isReported) report(error);
+    }
+    await delay(RETRY_MILLISECONDS, undefined, { ref: false });
+    if (!isWanted()) return false;
+  }
 }

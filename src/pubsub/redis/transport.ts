@@ -3,13 +3,12 @@ import { connectClients } from '../../redis/connect.ts';
 import {
   type ConnectionTimeouts,
   isRefusal,
-  isReplyError,
   type RedisCommands,
   RedisConnection,
 } from '../../redis/connection.ts';
 import type { HistoryLimits } from '../history/store.ts';
 import type { Transport, TransportEvents } from '../transport.ts';
-import { createRedisChannel, type RedisChannel, refusedSubscription } from './channel.ts';
+import { createRedisChannel, type RedisChannel, refusedSubscription, subscribeTo } from './channel.ts';
 import { payloadOf, RedisHistory, splitMessage } from './history.ts';
 
 interface Connections {
@@ -67,6 +66,12 @@ export class RedisTransport implements Transport {
   }
 
   subscribe(name: string): void {
+    // A call of `ready` has subscribed to the channel before its first stream.
+    if (this.#channels.get(name)?.isConfirmed === true) this.#events.subscribed(name);
+    else this.#addChannel(name);
+  }
+
+  #addChannel(name: string): void {
     if (this.#channels.has(name)) return;
     const channel = createRedisChannel();
     this.#channels.set(name, channel);
@@ -84,10 +89,10 @@ export class RedisTransport implements Transport {
   async ready(name: string): Promise<void> {
     for (;;) {
       if (this.#failure !== undefined) throw this.#failure;
-      this.subscribe(name);
+      this.#addChannel(name);
       await this.#channels.get(name)?.confirmed;
       // The connection that confirmed the subscription may be lost without a close event yet.
-      if (await this.#responds()) return;
+      if (await this.#subscriber?.replies()) return;
       await new Promise(setImmediate);
     }
   }
@@ -118,7 +123,7 @@ export class RedisTransport implements Transport {
       error: (reason) => {
         error(reason);
         // Redis will not accept a refused password later; other errors may be temporary.
-        if (isReplyError(reason)) this.#refuse(reason);
+        if (isRefusal(reason)) this.#refuse(reason);
       },
     });
     clients.subscriber.on('message', (name: string, message: string) => this.#receive(name, message));
@@ -127,7 +132,7 @@ export class RedisTransport implements Transport {
   }
 
   #receive(name: string, message: string): void {
-    // Messages were missed before this one, and every stream is about to end for that.
+    // Messages were missed before this one, so every stream is about to end.
     if (this.#lost) return;
     // The message belongs to a subscription that is being cancelled, and the messages until the next one are missing.
     if (this.#channels.get(name)?.isConfirmed !== true) return;
@@ -150,39 +155,25 @@ export class RedisTransport implements Transport {
     const confirmations = [...this.#channels].map(([name, channel]) =>
       this.#confirm(subscriber, name, channel),
     );
-    const ping = subscriber
-      .send((client) => client.ping())
-      .then(
-        () => true,
-        (error: unknown) => isReplyError(error),
-      );
+    const replies = subscriber.replies();
     await Promise.all(confirmations);
-    if (!(await ping)) return;
+    if (!(await replies)) return;
     this.#wasReady = true;
     if (!this.#lost) return;
     this.#lost = false;
     this.#events.gap();
   }
 
-  /** Whether the subscriber's connection works; an error reply proves that too. */
-  async #responds(): Promise<boolean> {
-    try {
-      await this.#subscriber?.send((client) => client.ping());
-      return this.#subscriber !== undefined;
-    } catch (error) {
-      return isReplyError(error);
-    }
-  }
-
   async #confirm(subscriber: RedisConnection, name: string, channel: RedisChannel): Promise<void> {
+    const isCurrent = (): boolean => this.#channels.get(name) === channel;
     try {
-      await subscriber.send((client) => client.subscribe(name));
+      const isWanted = (): boolean => isCurrent() && !channel.isConfirmed;
+      if (!(await subscribeTo(subscriber, name, { isWanted, report: this.#events.error }))) return;
       channel.isConfirmed = true;
       channel.resolve();
-      if (this.#channels.get(name) === channel) this.#events.subscribed(name);
+      if (isCurrent()) this.#events.subscribed(name);
     } catch (error) {
-      // After a lost connection the next one subscribes again.
-      if (isReplyError(error) && this.#channels.get(name) === channel) this.#refuse(error, name);
+      if (isCurrent()) this.#refuse(error as Error, name);
     }
   }
 

@@ -1,5 +1,5 @@
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
-import type { Source } from '../cursor.ts';
+import { returnSource, type Source } from '../cursor.ts';
 
 interface Waiter<T> {
   resolve(result: EventResult<T>): void;
@@ -85,6 +85,6 @@ export class DerivedStream<T> implements EventStream<T> {
     this.#done = true;
     for (const waiter of this.#waiting) waiter.resolve({ value: undefined, done: true });
     this.#waiting.clear();
-    for (const source of this.#sources) source.return?.().catch(() => undefined);
+    for (const source of this.#sources) returnSource(source);
   }
 }

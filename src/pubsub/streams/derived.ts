@@ -54,32 +54,24 @@ export function map<T, R>(
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T> {
   const sources: readonly Source<T>[] = streams.map((stream) => stream[Symbol.asyncIterator]());
-  const pending = new Map<Source<T>, Promise<Arrival<T>> | undefined>(
-    sources.map((source) => [source, undefined]),
-  );
   const progress = new Map(sources.map((source) => [source, new Progress(source)]));
   const positions: Positions = {
     startCursor: () => joinCursors(sources.map(({ startCursor }) => startCursor)),
     position: () => joinCursors(sources.map(({ position }) => position)),
   };
+  const arrivals = new Arrivals(sources);
 
   const pull = async (): Promise<EventResult<T>> => {
-    while (pending.size > 0) {
-      for (const [source, arrival] of pending) {
-        if (arrival === undefined) pending.set(source, arrivalFrom(source));
-      }
-      const { source, result } = await Promise.race(pending.values() as Iterable<Promise<Arrival<T>>>);
-      // The next `Promise.race` prefers the other sources, so that a source with many events does not block
-      // them.
-      pending.delete(source);
+    for (;;) {
+      const arrival = await arrivals.next();
+      if (arrival === undefined) return { value: undefined, done: true };
+      const { source, result } = arrival;
       if (result.done === true) continue;
-      pending.set(source, undefined);
       if (result.cursor === undefined) return result;
       progress.get(source)?.deliver(result.cursor);
       const cursors = sources.map((each) => progress.get(each)?.cursor);
       return resultOf(result.value, joinCursors(cursors));
     }
-    return { value: undefined, done: true };
   };
   return new DerivedStream(sources, pull, positions);
 }
@@ -94,9 +86,47 @@ interface Arrival<T> {
   readonly result: EventResult<T>;
 }
 
-function arrivalFrom<T>(source: Source<T>): Promise<Arrival<T>> {
-  const arrival = source.next().then((result) => ({ source, result }));
-  // A later race reports it.
-  arrival.catch(() => undefined);
-  return arrival;
+/**
+ * The results of several sources in order of arrival. `Promise.race` would add a reaction to the promise of an
+ * idle source with each event of another one.
+ */
+class Arrivals<T> {
+  /** The sources whose next result was not requested. */
+  #ready: Source<T>[];
+  #running: number;
+  readonly #queue: (() => Arrival<T>)[] = [];
+  #wake: (() => void) | undefined;
+
+  constructor(sources: readonly Source<T>[]) {
+    this.#ready = [...sources];
+    this.#running = sources.length;
+  }
+
+  /** Resolves to undefined when all sources have ended. Rejects if one fails. Called again when it has settled. */
+  async next(): Promise<Arrival<T> | undefined> {
+    const ready = this.#ready;
+    this.#ready = [];
+    for (const source of ready) void this.#request(source);
+    while (this.#queue.length === 0 && this.#running > 0) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const arrival = this.#queue.shift()?.();
+    if (arrival !== undefined && arrival.result.done !== true) this.#ready.push(arrival.source);
+    return arrival;
+  }
+
+  async #request(source: Source<T>): Promise<void> {
+    try {
+      const result = await source.next();
+      if (result.done === true) this.#running--;
+      this.#queue.push(() => ({ source, result }));
+    } catch (error) {
+      this.#queue.push(() => {
+        throw error;
+      });
+    }
+    this.#wake?.();
+  }
 }
