@@ -60,12 +60,14 @@ export function resumable<Client extends ResumableClient>(
     const seen = new Set<string>();
     let after: string | null = null;
     let attempt = 0;
+    let isStopped = false;
     let timer: ReturnType<typeof setTimeout>;
     let stop = (): void => {};
     // The clients serialise the request for each connection: `toJSON` then returns the newest cursor.
     const extensions = { ...request.extensions, after: { toJSON: () => after } };
 
     function restart(): void {
+      if (isStopped) return;
       after = null;
       attempt++;
       stop();
@@ -114,6 +116,7 @@ export function resumable<Client extends ResumableClient>(
 
     start();
     return () => {
+      isStopped = true;
       clearTimeout(timer);
       stop();
     };

@@ -11,7 +11,8 @@ export interface EventStreamOptions<Req = ConnectRequest> {
   /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
   ping?: number | undefined;
   /**
-   * Reservations of one client address that wait for their stream; one more gets 429. They expire after 10 s.
+   * Reservations of one client address, or IPv6 network of 64 bits, that wait for their stream; one more gets
+   * 429. They expire after 10 s.
    * @default 100
    */
   maxReservations?: number | undefined;

@@ -167,7 +167,9 @@ export interface Subscriptions {
   close(options?: { drain?: number | undefined }): Promise<void>;
   /**
    * Closes the connections that the predicate selects and returns their number. Event streams end without a
-   * code. @default code 4403, reason 'Forbidden'
+   * code. Connections that are not accepted yet have no complete context: for them an exception of the
+   * predicate counts as `false`, and it decides again when `onConnect` has accepted the socket.
+   * @default code 4403, reason 'Forbidden'
    */
   disconnect(
     predicate: Hook<[connection: SubscriptionConnection | StreamConnection], boolean>,

@@ -20,8 +20,9 @@ import { type JoinMessages, StreamQueue } from './stream-queue.ts';
 /** One streaming response with its operations, or the reservation of one. */
 export class EventStream implements LiveConnection, OperationStream {
   readonly format: StreamFormat;
-  context: unknown;
   isClosing = false;
+  isAccepted = false;
+  #context: unknown;
   /** The time of the next keep-alive message, by the timer of the event streams. */
   pingAt: number = Number.POSITIVE_INFINITY;
   readonly endpoint: LiveEndpoint;
@@ -55,9 +56,13 @@ export class EventStream implements LiveConnection, OperationStream {
   }
 
   describe(): StreamConnection {
-    const { context, format } = this;
-    const request = this.#request;
-    return { connectionParams: {}, context, protocol: format.protocol, websocket: undefined, request };
+    const [context, request, { protocol }] = [this.#context, this.#request, this.format];
+    return { connectionParams: {}, context, protocol, websocket: undefined, request };
+  }
+
+  accept(context: unknown): void {
+    this.#context = context;
+    this.isAccepted = true;
   }
 
   /** Begins the response. */
@@ -146,9 +151,8 @@ export class EventStream implements LiveConnection, OperationStream {
   }
 
   checkDeadlines(now: number): void {
-    const { isClosing } = this;
-    const isLate = this.#deadlines.isLate(now, { queue: this.#queue, isClosing, isOpen: this.isOpen });
-    if (!isLate) return;
+    const { isClosing, isOpen } = this;
+    if (!this.#deadlines.isLate(now, { queue: this.#queue, isClosing, isOpen })) return;
     if (isClosing) this.#writer?.destroy();
     else this.#closeSlowClient();
   }

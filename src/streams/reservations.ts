@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import { clientAddress } from '../core/budget/client-address.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { assertSync } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
@@ -46,7 +47,7 @@ export class Reservations {
    * stream.
    */
   admit(req: IncomingMessage): ReservingClient {
-    const address = addressOf(req);
+    const address = clientAddress(req);
     const ofAddress = this.#waiting.get(address)?.size ?? 0;
     if (ofAddress < this.#settings.maxReservations && this.#waitingCount < MAX_WAITING) {
       return { user: this.#userOf(req), address };
@@ -101,12 +102,4 @@ export class Reservations {
     }
     return this.#waitingCount > 0;
   }
-}
-
-/**
- * Returns the client's address: Express's `req.ip`, which respects `trust proxy`, or the address of the
- * socket.
- */
-function addressOf(req: IncomingMessage & { readonly ip?: string | undefined }): string {
-  return req.ip ?? req.socket.remoteAddress ?? '';
 }

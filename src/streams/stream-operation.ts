@@ -12,9 +12,9 @@ import type { Envelope } from './stream-queue.ts';
 /** The members of an event stream that its operations use. */
 export interface OperationStream {
   readonly services: OperationServices;
-  /** The context for `disconnect`. */
-  context: unknown;
   readonly format: StreamFormat;
+  /** Sets the context for `disconnect`. */
+  accept(context: unknown): void;
   push(operation: StreamOperation, message: StreamMessage): void;
   waitForDrain(): Promise<void> | undefined;
   rootValueFor(request: IncomingMessage): unknown;

@@ -12,7 +12,7 @@ import {
   isThenable,
   type PreparedOperation,
 } from '../execution/types.ts';
-import type { Source } from '../pubsub/cursor.ts';
+import { returnSource, type Source } from '../pubsub/cursor.ts';
 import { isStream, openSource, type SourceResult } from './source-stream.ts';
 
 /** The numbers of source streams, for `stats()`. */
@@ -124,7 +124,7 @@ export function consumeSource(
     const source = iterator;
     markReleased('failed');
     // A failed execution leaves the source open. `return` of a source that has thrown has no effect.
-    source?.return?.().catch(() => undefined);
+    returnSource(source);
     consumer.fail([toGraphQLError(error)]);
   });
 

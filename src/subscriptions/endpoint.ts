@@ -1,28 +1,18 @@
-import type {
-  StreamConnection,
-  SubscriptionConnection,
-  SubscriptionStats,
-} from '../../types/subscriptions.ts';
+import type { SubscriptionStats } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../core/diagnostics.ts';
 import { registerGauge } from '../diagnostics/gauges.ts';
-import { assertSync } from '../options/resolve-options.ts';
-import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { SourceCounters } from './consume-source.ts';
+import type { DisconnectableConnection } from './disconnect.ts';
 import type { FlushScheduler } from './flush-scheduler.ts';
 import { createIntervalTimer, type IntervalTimer } from './interval-timer.ts';
 import { SubscriptionGroups } from './sharing/groups.ts';
 import type { OperationSettings } from './subscribe.ts';
 
 /** A client with operations in progress: a WebSocket or an event stream. */
-export interface LiveConnection {
-  readonly isClosing: boolean;
+export interface LiveConnection extends DisconnectableConnection {
   readonly operationCount: number;
-  /** Returns the object that `disconnect` passes to its predicate. */
-  describe(): SubscriptionConnection | StreamConnection;
   checkDeadlines(now: number): void;
-  /** Ends all operations and closes the connection. Event streams have neither a code nor a reason. */
-  closeSocket(code: number, reason: string): void;
 }
 
 const MIB = 1024 * 1024;
@@ -113,21 +103,6 @@ export class LiveEndpoint {
     const observed = new ObservedConnection(connection.describe());
     this.#observed.set(connection, observed);
     events.connection.publish(observed);
-  }
-
-  /** Closes the connections that the predicate selects; returns their number. */
-  disconnect(
-    predicate: (connection: SubscriptionConnection | StreamConnection) => boolean,
-    code: number,
-    reason: string,
-  ): number {
-    const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
-    const selected = [...this.#connections].filter(
-      (connection) =>
-        !connection.isClosing && assertSync(predicate(connection.describe()), scope, 'predicate'),
-    );
-    for (const connection of selected) connection.closeSocket(code, reason);
-    return selected.length;
   }
 
   stats(): SubscriptionStats {

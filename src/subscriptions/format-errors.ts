@@ -4,8 +4,8 @@ import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import type { ErrorOrigin } from '../execution/types.ts';
 
 /**
- * Masks, formats and reports errors. An exception of `formatError` does not end the process or the
- * connection.
+ * Masks, formats and reports errors. Neither an exception of `formatError` nor an extension that JSON cannot
+ * express, such as a BigInt, ends the process or the connection.
  */
 export function formatErrorsSafely(
   core: GraphQLCore,
@@ -13,7 +13,7 @@ export function formatErrorsSafely(
   origin: ErrorOrigin,
 ): readonly GraphQLFormattedError[] {
   try {
-    return core.formatErrors(errors, origin);
+    return JSON.parse(JSON.stringify(core.formatErrors(errors, origin)));
   } catch (error) {
     core.reportError(error, origin);
     return [{ message: MASKED, extensions: { code: MASKED_CODE } }];

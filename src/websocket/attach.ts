@@ -5,13 +5,14 @@ import type { Subscriptions } from '../../types/subscriptions.ts';
 import { coreOf, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
 import { addPart } from '../http/server-parts.ts';
-import { noteBareSchema } from '../logging/notices.ts';
+import { noteBareSchema, noteServerWithoutSockets } from '../logging/notices.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
 import { delay, isCount, isFunction } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { disconnect } from '../subscriptions/disconnect.ts';
 import { attachEndpoint } from '../subscriptions/endpoint.ts';
-import { Endpoint } from './endpoint.ts';
+import { WebSocketEndpoint } from './endpoint.ts';
 import { hasHandlerAt } from './mounted-handler.ts';
 import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
 import { createUpgradeHandler } from './upgrade/upgrade-handler.ts';
@@ -33,7 +34,8 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   const core = coreFor(target, settings.onError);
   // Later, so that the mounts of the same module are complete.
   if (coreOf(target) === undefined) setImmediate(noteUnusedHandler, server, settings.path);
-  const endpoint = new Endpoint(core, settings);
+  setImmediate(noteHttp2Only, server);
+  const endpoint = new WebSocketEndpoint(core, settings);
   const upgrades = createUpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
   const { maxConnections, onConnect } = settings;
@@ -55,7 +57,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
         const accepted = 'a close code that may be sent, such as 1000 or 4403';
         throw wrongArgument(DISCONNECT, 'code', code, accepted);
       }
-      return endpoint.disconnect(predicate, code, reason);
+      return disconnect(endpoint.connections, { predicate, code, reason });
     },
     stats: () => endpoint.stats(),
   };
@@ -73,6 +75,15 @@ function assertTarget(target: unknown): void {
   if (coreOf(target) !== undefined || target instanceof GraphQLSchema) return;
   const accepted = `the handler that graphqlHTTP returned, or a GraphQLSchema${schemaHint(target)}`;
   throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
+}
+
+/**
+ * Of the servers of `node:http2`, those with `allowHTTP1` have a timeout for headers, and those that accept WebSockets
+ * a listener for `connect`.
+ */
+function noteHttp2Only(server: Server): void {
+  const isHttp2Only = 'updateSettings' in server && !('headersTimeout' in server);
+  if (isHttp2Only && server.listenerCount('connect') === 0) noteServerWithoutSockets();
 }
 
 function noteUnusedHandler(server: Server, path: string): void {
@@ -104,7 +115,7 @@ const DRAIN_STEP = 50;
 /**
  * Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001.
  */
-async function drainEndpoint(endpoint: Endpoint, drain: number): Promise<void> {
+async function drainEndpoint(endpoint: WebSocketEndpoint, drain: number): Promise<void> {
   const connections = [...endpoint.connections];
   const started = performance.now();
   await new Promise<void>((resolve) => {

@@ -11,15 +11,15 @@ import type { ConnectionSettings } from './connection/settings.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocol/graphql-ws-adapter.ts';
 import type { SessionLimits } from './protocol/session-connection.ts';
 import type { UpgradeTarget } from './upgrade/upgrade-handler.ts';
-import { createFrameWriter } from './write/frames.ts';
 import { createPrivateResultSender } from './write/large-results.ts';
 import { isOpen } from './write/ready-state.ts';
+import { createFrameWriter } from './write/repeated-frames.ts';
 
 const CONNECTION = Symbol('espalier.connection');
 type BoundWebSocket = WebSocketLike & { [CONNECTION]?: Connection };
 
 /** The endpoint of one `attachSubscriptions`, or of one `websocketHandler`. */
-export class Endpoint extends LiveEndpoint implements UpgradeTarget {
+export class WebSocketEndpoint extends LiveEndpoint implements UpgradeTarget {
   declare readonly settings: ConnectionSettings;
   readonly #services: ConnectionServices;
 
@@ -43,7 +43,7 @@ export class Endpoint extends LiveEndpoint implements UpgradeTarget {
   }
 
   isHostAllowed(request: IncomingMessage): boolean {
-    return this.core.isHostAllowed(request);
+    return this.core.isHostAllowed?.(request) ?? true;
   }
 
   reportError(error: unknown, request: IncomingMessage): void {

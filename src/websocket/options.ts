@@ -84,6 +84,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
   onDisconnect: 'use the channel espalier:graphql:connection of node:diagnostics_channel',
   onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
+  pingInterval: 'use keepAlive, in milliseconds',
   verifyClient: ORIGINS,
   cors: ORIGINS,
 };

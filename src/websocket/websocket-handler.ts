@@ -3,7 +3,7 @@ import type { SubscriptionProtocol, WebsocketHandler } from '../../types/subscri
 import type { GraphQLCore } from '../core/core.ts';
 import { resolveOptions } from '../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import { Endpoint } from './endpoint.ts';
+import { WebSocketEndpoint } from './endpoint.ts';
 import { connectionRules } from './options.ts';
 
 /**
@@ -14,7 +14,7 @@ export function createWebsocketHandler(
   core: GraphQLCore,
   subscriptionProtocols: readonly SubscriptionProtocol[],
 ): WebsocketHandler {
-  const endpoint = new Endpoint(
+  const endpoint = new WebSocketEndpoint(
     core,
     resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules),
   );

@@ -290,3 +290,24 @@ describe('Chromium', () => {
     await context.close();
   });
 });
+
+it.each<[string, () => unknown, number]>([
+  ['node:http2 without TLS', () => http2.createServer(), 1],
+  ['node:http2 with TLS', () => http2.createSecureServer(tls), 1],
+  ['createServer without webSockets', () => createServer(express(), { http2: true }), 1],
+  ['node:http2 with allowHTTP1', () => http2.createSecureServer({ ...tls, allowHTTP1: true }), 0],
+  ['createServer over TLS', () => createServer(express(), { ...tls, http2: true }), 0],
+  ['createServer with webSockets', () => createServer(express(), { http2: true, webSockets: true }), 0],
+  ['createServer for HTTP/1.1', () => createServer(express()), 0],
+])(
+  'attachSubscriptions warns about a server to which no WebSocket can be opened: %s',
+  async (_name, make, count) => {
+    const warned = jest.spyOn(console, 'warn').mockImplementation();
+    const subscriptions = attachSubscriptions(make() as http.Server, liveSchema().schema);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    await subscriptions.close();
+    const message = expect.stringContaining('createServer(app, { http2: true, webSockets: true })');
+    expect(warned.mock.calls).toEqual(Array(count).fill([message]));
+    warned.mockRestore();
+  },
+);

@@ -24,11 +24,23 @@ export interface RawClient {
 export const MODERN = 'graphql-transport-ws';
 export const LEGACY = 'graphql-ws';
 
+const servers = new Set<http.Server>();
+
+/** Closes the servers of `listen`, also after a test that failed before it closed its server. */
+export function closeServers(): void {
+  for (const server of servers) {
+    server.close();
+    server.closeAllConnections();
+  }
+  servers.clear();
+}
+
 export async function listen(
   handler?: http.RequestListener,
   secure = false,
 ): Promise<{ server: http.Server; url: string; port: number }> {
   const server = secure ? https.createServer(tls, handler) : http.createServer(handler);
+  servers.add(server);
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const { port } = server.address() as AddressInfo;
   return { server, port, url: `${secure ? 'wss' : 'ws'}://127.0.0.1:${port}/graphql` };

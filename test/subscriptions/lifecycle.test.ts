@@ -110,10 +110,13 @@ describe('the context', () => {
     }
   });
 
-  it.each([['a string'], [5], [[1, 2]]])('the context may be %j, which has no members', async (context) => {
-    const { url } = await serve({ context: () => context });
-    expect(await contextOf(url, { token: 'a' })).toEqual(context);
-  });
+  it.each([['a string'], [5], [[1, 2]]])(
+    'the context of a socket may be %j, which has no members',
+    async (context) => {
+      const { url } = await serve({ context: () => context });
+      expect(await contextOf(url, { token: 'a' })).toEqual(context);
+    },
+  );
 
   it('the context, limits, rules and masking of a graphqlHTTP handler apply', async () => {
     const { schema } = liveSchema();
@@ -210,7 +213,7 @@ describe('options', () => {
 });
 
 describe('close', () => {
-  it('close closes all connections with 1001, returns sources and releases the path', async () => {
+  it('close() ends all connections with 1001, returns sources and releases the path', async () => {
     const { server, port, url, live, subscriptions } = await serve({}, (_, res) => res.end('plain'));
     const clients = await Promise.all([ready(url), ready(url, LEGACY), connect(url)]);
     clients[0]?.send(events);
@@ -225,7 +228,7 @@ describe('close', () => {
     expect((await handshake(port, '/graphql')).status).toBe(101);
   });
 
-  it('close spreads its closes over the drain, serves until then and refuses new connections with 503', async () => {
+  it('close() spreads the closes over the drain, serves until then and refuses new connections with 503', async () => {
     const { port, url, live, subscriptions } = await serve();
     const clients = await Promise.all(Array.from({ length: 6 }, () => ready(url)));
     for (const client of clients) client.send(events);
@@ -242,7 +245,7 @@ describe('close', () => {
     for (const client of clients) expect((await client.closed).code).toBe(1001);
   });
 
-  it('close sends the queued messages first', async () => {
+  it('close() sends the queued messages first', async () => {
     const { url, live, subscriptions } = await serve();
     const client = await ready(url);
     client.send(events);
@@ -253,7 +256,7 @@ describe('close', () => {
     expect(client.received.at(-1)).toMatchObject({ payload: { data: { events: 'in flight' } } });
   });
 
-  it('close terminates clients that do not complete the closing handshake', async () => {
+  it('close() terminates clients that do not complete the closing handshake', async () => {
     const { port, subscriptions } = await serve();
     const client = await wire(port, false, upgradeRequest());
     await client.until('101 Switching Protocols');
@@ -262,7 +265,7 @@ describe('close', () => {
 });
 
 describe('disconnect', () => {
-  it('disconnect closes the selected connections with 4403 and returns their number', async () => {
+  it('disconnect() closes the selected connections with 4403 and returns their number', async () => {
     const { url, subscriptions } = await serve();
     const ann = await ready(url, MODERN, { user: 'ann' });
     const bob = await ready(url, LEGACY, { user: 'bob' });
@@ -274,7 +277,61 @@ describe('disconnect', () => {
     expect(await bob.closed).toEqual({ code: 4999, reason: 'é'.repeat(61) });
   });
 
-  it('disconnect throws for a code that no close frame may carry and closes no connection', async () => {
+  it.each([MODERN, LEGACY])(
+    'disconnect() closes sockets although its predicate throws for sockets that are not accepted yet (%s)',
+    async (protocol) => {
+      let accept = (): void => undefined;
+      const { url, subscriptions } = await serve({
+        onConnect: async ({ context, connectionParams }) => {
+          if (connectionParams['slow'] === true) await new Promise<void>((resolve) => (accept = resolve));
+          Object.assign(context as object, { user: { id: connectionParams['id'] } });
+        },
+      });
+      const idle = await connect(url, protocol);
+      const [ann, bob] = [
+        await ready(url, protocol, { id: 'ann' }),
+        await ready(url, protocol, { id: 'bob' }),
+      ];
+      const [slowAnn, slowBob] = [await connect(url, protocol), await connect(url, protocol)];
+      const accepts: (() => void)[] = [];
+      for (const [client, id] of [
+        [slowAnn, 'ann'],
+        [slowBob, 'bob'],
+      ] as const) {
+        accept = () => undefined;
+        const before = accept;
+        client.send({ type: 'connection_init', payload: { id, slow: true } });
+        await until(() => accept !== before);
+        accepts.push(accept);
+      }
+      const isAnn = ({ context }: { context: unknown }): boolean =>
+        (context as { user: { id: string } }).user.id === 'ann';
+      expect(subscriptions.disconnect(isAnn)).toBe(1);
+      expect(await ann.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+      // onConnect may have checked the session before the logout.
+      for (const finish of accepts) finish();
+      expect(await slowAnn.closed).toEqual({ code: 4403, reason: 'Forbidden' });
+      expect(slowAnn.received).toEqual([]);
+      expect(await slowBob.next()).toMatchObject({ type: 'connection_ack' });
+      await until(() => subscriptions.stats().connections === 3);
+      expect(subscriptions.disconnect(() => true, 1012, 'Service restart')).toBe(3);
+      for (const client of [idle, bob, slowBob]) {
+        expect(await client.closed).toEqual({ code: 1012, reason: 'Service restart' });
+      }
+    },
+  );
+
+  it('disconnect() throws the error of its predicate for an accepted socket and closes no connection', async () => {
+    const { url, subscriptions } = await serve();
+    await Promise.all([ready(url), ready(url)]);
+    const fail = (): never => {
+      throw new Error('broken');
+    };
+    expect(() => subscriptions.disconnect(fail)).toThrow('broken');
+    expect(subscriptions.stats().connections).toBe(2);
+  });
+
+  it('disconnect() throws for a code that no close frame may carry and closes no connection', async () => {
     const { url, subscriptions } = await serve();
     const client = await ready(url);
     const all = (): boolean => true;

@@ -131,7 +131,7 @@ describe.each([
     await expectStillServing(served);
   });
 
-  it('random bytes after the handshake have no effect on other clients', async () => {
+  it('random bytes of one client after its handshake have no effect on others', async () => {
     const served = await start();
     for (let i = 0; i < 50; i++) {
       const client = await wire(served.port, secure, upgradeRequest(), randomBytes(1 + i * 7));

@@ -216,7 +216,7 @@ describe('slow clients', () => {
     expect([1013, 1006]).toContain((await client.closed).code);
   });
 
-  it('one event above the limit does not close the client', async () => {
+  it('one event above maxBufferedBytes does not close the client', async () => {
     const served = await serve({ ...sharedByAll, maxBufferedBytes: 1024 });
     const [client] = (await connectClients(served, 1)) as [RawClient];
     served.live.publish('a', 'x'.repeat(3 * MIB));

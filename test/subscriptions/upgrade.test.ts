@@ -9,11 +9,12 @@ import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
-import { connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
+import { closeServers, connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
 import { closeFrame, frame, TEXT, upgradeRequest, wire } from './wire.ts';
 
 afterEach(stopAll);
+afterEach(closeServers);
 
 const untyped = createRequire(__filename);
 
@@ -113,7 +114,7 @@ describe('requests that offer another protocol', () => {
     expect((await handshake(port, '/', offer)).status).toBe(418);
   });
 
-  it('close restores the shouldUpgradeCallback of the server', async () => {
+  it('close() of attachSubscriptions restores the shouldUpgradeCallback of the server', async () => {
     const { server, subscriptions } = await serve();
     const fresh = http.createServer() as { shouldUpgradeCallback?: object };
     await subscriptions.close();
@@ -435,6 +436,16 @@ describe('middleware of the upgrade', () => {
     });
     expect(await handshake(port, '/graphql')).toMatchObject({ status, body });
     expect(subscriptions.stats().connections).toBe(0);
+  });
+
+  it('close() refuses the upgrades that wait for a middleware with 503, so that the server can close', async () => {
+    let waiting = 0;
+    const { server, port, subscriptions } = await serve({ middleware: [() => void waiting++] });
+    const refused = handshake(port, '/graphql');
+    await until(() => waiting === 1);
+    await subscriptions.close();
+    expect(await refused).toMatchObject({ status: 503 });
+    await new Promise((resolve) => server.close(resolve));
   });
 
   eachExpress((express, major) => {

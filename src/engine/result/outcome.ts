@@ -1,6 +1,7 @@
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START, useBuffer, writeByte } from '../json/buffer.ts';
 import { type Execution, NO_BUFFER, type Pending, releaseExecution } from '../run/execution.ts';
+import { copiedOutcome } from '../run/repeated-outcome.ts';
 import { MaskedOutcome, maskErrors, toGraphQLErrors } from './graphql-errors.ts';
 import { concatSegments, maxConcatSize } from './segments.ts';
 
@@ -39,8 +40,8 @@ function markFinished(ex: Execution): void {
 function dataOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
   if (root !== undefined) return concatenatedOutcome(ex, root);
   writeByte(ex, CLOSE);
-  const { buf, buffer, pos } = ex;
-  if (pos < LONG_RESPONSE || isMostlyEmpty(buffer, pos)) return copiedOutcome(buf, pos);
+  const { buffer, pos } = ex;
+  if (pos < LONG_RESPONSE || isMostlyEmpty(buffer, pos)) return copiedResult(ex, pos);
   useBuffer(ex, NO_BUFFER);
   return bufferOutcome(ex, buffer, pos);
 }
@@ -63,10 +64,9 @@ function concatenatedOutcome(ex: Execution, root: Pending): ExecutionOutcome {
 /** Whether the response would keep more unused than used memory. */
 const isMostlyEmpty = ({ buf }: PooledBuffer, length: number): boolean => length * 2 < buf.length;
 
-function copiedOutcome(buf: Buffer, length: number): ExecutionOutcome {
-  const body = Buffer.allocUnsafe(length);
-  buf.copy(body, 0, 0, length);
-  return { kind: 'data', body, errors: NO_ERRORS };
+function copiedResult({ program, buffer }: Execution, length: number): ExecutionOutcome {
+  const { repeated } = program;
+  return repeated === undefined ? copiedOutcome(buffer.buf, length) : repeated.outcomeOf(buffer, length);
 }
 
 /** A long response that keeps its buffer until `release` is called. */

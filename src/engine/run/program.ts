@@ -12,6 +12,7 @@ import {
 import type { EngineSettings } from '../../execution/engine.ts';
 import type { ValidatedOperation } from '../../execution/types.ts';
 import { type BufferPool, createBufferPool } from '../json/buffer.ts';
+import { RepeatedOutcome } from './repeated-outcome.ts';
 
 /** One operation of one document, with the data that its compilation and execution need. */
 export interface Program {
@@ -29,6 +30,8 @@ export interface Program {
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
+  /** The last result of a subscription; undefined for other operations. */
+  readonly repeated: RepeatedOutcome | undefined;
 }
 
 type Pools = WeakMap<EngineSettings, BufferPool>;
@@ -70,6 +73,7 @@ export function createProgram(
     tracesResolvers: false,
     pool: poolFor(settings),
     expectedBytes: 0,
+    repeated: operation.operation === 'subscription' ? new RepeatedOutcome() : undefined,
   };
 }
 

@@ -31,6 +31,8 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   queuedOperations: ClientOperation[] | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
+  isAccepted = false;
+  pendingChecks: (() => void)[] | undefined;
   readonly #context: ConnectionContext;
   readonly #services: ConnectionServices;
   /** The upgrade request, until the connection is accepted. */
@@ -81,6 +83,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
     const { core, settings, context } = this.#services;
     this.deadlines.onInit();
+    this.pendingChecks = [];
     this.#schema = await core.schemaFor(this.#request);
     await this.#context.create(connectionParams);
     const request = this.#request;
@@ -89,7 +92,16 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     const { acceptance, expiresAt } = decisionOf(returned);
     if (!context.perOperation) this.#releaseRequest();
     if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
+    if (acceptance !== false) this.#onAccepted();
     return acceptance;
+  }
+
+  /** May close the connection. */
+  #onAccepted(): void {
+    const checks = this.pendingChecks;
+    this.isAccepted = true;
+    this.pendingChecks = undefined;
+    for (const check of checks ?? []) check();
   }
 
   contextFor(operation: SharedOperation): MaybePromise<unknown> {

@@ -55,6 +55,8 @@ export function createUpgradeHandler(
   const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
   const loader = new WebSocketServerLoader(settings, subscriptionProtocols);
   const reject = createReject();
+  /** The functions that stop waiting for the middleware of an upgrade. */
+  const waiting = new Set<() => void>();
   let pending = 0;
   let isClosed = false;
 
@@ -67,7 +69,7 @@ export function createUpgradeHandler(
       reject(req, socket, 421, `the host ${JSON.stringify(req.headers.host)} is not in "allowedHosts"`);
       return;
     }
-    const status = statusOfOrigin(req);
+    const status = statusOfOrigin(req, { server, target, settings });
     if (status === 403) {
       reject(req, socket, status, originRefusal(req, settings.allowedOrigins, expressAppOf(server)));
     } else if (status === 500) reject(req, socket, status, '"allowedOrigins" failed');
@@ -75,33 +77,28 @@ export function createUpgradeHandler(
     else acceptAfterMiddleware(req, socket, head);
   }
 
-  /** Checks the origin. The option may be a function of the application, which may throw. */
-  function statusOfOrigin(req: IncomingMessage): 101 | 403 | 500 {
-    try {
-      return isOriginAllowed(req, settings.allowedOrigins, expressAppOf(server)) ? 101 : 403;
-    } catch (error) {
-      target.reportError(error, req);
-      return 500;
-    }
-  }
-
   function acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     pending++;
     const deadline = target.timer.now() + connectionInitWaitTimeout;
-    let isWaiting = true;
     const onResult = (result: MiddlewareResult): void => {
       isWaiting = false;
       pending--;
+      waiting.delete(stopWaiting);
       if (result === 'responded') return;
-      if (result !== 'passed') reject(req, socket, result.status, 'a middleware failed or took too long');
+      const reason = isClosed ? CLOSING : 'a middleware failed or took too long';
+      if (result !== 'passed') reject(req, socket, result.status, reason);
       else if (isClosed) reject(req, socket, 503, CLOSING);
       else accept(req, socket, head);
     };
+    let isWaiting = true;
+    let giveUp = (_status: number): void => undefined;
+    const stopWaiting = (): void => giveUp(503);
     const exchange = { server, req, socket, onError: (error: unknown) => target.reportError(error, req) };
-    const giveUp = runMiddleware(settings.middleware, exchange, onResult);
+    giveUp = runMiddleware(settings.middleware, exchange, onResult);
     if (!isWaiting) return;
+    waiting.add(stopWaiting);
     target.watch((now) => {
-      if (isWaiting && now >= deadline) giveUp(503);
+      if (isWaiting && now >= deadline) stopWaiting();
       return isWaiting;
     });
   }
@@ -123,8 +120,27 @@ export function createUpgradeHandler(
     handle,
     close() {
       isClosed = true;
+      // The timer of the deadlines stops with the last connection.
+      for (const stopWaiting of waiting) stopWaiting();
     },
   };
+}
+
+/** The server, the connections and the options that a check of the origin needs. */
+interface OriginCheck {
+  readonly server: Server;
+  readonly target: UpgradeTarget;
+  readonly settings: UpgradeSettings;
+}
+
+/** Checks the origin. The option may be a function of the application, which may throw. */
+function statusOfOrigin(req: IncomingMessage, { server, target, settings }: OriginCheck): 101 | 403 | 500 {
+  try {
+    return isOriginAllowed(req, settings.allowedOrigins, expressAppOf(server)) ? 101 : 403;
+  } catch (error) {
+    target.reportError(error, req);
+    return 500;
+  }
 }
 
 type Reject = (req: IncomingMessage, socket: Duplex, status: number, reason: string) => void;

@@ -59,11 +59,11 @@ export class Frames {
  * writev.
  */
 const MAX_COPIED = 4096;
-const FIN_TEXT = 0x81;
+export const FIN_TEXT = 0x81;
 const CLOSING_BRACE = 0x7d;
 
 /** Writes messages to a socket, in order. */
-type FrameWriter = (socket: Writable, frames: Frames) => void;
+export type FrameWriter = (socket: Writable, frames: Frames) => void;
 
 /** Flushes the queues of an endpoint and writes their messages. */
 export interface FrameScheduler extends FlushScheduler {
@@ -71,72 +71,36 @@ export interface FrameScheduler extends FlushScheduler {
 }
 
 /**
- * Creates a writer that caches the last body. A shared event has the same body for many sockets; writing it
- * as text is a little cheaper than copying its bytes for each.
- */
-export function createFrameWriter(): FrameWriter {
-  let last: Buffer | undefined;
-  let lastText = '';
-  return (socket, frames) => {
-    const [body] = frames.bodies;
-    const [envelope] = frames.envelopes;
-    if (
-      body === undefined ||
-      envelope === undefined ||
-      frames.bodies.length > 1 ||
-      body.length > MAX_COPIED
-    ) {
-      writeFrames(socket, frames);
-    } else if (body !== last) {
-      last = body;
-      lastText = '';
-      writeFrames(socket, frames);
-    } else {
-      if (lastText === '') lastText = `${body.toString('latin1')}}`;
-      socket.write(
-        headerText(envelope.prefix.length + lastText.length) + envelope.prefix + lastText,
-        'latin1',
-      );
-    }
-  };
-}
-
-/** The header of a small frame, one character per byte. */
-function headerText(length: number): string {
-  return length < 126
-    ? String.fromCharCode(FIN_TEXT, length)
-    : String.fromCharCode(FIN_TEXT, 126, length >>> 8, length & 0xff);
-}
-
-/**
  * Writes all messages as WebSocket text frames (RFC 6455 §5.2: final, unmasked) in one write to the socket: a
  * system call costs more than executing, serialising and framing one message.
  */
-function writeFrames(socket: Writable, frames: Frames): void {
+export function writeFrames(socket: Writable, frames: Frames): void {
   const { envelopes, bodies } = frames;
   const count = bodies.length;
-  let copied = 0;
-  let byReference = false;
-  for (let i = 0; i < count; i++) {
-    const body = bodies[i] as Buffer;
-    const length = messageLength(envelopes[i], body);
-    copied += headerLength(length) + length;
-    if (body.length > MAX_COPIED) {
-      copied -= body.length;
-      byReference = true;
-    }
-  }
+  const copied = copiedLength(frames);
+  const byReference = bodies.some(isLarge);
   // Avoids the buffer pool for a slow client, whose small messages would each keep a whole slab in memory.
   const chunk = socket.writableLength > 0 ? Buffer.allocUnsafeSlow(copied) : Buffer.allocUnsafe(copied);
   if (byReference) socket.cork();
   let start = 0;
   let at = 0;
+  let previous: FrameEnvelope | undefined;
+  let prefixStart = 0;
   for (let i = 0; i < count; i++) {
     const body = bodies[i] as Buffer;
     const envelope = envelopes[i];
     at = writeHeader(chunk, at, messageLength(envelope, body));
-    if (envelope !== undefined) at += chunk.write(envelope.prefix, at, 'latin1');
-    if (body.length > MAX_COPIED) {
+    if (envelope !== undefined && envelope === previous) {
+      // Copying the bytes of the last prefix is cheaper than converting its text again.
+      chunk.copyWithin(at, prefixStart, prefixStart + envelope.prefix.length);
+      prefixStart = at;
+      at += envelope.prefix.length;
+    } else if (envelope !== undefined) {
+      previous = envelope;
+      prefixStart = at;
+      at += chunk.write(envelope.prefix, at, 'latin1');
+    }
+    if (isLarge(body)) {
       socket.write(chunk.subarray(start, at));
       socket.write(body);
       start = at;
@@ -148,6 +112,20 @@ function writeFrames(socket: Writable, frames: Frames): void {
   }
   if (start < at) socket.write(start === 0 ? chunk : chunk.subarray(start, at));
   if (byReference) socket.uncork();
+}
+
+const isLarge = (body: Buffer): boolean => body.length > MAX_COPIED;
+
+/** Bytes of all frames without the bodies that are written by reference. */
+function copiedLength({ envelopes, bodies }: Frames): number {
+  let copied = 0;
+  for (let i = 0; i < bodies.length; i++) {
+    const body = bodies[i] as Buffer;
+    const length = messageLength(envelopes[i], body);
+    copied += headerLength(length) + length;
+    if (isLarge(body)) copied -= body.length;
+  }
+  return copied;
 }
 
 /** Bytes of one message without the frame header. */
