@@ -8,14 +8,15 @@ import { executeGuarded } from './guard/execute-guarded.ts';
 import { runTracked } from './guard/guarded-resolvers.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { outcomeFromStream } from './result-stream.ts';
-import { type ExecutionInputs, type ExecutionOutcome, isThenable } from './types.ts';
+import { type ExecutionInputs, type ExecutionOutcome, isThenable, withNativePromise } from './types.ts';
 
 /** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
+  const run: ExecuteFunction = (args) => withNativePromise(execute(args));
   return createEngine((args, { caching }, inputs) => {
-    if (caching === undefined) return execute(args);
+    if (caching === undefined) return run(args);
     const tracker = createTracker(caching, inputs);
-    return runTracked(tracker, () => executeGuarded(execute, args, tracker));
+    return runTracked(tracker, () => executeGuarded(run, args, tracker));
   });
 }
 

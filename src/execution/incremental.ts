@@ -73,7 +73,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
     const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
       // An operation whose directives are all disabled has an ordinary result.
       if ('initialResult' in returned) return toOutcome(returned, settings, inputs, guard);
-      guard.end(returned.errors ?? []);
+      guard.end(returned);
       return outcomeFromResult(returned, settings, inputs);
     };
     const result = guard.run(() => execute(args));
@@ -103,7 +103,7 @@ function toOutcome(
       next: async () => {
         const { done, value } = await subsequentResults.next();
         if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
-        guard.end([]);
+        guard.end({});
         return { done, value: undefined };
       },
       return: async () => {

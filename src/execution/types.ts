@@ -2,7 +2,10 @@
 import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
+import { isThenable } from '../options/rules.ts';
 import type { ExecutionCaching, OperationCaching } from './caching.ts';
+
+export { isThenable };
 
 /**
  * The parameters of a GraphQL request after their types were checked (GraphQL over HTTP, "Request
@@ -141,12 +144,9 @@ export interface RemainingResults {
 export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<ExecutionOutcome>;
 
 /**
- * Returns true for an object or function with a `then` method: a native promise, or a thenable of another
- * library.
+ * Returns what a function of the application returned, with a promise of Node instead of any other thenable: `then` of
+ * another library may return nothing, call its handlers twice, or start its work at each call.
  */
-export function isThenable<T>(value: MaybePromise<T>): value is Promise<T> {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  );
+export function withNativePromise<T>(returned: MaybePromise<T>): MaybePromise<T> {
+  return isThenable(returned) ? Promise.resolve(returned) : returned;
 }

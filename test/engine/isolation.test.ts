@@ -67,7 +67,7 @@ describe('concurrent executions', () => {
     }
   });
 
-  it('released buffers are used again, each by one response', () => {
+  it('the engine uses each released buffer again for one response', () => {
     const own = buildSchema('type Query { texts: [String!]! }');
     const operation = prepare(engines.compiled, own, '{ texts }', settings);
     const textsOf = (name: string): string[] =>

@@ -17,7 +17,7 @@ const TYPES = `
   scalar Any
   scalar Strict
   interface Being { name: String }
-  type Dog implements Being { name: String must: String! strict: Strict!
+  type Dog implements Being { name: String calm: String must: String! strict: Strict!
     friends: [Dog] puppies: [Dog!] litter: [Dog!]! sized(min: Int! = 1): String! }
   type Cat implements Being { name: String }
   type Query {
@@ -65,6 +65,26 @@ const thenable = (make: () => Promise<unknown>): object => ({
   [THEN]: (...handlers: Parameters<Promise<unknown>['then']>) => make().then(...handlers),
 });
 
+/** Calls its handler with the value, also if that is a thenable. */
+const unassimilated = (make: () => unknown): object => ({
+  [THEN]: (onValue: (value: unknown) => unknown) => onValue(make()),
+});
+
+/** Each step of the iterator is a thenable of another library. It resolves after some iterations of the event loop. */
+function thenableSteps(
+  make: () => unknown,
+  wrap = (step: () => unknown): unknown => step(),
+): AsyncIterable<unknown> {
+  let left = 1;
+  const step = async (): Promise<IteratorResult<unknown>> => {
+    await turns(6);
+    left -= 1;
+    return left < 0 ? { done: true, value: undefined } : { done: false, value: make() };
+  };
+  const next = () => wrap(() => thenable(step)) as Promise<IteratorResult<unknown>>;
+  return { [Symbol.asyncIterator]: () => ({ next }) };
+}
+
 /** Each step of the iterator is a promise that is resolved already. */
 function steps(...values: unknown[]): AsyncIterable<unknown> {
   const left = values[Symbol.iterator]();
@@ -86,6 +106,10 @@ function schemaOf(directives: string) {
   isTypeOf('Cat', (value) => 'checked' in value);
   const resolve = ({ resolved }: { resolved: () => unknown }): unknown => resolved();
   Object.assign(schema.getQueryType()?.getFields()['resolved'] as object, { resolve });
+  const dog = schema.getType('Dog') as GraphQLObjectType;
+  Object.assign(dog.getFields()['calm'] as object, {
+    resolve: ({ calm }: { calm?: () => unknown }) => calm?.(),
+  });
   return schema;
 }
 const schema = schemaOf('');
@@ -247,6 +271,42 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
       dogs: [{ litter: [{ must: rejectsLater }, new Error('no dog'), { must: rejects() }] }],
     }),
   },
+  'an item with a promise of a resolver in a list that fails': {
+    query: '{ dogs { calm must } }',
+    root: () => ({
+      dogs: [
+        { calm: () => later(() => 'calm'), must: fails },
+        { calm: () => 'calm', must: fails },
+      ],
+    }),
+  },
+  'items that fail in a promised object': {
+    query: '{ dog { friends { must name } } slow }',
+    root: () => ({
+      dog: () =>
+        later(() => ({
+          friends: [{ must: fails, name: rejects() }],
+        })),
+      slow: () => turns(20),
+    }),
+  },
+  'items whose getters throw in a promised object': {
+    query: '{ dog { friends { must name } } slow }',
+    root: () => ({
+      dog: () =>
+        later(() => ({
+          friends: [
+            {
+              get must() {
+                return fails();
+              },
+              name: rejects(),
+            },
+          ],
+        })),
+      slow: () => turns(20),
+    }),
+  },
   'an optional list that fails within a list': {
     query: '{ dogs { puppies { must name } litter { must } } }',
     root: () => ({
@@ -318,6 +378,13 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
     }),
     since17: true,
   },
+  'a thenable in a set whose list resolves after an abort': {
+    query: '{ nested }',
+    root: () => ({
+      nested: () => new Set([[], thenable(() => later(() => ['first', rejects(), rejectsLater()]))]),
+    }),
+    abort: 1,
+  },
   'a thenable in an asynchronous iterable that resolves after the execution': {
     query: '{ user nested }',
     root: () => ({
@@ -329,6 +396,22 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
             return ['first', rejects(), rejectsLater()];
           }),
         ),
+    }),
+    since17: true,
+  },
+  'an asynchronous iterable whose steps are thenables': {
+    query: '{ user nested }',
+    root: () => ({
+      user: () => turns(4).then(rejects),
+      nested: () => thenableSteps(() => ['first', rejects(), rejectsLater()]),
+    }),
+    since17: true,
+  },
+  'an asynchronous iterable whose steps are thenables of thenables': {
+    query: '{ user nested }',
+    root: () => ({
+      user: () => turns(4).then(rejects),
+      nested: () => thenableSteps(() => ['first', rejects(), rejectsLater()], unassimilated),
     }),
     since17: true,
   },

@@ -27,9 +27,9 @@ export function executeGuarded(
   tracker?: FieldTracker,
 ): MaybePromise<ExecutionResult> {
   const guard = createGuard(args, tracker);
-  const end = ({ data, errors }: ExecutionResult): void => {
+  const end = (result: ExecutionResult): void => {
     // Functions of the application may return several results.
-    if (data !== undefined || errors !== undefined) guard.end(errors ?? []);
+    if (result.data !== undefined || result.errors !== undefined) guard.end(result);
   };
   const result = guard.run(() => execute(args)) as MaybePromise<ExecutionResult>;
   if (isThenable(result)) result.then(end, () => guard.end(undefined));

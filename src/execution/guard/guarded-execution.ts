@@ -5,13 +5,14 @@
  * of everything that they contain.
  */
 import { types } from 'node:util';
-import type { ExecutionArgs, GraphQLError, GraphQLResolveInfo } from 'graphql';
+import type { ExecutionArgs, ExecutionResult, GraphQLResolveInfo } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
-import { GuardedList, ListChain, type ListGuard, type ListScope } from './guarded-lists.ts';
+import { GuardedList, ListChain, type ListGuard, type ListScope, ObservedArray } from './guarded-lists.ts';
 import { guardedPromise, type PromiseGuard, type Then } from './guarded-promises.ts';
 import { observeList } from './observed-lists.ts';
+import { isCompletelyRead } from './read-results.ts';
 import { UnusedValues } from './unused-values.ts';
 import { arrayKind, isObject, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
@@ -35,6 +36,8 @@ type GuardedArgs = Pick<ExecutionArgs, 'rootValue'> & { readonly abortSignal?: A
 export class ExecutionGuard implements ListGuard, PromiseGuard {
   /** Gets the fields of the execution. */
   tracker: FieldTracker | undefined;
+  /** `info.variableValues` of the operation that calls resolvers. */
+  variables: object | undefined;
   scope: ListScope | undefined;
   readonly #chain = new ListChain();
   readonly #rootValue: unknown;
@@ -43,8 +46,6 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
   /** The objects and lists that resolvers have returned. */
   #values: unknown[] = [];
   #unused: UnusedValues | undefined;
-  /** The reasons of errors that made only their own field null. */
-  #harmless: Set<unknown> | undefined;
   #isScheduled = false;
 
   constructor({ rootValue, abortSignal }: GuardedArgs) {
@@ -67,10 +68,10 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
     }
   }
 
-  /** Ends the execution: no code reads its results from now on. `errors` is undefined without a result. */
-  end(errors: readonly GraphQLError[] | undefined): void {
+  /** Ends the execution: no code reads its results from now on. `result` is undefined if there is none. */
+  end(result: ExecutionResult | undefined): void {
     this.#hasEnded = true;
-    if (errors === undefined || !errors.every((error) => this.#isHarmless(error))) this.fail();
+    if (result === undefined || !isCompletelyRead(result)) this.fail();
     else if (this.#unused === undefined) this.#values = [];
   }
 
@@ -94,16 +95,8 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
   }
 
   /** A resolver failed. A nullable field becomes null, and graphql-js reads all other values. */
-  failField({ isRequired }: ValueShape, reason: unknown): void {
+  failField({ isRequired }: ValueShape): void {
     if (isRequired) this.fail();
-    else {
-      this.#harmless ??= new Set();
-      this.#harmless.add(reason);
-    }
-  }
-
-  #isHarmless(error: GraphQLError): boolean {
-    return this.#harmless?.has(error.originalError ?? error) === true;
   }
 
   /** graphql-js sees a promise. */
@@ -129,14 +122,15 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
    */
   result(value: object, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
     if (isThenable(value)) {
-      if (shape.isIndependent) {
+      // In an object whose other fields fail, even such a promise becomes a rejection, which a failed list ignores.
+      if (shape.isIndependent && this.scope === undefined) {
         this.sawPromise();
         return value;
       }
       return this.promise(value, (resolved) => this.value(resolved, shape, info), shape);
     }
     if (value instanceof Error) {
-      this.failField(shape, value);
+      this.failField(shape);
       return value;
     }
     if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
@@ -154,7 +148,7 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
     if (info !== undefined && isPlainArray(list)) {
       const kind = arrayKind(list, items);
       if (kind === 'plain' || (kind === 'observed' && this.#chain.add(info.path, shape))) return list;
-      if (kind === 'observed') return new GuardedList(this, list);
+      if (kind === 'observed') return new ObservedArray(this, list);
     }
     if (Symbol.iterator in list) return new GuardedList(this, list as Iterable<unknown>, items);
     this.fail();
@@ -178,8 +172,9 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
   /** Guards a promise, of a field or item with a shape; `toResult` guards its value. */
   promise(promise: Promise<unknown>, toResult: Then, shape?: ValueShape): unknown {
     this.sawPromise();
-    const onReject = (reason: unknown): void =>
-      shape === undefined ? this.fail() : this.failField(shape, reason);
+    const onReject = (): void => {
+      if (shape === undefined || shape.isRequired) this.fail();
+    };
     // graphql 17 handles its own promises. It awaits this one, so another subscription does not change the
     // order.
     if (V17 && types.isPromise(promise)) {

@@ -31,10 +31,11 @@ type Path = GraphQLResolveInfo['path'];
  * item reaches the list of that item synchronously, so only the outermost list has to notice the failure.
  */
 export class ListChain {
-  #paths: Path[] = [];
+  #paths: Path[] | undefined;
 
   /** Adds a list with required items. Returns whether a list of the chain fails whenever this list fails. */
   add(path: Path, { isRequired }: ValueShape): boolean {
+    this.#paths ??= [];
     const paths = this.#paths;
     const outer = path.prev?.prev;
     while (paths.length > 0 && paths[paths.length - 1] !== outer) paths.pop();
@@ -44,23 +45,23 @@ export class ListChain {
 
   /** Something returned a promise. An object that contains one rejects later instead of failing synchronously. */
   clear(): void {
-    if (this.#paths.length > 0) this.#paths = [];
+    this.#paths = undefined;
   }
 }
 
 /**
  * A list whose items know whether it has failed: graphql 16 closes the iterator then. It reads the list once, so
- * one object is the list, its iterator and the scope of its items. `items` is undefined if no item needs a guard.
+ * one object is the list, its iterator and the scope of its items.
  */
 export class GuardedList implements ListScope, IterableIterator<unknown> {
   parent: ListScope | undefined = undefined;
   isDead = false;
   readonly #guard: ListGuard;
   readonly #list: Iterable<unknown>;
-  readonly #items: ValueShape | undefined;
+  readonly #items: ValueShape;
   #iterator: Iterator<unknown> | undefined;
 
-  constructor(guard: ListGuard, list: Iterable<unknown>, items?: ValueShape) {
+  constructor(guard: ListGuard, list: Iterable<unknown>, items: ValueShape) {
     this.#guard = guard;
     this.#list = list;
     this.#items = items;
@@ -79,7 +80,6 @@ export class GuardedList implements ListScope, IterableIterator<unknown> {
       const step = (this.#iterator as Iterator<unknown>).next();
       if (step.done === true) return step;
       guard.scope = this;
-      if (this.#items === undefined) return step;
       return { done: false, value: guard.value(step.value, this.#items) };
     } catch (error) {
       this.#fail();
@@ -96,5 +96,48 @@ export class GuardedList implements ListScope, IterableIterator<unknown> {
     this.isDead = true;
     this.#guard.scope = this.parent;
     this.#guard.fail();
+  }
+}
+
+/**
+ * Like `GuardedList`, for an array whose items need no guard themselves. graphql 16 reads each step before it requests
+ * the next one, so the same object is also every step.
+ */
+export class ObservedArray implements ListScope, IterableIterator<unknown> {
+  parent: ListScope | undefined = undefined;
+  isDead = false;
+  value: unknown = undefined;
+  done = false;
+  readonly #guard: ListGuard;
+  readonly #array: readonly unknown[];
+  #index = 0;
+
+  constructor(guard: ListGuard, array: readonly unknown[]) {
+    this.#guard = guard;
+    this.#array = array;
+  }
+
+  [Symbol.iterator](): this {
+    this.parent = this.#guard.scope;
+    return this;
+  }
+
+  next(): this {
+    if (this.#index < this.#array.length) {
+      this.#guard.scope = this;
+      this.value = this.#array[this.#index++];
+    } else {
+      this.#guard.scope = this.parent;
+      this.value = undefined;
+      this.done = true;
+    }
+    return this;
+  }
+
+  return(): this {
+    this.isDead = true;
+    this.#guard.scope = this.parent;
+    this.#guard.fail();
+    return this;
   }
 }

@@ -24,14 +24,9 @@ class GuardedPromise {
   readonly #scope: ListScope | undefined;
   readonly #promise: Promise<unknown>;
   readonly #toResult: Then;
-  readonly #onReject: (reason: unknown) => void;
+  readonly #onReject: () => void;
 
-  constructor(
-    guard: PromiseGuard,
-    promise: Promise<unknown>,
-    toResult: Then,
-    onReject: (reason: unknown) => void,
-  ) {
+  constructor(guard: PromiseGuard, promise: Promise<unknown>, toResult: Then, onReject: () => void) {
     this.#guard = guard;
     this.#scope = guard.scope;
     this.#promise = promise;
@@ -43,7 +38,7 @@ class GuardedPromise {
     return this.#promise.then(
       (value) => this.#continue(value, () => onValue(this.#toResult(value))),
       (reason) => {
-        this.#onReject(reason);
+        this.#onReject();
         return this.#continue(undefined, () => {
           if (onReason === undefined) throw reason;
           return onReason(reason);
@@ -80,7 +75,7 @@ export function guardedPromise(
   guard: PromiseGuard,
   promise: Promise<unknown>,
   toResult: Then,
-  onReject: (reason: unknown) => void,
+  onReject: () => void,
 ): object {
   return new GuardedPromise(guard, promise, toResult, onReject);
 }

@@ -1,23 +1,20 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type {
   GraphQLAbstractType,
-  GraphQLField,
   GraphQLFieldResolver,
-  GraphQLObjectType,
   GraphQLResolveInfo,
-  GraphQLSchema,
   GraphQLTypeResolver,
 } from 'graphql';
-import { defaultFieldResolver, defaultTypeResolver, isObjectType } from 'graphql';
+import { defaultTypeResolver, isObjectType } from 'graphql';
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
-import { isObject, isSafeLeaf, isSafePrimitive, type ValueShape } from './value-shape.ts';
+import { isObject, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
 export type FieldResolver = GraphQLFieldResolver<unknown, unknown>;
 export type TypeResolver = GraphQLTypeResolver<unknown, unknown>;
-type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
+export type Mutable<T> = { -readonly [Name in keyof T]: T[Name] };
 
 /** The property of a view that has the type or schema of the application. */
 export const ORIGINAL: unique symbol = Symbol('original');
@@ -25,6 +22,7 @@ export const ORIGINAL: unique symbol = Symbol('original');
 export const originalOf = <T extends object>(type: T): T =>
   (type as { readonly [ORIGINAL]?: T })[ORIGINAL] ?? type;
 
+const MUTATION: string = 'mutation';
 const guards = new WeakMap<object, ExecutionGuard>();
 let lastVariables: object | undefined;
 let lastGuard: ExecutionGuard | undefined;
@@ -33,81 +31,37 @@ let lastGuard: ExecutionGuard | undefined;
  * The guard of an execution. graphql 17 runs resolvers also outside of `ExecutionGuard.run`, and graphql 16
  * those of a mutation after one that returned a promise. All have the same variables.
  */
-export function guardOf({ variableValues }: GraphQLResolveInfo): ExecutionGuard | undefined {
-  if (variableValues === lastVariables) return lastGuard?.enter();
-  let guard = guards.get(variableValues);
-  if (guard === undefined) {
-    guard = currentGuard();
-    if (guard === undefined) return undefined;
-    guards.set(variableValues, guard);
+export function guardOf({ variableValues, operation }: GraphQLResolveInfo): ExecutionGuard | undefined {
+  const current = currentGuard();
+  if (current !== undefined) {
+    if (current.variables !== variableValues) {
+      // A function of the option `engine` may execute several operations.
+      current.variables = variableValues;
+      if (V17 || operation.operation === MUTATION) guards.set(variableValues, current);
+    }
+    return current.enter();
   }
+  if (variableValues === lastVariables) return lastGuard?.enter();
+  const guard = guards.get(variableValues);
+  if (guard === undefined) return undefined;
   lastVariables = variableValues;
   lastGuard = guard;
   return guard.enter();
 }
 
+const guardTypes =
+  (resolve: TypeResolver): TypeResolver =>
+  (value, context, info, type) =>
+    guardTypeName(resolve, originalOf(type), [value, context, info]);
+
+const guardedDefault = guardTypes(defaultTypeResolver);
+
 /** Guards the option `typeResolver`. */
 export function guardedTypeResolver(resolver: TypeResolver | null | undefined): TypeResolver {
-  const resolve = resolver ?? defaultTypeResolver;
-  return (value, context, info, type) => guardTypeName(resolve, originalOf(type), [value, context, info]);
+  return resolver === undefined || resolver === null ? guardedDefault : guardTypes(resolver);
 }
 
-/** A field of the application's schema. */
-interface FieldPlace {
-  readonly field: GraphQLField<unknown, unknown>;
-  readonly parentType: GraphQLObjectType;
-  readonly schema: GraphQLSchema;
-  readonly shape: ValueShape;
-}
-
-/** Creates the resolver of the view of a field. The field's own resolver may be replaced at any time. */
-export function guardedFieldResolver(
-  { field, parentType, schema, shape }: FieldPlace,
-  fallback: FieldResolver,
-): FieldResolver {
-  const { name, type } = field;
-  // graphql 17 may resolve other fields outside of `ExecutionGuard.run`, so the first one has to find the guard.
-  const findsGuard = V17 && isRootType(schema, parentType);
-  return (source, args, context, info) => {
-    const resolve = field.resolve ?? fallback;
-    if (resolve === defaultFieldResolver && !hasTrackers) {
-      const value = readProperty(source, name, shape, info);
-      if (!findsGuard && isSafeLeaf(value, shape)) return value;
-      if (typeof value !== 'function') return guardResult(guardOf(info), value, shape, info);
-    }
-    const seen: Mutable<GraphQLResolveInfo> = info;
-    seen.schema = schema;
-    seen.parentType = parentType;
-    seen.returnType = type;
-    const guard = guardOf(info);
-    if (guard === undefined || guard.tracker !== undefined) trackField(guard, info, source);
-    if (guard === undefined) return resolve(source, args, context, info);
-    let value: unknown;
-    try {
-      value = resolve(source, args, context, info);
-    } catch (error) {
-      guard.failField(shape, error);
-      throw error;
-    }
-    return guardResult(guard, value, shape, info);
-  };
-}
-
-const isRootType = (schema: GraphQLSchema, type: GraphQLObjectType): boolean =>
-  [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()].includes(type);
-
-/** Reads a property as the default resolver of graphql-js does. */
-function readProperty(source: unknown, name: string, shape: ValueShape, info: GraphQLResolveInfo): unknown {
-  if (!isObject(source)) return undefined;
-  try {
-    return (source as Record<string, unknown>)[name];
-  } catch (error) {
-    guardOf(info)?.failField(shape, error);
-    throw error;
-  }
-}
-
-function guardResult(
+export function guardResult(
   guard: ExecutionGuard | undefined,
   value: unknown,
   shape: ValueShape,
@@ -122,7 +76,7 @@ function guardResult(
 /** The trackers of executions, by `info.variableValues`. */
 const trackers = new WeakMap<object, FieldTracker>();
 /** Whether executions of this process have had trackers. */
-let hasTrackers = false;
+export let hasTrackers = false;
 let unattributed = 0;
 
 /** The number of calls of resolvers whose execution is not known. */
@@ -139,7 +93,11 @@ export function expectTrackers(): void {
 }
 
 /** graphql 16 and functions of the option `engine` call some resolvers outside of `ExecutionGuard.run`. */
-function trackField(guard: ExecutionGuard | undefined, info: GraphQLResolveInfo, source: unknown): void {
+export function trackField(
+  guard: ExecutionGuard | undefined,
+  info: GraphQLResolveInfo,
+  source: unknown,
+): void {
   const tracker = guard?.tracker ?? trackers.get(info.variableValues) ?? calls.getStore();
   if (tracker === undefined) {
     unattributed += 1;

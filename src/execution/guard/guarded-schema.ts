@@ -14,12 +14,19 @@ import {
   isNonNullType,
   isObjectType,
 } from 'graphql';
-import { type FieldResolver, guardedFieldResolver, ORIGINAL, originalOf } from './guarded-resolvers.ts';
-import { derive, GUARDED_OBJECT, guardedAbstract, guardedLeaf, guardedScalar } from './guarded-types.ts';
+import { guardedFieldResolver } from './guarded-fields.ts';
+import { type FieldResolver, originalOf } from './guarded-resolvers.ts';
+import {
+  derive,
+  type Fields,
+  guardedAbstract,
+  guardedLeaf,
+  guardedObject,
+  guardedScalar,
+} from './guarded-types.ts';
 import { isBuiltInScalar, shapeOf } from './value-shape.ts';
 
 type Field = GraphQLField<unknown, unknown>;
-type Fields = Record<string, Field>;
 
 const schemas = new WeakMap<GraphQLSchema, WeakMap<FieldResolver, GraphQLSchema>>();
 
@@ -82,6 +89,8 @@ class GuardedTypes {
   #named(type: GraphQLNamedType | null | undefined): GraphQLNamedType | null | undefined {
     if (type === null || type === undefined) return type;
     // graphql-js compares these with its own definitions.
+    const known = this.#types.get(type) as GraphQLNamedType | undefined;
+    if (known !== undefined) return known;
     if (isIntrospectionType(type)) return type;
     if (isObjectType(type)) return this.#once(type, () => this.#object(type));
     if (isAbstractType(type)) return this.#once(type, () => guardedAbstract(type));
@@ -100,16 +109,13 @@ class GuardedTypes {
   }
 
   #object(type: GraphQLObjectType): GraphQLObjectType {
-    let fields: Fields | undefined;
-    const getFields = (): Fields => {
-      fields ??= Object.fromEntries(
-        Object.entries(type.getFields()).map(([name, field]) => [name, this.#field(field, type)]),
-      );
+    const createFields = (): Fields => {
+      // Like the object of graphql-js: V8 finds properties of a dictionary faster where many types meet.
+      const fields: Fields = Object.create(null);
+      for (const [name, field] of Object.entries(type.getFields())) fields[name] = this.#field(field, type);
       return fields;
     };
-    // The prototype has an accessor for `isTypeOf`.
-    const { isTypeOf: _, ...properties } = type;
-    return Object.assign(Object.create(GUARDED_OBJECT), { ...properties, [ORIGINAL]: type, getFields });
+    return guardedObject(type, createFields);
   }
 
   /** A copy: V8 gives all copies one hidden class, unlike objects with different prototypes. */

@@ -1,5 +1,6 @@
 import {
   type GraphQLAbstractType,
+  type GraphQLField,
   type GraphQLLeafType,
   GraphQLObjectType,
   type GraphQLScalarType,
@@ -14,12 +15,27 @@ import { isObject } from './value-shape.ts';
 /** The method of leaf types that converts values for the response. */
 const OUTPUT_METHOD = V17 ? 'coerceOutputValue' : 'serialize';
 
+export type Fields = Record<string, GraphQLField<unknown, unknown>>;
+
+const FIELDS = Symbol('fields');
+
 interface ObjectView extends GraphQLObjectType {
   readonly [ORIGINAL]: GraphQLObjectType;
+  /** The fields, or the function that creates them. */
+  [FIELDS]: Fields | (() => Fields);
 }
 
-/** The prototype of the views of object types. One prototype gives all views one hidden class. */
-export const GUARDED_OBJECT: object = Object.create(GraphQLObjectType.prototype, {
+/** The members of views of object types. With the same functions all views have one hidden class. */
+const MEMBERS: PropertyDescriptorMap = {
+  getFields: {
+    value(this: ObjectView): Fields {
+      const fields = this[FIELDS];
+      if (typeof fields !== 'function') return fields;
+      const created = fields();
+      this[FIELDS] = created;
+      return created;
+    },
+  },
   getInterfaces: {
     value(this: ObjectView) {
       return this[ORIGINAL].getInterfaces();
@@ -31,7 +47,17 @@ export const GUARDED_OBJECT: object = Object.create(GraphQLObjectType.prototype,
       return type.isTypeOf ? (...args) => guardedIsTypeOf(type, ...args) : undefined;
     },
   },
-});
+};
+
+/**
+ * A view of an object type with other fields. Its prototype is that of all object types: graphql-js searches for it
+ * several times per value.
+ */
+export function guardedObject(type: GraphQLObjectType, createFields: () => Fields): GraphQLObjectType {
+  const { isTypeOf: _, ...properties } = type;
+  const view = { [ORIGINAL]: type, [FIELDS]: createFields, ...properties };
+  return Object.defineProperties(Object.assign(Object.create(GraphQLObjectType.prototype), view), MEMBERS);
+}
 
 function guardedIsTypeOf(
   type: GraphQLObjectType,
@@ -53,21 +79,24 @@ export function guardedAbstract<T extends GraphQLAbstractType>(type: T): T {
 }
 
 type Convert = (value: unknown) => unknown;
+/** A leaf type of graphql 16 or 17. */
+type LeafType = GraphQLLeafType & { readonly coerceOutputValue: Convert };
 
 /** A view of a leaf type that converts values for the response with another function. */
 const leafView = <T extends GraphQLLeafType>(type: T, convert: Convert): T =>
   derive(type, { [OUTPUT_METHOD]: { value: convert } });
 
 /** Converts a value. The method of the type may be replaced at any time. */
-const convertWith = (type: GraphQLLeafType, value: unknown): unknown =>
-  (type as object as Record<string, Convert>)[OUTPUT_METHOD]?.(value);
+const convertWith: (type: LeafType, value: unknown) => unknown = V17
+  ? (type, value) => type.coerceOutputValue(value)
+  : (type, value) => type.serialize(value);
 
 /** A view of a custom scalar or an enum. */
 export function guardedLeaf(type: GraphQLLeafType): GraphQLLeafType {
   return leafView(type, (value) => {
     let output: unknown;
     try {
-      output = convertWith(type, value);
+      output = convertWith(type as LeafType, value);
     } finally {
       if (output === null || output === undefined) completingGuard()?.fail();
     }
@@ -80,7 +109,7 @@ export function guardedLeaf(type: GraphQLLeafType): GraphQLLeafType {
 export function guardedScalar(type: GraphQLScalarType): GraphQLScalarType {
   return leafView(type, (value) => {
     if (isObject(value)) new UnusedValues().ignoreRejections(value);
-    return convertWith(type, value);
+    return convertWith(type as LeafType, value);
   });
 }
 

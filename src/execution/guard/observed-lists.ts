@@ -17,7 +17,7 @@ export function observeList(
   info: GraphQLResolveInfo | undefined,
 ): void {
   if (isPlainArray(list)) observeArray(guard, list, items);
-  else if (list instanceof Set) Set.prototype.forEach.call(list, (item) => guard.value(item, items));
+  else if (list instanceof Set) observeValues(guard, list, items);
   else if (Symbol.asyncIterator in list) {
     if (items.isRequired) delayItems(guard, list, items, itemsBeforeStream(info));
     else observeLaterItems(guard, list, items);
@@ -30,9 +30,15 @@ function observeArray(guard: ListGuard, list: unknown[], items: ValueShape): voi
     if (items.isRequired && list.some((item) => item instanceof Error)) guard.fail();
     return;
   }
-  let isGuarded = true;
-  for (let i = 0; i < list.length; i++) if (guard.value(list[i], items) !== list[i]) isGuarded = false;
-  if (!isGuarded) observeItems(guard, list, items);
+  observeValues(guard, list, items);
+}
+
+/** Observes all items before graphql-js reads the first one, which may fail. */
+function observeValues(guard: ListGuard, list: unknown[] | Set<unknown>, items: ValueShape): void {
+  const values = Array.isArray(list) ? list : Set.prototype.values.call(list);
+  let isReplaced = false;
+  for (const item of values) if (guard.value(item, items) !== item) isReplaced = true;
+  if (isReplaced) observeItems(guard, list, items);
 }
 
 /**
@@ -79,11 +85,28 @@ function observeLaterItems(guard: ListGuard, list: object, items: ValueShape): v
       const step = iterator.next();
       // The reader gets the same promise, so this subscription does not delay it.
       if (types.isPromise(step)) Promise.prototype.then.call(step, observe, () => undefined);
-      else if (!isThenable(step)) observe(step);
+      else if (isThenable(step)) return observedStep(step, observe);
+      else observe(step);
       return step;
     },
     return: async (value) => (await iterator.return?.(value)) ?? { done: true, value },
   }));
+}
+
+const THEN = 'then';
+
+/**
+ * Returns a thenable that shows its value before the reader gets it. A thenable is called once, since some start
+ * their work then.
+ */
+function observedStep<T>(step: PromiseLike<T>, observe: (value: unknown) => void): Promise<T> {
+  const then = (onValue: (value: unknown) => unknown, onReason: (reason: unknown) => unknown): unknown =>
+    step[THEN]((value) => {
+      if (isThenable(value)) return onValue(observedStep(value, observe));
+      observe(value);
+      return onValue(value);
+    }, onReason);
+  return { [THEN]: then } as Promise<T>;
 }
 
 const STREAM = optionalExport('GraphQLStreamDirective');

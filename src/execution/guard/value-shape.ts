@@ -6,7 +6,6 @@ import {
   isScalarType,
   specifiedScalarTypes,
 } from 'graphql';
-import { isThenable } from '../types.ts';
 
 /** The properties of a type that decide how a guard treats its values. */
 export interface ValueShape {
@@ -17,7 +16,10 @@ export interface ValueShape {
   readonly items: ValueShape | undefined;
   /** Whether the conversion of a value cannot fail; undefined if the type is not a built-in scalar. */
   readonly isConvertible: ((value: unknown) => boolean) | undefined;
-  /** A promise at this position needs no guard: its field becomes null, and its type guards the conversion. */
+  /**
+   * A promise at this position needs no guard outside of lists: its field becomes null, and its type guards the
+   * conversion.
+   */
   readonly isIndependent: boolean;
 }
 
@@ -66,26 +68,21 @@ export function isSafePrimitive(value: unknown, { isRequired, isConvertible }: V
 }
 
 /**
- * Whether a value is a primitive, or null, whose completion as a built-in scalar fails no other field. A nullable
- * field becomes null.
- */
-export function isSafeLeaf(value: unknown, { isRequired, isConvertible }: ValueShape): boolean {
-  if (isConvertible === undefined) return false;
-  if (isRequired) return isConvertible(value);
-  return !isObject(value);
-}
-
-/**
  * The guard that an array needs: `plain` if no item makes the list fail, `observed` if a field of an item may
  * do so, and `guarded` if the items need a guard themselves, such as promises.
  */
-export type ArrayKind = 'plain' | 'observed' | 'guarded';
+type ArrayKind = 'plain' | 'observed' | 'guarded';
 
 export function arrayKind(array: readonly unknown[], items: ValueShape): ArrayKind {
   if (items.items !== undefined) return 'guarded';
   for (let i = 0; i < array.length; i++) {
     const item = array[i];
-    if (isObject(item) ? items.isLeaf || isThenable(item) : !isSafePrimitive(item, items)) return 'guarded';
+    if (
+      isObject(item)
+        ? items.isLeaf || typeof (item as { then?: unknown }).then === 'function'
+        : !isSafePrimitive(item, items)
+    )
+      return 'guarded';
   }
   return items.isRequired && items.isConvertible === undefined ? 'observed' : 'plain';
 }
