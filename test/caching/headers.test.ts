@@ -7,6 +7,8 @@ import express from 'express';
 import { GraphQLError, type GraphQLSchema } from 'graphql';
 import request from 'supertest';
 import { type CacheControlInfo, type GraphQLOptions, graphqlHTTP } from '../../middleware/index.ts';
+import { createServer as createOwnServer } from '../../middleware/server.ts';
+import { requestHttp2 } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { appOf, get, schemaOf } from './service.ts';
 
@@ -250,6 +252,22 @@ describe('ETag', () => {
     expect(headers['etag']).toMatch(/^W\/"[\w-]+"$/);
     expect(headers['vary']).toBe('Accept, Accept-Encoding');
     await get(app, '{ long }').set('if-none-match', String(headers['etag'])).expect(304);
+  });
+
+  it('graphqlHTTP sends a strong ETag over HTTP/2, and a weak one after a compressor', async () => {
+    const tags: unknown[] = [];
+    for (const earlier of [[], [compression({ threshold: 0 })]]) {
+      const app = express();
+      for (const middleware of earlier) app.use(middleware);
+      app.use('/graphql', graphqlHTTP(createSchema(), { cacheControl: true }));
+      const server = createOwnServer(app, { http2: true }).listen(0, '127.0.0.1');
+      await once(server, 'listening');
+      const { port } = server.address() as AddressInfo;
+      const path = `/graphql?query=${encodeURIComponent('{ long }')}`;
+      tags.push((await requestHttp2(port, { path })).headers['etag']);
+      server.close();
+    }
+    expect(tags).toEqual([expect.stringMatching(STRONG_TAG), `W/${tags[0]}`]);
   });
 
   it('graphqlHTTP keeps the ETag of the application', async () => {

@@ -88,7 +88,7 @@ const entryOf = (body: string, tag: string): CacheEntry => ({
 beforeEach(() => jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
 afterEach(() => jest.useRealTimers());
 
-it('no process returns a value that is older than an acknowledged invalidation, in random interleavings', async () => {
+it('no response cache returns a value that is older than an acknowledged invalidation, in random interleavings', async () => {
   let hits = 0;
   let acknowledged = 0;
   await fc.assert(

@@ -95,7 +95,7 @@ describe.each(['memory', 'redis'] as const)('two processes with the store "%s"',
   beforeAll(() => start(store));
   afterAll(stop);
 
-  it('no read is older than an acknowledged invalidation, under load', async () => {
+  it('the response cache returns no result that is older than an acknowledged invalidation, under load', async () => {
     const load = new Load();
     load.start();
     await pause(8000);
@@ -106,7 +106,7 @@ describe.each(['memory', 'redis'] as const)('two processes with the store "%s"',
     expect(load.hits).toBeGreaterThan(200);
   });
 
-  it('no read is stale while connections are lost and opened again', async () => {
+  it('the response cache returns no stale result while connections are lost and opened again', async () => {
     const load = new Load();
     load.start();
     for (let round = 0; round < 4; round++) {

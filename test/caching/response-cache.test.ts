@@ -186,7 +186,7 @@ describe('the key of a stored result', () => {
     expect(await third).toBe('2 in de');
   });
 
-  it('schemas of a function that differ only in their resolvers have separate results', async () => {
+  it('the response cache separates schemas of a function that differ only in their resolvers', async () => {
     const [first, second] = ['a', 'b'].map((name) =>
       schemaOf('type Query { name: String @cacheControl(maxAge: 60) }', { Query: { name: () => name } }),
     );
@@ -238,6 +238,52 @@ describe('the key of a stored result', () => {
           expect(body.data.tenant).toBe(`${host}${path}`);
         }
       }
+    }
+  });
+
+  it('the response cache separates results by the parameters of the URL that are not part of the operation', async () => {
+    const tenants = schemaOf('type Query { tenant: String @cacheControl(maxAge: 60) }', {
+      Query: { tenant: (_: unknown, __: unknown, { tenant }: { tenant: unknown }) => tenant },
+    });
+    const context = ({ url = '' }: { url?: string | undefined }) => ({
+      tenant: new URLSearchParams(url.split('?')[1]).get('tenant') ?? 'none',
+    });
+    app = express().use('/graphql', graphqlHTTP(tenants, { cache: true, context }));
+    const query = '{ tenant }';
+    for (const age of [undefined, '0']) {
+      for (const tenant of ['a', 'b']) {
+        const overGet = await request(app).get('/graphql').query({ query, tenant });
+        expect([overGet.body.data.tenant, overGet.headers.age]).toEqual([tenant, age]);
+        const overPost = await request(app).post(`/graphql?tenant=${tenant}`).send({ query });
+        expect([overPost.body.data.tenant, overPost.headers.age]).toEqual([tenant, '0']);
+      }
+    }
+    // A parameter of the operation is not part of it.
+    const { body, headers } = await request(app).get('/graphql?%71uery={tenant}&variables={}');
+    expect([body.data.tenant, headers.age]).toEqual(['none', undefined]);
+    expect((await post(app, { query: '{tenant}' })).headers.age).toBe('0');
+  });
+
+  it('the response cache separates results by the header Vary that earlier middleware has set', async () => {
+    const schema = schemaOf('type Query { language: String @cacheControl(maxAge: 60) }', {
+      Query: { language: (_: unknown, __: unknown, { language }: { language: unknown }) => language },
+    });
+    const context = ({ headers }: { headers: NodeJS.Dict<string | string[]> }) => ({
+      language: headers['accept-language'],
+    });
+    app = express()
+      .use((req, res, next) => {
+        res.vary(req.headers['x-any'] === undefined ? 'Accept-Language' : '*');
+        next();
+      })
+      .use('/graphql', graphqlHTTP(schema, { cache: true, context }));
+    for (const age of [undefined, '0']) {
+      for (const language of ['de', 'fr']) {
+        const { body, headers } = await get(app, '{ language }').set('accept-language', language);
+        expect([body.data.language, headers.age]).toEqual([language, age]);
+      }
+      const { headers } = await get(app, '{ language }').set('x-any', '1');
+      expect(headers.age).toBeUndefined();
     }
   });
 

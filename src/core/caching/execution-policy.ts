@@ -110,7 +110,7 @@ export class ExecutionPolicy implements ExecutionCaching {
     if (!isCacheable(combined)) return UNCACHEABLE;
     const tags = this.#knownTags();
     if (tags === undefined) return UNCACHEABLE;
-    return tags.length === 0 ? combined : { ...combined, tags };
+    return tags.length === 0 ? combined : this.#operation.withTags(combined, tags);
   }
 
   #knownTags(): readonly string[] | undefined {
@@ -125,7 +125,7 @@ export class ExecutionPolicy implements ExecutionCaching {
       if (definitions.length === 0) restrictHint(combined, hint);
       for (const definition of definitions) {
         if (!this.#isReplaced(definition, isRoot)) {
-          restrictHint(combined, this.#operation.hints.hintOf(definition, isRoot));
+          restrictHint(combined, this.#operation.hints.hintOf(definition, isRoot ? 'root' : 'nested'));
         }
       }
     });

@@ -1,18 +1,11 @@
 import type { CacheHint, FieldCachePolicy } from '../../../types/caching.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
-import { type Accepts, isListOf, isObject, isOneOf, isString } from '../../options/rules.ts';
+import { ACCEPTED_SECONDS, isObject, isOneOf, isSeconds, isVary } from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
 
 const isScope = isOneOf(undefined, 'PUBLIC', 'PRIVATE');
-/** RFC 9110 §5.6.2. `*` would make every result uncacheable. */
-const isFieldName = (name: unknown): boolean => isString(name) && /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/.test(name);
-
-/** Accepts a list of names of request headers. */
-export const isVary: Accepts = isListOf(isFieldName);
-
-const isSeconds = (value: unknown): boolean =>
-  value === undefined || (typeof value === 'number' && Number.isFinite(value) && value >= 0);
+const isLifetime = (value: unknown): boolean => value === undefined || isSeconds(value);
 
 /**
  * Checks a hint. A wrong lifetime must not be ignored: the default could be longer.
@@ -24,8 +17,8 @@ export function assertHint(hint: unknown, place: string): asserts hint is CacheH
     optionError(CACHING_OPTIONS, `${place}: ${member} is ${formatValue(value)}; accepted: ${accepted}`);
   if (!isObject(hint)) throw fail('the hint', hint, 'an object such as { maxAge: 60 }');
   const { maxAge, sharedMaxAge, scope, vary } = hint;
-  if (!isSeconds(maxAge)) throw fail('maxAge', maxAge, 'a number of seconds from 0');
-  if (!isSeconds(sharedMaxAge)) throw fail('sharedMaxAge', sharedMaxAge, 'a number of seconds from 0');
+  if (!isLifetime(maxAge)) throw fail('maxAge', maxAge, ACCEPTED_SECONDS);
+  if (!isLifetime(sharedMaxAge)) throw fail('sharedMaxAge', sharedMaxAge, ACCEPTED_SECONDS);
   if (!isScope(scope)) throw fail('scope', scope, "'PUBLIC' or 'PRIVATE'");
   if (vary !== undefined && !isVary(vary)) {
     throw fail('vary', vary, "a list of names of request headers such as 'Accept-Language'");

@@ -51,6 +51,8 @@ export class OperationPolicy {
   readonly #strictest: CachePolicy;
   readonly #variants = new Map<string, CachePolicy>();
   #tags: OperationTags | undefined;
+  /** The last result of `withTags`, and its policy. */
+  #tagged: { readonly policy: CachePolicy; readonly result: CachePolicy } | undefined;
 
   constructor(operation: CachedOperation, hints: SchemaHints, account: MemoryAccount) {
     this.#operation = operation;
@@ -90,6 +92,14 @@ export class OperationPolicy {
       this.#tags = tags;
     }
     return this.#tags.of(variables);
+  }
+
+  /** Adds tags to a policy. Results of most operations share the policy and the tags, also while they are stored. */
+  withTags(policy: CachePolicy, tags: readonly string[]): CachePolicy {
+    if (this.#tagged?.policy !== policy || this.#tagged.result.tags !== tags) {
+      this.#tagged = { policy, result: { ...policy, tags } };
+    }
+    return this.#tagged.result;
   }
 
   /** Visits the fields that determine the policy for these variables. */

@@ -25,6 +25,7 @@ interface FieldTag {
 /** The tags of an operation that do not depend on the values of resolvers. */
 export class OperationTags {
   readonly #fixed = new Set<string>();
+  #fixedList: readonly string[] | undefined;
   readonly #byArguments: FieldTag[] = [];
   readonly #defaults: Record<string, unknown> = {};
 
@@ -54,7 +55,10 @@ export class OperationTags {
    * text, or there are too many.
    */
   of(variables: Variables = {}): readonly string[] | undefined {
-    if (this.#byArguments.length === 0) return [...this.#fixed];
+    if (this.#byArguments.length === 0) {
+      this.#fixedList ??= Object.freeze([...this.#fixed]);
+      return this.#fixedList;
+    }
     const tags = new Set(this.#fixed);
     const values = { ...this.#defaults, ...variables };
     const budget = createTagBudget();

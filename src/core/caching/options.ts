@@ -1,17 +1,13 @@
 import type { CacheControlOptions } from '../../../types/caching.ts';
 import { resolveOptions } from '../../options/resolve-options.ts';
-import { oneOf, type Rules, rule, type WithDefaults } from '../../options/rules.ts';
+import { isVary, oneOf, type Rules, rule, seconds, type WithDefaults } from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
-import { isVary } from './hints.ts';
 
 /** The option `cacheControl` after checks, with defaults filled in. */
 export type CachingSettings = Readonly<WithDefaults<CacheControlOptions>>;
 
-const isSeconds = (value: unknown): boolean =>
-  typeof value === 'number' && Number.isFinite(value) && value >= 0;
-
 const rules: Rules<CachingSettings> = {
-  defaultMaxAge: rule(0, isSeconds, 'a number of seconds from 0'),
+  defaultMaxAge: seconds(0),
   vary: rule<readonly string[]>([], isVary, "a list of names of request headers such as 'Accept-Language'"),
   tagHeader: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey'),
 };

@@ -27,6 +27,9 @@ export interface SelectedField {
 /** Introspection depends on options and requests, so it is never cacheable. */
 const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, definitions: [], types: new Set() };
 
+/** The place of a field: the root type of the operation, or the type of a value. */
+export type FieldPlace = 'root' | 'nested';
+
 /** The hints of fields, which do not depend on operations. */
 export class SchemaHints {
   readonly #defaultMaxAge: number;
@@ -39,7 +42,8 @@ export class SchemaHints {
   }
 
   /** Returns the hint of a field: its own, that of its type, and the default lifetime. */
-  hintOf(definition: Field, isRoot: boolean): CacheHint {
+  hintOf(definition: Field, place: FieldPlace): CacheHint {
+    const isRoot = place === 'root';
     const cache = isRoot ? this.#rootFields : this.#fields;
     let hint = cache.get(definition);
     if (hint === undefined) {
@@ -78,7 +82,7 @@ export class SchemaHints {
     const definition = type.getFields()[name];
     if (definition === undefined) return UNKNOWN_FIELD;
     return {
-      hint: this.hintOf(definition, true),
+      hint: this.hintOf(definition, 'root'),
       definitions: [definition],
       types: valueTypes([definition]),
     };
@@ -91,7 +95,7 @@ export class SchemaHints {
       .filter((definition): definition is Field => definition !== undefined);
     if (definitions.length === 0) return UNKNOWN_FIELD;
     const hint = emptyHint();
-    for (const definition of definitions) restrictHint(hint, this.hintOf(definition, false));
+    for (const definition of definitions) restrictHint(hint, this.hintOf(definition, 'nested'));
     return { hint, definitions, types: valueTypes(definitions) };
   }
 }

@@ -12,7 +12,7 @@ import {
   type SelectionSetNode,
 } from 'graphql';
 import type { CachedOperation } from '../../execution/caching.ts';
-import type { SchemaHints, SelectedField } from './schema-hints.ts';
+import type { FieldPlace, SchemaHints, SelectedField } from './schema-hints.ts';
 
 /** The values of the variables in `@skip` and `@include`; a variable that is missing counts as either value. */
 export type ConditionValues = ReadonlyMap<string, boolean>;
@@ -32,7 +32,7 @@ export function visitSelectedFields(
 ): void {
   const rootType = operation.schema.getRootType(operation.operation.operation);
   if (rootType === undefined || rootType === null) return;
-  new Walk(operation, hints, values, visitField).visit(rootType, operation.operation.selectionSet, true);
+  new Walk(operation, hints, values, visitField).visit(rootType, operation.operation.selectionSet, 'root');
 }
 
 class Walk {
@@ -63,8 +63,8 @@ class Walk {
     }
   }
 
-  visit(type: GraphQLCompositeType, selectionSet: SelectionSetNode, isRoot: boolean): void {
-    const visited = this.#visited[isRoot ? 'root' : 'nested'];
+  visit(type: GraphQLCompositeType, selectionSet: SelectionSetNode, place: FieldPlace): void {
+    const visited = this.#visited[place];
     let sets = visited.get(type);
     if (sets === undefined) {
       sets = new Set();
@@ -73,27 +73,28 @@ class Walk {
     if (sets.has(selectionSet)) return;
     sets.add(selectionSet);
     for (const node of selectionSet.selections) {
-      if (isIncluded(node.directives, this.#values)) this.#visitSelection(type, node, isRoot);
+      if (isIncluded(node.directives, this.#values)) this.#visitSelection(type, node, place);
     }
   }
 
-  #visitSelection(type: GraphQLCompositeType, node: SelectionNode, isRoot: boolean): void {
+  #visitSelection(type: GraphQLCompositeType, node: SelectionNode, place: FieldPlace): void {
     if (node.kind === Kind.FIELD) {
       const name = node.name.value;
       if (name === '__typename') return;
+      const isRoot = place === 'root';
       const field =
         isRoot && isObjectType(type)
           ? this.#hints.selectRoot(type, name)
           : this.#hints.select(this.#schema, type, name);
       this.#visitField(field, isRoot, node);
       if (node.selectionSet === undefined) return;
-      for (const valueType of field.types) this.visit(valueType, node.selectionSet, false);
+      for (const valueType of field.types) this.visit(valueType, node.selectionSet, 'nested');
       return;
     }
     const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
     if (fragment === undefined) return;
     const narrowed = this.#narrow(type, fragment.typeCondition);
-    if (narrowed !== undefined) this.visit(narrowed, fragment.selectionSet, isRoot);
+    if (narrowed !== undefined) this.visit(narrowed, fragment.selectionSet, place);
   }
 
   /** The type of values in a fragment; undefined if it never applies. */

@@ -88,14 +88,14 @@ const MAX_CHARACTERS = 1_000_000;
 const TAG_CHARACTERS = 100;
 
 /** The characters that more tags may have: clients choose the values of arguments, and the lengths of their lists. */
-export interface TagBudget {
+interface TagBudget {
   left: number;
 }
 
 export const createTagBudget = (): TagBudget => ({ left: MAX_CHARACTERS });
 
 /** Returns the values of a placeholder; undefined if there are none. */
-export type ReadValues = (path: readonly string[]) => readonly unknown[] | undefined;
+type ReadValues = (path: readonly string[]) => readonly unknown[] | undefined;
 
 /**
  * Returns the tags of a format: one per combination of the values of its placeholders. Undefined if a value is missing

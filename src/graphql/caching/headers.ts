@@ -6,6 +6,7 @@ import type { CachingSettings } from '../../core/caching/options.ts';
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import { checkPreconditions } from '../../http/conditions/preconditions.ts';
 import { type Headers, HttpError } from '../../http/reply/http-error.ts';
+import { isWriteReplaced } from '../../http/reply/response-writer.ts';
 import { type Reply, withVary } from '../../http/reply/write-reply.ts';
 import { type Exchange, GRAPHQL_TYPE, type ResultCaching } from '../exchange.ts';
 import { hasCredentials } from './credentials.ts';
@@ -65,7 +66,7 @@ function addPolicy(
 ): void {
   if (!isCacheable(policy)) return;
   const { maxAge, sharedMaxAge, tags } = policy;
-  const names = new Set([...vary.map((name) => name.toLowerCase()), ...policy.vary]);
+  let names = policy.vary;
   const hasTags = tags.length > 0 && (invalidates || tagHeader !== false);
   // A shared cache that does not know all tags could not remove the result.
   const isComplete = !hasTags || fittingTags(tags) === tags.length;
@@ -81,9 +82,15 @@ function addPolicy(
   } else if (maxAge > 0) {
     headers['cache-control'] = `private, max-age=${maxAge}`;
     // Another user of the same browser must not get the stored response.
-    names.add('authorization').add('cookie');
+    names = [...names, 'authorization', 'cookie'];
   }
-  if (names.size > 0) headers['vary'] = withVary(headers['vary'], [...names].map(toFieldName).join(', '));
+  if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
+}
+
+/** Returns the different names of two lists, separated by commas. */
+function toFieldNames(...lists: (readonly string[])[]): string {
+  const names = new Set(lists.flat().map((name) => name.toLowerCase()));
+  return [...names].map(toFieldName).join(', ');
 }
 
 /**
@@ -129,5 +136,5 @@ function createEtag(body: string | Buffer, type: string): string {
  * §8.8.3.3).
  */
 function weakenIfPatched(res: ServerResponse, tag: string): string {
-  return Object.hasOwn(res, 'write') ? `W/${tag}` : tag;
+  return isWriteReplaced(res) ? `W/${tag}` : tag;
 }

@@ -1,10 +1,8 @@
 import type { OperationDefinitionNode } from 'graphql';
-import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
+import type { MaybePromise } from '../../../types/connect.ts';
 import { invalidateRest } from '../../core/caching/invalidate-rest.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { type ExecutionOutcome, isThenable, type PreparedOperation } from '../../execution/types.ts';
-import { publicHostOf } from '../../http/routing/host.ts';
-import { pathOf } from '../../http/routing/url-path.ts';
 import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
@@ -15,8 +13,7 @@ import { createSchemaId, KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
 import { type CacheableQuery, ResponseCache } from './response-cache.ts';
-
-const PORT = /:\d+$/;
+import { createTargetKey, declaredVariants } from './target-key.ts';
 
 /** Creates the function that executes queries through the response cache of a handler. */
 export function createCachedExecution(
@@ -29,6 +26,7 @@ export function createCachedExecution(
   const cache = new ResponseCache(cacheStore, settings);
   const services: QueryServices = { core, settings, execute };
   const schemaIdOf = createSchemaId(core);
+  const targetOf = createTargetKey(core);
   /** By the node of the operation: an observed operation is another object in each request. */
   const plans = new WeakMap<OperationDefinitionNode, KeyPlan>();
 
@@ -58,7 +56,7 @@ export function createCachedExecution(
       variables: inputs.variableValues,
       type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
       user,
-      target: targetOf(exchange.req),
+      target: targetOf(exchange.req) + declaredVariants(exchange),
       headers: exchange.req.headers,
     });
     return key === undefined
@@ -114,16 +112,6 @@ function invalidate(
   exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
   const done = caching.invalidate();
   return done === undefined ? settled : done.then(() => settled);
-}
-
-/**
- * Host and path, which also separate the entries of HTTP caches (RFC 9111 §2): an application may take the tenant from
- * them. Processes of one application may have different ports. Neither contains the line break: a `Host` with a slash
- * must not look like another host with a longer path.
- */
-function targetOf(req: ConnectRequest): string {
-  const host = publicHostOf(req)?.replace(PORT, '') ?? '';
-  return `${host}\n${pathOf(req.originalUrl ?? req.url)}`;
 }
 
 /** The part of the key that separates users; undefined if the request must not use the cache. */

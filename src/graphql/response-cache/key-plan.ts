@@ -14,7 +14,7 @@ const RETRY_INTERVAL = 16;
 const digest = (text: string): string => createHash('sha256').update(text).digest('base64url');
 
 /** Returns the part of keys that separates schemas. */
-export type SchemaId = (schema: GraphQLSchema) => string;
+type SchemaId = (schema: GraphQLSchema) => string;
 
 /**
  * Creates the ids of schemas. The schema of a handler has the same id in all processes, so that they can share a store.

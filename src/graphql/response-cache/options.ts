@@ -6,7 +6,7 @@ import { createProcessStore } from '../../cache/process-store.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { createWarningLog } from '../../logging/warning-log.ts';
 import { optionError, resolveOptions } from '../../options/resolve-options.ts';
-import { optionalFunction, positive, type Rules, rule } from '../../options/rules.ts';
+import { optionalFunction, positive, type Rules, rule, seconds } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
 
 /** A function of the request and the context. */
@@ -26,17 +26,14 @@ export interface ResponseCacheSettings {
 
 const DEFAULT_BYTES = 64 * 1024 * 1024;
 
-const isSeconds = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0;
-const seconds = rule(0, isSeconds, 'a number of seconds from 0');
-
 const RULES: Rules<ResponseCacheSettings> = {
   store: rule<CacheStore | undefined>(undefined, isStore, 'a store, such as that of redisStore'),
   maxBytes: positive(DEFAULT_BYTES, 'bytes'),
   pubsub: rule<CachePubSub | undefined>(undefined, isPubSub, 'a pubsub, such as that of createPubSub'),
   key: optionalFunction(),
   tags: optionalFunction(),
-  staleWhileRevalidate: seconds,
-  staleIfError: seconds,
+  staleWhileRevalidate: seconds(0),
+  staleIfError: seconds(0),
 };
 
 const usedStores = new WeakSet<CacheStore>();

@@ -109,7 +109,7 @@ export class RequestQuery implements CacheableQuery {
   }
 }
 
-/** A query whose request has its response. */
+/** A query that is executed in the background, after its request got an expired result. */
 class DetachedQuery implements CacheableQuery {
   readonly key: string;
   readonly plan: KeyPlan;

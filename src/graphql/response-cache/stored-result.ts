@@ -74,7 +74,7 @@ export function createEntry(
 ): CacheEntry | undefined {
   const lifetime = lifetimeOf(policy) * 1000;
   if (kind !== 'data' || rest !== undefined || !(lifetime > 0)) return undefined;
-  // The tags of a policy are normal ones.
+  // The tags of a policy have the form that `normalTag` returns already.
   const tags = added.length === 0 ? policy.tags : [...new Set([...policy.tags, ...added.map(normalTag)])];
   if (tags.length > MAX_TAGS) return undefined;
   const storedAt = Date.now();

@@ -1,0 +1,71 @@
+import { randomUUID } from 'node:crypto';
+import type { ConnectRequest } from '../../../types/connect.ts';
+import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../../core/documents/reference.ts';
+import { cacheByHeader, cacheByText } from '../../http/negotiation/text-cache.ts';
+import { publicHostOf } from '../../http/routing/host.ts';
+import { decodePart, pathOf } from '../../http/routing/url-path.ts';
+import type { Exchange } from '../exchange.ts';
+
+const PORT = /:\d+$/;
+
+/** Request targets whose parameters are kept, as for those of operations. */
+const TARGETS = { entries: 500, length: 2048 };
+
+/**
+ * Creates the function that returns the part of keys that separates requests by host, path and further parameters of
+ * the URL. They also separate the entries of HTTP caches (RFC 9111 §2): an application may take the tenant from them.
+ * Processes of one application may have different ports. Neither host nor path contains the line break: a `Host` with
+ * a slash must not look like another host with a longer path.
+ */
+export function createTargetKey({
+  documents,
+}: {
+  readonly documents: unknown;
+}): (req: ConnectRequest) => string {
+  const own = new Set<string>([...OPERATION_PARAMETERS, ...(documents === undefined ? [] : ID_PARAMETERS)]);
+  const isFurther = (pair: string): boolean => {
+    const name = pair.split('=', 1)[0] as string;
+    return pair !== '' && !own.has(decodePart(name) ?? name);
+  };
+  const furtherParameters = cacheByText(
+    (url) =>
+      url
+        .slice(url.indexOf('?') + 1)
+        .split('&')
+        .filter(isFurther)
+        .join('&'),
+    TARGETS,
+  );
+  return (req) => {
+    const host = publicHostOf(req)?.replace(PORT, '') ?? '';
+    const url = req.originalUrl ?? req.url ?? '';
+    const target = `${host}\n${pathOf(url)}`;
+    if (!url.includes('?')) return target;
+    const parameters = hasBody(req) ? url.slice(url.indexOf('?') + 1) : furtherParameters(url);
+    return parameters === '' ? target : `${target}?${parameters}`;
+  };
+}
+
+/** Whether the parameters of the operation are in the body, and none in the URL. */
+const hasBody = ({ method }: ConnectRequest): boolean => method === 'POST' || method === 'QUERY';
+
+/** The names in a header `Vary`, without those that the cache or a compressor considers. */
+const fieldNames = cacheByHeader((vary) =>
+  vary
+    .toLowerCase()
+    .split(',')
+    .map((name) => name.trim())
+    .filter((name) => name !== '' && name !== 'accept' && name !== 'accept-encoding'),
+);
+
+/**
+ * The part of keys that separates requests by the header `Vary` that earlier middleware has set, for example of
+ * translations. Each value of `*` is another response (RFC 9110 §12.5.5).
+ */
+export function declaredVariants({ req, res }: Pick<Exchange, 'req' | 'res'>): string {
+  const vary = res.getHeader('vary');
+  if (vary === undefined) return '';
+  const names = fieldNames(String(vary));
+  if (names.length === 0) return '';
+  return `\n${JSON.stringify(names.map((name) => (name === '*' ? randomUUID() : [name, req.headers[name]])))}`;
+}
