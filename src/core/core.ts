@@ -5,7 +5,7 @@ import type { GuardedStore } from '../cache/guarded-store.ts';
 import { type CursorSettings, resolveCursors } from '../cursors/options.ts';
 import type { EngineSettings } from '../execution/engine.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
-import type { ErrorOrigin } from '../execution/types.ts';
+import { type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
 import { noteUnsupportedVersion } from '../logging/notices.ts';
 import { createErrorReporter } from '../logging/report-error.ts';
@@ -63,8 +63,8 @@ export interface GraphQLCore {
   readonly maxCost: number | undefined;
   /** Returns the root value for a request or WebSocket. */
   rootValueFor(source: unknown): unknown;
-  /** Whether the option `allowedHosts` allows the host of a request. */
-  readonly isHostAllowed: HostCheck;
+  /** Whether the option `allowedHosts` allows the host of a request; undefined allows every host. */
+  readonly isHostAllowed: HostCheck | undefined;
   /** Masks and formats errors for the client, and reports unexpected errors. */
   readonly formatErrors: FormatErrors;
   /**
@@ -91,15 +91,15 @@ export function coreOf(handler: unknown): GraphQLCore | undefined {
 }
 
 type Callable = (source: unknown) => unknown;
-
 type ContextFunction = (source: unknown, details: ContextDetails) => unknown;
 
 /** Creates the factory of the option `context`: a value, or a function of the source and its details. */
 export function createContextFactory(context: unknown): ContextFactory {
   if (typeof context !== 'function') return () => context;
+  const create = context as ContextFunction;
   return (source, operation, connectionParams) => {
     const transport = connectionParams === undefined ? 'http' : 'websocket';
-    return (context as ContextFunction)(source, { transport, connectionParams, operation });
+    return withNativePromise(create(source, { transport, connectionParams, operation }));
   };
 }
 
@@ -147,7 +147,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')
         : () => rootValue,
-    isHostAllowed: createHostCheck(settings.allowedHosts),
+    isHostAllowed: settings.allowedHosts && createHostCheck(settings.allowedHosts),
     formatErrors,
     reportError: (error, origin) => reporter.report(error, errorDetails(origin)),
     reportForwardedError: (error, origin) => reporter.reportForwarded(error, errorDetails(origin)),
@@ -171,7 +171,7 @@ function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 's
     return value;
   };
   const whenSchema = (value: unknown) =>
-    value instanceof Promise ? value.then(assertSchema) : assertSchema(value);
+    isThenable(value) ? Promise.resolve(value).then(assertSchema) : assertSchema(value);
   return { schemaFor: (request) => whenSchema((schema as Callable)(request)), hasOneSchema: false };
 }
 

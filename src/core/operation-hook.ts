@@ -9,6 +9,7 @@ import {
   isThenable,
   type PreparedOperation,
   type RequestError,
+  withNativePromise,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply/http-error.ts';
 import { wrongReturnValue } from '../options/resolve-options.ts';
@@ -47,7 +48,7 @@ export function createOperationHook(
     const coerced = coerceVariables(prepared, variableValues, settings);
     if ('errors' in coerced) return coerced;
     const { schema, document, operation } = prepared;
-    const decision = onOperation({
+    const returned = onOperation({
       schema,
       document,
       operation,
@@ -58,6 +59,7 @@ export function createOperationHook(
       context: contextValue,
       transport: origin?.transport ?? 'http',
     });
+    const decision = withNativePromise(returned);
     return isThenable(decision) ? decision.then(toAdmission) : toAdmission(decision);
   };
 }

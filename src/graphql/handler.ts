@@ -55,7 +55,7 @@ class Pipeline {
     const csrf = createCsrf(settings);
     this.#settings = settings;
     this.#streaming = new Streaming(core, settings);
-    this.#check = createRequestCheck(settings, csrf, this.#streaming);
+    this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
     const read = createRequestReader(settings, csrf);
     this.#read = core.documents === undefined ? read : createPathIdReader(read, core.documents);
     this.#runner = new OperationRunner(core, csrf, this.#streaming, settings);

@@ -3,6 +3,7 @@ const RESOLVERS =
 const PROTECTION = 'cross-site requests are always refused; see trustedOrigins and getMutations';
 const TRUSTED = "use documents: { from: 'persisted-documents.json', only: true }";
 const STOP = 'create the server with createServer, and call server.drain() on SIGTERM';
+const BODY = 'use limits: { bodyBytes }, and uploads: { maxFileSize } for files';
 const SCHEMA =
   'create a GraphQLSchema, for example with makeExecutableSchema, and pass it as the first argument';
 
@@ -50,6 +51,17 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   execute: 'use engine',
   extensions: 'return { extensions } from onOperation; use formatError for errors',
   onSubscribe: 'use onOperation, context, validationRules or engine',
+  // Express, body-parser and Fastify
+  bodyLimit: BODY,
+  maxBodySize: BODY,
+  limit: BODY,
+  timeout:
+    'bodies have limits: { bodyTimeout }; to end a slow operation, use AbortSignal.timeout in its resolvers',
+  // attachSubscriptions
+  allowedOrigins:
+    'it belongs to attachSubscriptions; trustedOrigins is for requests over HTTP, and the package cors for CORS',
+  // graphql-sse
+  sse: 'server-sent events are on: clients send Accept: text/event-stream',
   // mercurius
   jit: 'operations are compiled; see engine',
   ide: 'use graphiql',

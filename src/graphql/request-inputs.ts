@@ -42,7 +42,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   }
 
   get aborted(): boolean {
-    // Not the signal: nothing may have read it, as with graphql 16.
+    // The signal may not exist: graphql 16 never reads it.
     return isAborted(this.#res);
   }
 

@@ -6,7 +6,7 @@ import { readProcessStats } from '../diagnostics/process-stats.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
 import type { ObservedRequest } from '../static/observed-request.ts';
-import type { ObservedUpload } from '../uploads/observed-upload.ts';
+import type { ObservedUpload } from '../uploads/receive.ts';
 import { ErrorCounters } from './error-figures.ts';
 import { OperationCounters } from './operation-figures.ts';
 

@@ -5,7 +5,10 @@ export function formatValue(value: unknown): string {
   if (value === undefined || /^(?:number|bigint|symbol)$/.test(typeof value)) return String(value);
   let text: string | undefined;
   try {
-    text = JSON.stringify(value);
+    // JSON has no patterns, and would show them as {}.
+    text = JSON.stringify(value, (_key, member: unknown) =>
+      member instanceof RegExp ? String(member) : member,
+    );
   } catch {
     text = undefined;
   }

@@ -1,6 +1,6 @@
 import { didYouMean } from './did-you-mean.ts';
 import { formatValue } from './format-value.ts';
-import { isObject, type Rules } from './rules.ts';
+import { isObject, isThenable, type Rules } from './rules.ts';
 
 /** Identifies a group of options in error messages. */
 export interface OptionScope {
@@ -85,7 +85,7 @@ export function wrongReturnValue(
  * @throws TypeError (code `ERR_OPTION`) for a promise.
  */
 export function assertSync<T>(returned: T, scope: OptionScope, option: string): T {
-  if (typeof (returned as { then?: unknown } | null | undefined)?.then !== 'function') return returned;
+  if (!isThenable(returned)) return returned;
   // The promise is not awaited, so its rejection must not become an unhandled one.
   Promise.resolve(returned).catch(() => undefined);
   throw wrongReturnValue(scope, option, returned, 'a value that is not a promise');

@@ -52,6 +52,11 @@ export const delay = (fallback: number, from: 0 | 1 = 1): Rule<number> =>
 
 export const acceptedDelay = (from: 0 | 1): string => `${wholeNumber(from, 'milliseconds')} to ${MAX_DELAY}`;
 
+/** Seconds, a number from 0. */
+export const seconds = (fallback: number): Rule<number> => rule(fallback, isSeconds, ACCEPTED_SECONDS);
+
+export const ACCEPTED_SECONDS = 'a number of seconds from 0';
+
 /** An optional function. */
 export const optionalFunction = <T>(): Rule<T | undefined> =>
   rule<T | undefined>(undefined, isFunction, 'a function');
@@ -65,9 +70,10 @@ const wholeNumber = (from: number, unit: string | undefined): string =>
 export const isBoolean = (value: unknown): value is boolean => typeof value === 'boolean';
 export const isFunction = (value: unknown): boolean => typeof value === 'function';
 export const isString = (value: unknown): value is string => typeof value === 'string';
-/** Whether a function of the application returned a promise, or a thenable of another library. */
+/** Whether a value is a promise, or a thenable of another library: an object or function with a method `then`. */
 export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
-  typeof (value as { then?: unknown } | null | undefined)?.then === 'function';
+  ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+  typeof (value as { then?: unknown }).then === 'function';
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;
@@ -75,6 +81,7 @@ export const isDelay =
   (from: 0 | 1): Accepts =>
   (value) =>
     isCount(value) && value >= from && value <= MAX_DELAY;
+export const isSeconds = (value: unknown): boolean => Number.isFinite(value) && (value as number) >= 0;
 export const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
@@ -95,6 +102,14 @@ export const isListOf =
   (item: Accepts): ((value: unknown) => value is readonly unknown[]) =>
   (value): value is readonly unknown[] =>
     Array.isArray(value) && value.every(item);
+
+/**
+ * Accepts a list of names of headers (RFC 9110 §5.6.2) for `Vary`, without `*`, which would make every result
+ * uncacheable.
+ */
+export const isVary: Accepts = isListOf(
+  (name) => isString(name) && /^(?!\*$)[\w!#$%&'*+.^`|~-]+$/.test(name),
+);
 
 /** Accepts a list of at least one item whose items all pass. */
 export const oneOrMore =

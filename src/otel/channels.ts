@@ -1,7 +1,7 @@
 import type { ObservedConnection, ParseEvent, ValidateEvent } from '../core/diagnostics.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
-import type { ObservedUpload } from '../uploads/observed-upload.ts';
+import type { ObservedUpload } from '../uploads/receive.ts';
 import { createOperationInfo } from './operations/operation-info.ts';
 import { OperationSpan } from './operations/operation-span.ts';
 import { Phases } from './operations/phases.ts';

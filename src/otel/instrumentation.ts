@@ -6,13 +6,13 @@ import type {
   OpenTelemetryOptions,
   TracerSource,
 } from '../../types/otel.ts';
+import { VERSION } from '../diagnostics/version.ts';
 import { createSubscribers, type Subscribers } from './channels.ts';
 import { Metrics } from './metrics.ts';
 import { type OpenTelemetrySettings, resolveOpenTelemetryOptions } from './options.ts';
 import { Telemetry } from './telemetry.ts';
 
 const SCOPE = 'espalier';
-const VERSION = '0.1.0';
 
 /**
  * Creates OpenTelemetry spans and metrics for GraphQL over HTTP, event streams and WebSockets, for uploads,

@@ -17,16 +17,16 @@ const ERRORS = [0, 1, 2, 5, 10];
 const BYTES = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const BUDGETS: readonly GaugeKind[] = ['documents', 'responses', 'files', 'uploads'];
 
-const cacheAttributes = (name: 'documents' | 'responses', isHit: boolean): Attributes => ({
+const cacheAttributes = (name: 'documents' | 'responses', lookup: 'hit' | 'miss'): Attributes => ({
   'espalier.cache.name': name,
-  'espalier.cache.hit': isHit,
+  'espalier.cache.hit': lookup === 'hit',
 });
 
 /** Observes the lookups in response caches, which count them. */
 function observeResponses(result: ObservableResult): void {
   const { hits, misses } = readGauges('responses');
-  if (hits !== undefined) result.observe(hits, cacheAttributes('responses', true));
-  if (misses !== undefined) result.observe(misses, cacheAttributes('responses', false));
+  if (hits !== undefined) result.observe(hits, cacheAttributes('responses', 'hit'));
+  if (misses !== undefined) result.observe(misses, cacheAttributes('responses', 'miss'));
 }
 
 /** A number with the attributes that distinguish it. */
@@ -72,8 +72,8 @@ export class Metrics {
   readonly activeRequests: Counts = new Counts();
   readonly activeSubscriptions: Counts = new Counts();
   readonly cacheRequests: Counts = new Counts();
-  readonly documentHits: Count = this.cacheRequests.of(cacheAttributes('documents', true));
-  readonly documentMisses: Count = this.cacheRequests.of(cacheAttributes('documents', false));
+  readonly documentHits: Count = this.cacheRequests.of(cacheAttributes('documents', 'hit'));
+  readonly documentMisses: Count = this.cacheRequests.of(cacheAttributes('documents', 'miss'));
   readonly deliveries: Counts = new Counts();
   readonly #callbacks: (readonly [Observable, ObservableCallback])[] = [];
 

@@ -1,6 +1,6 @@
 import type { Attributes } from '@opentelemetry/api';
 import type { ObservedRequest } from '../static/observed-request.ts';
-import type { ObservedUpload } from '../uploads/observed-upload.ts';
+import type { ObservedUpload } from '../uploads/receive.ts';
 import { errorType, recordErrors } from './errors.ts';
 import type { Count } from './metrics.ts';
 import { safely, secondsSince, type Telemetry } from './telemetry.ts';

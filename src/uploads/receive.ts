@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 import { drainRequest } from '../http/body/drain.ts';
 import { timedOut } from '../http/body/read-body.ts';
 import { HttpError, toError } from '../http/reply/http-error.ts';
@@ -6,10 +7,30 @@ import { debug } from '../logging/debug.ts';
 import { formatValue } from '../options/format-value.ts';
 import { clientAborted } from './form/errors.ts';
 import { Form, openForm, type Part } from './form/form.ts';
-import { observeUpload } from './observed-upload.ts';
 import type { UploadSettings } from './options.ts';
 import { duplicateField, missingFilename, readPlan, type UploadPlan } from './plan.ts';
 import { StoredFiles } from './storage/stored-files.ts';
+
+/** The end of the receipt of a multipart request. */
+interface UploadResult {
+  /** Files and bytes that were stored, also of a request that failed. */
+  readonly files: number;
+  readonly bytes: number;
+  /** The reason why the request was refused or aborted. */
+  readonly error: Error | undefined;
+}
+
+/** Published when a multipart request arrives. Subscribers may observe how its receipt ends. */
+export class ObservedUpload extends Observed<UploadResult> {
+  readonly req: IncomingMessage;
+
+  constructor(req: IncomingMessage) {
+    super();
+    this.req = req;
+  }
+}
+
+const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
 /**
  * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON
@@ -72,6 +93,14 @@ export async function receiveUploads<Params>(
   } catch (error) {
     throw stop(error);
   }
+}
+
+/** Publishes a request; undefined without subscribers. */
+function observeUpload(req: IncomingMessage): ObservedUpload | undefined {
+  if (!uploadChannel.hasSubscribers) return undefined;
+  const observed = new ObservedUpload(req);
+  uploadChannel.publish(observed);
+  return observed;
 }
 
 /** Resolves when every mapped file has begun to arrive. */

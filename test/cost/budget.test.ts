@@ -262,6 +262,28 @@ describe('the option budget with Redis', () => {
     expect(responses[0]?.headers.get('retry-after')).toBe('1');
   });
 
+  it('the budget does not mistake a blocked event loop for a Redis that does not reply', async () => {
+    const redis = await readyClient();
+    const block = (): void => {
+      const end = performance.now() + 80;
+      while (performance.now() < end);
+    };
+    const key = (): string => {
+      // After the command was sent.
+      setImmediate(block);
+      return 'blocked';
+    };
+    const { post } = await serve({
+      limit: 10,
+      window: WINDOW,
+      redis,
+      timeout: 20,
+      onUnavailable: 'closed',
+      key,
+    });
+    for (let i = 0; i < 5; i++) expect((await post('{ one { id } }')).status).toBe(200);
+  });
+
   it('the budget treats a Redis that does not reply as unavailable after the timeout', async () => {
     const redis = await readyClient();
     const { post } = await serve({

@@ -239,4 +239,13 @@ describe('resumable()', () => {
     await new Promise((resolve) => setTimeout(resolve, 20));
     expect(attempts.length).toBe(1);
   });
+
+  it('resumable() does not start again for an error that arrives after it was stopped', async () => {
+    const { attempts, client, sink } = scripted();
+    const stop = resumable(client, { maxDelay: 5 }).subscribe({ query: QUERY }, sink);
+    stop();
+    attempts[0]?.sink.error([{ extensions: { refetch: true } }]);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(attempts.length).toBe(1);
+  });
 });

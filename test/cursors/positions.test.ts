@@ -93,7 +93,7 @@ describe('close() with cursors', () => {
     },
   );
 
-  it('close() ends an event stream with its position and a random time for the next attempt, and its connection', async () => {
+  it('close() of attachSubscriptions ends an event stream with its position and a random time for the next attempt, and its connection', async () => {
     const served = await serve({ attach: { keepAlive: 0 }, graphql: { eventStreams: { ping: 0 } } });
     const times = new Set<string>();
     const readings: Reading[] = [];

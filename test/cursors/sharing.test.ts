@@ -107,7 +107,7 @@ describe('shared subscriptions with cursors', () => {
     expect(served.subscriptions.stats()).toMatchObject({ sources: 0, unreleased: 0 });
   });
 
-  it('members receive consecutive events for all interleavings of publishes, subscribes and unsubscribes', async () => {
+  it('members of a group receive consecutive events for all interleavings of publishes, subscribes and unsubscribes', async () => {
     const step = fc.oneof(
       fc.record({ kind: fc.constant('publish' as const), count: fc.integer({ min: 1, max: 20 }) }),
       fc.record({ kind: fc.constant('open' as const), from: fc.nat(200) }),

@@ -1,4 +1,5 @@
 import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
@@ -60,6 +61,36 @@ describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
     work.end();
     await close();
     expect(errors).toEqual([]);
+  });
+
+  it('graphqlHTTP reports no error if the connection is lost while the execution begins', async () => {
+    const errors: unknown[] = [];
+    const lost = new EventEmitter();
+    const slow = {
+      type: GraphQLInt,
+      resolve: (_source: unknown, _args: unknown, { res }: { res: ServerResponse }) => {
+        res.req.socket.destroy();
+        // The response is closed later than its socket.
+        res.once('close', () => setImmediate(() => lost.emit('connection', res)));
+        return new Promise<number>(() => undefined);
+      },
+    };
+    const query = new GraphQLObjectType({ name: 'Query', fields: { slow } });
+    const responses = new WeakMap<object, ServerResponse>();
+    const handler = graphqlHTTP(new GraphQLSchema({ query }), {
+      engine,
+      context: (req) => ({ res: responses.get(req) }),
+      onError: (error) => void errors.push(error),
+    });
+    const { port, close } = await run((req, res) => {
+      responses.set(req, res);
+      handler(req, res, (error) => errors.push(error));
+    });
+    const ended = once(lost, 'connection');
+    wire(port).write(post('{"query":"{ slow }"}'));
+    await ended;
+    expect(errors).toEqual([]);
+    await close();
   });
 
   it('graphqlHTTP does not report the errors of resolvers that fail because the client disconnected', async () => {

@@ -220,12 +220,13 @@ eachExpress((express) => {
         .user;
     };
 
-    it('the context can be a value', async () =>
+    it('the context of graphqlHTTP can be a value', async () =>
       expect(await userOf({ context: { user: 'fixed' } })).toBe('fixed'));
-    it('the context is undefined by default', async () => expect(await userOf({})).toBe('none'));
-    it('the context can be a function of the request', async () =>
+    it('the context of graphqlHTTP is undefined by default', async () =>
+      expect(await userOf({})).toBe('none'));
+    it('the context of graphqlHTTP can be a function of the request', async () =>
       expect(await userOf({ context: (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
-    it('the context can be an async function of the request', async () =>
+    it('the context of graphqlHTTP can be an async function of the request', async () =>
       expect(await userOf({ context: async (req) => ({ user: req.headers['x-user'] }) })).toBe('Ada'));
     it('the context function can read req.state of earlier middleware', async () =>
       expect(await userOf({ context: (req) => ({ user: req.state['user'] }) })).toBe('from state'));
@@ -348,6 +349,55 @@ eachExpress((express) => {
       await sendRequest(serve({}, source)).expect(403, { errors: [{ message: 'not for you' }] });
     }
     expect(failures).toEqual([]);
+  });
+
+  it('graphqlHTTP accepts a schema function that returns a promise of another library', async () => {
+    const then = Promise.prototype.then.bind(Promise.resolve(schema));
+    const source = () => Object.fromEntries([['then', then]]) as never;
+    await sendRequest(serve({}, source)).expect(200);
+  });
+
+  it('graphqlHTTP accepts thenables whose then returns nothing from the functions of its options', async () => {
+    let calls = 0;
+    const lazy = <T>(value: T, times = 1) => {
+      const then = (resolve: (value: T) => void): void => {
+        calls += 1;
+        setImmediate(() => {
+          for (let time = 0; time < times; time++) resolve(value);
+        });
+      };
+      return Object.fromEntries([['then', then]]) as never;
+    };
+    const counted: GraphQLOptions[] = [
+      { context: () => lazy({}, 2) },
+      { onOperation: () => lazy(undefined, 2) },
+      { budget: { limit: 100, key: () => lazy('key', 2) } },
+      { engine: () => lazy({ data: { hello: 'x' } }, 2) },
+    ];
+    for (const options of counted) {
+      calls = 0;
+      let resolved = 0;
+      const hello = (): string => {
+        resolved += 1;
+        return 'x';
+      };
+      await sendRequest(serve({ rootValue: { hello }, ...options })).expect(200, { data: { hello: 'x' } });
+      expect([calls, resolved]).toEqual([1, options.engine === undefined ? 1 : 0]);
+    }
+    expect(failures).toEqual([]);
+  });
+
+  it('graphqlHTTP sends 500 if a thenable of another library rejects', async () => {
+    const then = (_: unknown, reject: (reason: Error) => void): void =>
+      void setImmediate(() => reject(new Error('lost')));
+    const lazy = () => Object.fromEntries([['then', then]]) as never;
+    const rejecting: GraphQLOptions[] = [
+      { context: lazy },
+      { onOperation: lazy },
+      { budget: { limit: 100, key: lazy } },
+      { engine: lazy },
+    ];
+    for (const options of rejecting) await sendRequest(serve(options)).expect(500);
   });
 
   it('graphqlHTTP accepts a schema function of the request', async () => {

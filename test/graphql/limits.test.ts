@@ -369,7 +369,7 @@ describe('a batch', () => {
   });
 });
 
-it('limits can be changed and disabled', async () => {
+it('the option limits changes and disables limits', async () => {
   const limits = { depth: 2, tokens: Number.POSITIVE_INFINITY };
   const strict = await run(graphqlHTTP(schema, { rootValue, limits }));
   const get = async (query: string) =>

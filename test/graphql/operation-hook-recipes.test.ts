@@ -63,7 +63,7 @@ describe('the recipes of docs/operation-hook.md', () => {
     });
   });
 
-  it('the audit log has an entry for each mutation and none for a query', async () => {
+  it('the audit log of the recipe has an entry for each mutation and none for a query', async () => {
     const execute = await serve('logMutation');
     expect(await execute('{ a }')).toEqual({ data: { a: null } });
     expect(await execute('mutation { remove(id: 7) }')).toEqual({ data: { remove: null } });

@@ -7,11 +7,10 @@ import { inspect } from '../../middleware/inspect.ts';
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
-import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
 import { REPLACED_OPTIONS as SOCKET_OPTIONS } from '../../src/websocket/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import type { SubscriptionOptions } from '../../types/subscriptions.ts';
+import { apiOf, pubsub, server, socketsOn } from './creation.ts';
 import { type Mistake, post, send, thrown, untyped, withLog } from './mistake.ts';
 
 // Mistakes of users who know another package: arguments, orders and options of its functions.
@@ -20,20 +19,10 @@ const schema = buildSchema('type Query { hello: String } type Subscription { tic
 const handler = graphqlHTTP(schema);
 
 const api = (options: unknown) => thrown(() => graphqlHTTP(schema, untyped<GraphQLOptions>(options)));
-const apiOf = (value: unknown) => thrown(() => graphqlHTTP(untyped<typeof schema>(value)));
 const files = (dir: unknown, options?: unknown) =>
   thrown(() => staticFiles(untyped<string>(dir), untyped<StaticFilesOptions>(options)));
-const sockets = (server: unknown, target: unknown = handler, options?: unknown) =>
-  thrown(() =>
-    attachSubscriptions(
-      untyped<http.Server>(server),
-      untyped<typeof handler>(target),
-      untyped<SubscriptionOptions>(options),
-    ),
-  );
-const pubsub = (options: unknown) => thrown(() => createPubSub(untyped<object>(options)));
-const server = (app: unknown, options?: unknown) =>
-  thrown(() => createServer(untyped<express.Express>(app), untyped<object>(options)));
+const sockets = (given: unknown, target: unknown = handler, options?: unknown) =>
+  socketsOn(given, target, options);
 
 /** The message of the promise that a function returns. */
 const rejected = (run: () => Promise<unknown>) => () =>
@@ -229,7 +218,7 @@ export const HABITS: Mistake[] = [
   [
     'patterns of the package cors as origins',
     sockets(http.createServer(), handler, { allowedOrigins: [/example/] }),
-    'option "allowedOrigins" is [{}]',
+    'option "allowedOrigins" is ["/example/"]',
     'or a function of the origin and the request',
   ],
   [

@@ -2,6 +2,7 @@ import { HABITS } from './habits.ts';
 import type { Mistake } from './mistake.ts';
 import { REQUESTS, RESOLVERS, SOCKETS, UPLOADS } from './requests.ts';
 import { GRAPHQL, PUBSUB, SCHEMA, SERVER, STATIC, SUBSCRIPTIONS } from './startup.ts';
+import { VALUES } from './values.ts';
 
 // Mistakes of new users, each with the message that the user sees: it names the problem and what to do.
 
@@ -17,6 +18,7 @@ const TABLES: Record<string, readonly Mistake[]> = {
   'resolvers and option functions': RESOLVERS,
   WebSockets: SOCKETS,
   'arguments and options of other packages': HABITS,
+  'values of options and arguments': VALUES,
 };
 
 it('the tables contain at least 200 mistakes', () => {

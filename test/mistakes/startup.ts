@@ -5,14 +5,13 @@ import { join } from 'node:path';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
-import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { REPLACED_OPTIONS } from '../../src/graphql/replaced-options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
-import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { until } from '../until.ts';
+import { apiOf, pubsub, server as serverOf, socketsOn } from './creation.ts';
 import { type Mistake, thrown, untyped, withLog } from './mistake.ts';
 
 // Mistakes that throw when a middleware or a server is created.
@@ -25,13 +24,9 @@ const handler = graphqlHTTP(schema);
 
 const files = (options: unknown) => thrown(() => staticFiles(folder, untyped<StaticFilesOptions>(options)));
 const api = (options: unknown) => thrown(() => graphqlHTTP(schema, untyped<GraphQLOptions>(options)));
-const apiOf = (value: unknown) => thrown(() => graphqlHTTP(untyped<typeof schema>(value)));
-const sockets = (options: unknown) =>
-  thrown(() => attachSubscriptions(http.createServer(), handler, untyped<SubscriptionOptions>(options)));
-const socketsOf = (target: unknown) =>
-  thrown(() => attachSubscriptions(http.createServer(), untyped<typeof handler>(target)));
-const server = (options: unknown) => thrown(() => createServer(express(), untyped<object>(options)));
-const pubsub = (options: unknown) => thrown(() => createPubSub(untyped<object>(options)));
+const sockets = (options: unknown) => socketsOn(http.createServer(), handler, options);
+const socketsOf = (target: unknown) => socketsOn(http.createServer(), target);
+const server = (options: unknown) => serverOf(express(), options);
 
 /** A schema of a second copy of graphql. In production, graphql-js does not notice it. */
 function anotherCopy(environment: string): unknown {

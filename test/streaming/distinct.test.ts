@@ -160,7 +160,7 @@ describe('subscriptions over server-sent events, distinct connections mode', () 
     await until(() => bob?.body.includes('"x"') === true);
   });
 
-  it('close() ends the event streams over the drain period and refuses new ones', async () => {
+  it('close() of attachSubscriptions ends the event streams over the drain period and refuses new ones', async () => {
     const { url, live, subscriptions } = await serve();
     const params = { query: 'subscription { events(topic: "a") }' };
     const streams = await Promise.all([1, 2, 3, 4].map(() => open(url, { params, headers: EVENTS })));

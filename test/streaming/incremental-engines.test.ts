@@ -177,14 +177,14 @@ function tests(): void {
     });
   });
 
-  it('overlapping calls of next return different payloads', async () => {
+  it('overlapping calls of next() of the remaining results return different payloads', async () => {
     const rootValue = { id: '1', slow: () => new Promise((resolve) => setImmediate(resolve, 'slow')) };
     const { rest } = await prepareWith(rootValue, '{ id ... @defer { name } ... @defer { slow } }')();
     const results = await Promise.all([rest?.next(), rest?.next(), rest?.next()]);
     expect(results.map((result) => result?.done)).toEqual([false, false, true]);
   });
 
-  it('next rejects for a value that cannot be written as JSON, and the payloads end', async () => {
+  it('next() of the remaining results rejects for a value that cannot be written as JSON, and then ends', async () => {
     const { rest } = await prepareWith({ id: '1', big: () => 1n }, '{ id ... @defer { big } }')();
     await expect(rest?.next()).rejects.toThrow('BigInt');
     expect(await rest?.next()).toEqual({ done: true, value: undefined });

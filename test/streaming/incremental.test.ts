@@ -309,7 +309,7 @@ function describeIncremental(): void {
       await closed;
     });
 
-    it('close ends deferred operations of sockets and event streams, and returns their generators', async () => {
+    it('close() of attachSubscriptions ends deferred operations of sockets and event streams, and returns their generators', async () => {
       const { url, calls, subscriptions } = await serveLive();
       const socket = createSocketClient({
         url: url.replace('http', 'ws'),

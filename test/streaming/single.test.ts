@@ -48,7 +48,7 @@ describe('subscriptions over server-sent events, single connection mode', () => 
     stream.req.destroy();
   });
 
-  it('DELETE stops an operation and frees its id', async () => {
+  it('DELETE with a token stops an operation of the reserved stream and frees its id', async () => {
     const served = await serve();
     const { url, live } = served;
     const token = await reserve(served);
@@ -180,6 +180,39 @@ describe('subscriptions over server-sent events, single connection mode', () => 
     expect((await open(url, { headers: { ...EVENTS, [TOKEN]: late } })).status).toBe(404);
     expect(stream.ended).toBe(false);
     stream.req.destroy();
+  });
+
+  it('disconnect() does not fail for a reservation, which has no context yet', async () => {
+    const served = await serve({ context: () => ({ user: { id: 'ann' } }) });
+    const { url, subscriptions } = served;
+    await reserve(served);
+    const stream = await open(url, { headers: { ...EVENTS, [TOKEN]: await reserve(served) } });
+    const isAnn = ({ context }: { context: unknown }): boolean =>
+      (context as { user: { id: string } }).user.id === 'ann';
+    expect(subscriptions.disconnect(isAnn)).toBe(1);
+    await until(() => stream.ended);
+    expect(subscriptions.disconnect(() => true)).toBe(1);
+    await until(() => subscriptions.stats().connections === 0);
+  });
+
+  it('maxReservations counts the addresses of an IPv6 network of 64 bits as one client', async () => {
+    const withAddress: RequestHandler = (req, _res, next) => {
+      Object.defineProperty(req, 'ip', { value: req.headers['x-address'] });
+      next();
+    };
+    const { url } = await serve({ eventStreams: { maxReservations: 1 } }, { before: [withAddress] });
+    const statuses: (number | undefined)[] = [];
+    for (const address of [
+      '2001:db8::1',
+      '2001:db8::ffff:2',
+      '2001:db8:0:1::1',
+      '::ffff:192.0.2.1',
+      '192.0.2.1',
+    ]) {
+      const { status } = await open(url, { method: 'PUT', headers: { 'x-address': address } });
+      statuses.push(status);
+    }
+    expect(statuses).toEqual([201, 429, 201, 201, 429]);
   });
 
   it('graphqlHTTP limits the operations of one stream', async () => {

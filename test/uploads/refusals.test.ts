@@ -417,7 +417,7 @@ describe('multipartUploadsEnabled', () => {
 });
 
 describe('the accept option', () => {
-  it('accept refuses a file before its content is received', async () => {
+  it('the option uploads.accept refuses a file before its content is received', async () => {
     const seen: Seen = [];
     const accept: UploadOptions['accept'] = ({ mimetype }) => mimetype.startsWith('image/');
     await using server = await startServer(graphqlHTTP(createSchema(seen), { uploads: { accept } }));

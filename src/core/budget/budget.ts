@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { BudgetClient } from '../../../types/cost.ts';
-import { isThenable, type RequestError } from '../../execution/types.ts';
+import { isThenable, type RequestError, withNativePromise } from '../../execution/types.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { createWarningLog } from '../../logging/warning-log.ts';
 import { resolveOptions, wrongOption, wrongReturnValue } from '../../options/resolve-options.ts';
@@ -99,7 +99,7 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
   }
 
   return (source, context, cost) => {
-    const key = keyOf(source, context);
+    const key = withNativePromise(keyOf(source, context));
     return isThenable(key) ? key.then((settled) => take(settled, cost)) : take(key, cost);
   };
 }

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { BudgetClient } from '../../../types/cost.ts';
+import { withTimeLimit } from '../../redis/time-limit.ts';
 import type { BucketSettings, BucketStore, Taken } from './token-bucket.ts';
 
 /**
@@ -49,17 +50,8 @@ export function createRedisBuckets(
       // ioredis would queue the command, and its tokens would be taken much later.
       if (client.status !== 'ready')
         return Promise.reject(new Error(`Redis is not connected: ${client.status}`));
-      return within(timeout, run(key, tokens));
+      const late = (): Error => new Error(`Redis did not reply within ${timeout} ms`);
+      return withTimeLimit(run(key, tokens), timeout, late);
     },
   };
-}
-
-/** Rejects if a promise is not settled after some milliseconds. */
-function within<T>(milliseconds: number, promise: Promise<T>): Promise<T> {
-  return new Promise((resolve, reject) => {
-    const timer = setTimeout(() => {
-      reject(new Error(`Redis did not reply within ${milliseconds} ms`));
-    }, milliseconds);
-    promise.then(resolve, reject).finally(() => clearTimeout(timer));
-  });
 }

@@ -25,7 +25,7 @@ interface DocumentKinds {
 
 /**
  * Creates the `prepare` function of a core with the option `documents`. A trusted id takes precedence over a text.
- * It sets the text of a document that it finds by id in the parameters.
+ * If the function finds a document by id, it sets the text in the parameters.
  */
 export function createPrepareById(
   { only }: Pick<DocumentSettings, 'only'>,

@@ -8,6 +8,9 @@ export type DocumentReference = NonNullable<GraphQLParams['document']>;
 /** The parameters that name a document, in order of precedence. `extensions.persistedQuery` is the last one. */
 export const ID_PARAMETERS = ['documentId', 'id', 'doc_id'] as const;
 
+/** The other parameters of an operation. */
+export const OPERATION_PARAMETERS = ['query', 'operationName', 'variables', 'extensions'] as const;
+
 /**
  * Returns the id of the document that a request names; undefined if it names none. `parameter` returns a parameter
  * of the request.

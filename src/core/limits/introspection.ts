@@ -68,7 +68,7 @@ function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): n
    * `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs
    * once.
    */
-  function visit({ selections }: SelectionSetNode, count: number, isComplete: boolean): void {
+  function visit({ selections }: SelectionSetNode, count: number, isComplete = false): void {
     for (const selection of selections) {
       if (values > maxValues) return;
       if (selection.kind !== 'Field') {
@@ -87,7 +87,7 @@ function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): n
   }
 
   for (const definition of document.definitions) {
-    if (definition.kind === 'OperationDefinition') visit(definition.selectionSet, 0, false);
+    if (definition.kind === 'OperationDefinition') visit(definition.selectionSet, 0);
   }
   return values;
 }

@@ -62,7 +62,7 @@ class SelectionDescriber {
 
   #describeObject(type: GraphQLObjectType, selections: readonly SelectionSetNode[]): JsonSchema {
     const selected = new Map<string, Selected>();
-    for (const each of selections) this.#collect(type, each, true, selected);
+    for (const each of selections) this.#collect(type, each, selected);
     const properties: Record<string, JsonSchema> = {};
     for (const [key, { nodes }] of selected) properties[key] = this.#describeField(type, nodes);
     const required = [...selected].filter(([, { isCertain }]) => isCertain).map(([key]) => key);
@@ -77,8 +77,8 @@ class SelectionDescriber {
   #collect(
     type: GraphQLObjectType,
     { selections }: SelectionSetNode,
-    isCertain: boolean,
     selected: Map<string, Selected>,
+    isCertain = true,
   ): void {
     for (const node of selections) {
       const isIncluded = isCertain && !isOmissible(node.directives);
@@ -94,7 +94,7 @@ class SelectionDescriber {
       }
       const fragment = node.kind === Kind.FRAGMENT_SPREAD ? this.#fragments.get(node.name.value) : node;
       if (fragment === undefined || !this.#applies(fragment.typeCondition?.name.value, type)) continue;
-      this.#collect(type, fragment.selectionSet, isIncluded, selected);
+      this.#collect(type, fragment.selectionSet, selected, isIncluded);
     }
   }
 

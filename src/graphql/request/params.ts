@@ -1,4 +1,4 @@
-import { ID_PARAMETERS, readReference } from '../../core/documents/reference.ts';
+import { ID_PARAMETERS, OPERATION_PARAMETERS, readReference } from '../../core/documents/reference.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
 import { cacheByText } from '../../http/negotiation/text-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
@@ -10,11 +10,12 @@ export type RequestParams = GraphQLParams | readonly GraphQLParams[];
 export const isBatch = (params: RequestParams): params is readonly GraphQLParams[] => Array.isArray(params);
 
 /** The parameters of a query string, as text; others are ignored. */
-type RawParams = Readonly<Partial<Record<(typeof NAMES)[number] | (typeof ID_PARAMETERS)[number], string>>>;
+type RawParams = Readonly<
+  Partial<Record<(typeof OPERATION_PARAMETERS | typeof ID_PARAMETERS)[number], string>>
+>;
 
-const NAMES = ['query', 'operationName', 'variables', 'extensions'] as const;
-const WITHOUT_IDS: ReadonlySet<string> = new Set(NAMES);
-const WITH_IDS: ReadonlySet<string> = new Set([...NAMES, ...ID_PARAMETERS]);
+const WITHOUT_IDS: ReadonlySet<string> = new Set(OPERATION_PARAMETERS);
+const WITH_IDS: ReadonlySet<string> = new Set([...OPERATION_PARAMETERS, ...ID_PARAMETERS]);
 
 /** The settings that decide which parameters a request may have. */
 type ParamsSettings = Pick<HttpSettings, 'batching' | 'documents' | 'limits'>;

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
+import type { GraphQLCore } from '../../core/core.ts';
 import { assertJsonWithinLimits } from '../../http/body/json-limits.ts';
 import { bodyTooLarge, createBodyReader } from '../../http/body/read-body.ts';
 import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
-import { createHostCheck } from '../../http/routing/host.ts';
 import { resolveUploadOptions } from '../../uploads/options.ts';
 import { receiveUploads } from '../../uploads/receive.ts';
 import type { Csrf } from '../csrf.ts';
@@ -22,13 +22,13 @@ type BodyKind = 'json' | 'multipart';
  * @throws HttpError 403, 405, 406, 415, 421.
  */
 export function createRequestCheck(
-  { methods, allowedHosts }: Pick<HttpSettings, 'methods' | 'allowedHosts'>,
+  { isHostAllowed }: Pick<GraphQLCore, 'isHostAllowed'>,
+  { methods }: Pick<HttpSettings, 'methods'>,
   csrf: Csrf,
   streaming: Streaming,
 ): (exchange: Exchange) => void {
   const allowed = new Set<string | undefined>(methods);
   const allow = methods.join(', ');
-  const isHostAllowed = createHostCheck(allowedHosts);
 
   return ({ req, accepted }) => {
     if (!allowed.has(req.method) && !streaming.isReservation(req)) {
@@ -38,7 +38,7 @@ export function createRequestCheck(
         code: 'METHOD_NOT_ALLOWED',
       });
     }
-    if (!isHostAllowed(req)) {
+    if (isHostAllowed !== undefined && !isHostAllowed(req)) {
       const message = 'The host of the request is not allowed (option "allowedHosts")';
       throw new HttpError(421, message, { code: 'WRONG_HOST' });
     }

@@ -5,6 +5,7 @@ import type { ErrorOrigin } from '../../execution/types.ts';
 import { drainRequest } from '../../http/body/drain.ts';
 import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
 import { HttpError, toError } from '../../http/reply/http-error.ts';
+import { isAborted } from '../../http/reply/response-state.ts';
 import { type Reply, writeReply } from '../../http/reply/write-reply.ts';
 import { debug } from '../../logging/debug.ts';
 import type { Exchange } from '../exchange.ts';
@@ -82,5 +83,5 @@ const MASKED_ERROR: Reply = {
 /** Whether an execution stopped because its client disconnected. */
 function isAbort(error: unknown, res: ServerResponse): boolean {
   // Compares the name, since the DOMException of a signal may come from another realm.
-  return res.destroyed && /^Abort/.test(String((error as { name?: unknown } | null | undefined)?.name));
+  return isAborted(res) && /^Abort/.test(String((error as { name?: unknown } | null | undefined)?.name));
 }

@@ -93,7 +93,7 @@ export class SingleConnection {
 
   #reserve(exchange: Exchange): typeof STREAMED {
     const { req } = exchange;
-    // Before the stream, which would stay a connection if the option `user` threw.
+    // Called before the stream is created: if the option `user` throws, no stream may count as a connection.
     const client = this.#reservations.admit(req);
     let reservation: Reservation | undefined;
     const stream = this.#streams.create(req, SERVER_SENT_EVENTS, () => {
@@ -135,7 +135,7 @@ export class SingleConnection {
     const { stream } = reservation;
     if (stream.isClosing)
       throw new HttpError(404, 'The reservation has expired', { code: 'STREAM_NOT_FOUND' });
-    stream.context = context;
+    stream.accept(context);
     this.#reservations.onOpened(reservation);
     this.#streams.open(stream, req, res);
     return STREAMED;

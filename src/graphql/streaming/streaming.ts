@@ -65,7 +65,7 @@ export class Streaming {
     let { operation } = exchange;
     if (operation === undefined) {
       operation = streams.openFor(exchange, this.#formatOf(exchange), params);
-      operation.stream.context = context;
+      operation.stream.accept(context);
     } else {
       // The operation was added before its document was found by id.
       operation.params.query = params.query;
@@ -73,7 +73,7 @@ export class Streaming {
     streams.run(operation, prepared, context);
   }
 
-  /** Returns the format of the payloads if the request accepts several; undefined if it gets one piece. */
+  /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */
   incrementalFormatFor(
     { req, batchCost }: Exchange,
     defaultFormat: IncrementalFormat,

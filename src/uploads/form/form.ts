@@ -153,7 +153,7 @@ function bufferedBody(req: IncomingMessage): Buffer | undefined {
   const buffered = [rawBody, body].find((value) => Buffer.isBuffer(value));
   if (buffered === undefined && req.readableDidRead) {
     throw new Error(
-      'Another parser has consumed the multipart body: mount graphqlHTTP before multer and other form parsers',
+      'Another parser has consumed the multipart body: mount graphqlHTTP before multer and other form parsers, and remove graphqlUploadExpress',
     );
   }
   return buffered;

@@ -1,4 +1,5 @@
 import { toError } from '../../../http/reply/http-error.ts';
+import { withTimeLimit } from '../../../redis/time-limit.ts';
 import type { PersistedQuerySettings } from '../options.ts';
 
 /** Milliseconds without requests to a store that has failed. */
@@ -39,18 +40,14 @@ export class SharedStore {
   async #run(command: (key: string) => Promise<unknown>, hash: string): Promise<unknown> {
     if (this.#waiting >= MAX_WAITING || performance.now() < this.#pausedUntil) return undefined;
     this.#waiting += 1;
-    let timer: NodeJS.Timeout | undefined;
+    const { prefix, timeout } = this.#settings;
+    const late = (): Error => new Error(`no reply within ${timeout} ms`);
     try {
-      const timeout = new Promise<never>((_, reject) => {
-        const { timeout } = this.#settings;
-        timer = setTimeout(() => reject(new Error(`no reply within ${timeout} ms`)), timeout);
-      });
-      return await Promise.race([command(this.#settings.prefix + hash), timeout]);
+      return await withTimeLimit(Promise.resolve(command(prefix + hash)), timeout, late);
     } catch (error) {
       this.#fail(error);
       return undefined;
     } finally {
-      clearTimeout(timer);
       this.#waiting -= 1;
     }
   }
