@@ -68,6 +68,9 @@ async function readAll(paths: readonly string[]): Promise<ReadonlyMap<string, Tr
   return all;
 }
 
+const EXPECTED_SCHEMA =
+  'not a schema; expected: SDL (.graphql), an introspection result (.json), or a module that exports the schema';
+
 /** Reads a schema from SDL, from an introspection result, or from a module that exports it. */
 async function readSchema(file: string): Promise<GraphQLSchema> {
   const extension = extname(file);
@@ -76,7 +79,9 @@ async function readSchema(file: string): Promise<GraphQLSchema> {
     if (/^\.(?:graphqls?|gql|sdl)$/.test(extension)) return buildSchema(await readFile(file, 'utf8'));
     return await importSchema(file);
   } catch (error) {
-    throw new Error(`${file}: ${(error as Error).message}`);
+    const { message, code } = error as NodeJS.ErrnoException;
+    const isUnknown = code === 'ERR_UNSUPPORTED_DIR_IMPORT' || code === 'ERR_UNKNOWN_FILE_EXTENSION';
+    throw new Error(`${file}: ${isUnknown ? EXPECTED_SCHEMA : message}`);
   }
 }
 

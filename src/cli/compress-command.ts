@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Precompressed } from '../../types/static.ts';
@@ -24,6 +25,7 @@ interface Arguments {
 /** Writes compressed copies of the files of directories; returns the exit code. */
 export async function compress(args: readonly string[], output: Output): Promise<0 | 1> {
   const parsed = parseArguments(args);
+  for (const directory of parsed.directories) await assertDirectory(directory);
   let exitCode: 0 | 1 = 0;
   for (const directory of parsed.directories) {
     const report = await compressDirectory(directory, parsed);
@@ -32,6 +34,16 @@ export async function compress(args: readonly string[], output: Output): Promise
     if (report.errors.length > 0 || (parsed.check && countOf(report, 'written') > 0)) exitCode = 1;
   }
   return exitCode;
+}
+
+async function assertDirectory(path: string): Promise<void> {
+  const stats = await stat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return undefined;
+    throw error;
+  });
+  if (stats?.isDirectory() === true) return;
+  const reason = stats === undefined ? 'does not exist' : 'is not a directory';
+  throw new Error(`${JSON.stringify(path)} ${reason}; pass the directory of the files, such as dist`);
 }
 
 function parseArguments(args: readonly string[]): Arguments {

@@ -1,16 +1,21 @@
+import { VERSION } from '../diagnostics/version.ts';
 import { check } from './check-command.ts';
 import { type Command, type Output, UsageError } from './command.ts';
 import { compress, DEFAULT_MIN_BYTES } from './compress-command.ts';
 import { init } from './init-command.ts';
 
-const HELP = `Usage: espalier compress [options] <directory...>
-       espalier check [options] --schema <file> --documents <path>
-       espalier init [folder]
+interface Help {
+  readonly usage: string;
+  readonly text: string;
+}
 
-espalier init creates a project with TypeScript, Express, a GraphQL API, uploads, subscriptions, a page built by
-Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory).
-
-espalier compress writes compressed copies of the files of a directory (app.js.br, app.js.zst, app.js.gz) for
+const COMMANDS: ReadonlyMap<string, Help & { readonly run: Command }> = new Map([
+  [
+    'compress',
+    {
+      run: compress,
+      usage: 'espalier compress [options] <directory...>',
+      text: `espalier compress writes compressed copies of the files of a directory (app.js.br, app.js.zst, app.js.gz) for
 the option "precompressed" of staticFiles. Copies that are up to date are kept.
 
   --coding <name>     br, zstd or gzip; may be repeated (default: all that this version of Node can create)
@@ -18,38 +23,72 @@ the option "precompressed" of staticFiles. Copies that are up to date are kept.
   --jobs <n>          files that are compressed simultaneously (default: the number of processors; at most 1024)
   --check             write nothing; exit with 1 if a copy is missing or out of date
 
-espalier check validates the trusted documents of the option "documents" of graphqlHTTP.
+Example: espalier compress --coding br --coding gzip dist
+`,
+    },
+  ],
+  [
+    'check',
+    {
+      run: check,
+      usage: 'espalier check [options] --schema <file> --documents <path>',
+      text: `espalier check validates the trusted documents of the option "documents" of graphqlHTTP.
 
   --schema <file>     SDL (.graphql), an introspection result (.json), or a module that exports the schema
   --documents <path>  a manifest, or a directory of <id>.graphql files; may be repeated
   --limit <name=n>    a limit of the server, such as depth=20; may be repeated (default: the limits of graphqlHTTP)
   --json              print the report as JSON
 
-Options of all commands:
+Example: espalier check --schema schema.graphql --documents persisted-documents.json --limit depth=20
+`,
+    },
+  ],
+  [
+    'init',
+    {
+      run: init,
+      usage: 'espalier init [folder]',
+      text: `espalier init creates a project with TypeScript, Express, a GraphQL API, uploads, subscriptions, a page built by
+Vite, tests and a Dockerfile, in a new or an empty folder (default: the working directory).
+
+Example: espalier init my-app
+`,
+    },
+  ],
+]);
+
+const COMMON = `Options of all commands:
 
   --quiet             print errors only
-  --help              print this text
+  --help              print the help of the command, or of all commands
+  --version           print the version of espalier
 
 Exit codes: 0 done, 1 the folder is not empty, a file could not be compressed, --check failed or a document
 does not fit, 2 wrong arguments, or files could not be read or written.
 `;
 
-const COMMANDS: ReadonlyMap<string | undefined, Command> = new Map([
-  ['compress', compress],
-  ['check', check],
-  ['init', init],
-]);
+/** Returns the help of one command, or of all if the name is not the name of a command. */
+function helpOf(name: string | undefined): string {
+  const command = COMMANDS.get(name ?? '');
+  const shown: readonly Help[] = command === undefined ? [...COMMANDS.values()] : [command];
+  const usages = shown.map(({ usage }) => usage).join('\n       ');
+  return `Usage: ${usages}\n\n${shown.map(({ text }) => `${text}\n`).join('')}${COMMON}`;
+}
 
 /** Runs the command and returns its exit code. */
 export async function runCommand(args: readonly string[], output: Output): Promise<0 | 1 | 2> {
-  if (args.includes('--help') || args.includes('-h')) {
-    output.stdout.write(HELP);
+  const [name, ...rest] = args;
+  if (name === 'help' || args.includes('--help') || args.includes('-h')) {
+    output.stdout.write(helpOf(name === 'help' ? rest[0] : name));
     return 0;
   }
-  const [name, ...rest] = args;
-  const command = COMMANDS.get(name);
+  if (name === '--version' || name === '-v') {
+    output.stdout.write(`${VERSION}\n`);
+    return 0;
+  }
+  const command = COMMANDS.get(name ?? '');
   try {
-    if (command !== undefined) return await command(rest, output);
+    if (command !== undefined) return await command.run(rest, output);
     const names = [...COMMANDS.keys()].join(', ');
     throw new UsageError(
       name === undefined ? `no command; expected: ${names}` : `unknown command "${name}"; expected: ${names}`,
@@ -59,7 +98,7 @@ export async function runCommand(args: readonly string[], output: Output): Promi
     // Errors of `parseArgs` have a code.
     const isUsage =
       error instanceof UsageError || String((error as { code?: unknown }).code).startsWith('ERR_PARSE');
-    if (isUsage) output.stderr.write(`\n${HELP}`);
+    if (isUsage) output.stderr.write(`\n${helpOf(name)}`);
     return 2;
   }
 }

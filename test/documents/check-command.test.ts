@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
@@ -114,5 +115,19 @@ it('espalier check exits with 2 for files that it cannot read', async () => {
     expect([code, out]).toEqual([2, '']);
     expect(err).toMatch(message);
     expect(err).not.toMatch(/Usage/);
+  }
+});
+
+it('espalier check names the kinds of schema files if the schema is a directory or another file', () => {
+  const root = join(__dirname, '../..');
+  const documents = write('documents.json', FITS);
+  for (const schema of [__dirname, write('schema.txt', SDL)]) {
+    // Without Jest, which imports modules in its own way.
+    const { status, stderr } = spawnSync(
+      process.execPath,
+      ['--import', 'tsx', 'src/cli/main.ts', 'check', '--schema', schema, '--documents', documents],
+      { cwd: root, encoding: 'utf8' },
+    );
+    expect([status, stderr]).toEqual([2, expect.stringContaining(`${schema}: not a schema; expected: SDL`)]);
   }
 });
