@@ -37,7 +37,7 @@
  *   columns      figures to show next to the CPU time: 'rssMiB', 'peakRssMiB', or names that `drive` returns
  *
  * Each contestant is its own process; the server's CPU time (user + system, all threads) is measured around a
- * fixed load, in rounds that interleave the contestants. Medians are quoted. The load generator has its own core.
+ * fixed load, in rounds that interleave the contestants. The results are medians. The load generator has its own core.
  *
  * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
  * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.

@@ -85,7 +85,7 @@ const notes = [
 ];
 
 describe('the documentation', () => {
-  it('types/ contains options to check', () => {
+  it('the check of documented options finds options in types/', () => {
     expect(options.length).toBeGreaterThan(20);
   });
 
@@ -114,7 +114,7 @@ describe('the documentation', () => {
     return isSimple ? [[`${owner}.${name}`, module, name, value] as const] : [];
   });
 
-  it('the code has defaults to compare', () => {
+  it('the check of documented defaults finds defaults in the code', () => {
     expect(simple.length).toBeGreaterThan(50);
   });
 

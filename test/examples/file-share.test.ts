@@ -117,7 +117,7 @@ it('a shared file appears in the subscription of the other person, who downloads
   await client.dispose();
 });
 
-it('files are listed in pages and found by a part of their name', async () => {
+it('the file share lists files in pages and finds them by a part of their name', async () => {
   const cat = await Visitor.signIn('Cat');
   for (const name of ['a1.txt', 'b1.txt', 'a2.txt', 'a3.txt']) await file(cat, name, name);
   const query = `query ($after: ID) {
@@ -129,7 +129,7 @@ it('files are listed in pages and found by a part of their name', async () => {
   expect([second?.files.map(({ name }) => name), second?.cursor]).toEqual([['a3.txt'], null]);
 });
 
-it('visitors without a session may neither list, upload nor subscribe', async () => {
+it('the file share refuses visitors without a session, also for uploads and subscriptions', async () => {
   const visitor = new Visitor();
   const before = readdirSync(data).length;
   for (const { errors } of [await visitor.run('{ files { cursor } }'), await visitor.upload('a.txt', 'a')]) {

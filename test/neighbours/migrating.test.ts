@@ -35,12 +35,16 @@ beforeAll(() => {
   writeFileSync(join(folder, 'port.cjs'), ANY_PORT);
 });
 
-async function start(page: string, which: 'before' | 'after'): Promise<string> {
+async function start(
+  page: string,
+  which: 'before' | 'after',
+  edit = (code: string): string => code,
+): Promise<string> {
   const text = readFileSync(join(root, 'docs', 'migrating', `${page}.md`), 'utf8');
   const block = new RegExp(`^\`\`\`ts ${which}\\n([\\s\\S]*?)^\`\`\``, 'm').exec(text)?.[1];
   if (block === undefined) throw new Error(`docs/migrating/${page}.md has no "${which}" block`);
   const file = join(folder, `${page}-${which}.mts`);
-  writeFileSync(file, block);
+  writeFileSync(file, edit(block));
   const child = spawn(process.execPath, ['--require', './port.cjs', '--import', 'tsx', file], {
     cwd: folder,
     stdio: ['ignore', 'pipe', 'pipe', 'ipc'],
@@ -160,5 +164,13 @@ describe('the migration guides', () => {
       }
     },
     60_000,
+  );
+});
+
+it('graphqlHTTP refuses the scalar of graphql-upload, which refuses the files of graphqlHTTP', async () => {
+  const keepScalar = (code: string): string =>
+    `import GraphQLUpload from 'graphql-upload/GraphQLUpload.mjs';\n${code.replace('type: Upload', 'type: GraphQLUpload')}`;
+  await expect(start('graphql-upload', 'after', keepScalar)).rejects.toThrow(
+    /the scalar "Upload" of the schema is that of graphql-upload.*pass the scalar Upload of espalier/,
   );
 });

@@ -131,9 +131,12 @@ async function expectLiveMessage(sender: string, receiver: string): Promise<void
   // The server has the subscription when it responds to an operation that the client sent afterwards.
   for await (const _result of client.iterate({ query: '{ messages { id } }' }));
   // Redis confirms the channel to another process later, so the first messages may be too early.
-  const timer = setInterval(() => void send(sender, { name: 'Ada', text: 'live' }), 100);
+  const sent: Promise<unknown>[] = [];
+  const timer = setInterval(() => sent.push(send(sender, { name: 'Ada', text: 'live' })), 100);
   const { value } = await first;
   clearInterval(timer);
+  // The servers end after the test: a request must not be open then.
+  await Promise.all(sent);
   expect(value?.data).toEqual({ messageAdded: { text: 'live', author: { name: 'Ada' } } });
   await client.dispose();
 }

@@ -147,7 +147,7 @@ async function openPage() {
 }
 
 describe('the tutorial', () => {
-  it('steps 1 and 2 create a project whose API adds notes and refuses empty ones', async () => {
+  it('steps 1 and 2 of the tutorial create a project whose API adds notes and refuses empty ones', async () => {
     await follow(1);
     await follow(2);
     expect((await send('{ notes { text } }')).data?.['notes']).toEqual([
@@ -161,7 +161,7 @@ describe('the tutorial', () => {
     expect(await page.text()).toContain('GraphiQL');
   });
 
-  it('step 3 adds a page that lists notes and adds new ones', async () => {
+  it('step 3 of the tutorial adds a page that lists notes and adds new ones', async () => {
     await follow(3);
     await eventually(async () => (await fetch(`http://localhost:${port}/`)).ok);
     const { page, problems } = await openPage();
@@ -175,7 +175,7 @@ describe('the tutorial', () => {
     await page.close();
   });
 
-  it('step 4 shows a note in another window without a reload', async () => {
+  it('step 4 of the tutorial shows a note in another window without a reload', async () => {
     await follow(4);
     await eventually(
       async () => (await send('{ __type(name: "Subscription") { name } }')).data?.['__type'] != null,
@@ -188,7 +188,7 @@ describe('the tutorial', () => {
     await Promise.all([writer.page.close(), reader.page.close()]);
   });
 
-  it('step 5 shows the picture of a note in another window', async () => {
+  it('step 5 of the tutorial shows the picture of a note in another window', async () => {
     await follow(5);
     await eventually(async () => (await send('{ notes { picture } }')).data !== undefined);
     await eventually(async () => (await fetch(`http://localhost:${port}/pictures/absent`)).status === 404);
@@ -212,7 +212,7 @@ describe('the tutorial', () => {
     await Promise.all([writer.page.close(), reader.page.close()]);
   });
 
-  it('steps 6 and 7 prepare the app for production, and its tests pass', async () => {
+  it('steps 6 and 7 of the tutorial prepare the app for production, and its tests pass', async () => {
     await follow(6);
     await eventually(async () => (await fetch(`http://localhost:${port}/readyz`)).ok);
     for (const { pid } of groups) process.kill(-(pid as number), 'SIGKILL');
@@ -221,7 +221,7 @@ describe('the tutorial', () => {
     expect(compile()).toBe('');
   });
 
-  it('step 8 deploys the app: the commands of its Dockerfile build it, and it ends with SIGTERM', async () => {
+  it('step 8 of the tutorial deploys the app: the commands of its Dockerfile build it, and it ends with SIGTERM', async () => {
     await follow(8);
     const image = join(folder, 'image');
     mkdirSync(image);
@@ -251,7 +251,7 @@ describe('the tutorial', () => {
     await page.close();
   });
 
-  it('step 8 deploys the app without Docker', async () => {
+  it('step 8 of the tutorial deploys the app without Docker', async () => {
     const [install, serve] = (steps.find(({ argument }) => argument === 'deploy')?.code ?? '')
       .trim()
       .split('\n');
