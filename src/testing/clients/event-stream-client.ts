@@ -16,6 +16,7 @@ export class EventStreamClient implements SubscriptionClient {
   readonly #connection: Connection;
   #response: IncomingMessage | undefined;
   #onResponse: () => void = () => undefined;
+  #onFailure: (error: unknown) => void = () => undefined;
   #isClosing = false;
   /** The text of an event whose end has not arrived. */
   #pending = '';
@@ -26,12 +27,10 @@ export class EventStreamClient implements SubscriptionClient {
     const message = { method: 'POST', path: request.path ?? GRAPHQL_PATH, headers: HEADERS, body };
     this.responded = new Promise((resolve, reject) => {
       this.#onResponse = resolve;
+      this.#onFailure = reject;
       sendRequest(connection, message, requestHeaders(HEADERS, request))
         .then((response) => this.#read(response))
-        .catch((error: unknown) => {
-          reject(error);
-          this.#fail(error);
-        });
+        .catch((error: unknown) => this.#fail(error));
     });
   }
 
@@ -86,6 +85,8 @@ export class EventStreamClient implements SubscriptionClient {
   }
 
   #fail(error: unknown): void {
+    // The connection may fail after the headers and before the first result.
+    this.#onFailure(error);
     if (!this.#isClosing) this.results.fail(error);
   }
 }
