@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { join, posix } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { listFiles, readSources, targetOf } from './layout/parse.mjs';
+import { listFiles, readSources, targetOf, unlessRemoved } from './layout/parse.mjs';
 
 // Folders that also import modules of src/, in addition to types/, src/ and middleware/.
 const IMPORTERS = ['client', 'test', 'bench', 'scripts', 'site', 'examples'];
@@ -19,7 +19,9 @@ for (const [file, { imports }] of modules) {
   for (const { specifier, names = [ALL] } of imports) add(file, specifier, names);
 }
 for (const file of IMPORTERS.flatMap((folder) => listFiles(root, folder))) {
-  if (/\.[cm]?[jt]sx?$/.test(file)) addImportsOf(file, readFileSync(join(root, file), 'utf8'));
+  if (!/\.[cm]?[jt]sx?$/.test(file)) continue;
+  const text = unlessRemoved(() => readFileSync(join(root, file), 'utf8'));
+  if (text !== undefined) addImportsOf(file, text);
 }
 
 const unused = [...modules].flatMap(([file, { exports }]) =>

@@ -1,5 +1,5 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { dirname, join, posix, relative, sep } from 'node:path';
+import { readdirSync, readFileSync } from 'node:fs';
+import { dirname, join, posix } from 'node:path';
 import { parseSync } from '@swc/core';
 
 const FUNCTION =
@@ -16,13 +16,28 @@ export function readSources(root) {
   return { files, modules };
 }
 
+/** Lists the files below a folder, except those of installed packages and builds. */
 export function listFiles(root, folder) {
-  if (!existsSync(join(root, folder))) return [];
-  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
-    .map((entry) => relative(root, join(entry.parentPath, entry.name)).split(sep).join('/'))
-    .filter((file) => !/\/(node_modules|dist)\//.test(file))
-    .sort();
+  return filesBelow(join(root, folder), folder).sort();
+}
+
+function filesBelow(directory, path) {
+  return (unlessRemoved(() => readdirSync(directory, { withFileTypes: true })) ?? []).flatMap((entry) => {
+    const { name } = entry;
+    if (entry.isFile()) return [`${path}/${name}`];
+    if (!entry.isDirectory() || name === 'node_modules' || name === 'dist') return [];
+    return filesBelow(join(directory, name), `${path}/${name}`);
+  });
+}
+
+/** Returns undefined for a path that does not exist: tests that run at the same time remove their files. */
+export function unlessRemoved(read) {
+  try {
+    return read();
+  } catch (error) {
+    if (error.code === 'ENOENT') return undefined;
+    throw error;
+  }
 }
 
 function parse(file, bytes) {
