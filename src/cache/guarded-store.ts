@@ -2,6 +2,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/gauges.ts';
 import { isThenable } from '../options/rules.ts';
+import { startTimeLimit } from '../redis/time-limit.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 const STORE_MILLISECONDS = 50;
@@ -65,9 +66,9 @@ export class GuardedStore {
 
   #waitForInvalidation(done: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, STORE_MILLISECONDS);
+      const cancel = startTimeLimit(STORE_MILLISECONDS, resolve);
       done.catch(this.#report).finally(() => {
-        clearTimeout(timer);
+        cancel();
         resolve();
       });
     });
@@ -90,18 +91,18 @@ export class GuardedStore {
 
   #wait<T>(result: Promise<T>, unavailable: T): Promise<T> {
     return new Promise((resolve) => {
-      const timer = setTimeout(() => {
+      const cancel = startTimeLimit(STORE_MILLISECONDS, () => {
         this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
         resolve(unavailable);
-      }, STORE_MILLISECONDS);
+      });
       result.then(
         (value) => {
-          clearTimeout(timer);
+          cancel();
           this.#suspendedUntil = undefined;
           resolve(value);
         },
         (error: unknown) => {
-          clearTimeout(timer);
+          cancel();
           this.#report(error);
           resolve(unavailable);
         },

@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { checkedStore } from '../../src/cache/checked-store.ts';
 import { GuardedStore } from '../../src/cache/guarded-store.ts';
 import { createProcessStore } from '../../src/cache/process-store.ts';
@@ -87,6 +88,19 @@ describe('GuardedStore', () => {
     const next = store.get('k');
     reply(LOOKUP);
     expect(await next).toBe(LOOKUP);
+  });
+
+  it('a reply that arrives while the event loop is blocked for longer than 50 ms is in time', async () => {
+    jest.useRealTimers();
+    const reply = async <T>(value: T): Promise<T> => {
+      await stat(__filename);
+      return value;
+    };
+    const store = guard({ get: () => reply(LOOKUP), set: () => reply(true) });
+    const results = [store.get('k'), store.set('k', ENTRY, 1)];
+    const end = performance.now() + 200;
+    while (performance.now() < end);
+    expect(await Promise.all(results)).toEqual([LOOKUP, true]);
   });
 
   it.each([
