@@ -1,10 +1,12 @@
+import { utimesSync } from 'node:fs';
+import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
-import { toHttpTime } from '../../src/http/conditions/date.ts';
+import { toLastModified } from '../../src/http/conditions/date.ts';
 import type { StaticSource } from '../../types/sources.ts';
-import { bare, get, listen } from './fixture.ts';
+import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const STAT = { size: 5, version: '1' };
 
@@ -74,10 +76,31 @@ it.each([
   expect([status, text, headers['last-modified']]).toEqual([200, 'hello', undefined]);
 });
 
-it('toHttpTime rounds down to seconds and returns undefined for times that no HTTP date can express', () => {
-  const last = Date.UTC(10_000, 0) - 1;
-  const times = [1999, -1, last, last + 1, Date.parse('0000-01-01'), Number.NaN, 9e15].map(toHttpTime);
-  expect(times).toEqual([1000, -1000, last - 999, undefined, -62_167_219_200_000, undefined, undefined]);
+it('toLastModified rounds down to seconds and returns undefined for times that no HTTP date can express', () => {
+  const times = [1999, -1, Date.UTC(10_000, 0), Date.parse('0000-01-01'), Number.NaN, 9e15];
+  expect(times.map(toLastModified)).toEqual([
+    1000,
+    -1000,
+    undefined,
+    -62_167_219_200_000,
+    undefined,
+    undefined,
+  ]);
+});
+
+it('staticFiles sends no Last-Modified in the future, for files on disk and of a source', async () => {
+  const mtime = new Date(Date.now() + 3_600_000);
+  const root = makeFolder({ 'a.txt': 'hello' });
+  utimesSync(join(root, 'a.txt'), mtime, mtime);
+  const files = memoryFiles({});
+  files.set('a.txt', 'hello', { mtime });
+  for (const source of [root, files]) {
+    const port = await listen(bare(staticFiles(source, { etag: false })));
+    const { headers } = await get(port, '/a.txt');
+    const modified = headers['last-modified'] as string;
+    expect(Date.parse(modified)).toBeLessThanOrEqual(Date.parse(headers.date as string));
+    expect((await get(port, '/a.txt', { 'If-Modified-Since': modified })).status).toBe(304);
+  }
 });
 
 it.each([5, '2026-01-01'])('memoryFiles rejects the mtime %j', (mtime) => {

@@ -17,9 +17,15 @@ const SECOND = 1000;
 const YEAR_0 = Date.parse('0000-01-01');
 const YEAR_10000 = Date.UTC(10_000, 0);
 
-/** Rounds a time in milliseconds down to a second; undefined for NaN and for years without four digits. */
-export function toHttpTime(time: number): number | undefined {
-  return time >= YEAR_0 && time < YEAR_10000 ? Math.floor(time / SECOND) * SECOND : undefined;
+/**
+ * Rounds a time of modification, in milliseconds, down to a second. A time in the future becomes the present: caches
+ * must not get a `Last-Modified` that is later than `Date` (RFC 9110 §8.8.2.1).
+ *
+ * @returns undefined for NaN and for years without four digits
+ */
+export function toLastModified(time: number): number | undefined {
+  if (!(time >= YEAR_0 && time < YEAR_10000)) return undefined;
+  return Math.floor(Math.min(time, Date.now()) / SECOND) * SECOND;
 }
 
 /** Returns the milliseconds of an HTTP date; undefined for any other text. */

@@ -1,5 +1,5 @@
 import type { BigIntStats } from 'node:fs';
-import { toHttpTime } from '../../http/conditions/date.ts';
+import { toLastModified } from '../../http/conditions/date.ts';
 
 /**
  * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
@@ -49,7 +49,7 @@ const PLACEHOLDER_MTIMES = new Set([0, 1, 315_532_800, 499_162_500]);
  * would keep an old version after a deployment of different bytes with the same mtime.
  */
 export function lastModifiedOf({ mtimeNs }: FileVersion): number | undefined {
-  const mtime = toHttpTime(Number(mtimeNs / 1_000_000n));
+  const mtime = toLastModified(Number(mtimeNs / 1_000_000n));
   return mtime === undefined || PLACEHOLDER_MTIMES.has(mtime / 1000) ? undefined : mtime;
 }
 

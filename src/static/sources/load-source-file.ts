@@ -1,6 +1,6 @@
 import type { SourceStat, StaticSource } from '../../../types/sources.ts';
 import type { Precompressed } from '../../../types/static.ts';
-import { toHttpTime } from '../../http/conditions/date.ts';
+import { toLastModified } from '../../http/conditions/date.ts';
 import { etagOfBytes } from '../disk/hash.ts';
 import { isCopyOf } from '../file/compare-copy.ts';
 import type { CodingFactory, LoadedFile, LoadResult } from '../file/loaded-file.ts';
@@ -97,7 +97,7 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
   const represent = (part: SourceContent, coding: Precompressed | undefined): Representation => {
     const tag = tagOf(part, settings);
     const { mtime } = part.stat;
-    const modified = settings.lastModified && mtime ? toHttpTime(mtime.getTime()) : undefined;
+    const modified = settings.lastModified && mtime ? toLastModified(mtime.getTime()) : undefined;
     const metadata = { ...common, coding, size: part.stat.size };
     return new SourceRepresentation(part, metadata, tag && etagForCoding(tag, coding), modified);
   };
