@@ -19,7 +19,7 @@ import type { HttpSettings } from './options.ts';
 import { isBatch, type RequestParams } from './request/params.ts';
 import { createPathIdReader } from './request/path-id.ts';
 import { createRequestCheck, createRequestReader, type ReadRequest } from './request/read-request.ts';
-import { Failures } from './response/failures.ts';
+import { Failures, originOf } from './response/failures.ts';
 import { createResponseFactory, type ResponseFactory } from './response/response.ts';
 import { createSender, type Sender } from './response/sender.ts';
 import { OperationRunner } from './run-operation.ts';
@@ -56,7 +56,9 @@ class Pipeline {
     this.#settings = settings;
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
-    const read = createRequestReader(settings, csrf);
+    const read = createRequestReader(settings, csrf, (error, exchange) =>
+      core.reportError(error, originOf(exchange)),
+    );
     this.#read = core.documents === undefined ? read : createPathIdReader(read, core.documents);
     this.#runner = new OperationRunner(core, csrf, this.#streaming, settings);
     this.#responses = createResponseFactory(core, settings.statusCodes);

@@ -9,6 +9,7 @@ import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 import type { CreateParser } from './form/form.ts';
 import { loadMulterParser } from './form/multer.ts';
 import type { SpoolSettings } from './storage/spool.ts';
+import { storageError } from './storage/storage-error.ts';
 
 /** The checked `uploads` option, and the state that all requests of one handler share. */
 export interface UploadSettings extends WithDefaults<UploadOptions> {
@@ -57,7 +58,11 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     deadlines: createDeadlines(settings.bodyTimeout),
     limitsHttp1: given.bodyTimeout !== undefined,
     loadParser() {
-      parser ??= loadMulterParser(settings);
+      // A failure is not kept: there may have been no descriptor for the files of the package.
+      parser ??= loadMulterParser(settings).catch((error: Error) => {
+        parser = undefined;
+        throw storageError(error);
+      });
       return parser;
     },
   };

@@ -32,20 +32,26 @@ export class ObservedUpload extends Observed<UploadResult> {
 
 const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
+/** The functions that receive the parts of a request. */
+interface UploadHandlers<Params> {
+  /** Called once with the JSON value of `operations`, before any file is received. */
+  parse(operations: unknown): Params;
+  /** Called with an error of the storage that the client does not see. */
+  report(error: unknown): void;
+}
+
 /**
- * Receives a request of the GraphQL multipart request specification. `parse` is called once with the JSON
- * value of `operations`, before any file is received; files are then assigned to its variables. Resolves with
- * the result of `parse` when every file is stored or, with the option `streaming`, when the header of every
- * file has arrived.
+ * Receives a request of the GraphQL multipart request specification. Files are assigned to
+ * the variables that `parse` returns. Resolves with the result of `parse` when every file is stored or, with the option
+ * `streaming`, when the header of every file has arrived.
  *
  * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the
  * rest of the body is drained. All files are released when the response closes.
  */
 export async function receiveUploads<Params>(
-  req: IncomingMessage,
-  res: ServerResponse,
+  { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
   settings: UploadSettings,
-  parse: (operations: unknown) => Params,
+  { parse, report }: UploadHandlers<Params>,
 ): Promise<Params> {
   const form = new Form();
   const files = new StoredFiles(settings, (error) => form.fail(error));
@@ -62,6 +68,7 @@ export async function receiveUploads<Params>(
   function stop(reason: unknown): Error {
     deadlines.clear(onTimeout);
     const error = form.fail(toError(reason));
+    if (error instanceof HttpError && error.cause !== undefined) report(error.cause);
     debug.uploads('%s', error.message);
     files.fail(error);
     drainRequest(req, res);

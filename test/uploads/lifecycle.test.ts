@@ -424,18 +424,28 @@ afterEach(() => {
   for (const child of children.splice(0)) child.kill('SIGKILL');
 });
 
+interface Child {
+  child: ChildProcess;
+  port: number;
+  status(): Promise<Record<string, number>>;
+  /** The text that the process has written to standard error. */
+  log(): string;
+}
+
 /** Starts child.ts; `limit` is a shell command that runs before it. */
-async function startChild(
-  limit = '',
-): Promise<{ child: ChildProcess; port: number; status(): Promise<Record<string, number>> }> {
+async function startChild(limit = ''): Promise<Child> {
   const script = `${limit} exec "${process.execPath}" --import tsx "${join(__dirname, 'child.ts')}" "${folder}"`;
   const env = { ...process.env, TSX_TSCONFIG_PATH: join(__dirname, '../tsconfig.json') };
-  const child = spawn('bash', ['-c', script], { env, stdio: ['ignore', 'inherit', 'inherit', 'ipc'] });
+  const child = spawn('bash', ['-c', script], { env, stdio: ['ignore', 'inherit', 'pipe', 'ipc'] });
   children.push(child);
+  let text = '';
+  child.stderr?.setEncoding('utf8').on('data', (chunk: string) => {
+    text += chunk;
+  });
   const [port] = (await once(child, 'message')) as [number];
   const status = async (): Promise<Record<string, number>> =>
     (await fetch(`http://127.0.0.1:${port}/status`)).json() as Promise<Record<string, number>>;
-  return { child, port, status };
+  return { child, port, status, log: () => text };
 }
 
 describe('a server in a child process', () => {
@@ -455,15 +465,54 @@ describe('a server in a child process', () => {
     req.destroy();
   });
 
-  it('uploads get 507 when the disk is full, and the server keeps running', async () => {
+  it('uploads get 507 when the disk is full, the error is reported, and the server keeps running', async () => {
     // The largest file a process may write, in KiB; the signal that comes with it is ignored.
-    const { child, port, status } = await startChild('trap "" XFSZ; ulimit -f 2048;');
+    const { child, port, status, log } = await startChild('trap "" XFSZ; ulimit -f 2048;');
     const url = `http://127.0.0.1:${port}`;
     const { status: responded, json } = await post(url, [...head, file('0', Buffer.alloc(3 << 20))]);
     expect([responded, json.errors[0].extensions.code]).toEqual([507, 'NO_SPACE']);
+    expect(JSON.stringify(json)).not.toContain('EFBIG');
+    await until(() => /espalier: unexpected error in an operation \(http\):.*EFBIG/.test(log()));
     expect((await post(url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
     expect((await status()).deleted).toBe(0);
     child.kill();
     await once(child, 'exit');
+  });
+
+  it('uploads get 503 when no descriptor is left, the error is reported, and the server recovers', async () => {
+    const { child, port, status, log } = await startChild('ulimit -n 80;');
+    const url = `http://127.0.0.1:${port}`;
+    // Loads the parser.
+    expect((await post(url, [...head, file('0')])).status).toBe(200);
+    const { fds } = await status();
+    const req = await begin(port, 1000);
+    await until(() => req.socket?.bytesWritten !== 0);
+    const sockets = Array.from({ length: 120 - (fds as number) }, () => net.connect(port, '127.0.0.1'));
+    for (const socket of sockets) socket.on('error', () => {});
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    req.end(Buffer.concat([Buffer.alloc(1 << 20), Buffer.from(CLOSING)]));
+    const [res] = (await once(req, 'response')) as [http.IncomingMessage];
+    const text = (await res.setEncoding('utf8').toArray()).join('');
+    expect([res.statusCode, res.headers['retry-after'], JSON.parse(text).errors[0].extensions.code]).toEqual([
+      503,
+      '1',
+      'STORAGE_UNAVAILABLE',
+    ]);
+    expect(text).not.toContain('EMFILE');
+    await until(() => /unexpected error in an operation \(http\):.*EMFILE/.test(log()));
+    for (const socket of sockets) socket.destroy();
+    const large = [...head, file('0', Buffer.alloc(1 << 20))];
+    const retry = async () => (await post(url, large).catch(() => undefined))?.status;
+    while ((await retry()) !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
+    expect((await status()).deleted).toBe(0);
+    child.kill();
+    await once(child, 'exit');
+  });
+
+  it('the first upload without a free descriptor fails, and later uploads load the parser again', async () => {
+    const script = `ulimit -n 100; exec "${process.execPath}" "${join(__dirname, 'first-upload.cjs')}"`;
+    const { stdout } = await run('bash', ['-c', script]);
+    const [first, second] = JSON.parse(stdout);
+    expect([first >= 500, second]).toEqual([true, 200]);
   });
 });

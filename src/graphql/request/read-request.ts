@@ -69,7 +69,11 @@ const EXTRA_VALUES = 1000;
  *
  * @throws HttpError 400, 403, 408, 413, 415.
  */
-export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadRequest {
+export function createRequestReader(
+  settings: HttpSettings,
+  csrf: Csrf,
+  reportError: (error: unknown, exchange: Exchange) => void,
+): ReadRequest {
   const { limits } = settings;
   // Refuses malformed UTF-8 and removes a byte order mark. Decodes all bytes together, so that no character
   // is split.
@@ -92,9 +96,10 @@ export function createRequestReader(settings: HttpSettings, csrf: Csrf): ReadReq
     return paramsOf(parseJson(text));
   }
 
-  function receiveForm({ req, res }: Exchange): Promise<RequestParams> {
-    csrf.assertMultipart(req);
-    return receiveUploads(req, res, uploads, paramsOf);
+  function receiveForm(exchange: Exchange): Promise<RequestParams> {
+    csrf.assertMultipart(exchange.req);
+    const report = (error: unknown): void => reportError(error, exchange);
+    return receiveUploads(exchange, uploads, { parse: paramsOf, report });
   }
 
   return (exchange) => {

@@ -64,7 +64,8 @@ export class Failures {
   }
 }
 
-const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
+/** The request that an error belongs to. */
+export const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
   transport: 'http',
   operationName,
   request: req,

@@ -2,8 +2,8 @@
 export type Headers = Record<string, string>;
 
 /**
- * The error of a client's mistake: the status and headers of the response, and a message that the client may
- * see.
+ * An error that the client may see: the status and headers of the response, and a message. It is a client's mistake,
+ * unless it has a `cause`, which the operator gets.
  */
 export class HttpError extends Error {
   readonly status: number;
@@ -11,8 +11,12 @@ export class HttpError extends Error {
   /** A stable code for programs, such as `BODY_TOO_LARGE`. */
   readonly code: string | undefined;
 
-  constructor(status: number, message: string, details: { headers?: Headers; code?: string } = {}) {
-    super(message);
+  constructor(
+    status: number,
+    message: string,
+    details: { headers?: Headers; code?: string; cause?: unknown } = {},
+  ) {
+    super(message, details);
     this.name = 'HttpError';
     this.status = status;
     this.headers = details.headers ?? {};

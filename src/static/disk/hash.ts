@@ -53,7 +53,14 @@ let loadedEtag: Promise<typeof import('etag')> | undefined;
 /** Returns the strong ETag of bytes in memory. */
 export async function etagOfBytes(body: Buffer): Promise<string> {
   if (body.length > SLICE) return etagOfSlices(body);
-  loadedEtag ??= import('etag').then((module) => module.default);
+  loadedEtag ??= import('etag').then(
+    (module) => module.default,
+    (error: unknown) => {
+      // A failure is not kept: there may have been no descriptor for the files of the package.
+      loadedEtag = undefined;
+      throw error;
+    },
+  );
   const etag = await loadedEtag;
   return etag(body);
 }

@@ -6,6 +6,7 @@ import { assertSync } from '../../options/resolve-options.ts';
 import { UPLOAD_OPTIONS } from '../../options/scopes.ts';
 import type { FilePart } from '../form/form.ts';
 import { Spool, type SpoolSettings } from './spool.ts';
+import { storageError } from './storage-error.ts';
 import { cleanFilename, createUploadedFile } from './upload.ts';
 
 interface StorageSettings extends SpoolSettings {
@@ -113,14 +114,6 @@ const fileTooLarge = (part: FilePart, maxFileSize: number): HttpError =>
 /** Users know the filename, developers the name of the part. */
 const describe = ({ filename, fieldName }: UploadedFileInfo): string =>
   `The file ${formatValue(filename)} (part ${formatValue(fieldName)})`;
-
-const NO_SPACE: readonly unknown[] = ['ENOSPC', 'EDQUOT', 'EFBIG'];
-
-/** Converts an error of the storage. A full disk becomes a 507; any other failure is unexpected. */
-function storageError(error: Error): Error {
-  if (!NO_SPACE.includes((error as NodeJS.ErrnoException).code)) return error;
-  return new HttpError(507, 'There is no space for the upload', { code: 'NO_SPACE' });
-}
 
 /**
  * Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it.
