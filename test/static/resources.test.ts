@@ -120,9 +120,13 @@ it('staticFiles sends 404 for files that the process may not read', async () => 
 });
 
 describe('a process without free descriptors', () => {
-  it('staticFiles sends 503 with Retry-After when descriptors run out, and recovers', async () => {
+  it('staticFiles sends 503 with Retry-After when descriptors run out, warns once, and recovers', async () => {
     const main = `exec "${process.execPath}" --import tsx test/static/restricted-server.ts "${folder}"`;
-    const child = spawn('sh', ['-c', `ulimit -n 128; ${main}`], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn('sh', ['-c', `ulimit -n 128; ${main}`], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let log = '';
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      log += chunk;
+    });
     try {
       const [line] = await once(child.stdout, 'data');
       const port = Number(line);
@@ -146,6 +150,10 @@ describe('a process without free descriptors', () => {
         if (response.includes(' 200 ')) response = String(await once(client, 'data'));
       }
       expect(response).toMatch(/^retry-after: 1\r$/im);
+      for (let count = 0; count < 3; count++) {
+        client.write('GET /b.txt HTTP/1.1\r\nHost: x\r\n\r\n');
+        await once(client, 'data');
+      }
       for (const holder of holders) holder.destroy();
       for (let status = ''; !status.includes(' 206 '); ) {
         client.write('GET /large.bin HTTP/1.1\r\nHost: x\r\nRange: bytes=0-0\r\n\r\n');
@@ -157,8 +165,11 @@ describe('a process without free descriptors', () => {
       client.destroy();
     } finally {
       child.kill();
-      await once(child, 'exit');
+      await once(child, 'close');
     }
+    expect(
+      log.match(/\[ESPALIER_STATIC\] StaticWarning: staticFiles: clients get 503 .* \(EMFILE\)/g),
+    ).toHaveLength(1);
   });
 });
 

@@ -9,7 +9,7 @@ import { type NotServed, passThrough } from './pass-through.ts';
 import { lastSegment, redirectToSlash } from './redirect.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendFile } from './send-file.ts';
-import { sendUnavailable } from './send-status.ts';
+import { sendOutOfResources, sendUnavailable } from './send-status.ts';
 
 // Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
 const MAX_RETRIES = 40;
@@ -44,7 +44,7 @@ export function respond(request: RequestContext, error: unknown, result: LoadRes
 }
 
 function respondToError(request: RequestContext, error: unknown): void {
-  if (isResourceError(error)) sendUnavailable(request);
+  if (isResourceError(error)) sendOutOfResources(request, error);
   else request.next(toError(error));
 }
 

@@ -11,7 +11,7 @@ import type { BufferPool } from '../stream/buffer-pool.ts';
 import { failResponse, isFinished } from './headers.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendPlanned } from './send-body.ts';
-import { sendUnavailable } from './send-status.ts';
+import { sendOutOfResources } from './send-status.ts';
 import { streamResponse } from './stream-response.ts';
 
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
@@ -139,7 +139,7 @@ function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: 
 
 /** Continues after a failed open; undefined as `error` means that the file has changed. */
 function settleFailure(request: RequestContext, error: unknown, retry: () => void): void {
-  if (isResourceError(error)) sendUnavailable(request);
+  if (isResourceError(error)) sendOutOfResources(request, error);
   else if (error === undefined || isNotFoundError(error) || isStaleError(error)) retry();
   else request.next(toError(error));
 }

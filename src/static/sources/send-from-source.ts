@@ -8,7 +8,7 @@ import { destroyIncomplete, isQueued, whenFirst } from '../../http/reply/respons
 import { isNotFoundError, isResourceError } from '../disk/file-errors.ts';
 import { isFinished, setResponseHeaders } from '../respond/headers.ts';
 import type { RequestContext, StreamPlan } from '../respond/request-context.ts';
-import { sendUnavailable } from '../respond/send-status.ts';
+import { sendOutOfResources } from '../respond/send-status.ts';
 import { isAborted } from '../stream/is-aborted.ts';
 import { destroyBytes } from './checked-source.ts';
 import { chunksOf } from './read-bytes.ts';
@@ -39,7 +39,7 @@ export function sendFromSource(
     (error: unknown) => {
       if (isFinished(res)) return;
       if (error instanceof ChangedError || isNotFoundError(error)) retry();
-      else if (isResourceError(error)) sendUnavailable(request);
+      else if (isResourceError(error)) sendOutOfResources(request, error);
       else request.next(toError(error));
     },
   );
