@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { cacheByText } from '../../http/negotiation/text-cache.ts';
-import { decodePart } from '../../http/routing/url-path.ts';
+import { hasParameter } from '../../http/routing/url-path.ts';
 
 /**
  * Headers of API keys, tokens, signatures, and proxies that authenticate the user or check client certificates; not
@@ -15,21 +15,7 @@ const CREDENTIAL_NAME =
 const CREDENTIAL_PARAMETER =
   /token|(?:api|access)[-_]?key|auth|session|jwt|signature|secret|passw|credential|user|login/i;
 
-const hasCredentialParameter = cacheByText(
-  // Most URLs contain none of the words. Only the names in the query count, and an encoded one has to be decoded.
-  (url) =>
-    (url.includes('%') || CREDENTIAL_PARAMETER.test(url)) &&
-    parameterNames(url).some((name) => CREDENTIAL_PARAMETER.test(name)),
-  { entries: 500, length: 2048 },
-);
-
-/** The names in the query of a URL, as the application reads them. */
-const parameterNames = (url: string): string[] =>
-  url
-    .slice(url.indexOf('?') + 1)
-    .split('&')
-    .map((pair) => pair.split('=', 1)[0] as string)
-    .map((name) => decodePart(name) ?? name);
+const isCredentialParameter = (name: string): boolean => CREDENTIAL_PARAMETER.test(name);
 
 /** Whether a header names a user, by its name. Clients choose the names of headers, so few are kept. */
 const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.test(name), {
@@ -43,8 +29,11 @@ const isCredential = cacheByText((name) => name === 'cookie' || CREDENTIAL_NAME.
  */
 export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolean {
   for (const name in req.headers) if (isCredential(name)) return true;
-  const { url = '' } = req;
-  if (url.includes('?') && hasCredentialParameter(url)) return true;
+  return hasParameter(req.url ?? '', isCredentialParameter) || hasUser(req, res);
+}
+
+/** Whether middleware, the connection or a resolver has identified the user. */
+export function hasUser(req: ConnectRequest, res: ServerResponse): boolean {
   // Authentication and session middleware add these members.
   if ('user' in req || 'auth' in req || 'session' in req || 'sessionID' in req) return true;
   // A client certificate.

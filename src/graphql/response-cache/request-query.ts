@@ -7,7 +7,7 @@ import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../..
 import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isListOf, isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
-import { hasCredentials } from '../caching/credentials.ts';
+import { hasUser } from '../caching/credentials.ts';
 import type { Exchange } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
 import type { KeyPlan } from './key-plan.ts';
@@ -65,7 +65,8 @@ export class RequestQuery implements CacheableQuery {
   }
 
   get isShareable(): boolean {
-    return this.isPrivate || !hasCredentials(this.#exchange.req, this.#exchange.res);
+    // A request with credentials of its own has no query.
+    return this.isPrivate || !hasUser(this.#exchange.req, this.#exchange.res);
   }
 
   execute(): MaybePromise<ExecutionOutcome> {

@@ -3,7 +3,7 @@ import type { ConnectRequest } from '../../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../../core/documents/reference.ts';
 import { cacheByHeader, cacheByText } from '../../http/negotiation/text-cache.ts';
 import { publicHostOf } from '../../http/routing/host.ts';
-import { decodePart, pathOf } from '../../http/routing/url-path.ts';
+import { hasParameter, pathOf } from '../../http/routing/url-path.ts';
 import type { Exchange } from '../exchange.ts';
 
 const PORT = /:\d+$/;
@@ -23,16 +23,13 @@ export function createTargetKey({
   readonly documents: unknown;
 }): (req: ConnectRequest) => string {
   const own = new Set<string>([...OPERATION_PARAMETERS, ...(documents === undefined ? [] : ID_PARAMETERS)]);
-  const isFurther = (pair: string): boolean => {
-    const name = pair.split('=', 1)[0] as string;
-    return pair !== '' && !own.has(decodePart(name) ?? name);
-  };
+  const isFurther = (name: string): boolean => !own.has(name);
   const furtherParameters = cacheByText(
     (url) =>
       url
         .slice(url.indexOf('?') + 1)
         .split('&')
-        .filter(isFurther)
+        .filter((pair) => hasParameter(`?${pair}`, isFurther))
         .join('&'),
     TARGETS,
   );
@@ -41,10 +38,14 @@ export function createTargetKey({
     const url = req.originalUrl ?? req.url ?? '';
     const target = `${host}\n${pathOf(url)}`;
     if (!url.includes('?')) return target;
-    const parameters = hasBody(req) ? url.slice(url.indexOf('?') + 1) : furtherParameters(url);
-    return parameters === '' ? target : `${target}?${parameters}`;
+    if (hasBody(req)) return withParameters(target, url.slice(url.indexOf('?') + 1));
+    // Most requests have none. Their URLs often differ, so this is not kept.
+    return hasParameter(url, isFurther) ? withParameters(target, furtherParameters(url)) : target;
   };
 }
+
+const withParameters = (target: string, parameters: string): string =>
+  parameters === '' ? target : `${target}?${parameters}`;
 
 /** Whether the parameters of the operation are in the body, and none in the URL. */
 const hasBody = ({ method }: ConnectRequest): boolean => method === 'POST' || method === 'QUERY';

@@ -23,3 +23,19 @@ export function decodePart(encoded: string): string | undefined {
     return undefined;
   }
 }
+
+/** Whether a parameter of a URL has a name, as the application reads it, that passes a test. */
+export function hasParameter(url: string, test: (name: string) => boolean): boolean {
+  let from = url.indexOf('?') + 1;
+  let equals = 0;
+  while (from > 0 && from < url.length) {
+    const next = url.indexOf('&', from);
+    const end = next === -1 ? url.length : next;
+    // Searched again only behind the last one, so that the time is linear in the length of the URL.
+    if (equals !== -1 && equals < from) equals = url.indexOf('=', from);
+    const name = url.slice(from, equals === -1 || equals > end ? end : equals);
+    if (from < end && test(decodePart(name) ?? name)) return true;
+    from = end + 1;
+  }
+  return false;
+}
