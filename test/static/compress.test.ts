@@ -347,11 +347,23 @@ describe('the compress.directory option', () => {
     }
   });
 
-  it('staticFiles compresses in memory when the directory cannot be written', async () => {
-    const file = join(makeFolder({ file: 'x' }), 'file');
-    const port = await compressInto(join(file, 'below-a-file'));
+  it('staticFiles compresses in memory, and warns, when the directory cannot be written', async () => {
+    const directory = join(makeFolder({ file: 'x' }), 'file', 'below-a-file');
+    const messages: string[] = [];
+    const spy = jest
+      .spyOn(process, 'emitWarning')
+      .mockImplementation((warning) => void messages.push(String(warning)));
+    const port = await compressInto(directory);
     expect((await untilCoded(port, '/app.js', 'br')).status).toBe(200);
     expect((await untilCoded(port, '/data.json', 'br')).status).toBe(200);
+    await until(() => messages.length === 2);
+    spy.mockRestore();
+    expect(messages.sort()).toEqual(
+      ['read', 'write'].map(
+        (action) =>
+          `staticFiles: cannot ${action} files of "compress.directory" (${directory}): ENOTDIR; bodies are compressed again after a restart`,
+      ),
+    );
   });
 
   it('staticFiles deletes the oldest files of the directory beyond maxDirectoryBytes, and old temporary files', async () => {

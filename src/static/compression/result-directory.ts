@@ -1,8 +1,8 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { debug } from '../../logging/debug.ts';
 import { codeOf } from '../disk/file-errors.ts';
+import { warnOfSystem } from '../disk/warning.ts';
 import type { CompressionResult } from './result-cache.ts';
 
 const DIGEST_BYTES = 32;
@@ -40,12 +40,12 @@ export class ResultDirectory {
       if (!digestOf(name, bytes).equals(file.subarray(0, DIGEST_BYTES))) return undefined;
       return bytes.length === 0 ? 'useless' : bytes;
     } catch (error) {
-      if (codeOf(error) !== 'ENOENT') debug.static('cannot read a compressed file: %s', error);
+      if (codeOf(error) !== 'ENOENT') this.#warn('read', error);
       return undefined;
     }
   }
 
-  /** Stores a result. An error is logged, and nothing is written for a minute. */
+  /** Stores a result. An error is reported, and nothing is written for a minute. */
   async write(key: string, result: CompressionResult): Promise<void> {
     if (performance.now() < this.#pausedUntil) return;
     const name = fileNameOf(key);
@@ -56,11 +56,22 @@ export class ResultDirectory {
       await writeFile(temporary, Buffer.concat([digestOf(name, bytes), bytes]), { mode: 0o600, flag: 'wx' });
       await rename(temporary, join(this.#path, name));
     } catch (error) {
-      debug.static('cannot store a compressed file: %s', error);
+      this.#warn('write', error);
       this.#pausedUntil = performance.now() + PAUSE_MS;
       this.#bytes = undefined;
       await rm(temporary, { force: true }).catch(() => undefined);
     }
+  }
+
+  /** The message has no name of a file, so that it is not repeated for each one. */
+  #warn(action: 'read' | 'write', cause: unknown): void {
+    const reason = codeOf(cause) ?? String(cause);
+    const result = 'bodies are compressed again after a restart';
+    warnOfSystem(
+      new Error(`cannot ${action} files of "compress.directory" (${this.#path}): ${reason}; ${result}`, {
+        cause,
+      }),
+    );
   }
 
   /** Deletes the oldest files until `bytes` more are within the limit. */

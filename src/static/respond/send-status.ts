@@ -1,8 +1,8 @@
 import { STATUS_CODES } from 'node:http';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
-import { createWarningLog } from '../../logging/warning-log.ts';
 import { codeOf } from '../disk/file-errors.ts';
+import { warnOfSystem } from '../disk/warning.ts';
 import type { RequestTriple } from './request-context.ts';
 
 /** Responds with a status and its name as the body, which contains nothing from the request. */
@@ -21,11 +21,11 @@ export function sendUnavailable(request: Pick<RequestTriple, 'req' | 'res'>): vo
   sendStatus(request, 503, { 'Retry-After': '1' });
 }
 
-const warn = createWarningLog({ owner: 'staticFiles', type: 'StaticWarning', code: 'ESPALIER_STATIC' });
-
 /** Responds with 503 when descriptors or memory ran out, and warns the operator. */
 export function sendOutOfResources(request: Pick<RequestTriple, 'req' | 'res'>, error: unknown): void {
   const reason = `clients get 503 because a file cannot be read (${codeOf(error)})`;
-  warn(new Error(`${reason}; raise the limit of open files (ulimit -n), or the memory of the process`));
+  warnOfSystem(
+    new Error(`${reason}; raise the limit of open files (ulimit -n), or the memory of the process`),
+  );
   sendUnavailable(request);
 }

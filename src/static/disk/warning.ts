@@ -1,0 +1,8 @@
+import { createWarningLog } from '../../logging/warning-log.ts';
+
+/** Reports a problem of the system to the operator as a process warning. An equal message is repeated once a minute. */
+export const warnOfSystem: (error: Error) => void = createWarningLog({
+  owner: 'staticFiles',
+  type: 'StaticWarning',
+  code: 'ESPALIER_STATIC',
+});
