@@ -65,7 +65,7 @@ export class RequestQuery implements CacheableQuery {
   }
 
   get isShareable(): boolean {
-    // A request with credentials of its own has no query.
+    // A request whose headers or URL contain credentials has no query.
     return this.isPrivate || !hasUser(this.#exchange.req, this.#exchange.res);
   }
 
