@@ -10,6 +10,8 @@ const STORE_MILLISECONDS = 50;
 /** A store that did not reply is tried again after this time. */
 const PROBE_MILLISECONDS = 1000;
 
+const SLOW = `the store did not reply within ${STORE_MILLISECONDS} ms; requests are executed until it replies`;
+
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 
 /**
@@ -93,6 +95,7 @@ export class GuardedStore {
     return new Promise((resolve) => {
       const cancel = startTimeLimit(STORE_MILLISECONDS, () => {
         this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
+        this.#report(new Error(SLOW));
         resolve(unavailable);
       });
       result.then(

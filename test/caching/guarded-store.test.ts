@@ -48,6 +48,9 @@ describe('GuardedStore', () => {
     const result = store.get('k');
     expect(await settlesAfterFifty(result)).toBe(true);
     expect(await result).toEqual({ entry: undefined, version: undefined });
+    expect(errors.map(String)).toEqual([
+      'Error: the store did not reply within 50 ms; requests are executed until it replies',
+    ]);
   });
 
   it('a request waits 50 ms for a silent store also when it stores a result or invalidates tags', async () => {
