@@ -57,6 +57,8 @@ class GuardedTypes {
   readonly #schema: GraphQLSchema;
   readonly #fallback: FieldResolver;
   readonly #types = new Map<object, unknown>();
+  /** The types without a view. */
+  readonly #unchanged = new Set<object>();
 
   constructor(schema: GraphQLSchema, fallback: FieldResolver) {
     this.#schema = schema;
@@ -91,9 +93,13 @@ class GuardedTypes {
     // graphql-js compares these with its own definitions.
     const known = this.#types.get(type) as GraphQLNamedType | undefined;
     if (known !== undefined) return known;
-    if (isIntrospectionType(type)) return type;
-    if (isObjectType(type)) return this.#once(type, () => this.#object(type));
-    if (isAbstractType(type)) return this.#once(type, () => guardedAbstract(type));
+    // Each execution asks for the types of its variables.
+    if (this.#unchanged.has(type)) return type;
+    if (!isIntrospectionType(type)) {
+      if (isObjectType(type)) return this.#once(type, () => this.#object(type));
+      if (isAbstractType(type)) return this.#once(type, () => guardedAbstract(type));
+    }
+    this.#unchanged.add(type);
     return type;
   }
 
