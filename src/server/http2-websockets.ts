@@ -89,6 +89,10 @@ class StreamSocket extends Duplex {
     });
     stream.on('end', () => this.push(null));
     stream.on('close', () => this.destroy());
+    // After a reset `close` waits until all data is read, and `respond` throws.
+    stream.on('aborted', () => {
+      if (!this.writableEnded) this.destroy();
+    });
     stream.on('error', (error) => this.destroy(error));
     // Before a listener reads, the stream waits.
     stream.pause();

@@ -160,6 +160,30 @@ describe('WebSockets over HTTP/2', () => {
     expect(subscriptions.stats().connections).toBe(first === undefined ? 0 : 1);
   });
 
+  it('a stream that the client resets while a middleware waits is released with its unread data', async () => {
+    let refuse: ((error: unknown) => void) | undefined;
+    let socket: http.IncomingMessage['socket'] | undefined;
+    const { session } = await serve({
+      middleware: [
+        (req, _res, next) => {
+          socket = req.socket;
+          refuse = next;
+        },
+      ],
+    });
+    const stream = connect(session);
+    stream.write('unread');
+    await until(() => refuse !== undefined);
+    stream.close(http2.constants.NGHTTP2_NO_ERROR);
+    await once(stream, 'close');
+    // The server has received the reset when it responds to a later request.
+    const page = session.request({ ':path': '/' });
+    await headersOf(page);
+    page.close();
+    expect(() => refuse?.({ status: 401 })).not.toThrow();
+    expect(socket?.destroyed).toBe(true);
+  });
+
   it('a page of our own origin may connect over HTTP/2', async () => {
     const { session, port } = await serve();
     const stream = connect(session, {
