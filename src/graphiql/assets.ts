@@ -8,7 +8,7 @@ import { type Reply, writeReply } from '../http/reply/write-reply.ts';
 import type { PageFiles } from './page.ts';
 
 /** The files of GraphiQL. */
-export interface GraphiQLAssets {
+interface GraphiQLAssets {
   /** The files that the page loads first. */
   readonly page: PageFiles;
   /** Responds to a GET or HEAD request for a file; with 404 if the name is undefined or unknown. */

@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
+import { loadOnce } from '../http/load-once.ts';
 import { createNegotiator } from '../http/negotiation/accept.ts';
 import type { Headers } from '../http/reply/http-error.ts';
 import { addVary, type Reply, writeReply } from '../http/reply/write-reply.ts';
@@ -9,7 +10,7 @@ import { pathOf } from '../http/routing/url-path.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError } from '../options/resolve-options.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
-import { type GraphiQLAssets, loadAssets } from './assets.ts';
+import { loadAssets } from './assets.ts';
 import { exactRouteError, matchesBelow } from './exact-route-error.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
 import { FILES, filesBase, pageRenderer } from './page.ts';
@@ -40,7 +41,7 @@ type IsEnabled = (req: ConnectRequest, res: ServerResponse) => MaybePromise<Grap
 export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefined {
   if (option === false) return undefined;
   const isEnabled = createIsEnabled(option);
-  const files = loadOnce(typeof option === 'function' ? 'private' : 'public');
+  const files = loadOnce(() => loadAssets(typeof option === 'function' ? 'private' : 'public'));
   const renderers = new WeakMap<GraphiQLSettings, Renderer>();
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
@@ -108,18 +109,6 @@ function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
       GRAPHIQL_OPTIONS,
       `option "graphiql" returned ${formatValue(decision)}; accepted: a boolean, or an object of options`,
     );
-  };
-}
-
-/** Loads the files at the first visit. */
-function loadOnce(scope: 'public' | 'private'): () => Promise<GraphiQLAssets> {
-  let loading: Promise<GraphiQLAssets> | undefined;
-  return () => {
-    loading ??= loadAssets(scope).catch((error: unknown) => {
-      loading = undefined;
-      throw error;
-    });
-    return loading;
   };
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
 import { registerGauge } from '../diagnostics/gauges.ts';
 import { createDeadlines, type Deadlines } from '../http/body/deadlines.ts';
+import { loadOnce } from '../http/load-once.ts';
 import { resolveOptions, wrongOption } from '../options/resolve-options.ts';
 import { count, flag, isFunction, isString, positive, rule, type WithDefaults } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
@@ -46,7 +47,6 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     settings.maxRequestSize = Math.max(100 * MIB, settings.maxFileSize + 2 * MIB);
   }
   if (given.tempDir !== undefined) checkDirectory(given.tempDir);
-  let parser: Promise<CreateParser> | undefined;
   const { memoryTotal } = settings;
   const budget = { left: memoryTotal };
   const read = () => ({ bytes: memoryTotal - budget.left, maxBytes: memoryTotal });
@@ -57,14 +57,11 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
     budget,
     deadlines: createDeadlines(settings.bodyTimeout),
     limitsHttp1: given.bodyTimeout !== undefined,
-    loadParser() {
-      // A failure is not kept: there may have been no descriptor for the files of the package.
-      parser ??= loadMulterParser(settings).catch((error: Error) => {
-        parser = undefined;
+    loadParser: loadOnce(() =>
+      loadMulterParser(settings).catch((error: Error) => {
         throw storageError(error);
-      });
-      return parser;
-    },
+      }),
+    ),
   };
 }
 

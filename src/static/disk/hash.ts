@@ -3,6 +3,7 @@ import { read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
+import { loadOnce } from '../../http/load-once.ts';
 import type { FileVersion } from './file-version.ts';
 
 const readAsync = promisify(read);
@@ -48,20 +49,12 @@ export async function readAndHash(
 
 // Loaded at the first use: an ES module that imports a CommonJS package statically loads Node's parser of
 // such packages.
-let loadedEtag: Promise<typeof import('etag')> | undefined;
+const loadEtag = loadOnce(async () => (await import('etag')).default);
 
 /** Returns the strong ETag of bytes in memory. */
 export async function etagOfBytes(body: Buffer): Promise<string> {
   if (body.length > SLICE) return etagOfSlices(body);
-  loadedEtag ??= import('etag').then(
-    (module) => module.default,
-    (error: unknown) => {
-      // A failure is not kept: there may have been no descriptor for the files of the package.
-      loadedEtag = undefined;
-      throw error;
-    },
-  );
-  const etag = await loadedEtag;
+  const etag = await loadEtag();
   return etag(body);
 }
 
