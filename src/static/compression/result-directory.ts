@@ -1,7 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { codeOf } from '../disk/file-errors.ts';
+import { codeOf } from '../../http/reply/system-error.ts';
 import { warnOfSystem } from '../disk/warning.ts';
 import type { CompressionResult } from './result-cache.ts';
 

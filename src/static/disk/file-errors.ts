@@ -1,8 +1,4 @@
-/** The `code` of a system error; undefined for other values. */
-export function codeOf(error: unknown): string | undefined {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : undefined;
-}
+import { codeOf } from '../../http/reply/system-error.ts';
 
 // Errors that a request path can cause. All of them become a 404, which reveals nothing about the disk.
 const NOT_FOUND = new Set([
@@ -16,7 +12,6 @@ const NOT_FOUND = new Set([
   'ENXIO',
   'ENODEV',
 ]);
-const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);
 
 /** Whether the error means that there is no file to serve at a path. */
 export function isNotFoundError(error: unknown): boolean {
@@ -26,14 +21,6 @@ export function isNotFoundError(error: unknown): boolean {
 /** Whether the file exists but this process may not read it. */
 export function isPermissionError(error: unknown): boolean {
   return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
-}
-
-/**
- * Whether the system has run out of descriptors or memory. The client may retry, and the result is not
- * cached.
- */
-export function isResourceError(error: unknown): boolean {
-  return OUT_OF_RESOURCES.has(codeOf(error) ?? '');
 }
 
 /**

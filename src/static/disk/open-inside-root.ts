@@ -2,7 +2,7 @@ import { close, closeSync, constants, fstat, fstatSync, open, readlinkSync } fro
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { join, sep } from 'node:path';
 import { promisify } from 'node:util';
-import { codeOf } from './file-errors.ts';
+import { codeOf } from '../../http/reply/system-error.ts';
 import { type FileVersion, type OpenFileVersion, sameVersion } from './file-version.ts';
 import { type RootDirectory, withSeparator } from './root-directory.ts';
 

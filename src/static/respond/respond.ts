@@ -1,7 +1,7 @@
 import { toError } from '../../http/reply/http-error.ts';
+import { isResourceError } from '../../http/reply/system-error.ts';
 import { addVary } from '../../http/reply/write-reply.ts';
 import type { CacheEntry } from '../cache/entry.ts';
-import { isResourceError } from '../disk/file-errors.ts';
 import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
 import { isNavigation, mayBePage } from '../request/navigation.ts';
 import { failResponse, isFinished } from './headers.ts';

@@ -1,7 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import type { Headers } from '../../http/reply/http-error.ts';
+import { codeOf } from '../../http/reply/system-error.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
-import { codeOf } from '../disk/file-errors.ts';
 import { warnOfSystem } from '../disk/warning.ts';
 import type { RequestTriple } from './request-context.ts';
 
