@@ -32,8 +32,8 @@ export class ObservedUpload extends Observed<UploadResult> {
 
 const uploadChannel: EventChannel<ObservedUpload> = createChannel('uploads:request');
 
-/** The functions that receive the parts of a request. */
-interface UploadHandlers<Params> {
+/** The functions that the receiver of a request calls. */
+interface UploadCallbacks<Params> {
   /** Called once with the JSON value of `operations`, before any file is received. */
   parse(operations: unknown): Params;
   /** Called with an error of the storage that the client does not see. */
@@ -41,9 +41,9 @@ interface UploadHandlers<Params> {
 }
 
 /**
- * Receives a request of the GraphQL multipart request specification. Files are assigned to
- * the variables that `parse` returns. Resolves with the result of `parse` when every file is stored or, with the option
- * `streaming`, when the header of every file has arrived.
+ * Receives a request of the GraphQL multipart request specification, and assigns its files to the variables in the
+ * result of `parse`. Resolves with that result when every file is stored or, with the option `streaming`, when the
+ * header of every file has arrived.
  *
  * Rejects with an HttpError as soon as a client's mistake is detected, even while the client is sending; the
  * rest of the body is drained. All files are released when the response closes.
@@ -51,7 +51,7 @@ interface UploadHandlers<Params> {
 export async function receiveUploads<Params>(
   { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
   settings: UploadSettings,
-  { parse, report }: UploadHandlers<Params>,
+  { parse, report }: UploadCallbacks<Params>,
 ): Promise<Params> {
   const form = new Form();
   const files = new StoredFiles(settings, (error) => form.fail(error));

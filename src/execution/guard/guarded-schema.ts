@@ -57,7 +57,7 @@ class GuardedTypes {
   readonly #schema: GraphQLSchema;
   readonly #fallback: FieldResolver;
   readonly #types = new Map<object, unknown>();
-  /** The types without a view. */
+  /** The types that `getType` returns unchanged. A leaf type may have a view for output too. */
   readonly #unchanged = new Set<object>();
 
   constructor(schema: GraphQLSchema, fallback: FieldResolver) {
@@ -93,7 +93,7 @@ class GuardedTypes {
     // graphql-js compares these with its own definitions.
     const known = this.#types.get(type) as GraphQLNamedType | undefined;
     if (known !== undefined) return known;
-    // Each execution asks for the types of its variables.
+    // Every execution requests the types of its variables.
     if (this.#unchanged.has(type)) return type;
     if (!isIntrospectionType(type)) {
       if (isObjectType(type)) return this.#once(type, () => this.#object(type));

@@ -3,7 +3,7 @@ export type Headers = Record<string, string>;
 
 /**
  * An error that the client may see: the status and headers of the response, and a message. It is a client's mistake,
- * unless it has a `cause`, which the operator gets.
+ * unless it has a `cause`. Code that sets a cause also reports it.
  */
 export class HttpError extends Error {
   readonly status: number;

@@ -1,6 +1,6 @@
 import { createWarningLog } from '../../logging/warning-log.ts';
 
-/** Reports a problem of the system to the operator as a process warning. An equal message is repeated once a minute. */
+/** Reports a problem of the system as a process warning. An equal message is repeated at most once a minute. */
 export const warnOfSystem: (error: Error) => void = createWarningLog({
   owner: 'staticFiles',
   type: 'StaticWarning',

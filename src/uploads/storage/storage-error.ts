@@ -4,8 +4,8 @@ import { codeOf, isResourceError } from '../../http/reply/system-error.ts';
 const NO_SPACE = new Set(['ENOSPC', 'EDQUOT', 'EFBIG']);
 
 /**
- * Converts an error of the temporary file, or of the files of the parser. Clients get 507 for a full disk and 503 if descriptors or memory ran out;
- * the operator gets the cause. Any other failure is unexpected.
+ * Converts an error of the temporary file or of the parser's files. Clients get 507 for a full disk, and 503 if
+ * descriptors or memory ran out. The operator gets the cause. Any other failure is unexpected.
  */
 export function storageError(cause: Error): Error {
   if (NO_SPACE.has(codeOf(cause) ?? '')) {
