@@ -327,11 +327,15 @@ it.each<[string, () => unknown, number]>([
   'attachSubscriptions warns about a server to which no WebSocket can be opened: %s',
   async (_name, make, count) => {
     const warned = jest.spyOn(console, 'warn').mockImplementation();
-    const subscriptions = attachSubscriptions(make() as http.Server, liveSchema().schema);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-    await subscriptions.close();
-    const message = expect.stringContaining('createServer(app, { http2: true, webSockets: true })');
-    expect(warned.mock.calls).toEqual(Array(count).fill([message]));
-    warned.mockRestore();
+    try {
+      const subscriptions = attachSubscriptions(make() as http.Server, liveSchema().schema);
+      // Immediates run in the order in which they were set, so the warning comes before this one.
+      await new Promise(setImmediate);
+      await subscriptions.close();
+      const message = expect.stringContaining('createServer(app, { http2: true, webSockets: true })');
+      expect(warned.mock.calls).toEqual(Array(count).fill([message]));
+    } finally {
+      warned.mockRestore();
+    }
   },
 );

@@ -1,5 +1,6 @@
-// A server for a child process: `node --import tsx child.ts <tempDir>`. The server can report its memory or exit.
-import { readdirSync, readlinkSync } from 'node:fs';
+// A server for a child process: `node --import tsx child.ts <tempDir>`. The server can report its memory, and
+// handles requests to /exhausted without a free descriptor.
+import { closeSync, openSync, readdirSync, readlinkSync } from 'node:fs';
 import * as http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { graphqlHTTP } from 'espalier';
@@ -9,14 +10,27 @@ const handle = graphqlHTTP(createSchema([]), {
   uploads: { tempDir: process.argv[2] as string, maxFileSize: 2 ** 31, maxRequestSize: 2 ** 31 },
 });
 const server = http.createServer((req, res) => {
-  if (req.url !== '/status') {
-    handle(req, res);
+  if (req.url === '/status') {
+    res.end(JSON.stringify({ rss: process.memoryUsage.rss(), deleted: countDeleted() }));
     return;
   }
-  const links = readdirSync('/proc/self/fd').length;
-  res.end(JSON.stringify({ rss: process.memoryUsage.rss(), fds: links, deleted: countDeleted() }));
+  if (req.url === '/exhausted') {
+    const descriptors = openAll();
+    res.on('close', () => descriptors.forEach(closeSync));
+  }
+  handle(req, res);
 });
 server.listen(0, '127.0.0.1', () => process.send?.((server.address() as AddressInfo).port));
+
+/** Opens files until no descriptor is left. */
+function openAll(): number[] {
+  const descriptors: number[] = [];
+  try {
+    for (;;) descriptors.push(openSync('/dev/null', 'r'));
+  } catch {
+    return descriptors;
+  }
+}
 
 /** Descriptors of files that have been unlinked. */
 function countDeleted(): number {

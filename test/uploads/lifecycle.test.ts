@@ -484,26 +484,13 @@ describe('a server in a child process', () => {
     const url = `http://127.0.0.1:${port}`;
     // Loads the parser.
     expect((await post(url, [...head, file('0')])).status).toBe(200);
-    const { fds } = await status();
-    const req = await begin(port, 1000);
-    await until(() => req.socket?.bytesWritten !== 0);
-    const sockets = Array.from({ length: 120 - (fds as number) }, () => net.connect(port, '127.0.0.1'));
-    for (const socket of sockets) socket.on('error', () => {});
-    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
-    req.end(Buffer.concat([Buffer.alloc(1 << 20), Buffer.from(CLOSING)]));
-    const [res] = (await once(req, 'response')) as [http.IncomingMessage];
-    const text = (await res.setEncoding('utf8').toArray()).join('');
-    expect([res.statusCode, res.headers['retry-after'], JSON.parse(text).errors[0].extensions.code]).toEqual([
-      503,
-      '1',
-      'STORAGE_UNAVAILABLE',
-    ]);
-    expect(text).not.toContain('EMFILE');
-    await until(() => /unexpected error in an operation \(http\):.*EMFILE/.test(log()));
-    for (const socket of sockets) socket.destroy();
     const large = [...head, file('0', Buffer.alloc(1 << 20))];
-    const retry = async () => (await post(url, large).catch(() => undefined))?.status;
-    while ((await retry()) !== 200) await new Promise((resolve) => setTimeout(resolve, 50));
+    const { status: responded, headers, json } = await post(`${url}/exhausted`, large);
+    expect([responded, headers['retry-after']]).toEqual([503, '1']);
+    expect(json.errors[0].extensions.code).toBe('STORAGE_UNAVAILABLE');
+    expect(JSON.stringify(json)).not.toContain('EMFILE');
+    await until(() => /unexpected error in an operation \(http\):.*EMFILE/.test(log()));
+    expect((await post(url, large)).status).toBe(200);
     expect((await status()).deleted).toBe(0);
     child.kill();
     await once(child, 'exit');
