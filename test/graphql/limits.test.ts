@@ -68,8 +68,9 @@ describe('a document over a limit is refused before validation', () => {
       'LIMIT_ROOT_FIELDS',
     ],
     ['deep nesting', `{ ${nested(60, 'a {', 'hello')} }`, 'LIMIT_DEPTH'],
-    ['very deep nesting', `{ ${nested(3000, 'a {', 'hello')} }`, 'LIMIT_NESTING'],
-    ['nested inline fragments', `{ ${nested(3000, '... {', 'hello')} }`, 'LIMIT_NESTING'],
+    // Whether the tokens or the stack run out first depends on the version of Node.
+    ['very deep nesting', `{ ${nested(3000, 'a {', 'hello')} }`, 'LIMIT_TOKENS|LIMIT_NESTING'],
+    ['nested inline fragments', `{ ${nested(3000, '... {', 'hello')} }`, 'LIMIT_TOKENS|LIMIT_NESTING'],
     ['depth through fragments', chain(300), 'LIMIT_'],
     [
       'spreads without fields that double',
