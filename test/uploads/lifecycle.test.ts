@@ -480,7 +480,7 @@ describe('a server in a child process', () => {
   });
 
   it('uploads get 503 when no descriptor is left, the error is reported, and the server recovers', async () => {
-    const { child, port, status, log } = await startChild('ulimit -n 80;');
+    const { child, port, status, log } = await startChild('ulimit -n 1000;');
     const url = `http://127.0.0.1:${port}`;
     // Loads the parser.
     expect((await post(url, [...head, file('0')])).status).toBe(200);
