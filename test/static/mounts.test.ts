@@ -201,10 +201,18 @@ describe('a file whose handle has become stale on a network file system', () => 
   const stale = (): Error => Object.assign(new Error('ESTALE: stale file handle'), { code: 'ESTALE' });
 
   it('staticFiles resolves the path again while it loads the file', async () => {
-    const port = await listen(bare(staticFiles(makeFolder({ 'a.txt': 'a' }))));
-    const spy = jest.spyOn(promises, 'stat').mockRejectedValueOnce(stale());
+    const folder = makeFolder({ 'a.txt': 'a' });
+    const port = await listen(bare(staticFiles(folder)));
+    const { stat } = promises;
+    let stats = 0;
+    const spy = jest.spyOn(promises, 'stat').mockImplementation((path, options) => {
+      const isFirst = String(path).startsWith(folder) && stats++ === 0;
+      return isFirst ? Promise.reject(stale()) : stat(path, options);
+    });
     const response = await get(port, '/a.txt');
-    expect([spy.mock.calls.length, response.status, response.text]).toEqual([2, 200, 'a']);
+    // A recent file may be loaded once more.
+    expect(stats).toBeGreaterThan(1);
+    expect([response.status, response.text]).toEqual([200, 'a']);
     spy.mockRestore();
   });
 
