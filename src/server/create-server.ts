@@ -24,6 +24,7 @@ export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyS
   if (options.http2) {
     const given = options.webSockets ? withConnectProtocol(options) : options;
     const server = secure ? secureHttp2Server(app, given) : http2Server(app, given);
+    server.on('stream', destroyAborted);
     if (options.webSockets) acceptWebSockets(server);
     return server;
   }
@@ -56,6 +57,15 @@ function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Ht
     Http1ServerResponse: ServerResponse,
   };
   return loadHttp2().createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
+}
+
+/**
+ * Destroys a stream that the client has reset. After a reset with NO_ERROR, Node waits until the response is written,
+ * which never happens if the bytes wait for the flow-control window. The session would wait for the stream, and Node
+ * would not notice the end of its connection.
+ */
+function destroyAborted(stream: http2.ServerHttp2Stream): void {
+  stream.once('aborted', () => stream.destroy());
 }
 
 /** Returns classes whose instances have the prototypes of the app. */

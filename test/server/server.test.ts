@@ -17,6 +17,7 @@ import {
   trusted,
 } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
+import { until } from '../until.ts';
 
 class LoudRequest extends http.IncomingMessage {
   readonly createdBy = 'loud';
@@ -286,6 +287,40 @@ eachExpress((express) => {
       stream.close(http2.constants.NGHTTP2_CANCEL);
       expect(await reported).toMatchObject({ code: 'ECONNABORTED' });
       session.destroy();
+    });
+  });
+
+  it.each([
+    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR],
+    ['CANCEL', http2.constants.NGHTTP2_CANCEL],
+  ])('createServer closes streams and connections over HTTP/2 after resets with %s', async (_name, code) => {
+    let closed = 0;
+    const app = express();
+    app.get('/', (_req, res) => {
+      res.on('close', () => closed++);
+      const chunk = Buffer.alloc(64 * 1024);
+      const writeNext = (error?: Error | null): void => {
+        if (!error) res.write(chunk, writeNext);
+      };
+      writeNext();
+    });
+    const server = createServer(app, { http2: true });
+    const sessions: http2.Http2Session[] = [];
+    server.on('session', (session) => sessions.push(session));
+    await serving(server, async (port) => {
+      const session = http2.connect(`http://localhost:${port}`);
+      // Streams that are not read: their bytes wait for the flow-control window.
+      const streams = Array.from({ length: 20 }, () => session.request({ ':path': '/' }));
+      await Promise.all(streams.map((stream) => once(stream, 'response')));
+      for (const stream of streams) stream.close(code);
+      session.close();
+      // Node 24 keeps a stream of the client, so the session does not end the connection.
+      setImmediate(() => session.destroy());
+      try {
+        await until(() => closed === streams.length && server.stats().connections === 0);
+      } finally {
+        for (const open of sessions) open.destroy();
+      }
     });
   });
 
