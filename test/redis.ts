@@ -53,10 +53,11 @@ export async function startRedis(words: readonly string[] = []): Promise<RedisSe
           ),
         );
         child?.once('exit', (code) => reject(new Error(`redis-server ended with ${code}`)));
-        child?.stdout?.on(
-          'data',
-          (text) => String(text).includes('Ready to accept connections') && resolve(),
-        );
+        let output = '';
+        child?.stdout?.on('data', (text) => {
+          output += text;
+          if (output.includes('Ready to accept connections')) resolve();
+        });
       });
     },
   };

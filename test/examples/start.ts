@@ -16,6 +16,8 @@ export interface Running {
 }
 
 const root = resolve(__dirname, '../..');
+/** Milliseconds until a test fails because an example does not exit. */
+const EXIT_TIME = 15_000;
 const running = new Set<ChildProcess>();
 
 /** Starts `examples/<name>.ts` with the sources of espalier, on a free port. Resolves when it has printed its URL. */
@@ -38,9 +40,11 @@ export async function startExample(name: string, env: Record<string, string> = {
     signal: (name) => void child.kill(name),
     async stop(signal = 'SIGTERM') {
       if (child.exitCode === null && child.signalCode === null) {
-        const exited = once(child, 'exit');
+        const exited = once(child, 'exit', { signal: AbortSignal.timeout(EXIT_TIME) });
         child.kill(signal);
-        await exited;
+        await exited.catch(() => {
+          throw new Error(`${name} did not end within ${EXIT_TIME} ms of ${signal}:\n${output}`);
+        });
       }
       return child.exitCode ?? child.signalCode;
     },

@@ -428,6 +428,8 @@ interface Child {
   child: ChildProcess;
   port: number;
   status(): Promise<Record<string, number>>;
+  /** Waits until the server has closed its temporary files: the client may have the response earlier. */
+  closed(): Promise<void>;
   /** The text that the process has written to standard error. */
   log(): string;
 }
@@ -445,7 +447,10 @@ async function startChild(limit = ''): Promise<Child> {
   const [port] = (await once(child, 'message')) as [number];
   const status = async (): Promise<Record<string, number>> =>
     (await fetch(`http://127.0.0.1:${port}/status`)).json() as Promise<Record<string, number>>;
-  return { child, port, status, log: () => text };
+  const closed = async (): Promise<void> => {
+    while ((await status()).deleted !== 0);
+  };
+  return { child, port, status, closed, log: () => text };
 }
 
 describe('a server in a child process', () => {
@@ -467,20 +472,20 @@ describe('a server in a child process', () => {
 
   it('uploads get 507 when the disk is full, the error is reported, and the server keeps running', async () => {
     // The largest file a process may write, in KiB; the signal that comes with it is ignored.
-    const { child, port, status, log } = await startChild('trap "" XFSZ; ulimit -f 2048;');
+    const { child, port, closed, log } = await startChild('trap "" XFSZ; ulimit -f 2048;');
     const url = `http://127.0.0.1:${port}`;
     const { status: responded, json } = await post(url, [...head, file('0', Buffer.alloc(3 << 20))]);
     expect([responded, json.errors[0].extensions.code]).toEqual([507, 'NO_SPACE']);
     expect(JSON.stringify(json)).not.toContain('EFBIG');
     await until(() => /espalier: unexpected error in an operation \(http\):.*EFBIG/.test(log()));
     expect((await post(url, [...head, file('0')])).json.data.one.text).toBe('content of 0');
-    expect((await status()).deleted).toBe(0);
+    await closed();
     child.kill();
     await once(child, 'exit');
   });
 
   it('uploads get 503 when no descriptor is left, the error is reported, and the server recovers', async () => {
-    const { child, port, status, log } = await startChild('ulimit -n 1000;');
+    const { child, port, closed, log } = await startChild('ulimit -n 1000;');
     const url = `http://127.0.0.1:${port}`;
     // Loads the parser.
     expect((await post(url, [...head, file('0')])).status).toBe(200);
@@ -491,7 +496,7 @@ describe('a server in a child process', () => {
     expect(JSON.stringify(json)).not.toContain('EMFILE');
     await until(() => /unexpected error in an operation \(http\):.*EMFILE/.test(log()));
     expect((await post(url, large)).status).toBe(200);
-    expect((await status()).deleted).toBe(0);
+    await closed();
     child.kill();
     await once(child, 'exit');
   });
