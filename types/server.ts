@@ -45,6 +45,17 @@ interface OverHttp2 {
    * @default false
    */
   webSockets?: boolean | undefined;
+  /**
+   * Lets the operating system probe idle connections (`SO_KEEPALIVE`), and close those of clients that have
+   * disappeared, which Node would keep.
+   * @default true
+   */
+  keepAlive?: boolean | undefined;
+  /**
+   * Milliseconds without a byte until the first probe of `keepAlive`.
+   * @default 60_000
+   */
+  keepAliveInitialDelay?: number | undefined;
 }
 
 /** Every option of `http.createServer`. */

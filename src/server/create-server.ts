@@ -12,6 +12,7 @@ import type {
 import { isExpressApp } from './express-app.ts';
 import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
 import { type Http2Classes, loadHttp2, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
+import { releaseResetStreams } from './http2-streams.ts';
 import { acceptWebSockets } from './http2-websockets.ts';
 import { hasTlsOption } from './node-options.ts';
 
@@ -22,9 +23,10 @@ export type AnyServer = http.Server | https.Server | http2.Http2Server | http2.H
 export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyServer {
   const secure = hasTlsOption(options);
   if (options.http2) {
-    const given = options.webSockets ? withConnectProtocol(options) : options;
+    const probing = withKeepAlive(options);
+    const given = options.webSockets ? withConnectProtocol(probing) : probing;
     const server = secure ? secureHttp2Server(app, given) : http2Server(app, given);
-    server.on('stream', destroyAborted);
+    releaseResetStreams(server);
     if (options.webSockets) acceptWebSockets(server);
     return server;
   }
@@ -33,6 +35,16 @@ export function createNodeServer(app: App & Http2App, options: AnyOptions): AnyS
     ? process.getBuiltinModule('node:https').createServer(withClasses, app)
     : http.createServer(withClasses, app);
 }
+
+/**
+ * Turns on the probes of TCP, which find clients that have disappeared. Node has no time limit for idle connections
+ * over HTTP/2; those of HTTP/1.1 end after `keepAliveTimeout`.
+ */
+const withKeepAlive = <Options extends Http2Options | SecureHttp2Options>(options: Options): Options => ({
+  ...options,
+  keepAlive: options.keepAlive ?? true,
+  keepAliveInitialDelay: options.keepAliveInitialDelay ?? 60_000,
+});
 
 /** Announces the extended CONNECT of RFC 8441 to clients. */
 const withConnectProtocol = <Options extends Http2Options | SecureHttp2Options>(
@@ -57,15 +69,6 @@ function secureHttp2Server(app: Http2App, options: SecureHttp2Options): http2.Ht
     Http1ServerResponse: ServerResponse,
   };
   return loadHttp2().createSecureServer({ ...options, ...http1, ...http2ClassesFor(app, options) }, app);
-}
-
-/**
- * Destroys a stream that the client has reset. After a reset with NO_ERROR, Node waits until the response is written,
- * which never happens if the bytes wait for the flow-control window. The session would wait for the stream, and Node
- * would not notice the end of its connection.
- */
-function destroyAborted(stream: http2.ServerHttp2Stream): void {
-  stream.once('aborted', () => stream.destroy());
 }
 
 /** Returns classes whose instances have the prototypes of the app. */

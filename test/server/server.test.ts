@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as https from 'node:https';
@@ -34,6 +35,27 @@ class LoudResponse extends http.ServerResponse {
     this.setHeader('x-loud', 'yes');
     return super.writeHead(...given);
   }
+}
+
+/** Writes a response without an end, in chunks that wait for the last one. */
+function writeForEver(res: NodeJS.WritableStream): void {
+  const chunk = Buffer.alloc(64 * 1024);
+  const writeNext = (error?: Error | null): void => {
+    if (!error) res.write(chunk, writeNext);
+  };
+  writeNext();
+}
+
+const endUnread = (res: NodeJS.WritableStream): unknown => res.end(Buffer.alloc(100 * 1024));
+
+/** The timer of the open connection of a server: 0 none, 1 retransmission, 2 keep-alive (proc(5), `/proc/net/tcp`). */
+function timerOf(port: number): number | undefined {
+  const hex = port.toString(16).toUpperCase().padStart(4, '0');
+  const lines = ['tcp', 'tcp6'].flatMap((name) => readFileSync(`/proc/net/${name}`, 'utf8').split('\n'));
+  const line = lines.find((text) =>
+    new RegExp(`^ *\\d+: [0-9A-F]+:${hex} [0-9A-F]+:[0-9A-F]+ 01 `).test(text),
+  );
+  return line === undefined ? undefined : Number.parseInt(line.trim().split(/\s+/)[5] as string, 16);
 }
 
 describe('createServer', () => {
@@ -291,38 +313,58 @@ eachExpress((express) => {
   });
 
   it.each([
-    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR],
-    ['CANCEL', http2.constants.NGHTTP2_CANCEL],
-  ])('createServer closes streams and connections over HTTP/2 after resets with %s', async (_name, code) => {
-    let closed = 0;
-    const app = express();
-    app.get('/', (_req, res) => {
-      res.on('close', () => closed++);
-      const chunk = Buffer.alloc(64 * 1024);
-      const writeNext = (error?: Error | null): void => {
-        if (!error) res.write(chunk, writeNext);
-      };
-      writeNext();
-    });
-    const server = createServer(app, { http2: true });
-    const sessions: http2.Http2Session[] = [];
-    server.on('session', (session) => sessions.push(session));
-    await serving(server, async (port) => {
-      const session = http2.connect(`http://localhost:${port}`);
-      // Streams that are not read: their bytes wait for the flow-control window.
-      const streams = Array.from({ length: 20 }, () => session.request({ ':path': '/' }));
-      await Promise.all(streams.map((stream) => once(stream, 'response')));
-      for (const stream of streams) stream.close(code);
-      session.close();
-      // Node 24 keeps a stream of the client, so the session does not end the connection.
-      setImmediate(() => session.destroy());
-      try {
-        await until(() => closed === streams.length && server.stats().connections === 0);
-      } finally {
-        for (const open of sessions) open.destroy();
+    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR, 'while the handler writes', writeForEver],
+    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR, 'after the response has ended', endUnread],
+    ['CANCEL', http2.constants.NGHTTP2_CANCEL, 'while the handler writes', writeForEver],
+  ])(
+    'createServer closes streams and connections over HTTP/2 after resets with %s (%d) %s',
+    async (_code, code, _when, write) => {
+      let closed = 0;
+      const app = express();
+      app.get('/', (_req, res) => {
+        res.on('close', () => closed++);
+        write(res);
+      });
+      const server = createServer(app, { http2: true });
+      const sessions: http2.Http2Session[] = [];
+      server.on('session', (session) => sessions.push(session));
+      await serving(server, async (port) => {
+        const session = http2.connect(`http://localhost:${port}`);
+        // Streams that are not read: their bytes wait for the flow-control window.
+        const streams = Array.from({ length: 20 }, () => session.request({ ':path': '/' }));
+        await Promise.all(streams.map((stream) => once(stream, 'response')));
+        for (const stream of streams) stream.close(code);
+        session.close();
+        // Node 24 keeps a stream of the client, so the session does not end the connection.
+        setImmediate(() => session.destroy());
+        try {
+          await until(() => closed === streams.length && server.stats().connections === 0, 20_000);
+        } finally {
+          for (const open of sessions) open.destroy();
+        }
+      });
+    },
+  );
+
+  it.each([
+    ['TLS', tls],
+    ['cleartext', {}],
+  ])(
+    'createServer probes idle connections over HTTP/2 by TCP keep-alive, over %s',
+    async (_name, options) => {
+      for (const keepAlive of [undefined, false]) {
+        const server = createServer((_req, res) => res.end(), { ...options, http2: true, keepAlive });
+        await serving(server, async (port) => {
+          const scheme = options === tls ? 'https' : 'http';
+          const session = http2.connect(`${scheme}://127.0.0.1:${port}`, { rejectUnauthorized: false });
+          await once(session, 'remoteSettings');
+          const expected = keepAlive === undefined ? 2 : 0;
+          await until(() => timerOf(port) === expected);
+          session.destroy();
+        });
       }
-    });
-  });
+    },
+  );
 
   it('createServer emits the upgrade event', async () => {
     const server = createServer(hello());
