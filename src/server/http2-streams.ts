@@ -18,11 +18,18 @@ export function releaseResetStreams(server: Pick<Http2Server, 'on'>): void {
     if (streams.size > 0) timer?.refresh();
     else timer = undefined;
   };
+  // Functions that use `this`, so that a stream creates none.
+  function forget(this: ServerHttp2Stream): void {
+    streams.delete(this);
+  }
   server.on('stream', (stream: ServerHttp2Stream) => {
     streams.add(stream);
     timer ??= setTimeout(search, SEARCH_INTERVAL).unref();
-    // Emitted unless the response has ended.
-    stream.once('aborted', () => stream.destroy());
-    stream.once('close', () => streams.delete(stream));
+    // 'aborted' is emitted unless the response has ended.
+    stream.on('aborted', destroy).on('close', forget);
   });
+}
+
+function destroy(this: ServerHttp2Stream): void {
+  this.destroy();
 }
