@@ -38,7 +38,7 @@ class LoudResponse extends http.ServerResponse {
 }
 
 /** Writes a response without an end, in chunks that wait for the last one. */
-function writeForEver(res: NodeJS.WritableStream): void {
+function writeWithoutEnd(res: NodeJS.WritableStream): void {
   const chunk = Buffer.alloc(64 * 1024);
   const writeNext = (error?: Error | null): void => {
     if (!error) res.write(chunk, writeNext);
@@ -313,9 +313,9 @@ eachExpress((express) => {
   });
 
   it.each([
-    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR, 'while the handler writes', writeForEver],
+    ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR, 'while the handler writes', writeWithoutEnd],
     ['NO_ERROR', http2.constants.NGHTTP2_NO_ERROR, 'after the response has ended', endUnread],
-    ['CANCEL', http2.constants.NGHTTP2_CANCEL, 'while the handler writes', writeForEver],
+    ['CANCEL', http2.constants.NGHTTP2_CANCEL, 'while the handler writes', writeWithoutEnd],
   ])(
     'createServer closes streams and connections over HTTP/2 after resets with %s (%d) %s',
     async (_code, code, _when, write) => {
@@ -356,7 +356,7 @@ eachExpress((express) => {
         const server = createServer((_req, res) => res.end(), { ...options, http2: true, keepAlive });
         await serving(server, async (port) => {
           const scheme = options === tls ? 'https' : 'http';
-          const session = http2.connect(`${scheme}://127.0.0.1:${port}`, { rejectUnauthorized: false });
+          const session = http2.connect(`${scheme}://localhost:${port}`, trusted);
           await once(session, 'remoteSettings');
           const expected = keepAlive === undefined ? 2 : 0;
           await until(() => timerOf(port) === expected);
