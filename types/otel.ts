@@ -55,6 +55,13 @@ export interface OpenTelemetryOptions {
    */
   maxNames?: number | undefined;
   /**
+   * Records the number of errors of each response, 0 included, in the histogram
+   * `graphql.server.response.error_count`. It costs about as much CPU time as the histogram of durations, which has the
+   * type of the first error as an attribute.
+   * @default false
+   */
+  errorCounts?: boolean | undefined;
+  /**
    * Adds the text of documents to spans, with `*` instead of strings and `0` instead of numbers. Spans always
    * have its hash.
    * @default false

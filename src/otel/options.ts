@@ -29,6 +29,7 @@ export interface OpenTelemetrySettings {
   readonly operationNames: NameOption;
   readonly topics: NameOption;
   readonly maxNames: number;
+  readonly errorCounts: boolean;
   readonly documents: boolean;
   readonly variables: NameOption;
   readonly spans: SpanSettings;
@@ -45,6 +46,7 @@ const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: unknown }> = 
   operationNames: names,
   topics: names,
   maxNames: positive(100),
+  errorCounts: flag(false),
   documents: flag(false),
   variables: names,
   spans: rule<unknown>(undefined, isObject, 'an object of booleans'),

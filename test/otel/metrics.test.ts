@@ -31,19 +31,29 @@ afterEach(async () => {
 const counts = (values: object | undefined): Record<string, number> =>
   Object.fromEntries(Object.entries(values ?? {}).map(([key, value]) => [key, value.count ?? value]));
 
+it('the option errorCounts records the number of errors of each response, also of those without errors', async () => {
+  telemetry.instrumentation.setConfig({ ...PHASES, errorCounts: true });
+  const app = serve();
+  for (const query of ['{ hello }', '{ hello }', '{ fails }', '{']) {
+    await request(app).post('/graphql').send({ query });
+  }
+  const metrics = await telemetry.metrics();
+  expect(metrics['graphql.server.response.error_count']).toEqual({
+    '{"graphql.operation.type":"query"}': { count: 3, sum: 1 },
+    '{}': { count: 1, sum: 1 },
+  });
+});
+
 it('EspalierInstrumentation measures operations by type and error, and their phases by name', async () => {
   const app = serve();
   const post = (query: string) => request(app).post('/graphql').send({ query });
   for (const query of ['{ hello }', '{ hello }', '{ fails }', '{']) await post(query);
   const metrics = await telemetry.metrics();
+  expect(metrics['graphql.server.response.error_count']).toBeUndefined();
   expect(counts(metrics['graphql.server.request.duration'])).toEqual({
     '{"graphql.operation.type":"query"}': 2,
     '{"graphql.operation.type":"query","error.type":"TypeError"}': 1,
     '{"error.type":"GRAPHQL_PARSE_FAILED"}': 1,
-  });
-  expect(metrics['graphql.server.response.error_count']).toEqual({
-    '{"graphql.operation.type":"query"}': { count: 3, sum: 1 },
-    '{}': { count: 1, sum: 1 },
   });
   expect(counts(metrics['graphql.server.processing.duration'])).toEqual({
     '{"graphql.processing.type":"parse"}': 2,

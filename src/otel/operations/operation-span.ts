@@ -103,7 +103,7 @@ export class OperationSpan implements OperationObserver {
   }
 
   #record(ended: number): void {
-    const { metrics, errorType: bound } = this.#telemetry;
+    const { metrics, settings, errorType: bound } = this.#telemetry;
     const { errors, started } = this.#operation;
     const type = errors.length === 0 ? undefined : errorType(errors);
     if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
@@ -112,6 +112,6 @@ export class OperationSpan implements OperationObserver {
       (ended - started) / 1000,
       type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
     );
-    metrics.errorCount.record(errors.length, attributes);
+    if (settings.errorCounts) metrics.errorCount.record(errors.length, attributes);
   }
 }
