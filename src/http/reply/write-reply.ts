@@ -21,14 +21,17 @@ const SMALL_BYTES = 4 * 1024;
 
 /** Writes a reply. Does nothing if other code has begun the response or the client disconnected. */
 export function writeReply(req: IncomingMessage, res: ServerResponse, reply: Reply): void {
+  if (res.headersSent || res.destroyed) return;
   const { status, headers, body } = reply;
   writeReplyInPlace(req, res, { status, headers: { ...headers }, body });
 }
 
-/** Like `writeReply`, for a reply that is not used again: adds to its headers instead of copying them. */
+/**
+ * Like `writeReply`, for a response that has not begun and a reply that is not used again: adds to its headers instead
+ * of copying them.
+ */
 export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, reply: Reply): void {
   const { status, headers, body, release } = reply;
-  if (res.headersSent || res.destroyed) return;
   if (body === undefined) {
     writeHead(res, status, headers);
     res.end();
@@ -36,11 +39,18 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
   }
   const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
   headers['content-length'] = String(length);
-  writeHead(res, status, headers);
+  const socket = writeHead(res, status, headers);
   if (req.method === 'HEAD') res.end();
-  else if (typeof body === 'string') endText(res, body, length);
-  else if (length < SMALL_BYTES && isAscii(body)) endText(res, body.toString('latin1'), length);
-  else endPooled(res, body, release);
+  else if (typeof body === 'string') endText(res, socket, { text: body, length });
+  else if (length < SMALL_BYTES && isAscii(body))
+    endText(res, socket, { text: body.toString('latin1'), length });
+  else endPooled(res, socket, { body, release });
+}
+
+/** A text body with its length in bytes. */
+interface TextBody {
+  readonly text: string;
+  readonly length: number;
 }
 
 /**
@@ -48,28 +58,32 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
  * with a more expensive call. A large body is not joined to its head, which would copy it; both still leave
  * in one write.
  */
-function endText(res: ServerResponse, body: string, length: number): void {
+function endText(res: ServerResponse, socket: Socket | undefined, { text, length }: TextBody): void {
   // Text with as many bytes as characters is ASCII, which needs no encoder.
-  const encoding = length === body.length ? 'latin1' : 'utf8';
-  const socket = directSocket(res);
+  const encoding = length === text.length ? 'latin1' : 'utf8';
   if (socket === undefined && length > HTTP2_CHUNK && isHttp2(res))
-    endWithBody(res, Buffer.from(body, encoding));
-  else if (socket === undefined) res.end(body, encoding);
+    endWithBody(res, Buffer.from(text, encoding));
+  else if (socket === undefined) res.end(text, encoding);
   else if (length >= LARGE_BYTES) {
     res.cork();
     res.flushHeaders();
-    res.end(body, encoding);
+    res.end(text, encoding);
   } else {
     socket.cork();
-    res.write(body, encoding);
+    res.write(text, encoding);
     socket.uncork();
     res.end();
   }
 }
 
+/** A body whose buffer may come from a pool. */
+interface PooledBody {
+  readonly body: Buffer;
+  readonly release: (() => void) | undefined;
+}
+
 /** Writes bytes, and releases their buffer when the operating system has them. */
-function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | undefined): void {
-  const socket = directSocket(res);
+function endPooled(res: ServerResponse, socket: Socket | undefined, { body, release }: PooledBody): void {
   if (release === undefined || socket === undefined) {
     endWithBody(res, body);
     return;
@@ -81,16 +95,6 @@ function endPooled(res: ServerResponse, body: Buffer, release: (() => void) | un
   });
   socket.uncork();
   res.end();
-}
-
-/**
- * Returns the socket if a response writes directly to it. Undefined if other code may delay or keep bytes:
- * middleware that has patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that
- * is still being sent.
- */
-function directSocket(res: ServerResponse): Socket | undefined {
-  const { socket } = res;
-  return socket !== null && isUnpatched(res) && isPlainSocket(socket) ? socket : undefined;
 }
 
 /** Node's own methods, read before an application can replace them for all responses. */
@@ -119,15 +123,19 @@ function isPlainSocket(socket: Socket): boolean {
 
 /**
  * Writes the head immediately, or sets its headers where middleware has patched the response and may read or
- * change them.
+ * change them. Returns the socket if the response writes directly to it. Undefined if other code may delay or keep
+ * bytes: middleware that has patched the response (a compressor, a logger), TLS, HTTP/2, or an earlier response that is
+ * still being sent.
  */
-function writeHead(res: ServerResponse, status: number, headers: Headers): void {
+function writeHead(res: ServerResponse, status: number, headers: Headers): Socket | undefined {
   if (isUnpatched(res)) {
     res.writeHead(status, headers);
-    return;
+    const { socket } = res;
+    return socket !== null && isPlainSocket(socket) ? socket : undefined;
   }
   res.statusCode = status;
   for (const name in headers) res.setHeader(name, headers[name] as string);
+  return undefined;
 }
 
 /** Adds fields to the value of a `Vary` header; `*` includes all fields (RFC 9110 §12.5.5). */
