@@ -6,7 +6,7 @@ process.env.NODE_ENV = 'production';
 
 const query = 'query Greet { hello }';
 
-async function makeApp(before = () => undefined) {
+async function makeApp(wrap = (handler) => handler, before = () => undefined) {
   const [{ default: express }, { graphqlHTTP }, { buildSchema }] = await Promise.all([
     import('express'),
     import('espalier'),
@@ -16,18 +16,21 @@ async function makeApp(before = () => undefined) {
   await before(app);
   const schema = buildSchema('type Query { hello: String! }');
   schema.getQueryType().getFields().hello.resolve = () => 'world';
-  return app.use('/graphql', graphqlHTTP(schema));
+  return app.use('/graphql', wrap(graphqlHTTP(schema)));
 }
 
 const observed = (options, sdk) => () =>
-  makeApp(async () => {
+  makeApp(undefined, async () => {
     await startTelemetry(sdk);
     const { EspalierInstrumentation } = await import('espalier/otel');
     new EspalierInstrumentation(options);
   });
 
-/** The least that any instrumentation does: a span that is active during the request, and one duration. */
-async function useSdkAlone(app) {
+/**
+ * The least that any instrumentation does: a span that is active during the request, and one duration. Times have the form
+ * that the SDK stores, because it reads a clock for each other one.
+ */
+async function makeAppWithSdk() {
   const { context, metrics, trace } = await startTelemetry();
   const tracer = trace.getTracer('alone');
   const durations = metrics.getMeter('alone').createHistogram('duration', { unit: 's' });
@@ -38,12 +41,19 @@ async function useSdkAlone(app) {
     'graphql.operation.name': 'Greet',
     'graphql.document.hash': `sha256:${'0'.repeat(64)}`,
   };
-  app.use((_req, _res, next) => {
+  const origin = performance.timeOrigin;
+  const toTime = (milliseconds) => {
+    const seconds = Math.floor((origin + milliseconds) / 1000);
+    return [seconds, Math.round((origin + milliseconds - seconds * 1000) * 1e6)];
+  };
+  return makeApp((handle) => (req, res, next) => {
     const started = performance.now();
-    const span = tracer.startSpan('query', { kind: 1, attributes });
-    context.with(trace.setSpan(context.active(), span), next);
-    span.end();
-    durations.record((performance.now() - started) / 1000, type);
+    const parent = context.active();
+    const span = tracer.startSpan('query', { kind: 1, attributes, startTime: toTime(started) }, parent);
+    context.with(trace.setSpan(parent, span), handle, undefined, req, res, next);
+    const ended = performance.now();
+    durations.record((ended - started) / 1000, type);
+    span.end(toTime(ended));
   });
 }
 
@@ -52,12 +62,12 @@ const onServer = (app) => async () => (await import('espalier')).createServer(aw
 
 const contestants = {
   off: () => makeApp(),
-  'the SDK alone': () => makeApp(useSdkAlone),
+  'the SDK alone': makeAppWithSdk,
   'espalier/otel': observed({}),
   'espalier/otel, 10 % sampled': observed({}, { share: 0.1 }),
   'espalier/otel, with phases': observed({ spans: { phases: true } }),
   'espalier/inspect': () =>
-    makeApp(async (app) => {
+    makeApp(undefined, async (app) => {
       const { inspect } = await import('espalier/inspect');
       app.use('/inspect', inspect({ guard: () => true }));
     }),
@@ -69,7 +79,8 @@ export const topic = {
   about:
     'One POST of a small query per request, under Express. "espalier/otel" creates spans and metrics with the SDK of ' +
     'OpenTelemetry: always sampled, AsyncLocalStorage as context manager, batches that an exporter discards. "The SDK ' +
-    'alone" is a middleware that creates one span, which is active during the request, and records one duration.',
+    'alone" is a function around the handler that creates one span, which is active during the request, and records one ' +
+    'duration.',
   packages: [
     'express',
     'graphql',
