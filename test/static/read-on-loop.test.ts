@@ -17,7 +17,7 @@ const root = makeFolder({
 function pipeline(port: number, name: string, count: number): Socket {
   const socket = connect(port, '127.0.0.1');
   const head = `GET /${name}.bin HTTP/1.1\r\nHost: x\r\n`;
-  socket.write(`${head}\r\n`.repeat(count - 1) + `${head}Connection: close\r\n\r\n`);
+  socket.write(`${`${head}\r\n`.repeat(count - 1)}${head}Connection: close\r\n\r\n`);
   socket.pause();
   return socket;
 }
