@@ -1,10 +1,12 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import express, { type RequestHandler } from 'express';
+import express from 'express';
 import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { until } from '../until.ts';
 
 type Info = GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined };
@@ -43,7 +45,7 @@ describe.each(['Express', 'no framework'])('over HTTP/2, with %s', (framework) =
       const reported: unknown[] = [];
       const handler = graphqlHTTP(field.schema, { onError: (error) => void reported.push(error) });
       let closed = false;
-      const onRequest: RequestHandler = (req, res, next) => {
+      const onRequest = (req: ConnectRequest, res: ServerResponse, next?: NextFunction): void => {
         res.once('close', () => {
           closed = true;
         });
