@@ -41,16 +41,9 @@ export function writeReplyInPlace(req: IncomingMessage, res: ServerResponse, rep
   headers['content-length'] = String(length);
   const socket = writeHead(res, status, headers);
   if (req.method === 'HEAD') res.end();
-  else if (typeof body === 'string') endText(res, socket, { text: body, length });
-  else if (length < SMALL_BYTES && isAscii(body))
-    endText(res, socket, { text: body.toString('latin1'), length });
-  else endPooled(res, socket, { body, release });
-}
-
-/** A text body with its length in bytes. */
-interface TextBody {
-  readonly text: string;
-  readonly length: number;
+  else if (typeof body === 'string') endText(res, socket, body, length);
+  else if (length < SMALL_BYTES && isAscii(body)) endText(res, socket, body.toString('latin1'), length);
+  else endPooled(res, socket, body, release);
 }
 
 /**
@@ -58,32 +51,31 @@ interface TextBody {
  * with a more expensive call. A large body is not joined to its head, which would copy it; both still leave
  * in one write.
  */
-function endText(res: ServerResponse, socket: Socket | undefined, { text, length }: TextBody): void {
+function endText(res: ServerResponse, socket: Socket | undefined, body: string, length: number): void {
   // Text with as many bytes as characters is ASCII, which needs no encoder.
-  const encoding = length === text.length ? 'latin1' : 'utf8';
+  const encoding = length === body.length ? 'latin1' : 'utf8';
   if (socket === undefined && length > HTTP2_CHUNK && isHttp2(res))
-    endWithBody(res, Buffer.from(text, encoding));
-  else if (socket === undefined) res.end(text, encoding);
+    endWithBody(res, Buffer.from(body, encoding));
+  else if (socket === undefined) res.end(body, encoding);
   else if (length >= LARGE_BYTES) {
     res.cork();
     res.flushHeaders();
-    res.end(text, encoding);
+    res.end(body, encoding);
   } else {
     socket.cork();
-    res.write(text, encoding);
+    res.write(body, encoding);
     socket.uncork();
     res.end();
   }
 }
 
-/** A body whose buffer may come from a pool. */
-interface PooledBody {
-  readonly body: Buffer;
-  readonly release: (() => void) | undefined;
-}
-
 /** Writes bytes, and releases their buffer when the operating system has them. */
-function endPooled(res: ServerResponse, socket: Socket | undefined, { body, release }: PooledBody): void {
+function endPooled(
+  res: ServerResponse,
+  socket: Socket | undefined,
+  body: Buffer,
+  release: Reply['release'],
+): void {
   if (release === undefined || socket === undefined) {
     endWithBody(res, body);
     return;
