@@ -1,35 +1,12 @@
 import { EventEmitter, once } from 'node:events';
 import type { ServerResponse } from 'node:http';
-import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
+import { GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
 import { post, run, wire } from './server.ts';
-
-type Info = GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined };
+import { Work } from './work.ts';
 
 const ENGINES = ['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][];
-
-/** The resolvers that have started, by name, and a function that ends each. */
-class Work {
-  readonly infos: Info[] = [];
-  readonly #begun: (() => void)[] = [];
-  readonly #ends: ((value: number) => void)[] = [];
-
-  readonly resolve = (_source: unknown, _args: unknown, _context: unknown, info: Info): Promise<number> => {
-    this.infos.push(info);
-    const waiting = new Promise<number>((end) => this.#ends.push(end));
-    for (const notify of this.#begun.splice(0)) notify();
-    return waiting;
-  };
-
-  async begun(count: number): Promise<void> {
-    while (this.infos.length < count) await new Promise<void>((notify) => this.#begun.push(notify));
-  }
-
-  end(): void {
-    for (const end of this.#ends.splice(0)) end(1);
-  }
-}
 
 describe.each(ENGINES)('a client that disconnects, under %s', (engine) => {
   const serve = async (work: Work) => {

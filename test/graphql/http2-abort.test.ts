@@ -3,47 +3,25 @@ import type { ServerResponse } from 'node:http';
 import * as http2 from 'node:http2';
 import type { AddressInfo } from 'node:net';
 import express from 'express';
-import { GraphQLInt, GraphQLObjectType, type GraphQLResolveInfo, GraphQLSchema, versionInfo } from 'graphql';
+import { GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { until } from '../until.ts';
-
-type Info = GraphQLResolveInfo & { getAbortSignal?: () => AbortSignal | undefined };
+import { Work } from './work.ts';
 
 const { NGHTTP2_NO_ERROR, NGHTTP2_CANCEL } = http2.constants;
 const CODES = { NO_ERROR: NGHTTP2_NO_ERROR, CANCEL: NGHTTP2_CANCEL };
-
-/** A field that waits until `fail` is called. */
-class SlowField {
-  readonly signals: (AbortSignal | undefined)[] = [];
-  fail: () => void = () => undefined;
-
-  readonly schema = new GraphQLSchema({
-    query: new GraphQLObjectType({
-      name: 'Query',
-      fields: {
-        slow: {
-          type: GraphQLInt,
-          resolve: (_source, _args, _context, info: Info) => {
-            this.signals.push(info.getAbortSignal?.());
-            return new Promise((_resolve, reject) => {
-              this.fail = () => reject(new Error('the database was closed'));
-            });
-          },
-        },
-      },
-    }),
-  });
-}
 
 describe.each(['Express', 'no framework'])('over HTTP/2, with %s', (framework) => {
   it.each(Object.entries(CODES))(
     'graphqlHTTP aborts the signal of resolvers and reports no error if the client resets the stream with %s',
     async (_name, code) => {
-      const field = new SlowField();
+      const work = new Work();
+      const slow = { type: GraphQLInt, resolve: work.resolve };
+      const schema = new GraphQLSchema({ query: new GraphQLObjectType({ name: 'Query', fields: { slow } }) });
       const reported: unknown[] = [];
-      const handler = graphqlHTTP(field.schema, { onError: (error) => void reported.push(error) });
+      const handler = graphqlHTTP(schema, { onError: (error) => void reported.push(error) });
       let closed = false;
       const onRequest = (req: ConnectRequest, res: ServerResponse, next?: NextFunction): void => {
         res.once('close', () => {
@@ -62,11 +40,12 @@ describe.each(['Express', 'no framework'])('over HTTP/2, with %s', (framework) =
       });
       stream.on('error', () => undefined);
       stream.end('{"query":"{ slow }"}');
-      await until(() => field.signals.length === 1);
+      await work.begun(1);
+      const signal = work.infos[0]?.getAbortSignal?.();
       stream.close(code);
       await until(() => closed);
-      expect(field.signals[0]?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
-      field.fail();
+      expect(signal?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
+      work.fail(new Error('the database was closed'));
       for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate);
       expect(reported).toEqual([]);
       session.destroy();
