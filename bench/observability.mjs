@@ -6,7 +6,7 @@ process.env.NODE_ENV = 'production';
 
 const query = 'query Greet { hello }';
 
-async function makeApp(wrap = (handler) => handler, before = () => undefined) {
+async function makeApp({ before = () => undefined, wrap = (handler) => handler } = {}) {
   const [{ default: express }, { graphqlHTTP }, { buildSchema }] = await Promise.all([
     import('express'),
     import('espalier'),
@@ -20,10 +20,12 @@ async function makeApp(wrap = (handler) => handler, before = () => undefined) {
 }
 
 const observed = (options, sdk) => () =>
-  makeApp(undefined, async () => {
-    await startTelemetry(sdk);
-    const { EspalierInstrumentation } = await import('espalier/otel');
-    new EspalierInstrumentation(options);
+  makeApp({
+    before: async () => {
+      await startTelemetry(sdk);
+      const { EspalierInstrumentation } = await import('espalier/otel');
+      new EspalierInstrumentation(options);
+    },
   });
 
 /**
@@ -46,7 +48,7 @@ async function makeAppWithSdk() {
     const seconds = Math.floor((origin + milliseconds) / 1000);
     return [seconds, Math.round((origin + milliseconds - seconds * 1000) * 1e6)];
   };
-  return makeApp((handle) => (req, res, next) => {
+  const wrap = (handle) => (req, res, next) => {
     const started = performance.now();
     const parent = context.active();
     const span = tracer.startSpan('query', { kind: 1, attributes, startTime: toTime(started) }, parent);
@@ -54,7 +56,8 @@ async function makeAppWithSdk() {
     const ended = performance.now();
     durations.record((ended - started) / 1000, type);
     span.end(toTime(ended));
-  });
+  };
+  return makeApp({ wrap });
 }
 
 /** Creates a server with the classes of `createServer`, which need less CPU time. */
@@ -67,9 +70,11 @@ const contestants = {
   'espalier/otel, 10 % sampled': observed({}, { share: 0.1 }),
   'espalier/otel, with phases': observed({ spans: { phases: true } }),
   'espalier/inspect': () =>
-    makeApp(undefined, async (app) => {
-      const { inspect } = await import('espalier/inspect');
-      app.use('/inspect', inspect({ guard: () => true }));
+    makeApp({
+      before: async (app) => {
+        const { inspect } = await import('espalier/inspect');
+        app.use('/inspect', inspect({ guard: () => true }));
+      },
     }),
 };
 
