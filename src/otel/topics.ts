@@ -1,4 +1,4 @@
-import { type Attributes, context, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
+import { type Attributes, context, type Span, type SpanContext, SpanKind, trace } from '@opentelemetry/api';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
 import { errorType, recordErrors } from './errors.ts';
 import type { Count } from './metrics.ts';
@@ -73,9 +73,10 @@ function observePublish(
   { spanName, attributes }: TopicInfo,
 ): void {
   const { tracer, metrics, settings } = telemetry;
+  const parent = context.active();
   let span: Span | undefined;
   if (settings.spans.pubsub) {
-    span = tracer.startSpan(spanName, { kind: SpanKind.PRODUCER, attributes }, context.active());
+    span = tracer.startSpan(spanName, { kind: SpanKind.PRODUCER, attributes }, parent);
     if (isObject(message.payload)) publishers.set(message.payload, span.spanContext());
   }
   message.onEnd(({ error }) => {
@@ -88,6 +89,7 @@ function observePublish(
         type === undefined
           ? attributes
           : { ...attributes, 'error.type': telemetry.errorType(type) as string },
+        span === undefined ? parent : trace.setSpan(parent, span),
       );
     });
   });

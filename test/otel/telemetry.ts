@@ -32,11 +32,7 @@ export class TestTelemetry {
   readonly spans = new InMemorySpanExporter();
   readonly tracers = new BasicTracerProvider({ spanProcessors: [new SimpleSpanProcessor(this.spans)] });
   readonly #metrics = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
-  readonly #reader = new PeriodicExportingMetricReader({
-    exporter: this.#metrics,
-    exportIntervalMillis: 1e8,
-    exportTimeoutMillis: 1e7,
-  });
+  readonly #reader = this.createReader();
   readonly meters = new MeterProvider({ readers: [this.#reader] });
   readonly instrumentation: EspalierInstrumentation;
 
@@ -50,6 +46,15 @@ export class TestTelemetry {
     this.instrumentation = new EspalierInstrumentation(options);
     this.instrumentation.setTracerProvider(this.tracers);
     this.instrumentation.setMeterProvider(this.meters);
+  }
+
+  /** Creates a reader that never reads by itself. */
+  createReader(): PeriodicExportingMetricReader {
+    return new PeriodicExportingMetricReader({
+      exporter: this.#metrics,
+      exportIntervalMillis: 1e8,
+      exportTimeoutMillis: 1e7,
+    });
   }
 
   named(name: string): ReadableSpan[] {

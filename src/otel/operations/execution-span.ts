@@ -75,6 +75,7 @@ export class ExecutionSpan implements ExecutionObserver {
     histogram.record(
       secondsSince(this.#started),
       type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
+      this.#context,
     );
   }
 }

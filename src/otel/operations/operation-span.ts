@@ -111,7 +111,8 @@ export class OperationSpan implements OperationObserver {
     metrics.requestDuration.record(
       (ended - started) / 1000,
       type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
+      this.#context,
     );
-    if (settings.errorCounts) metrics.errorCount.record(errors.length, attributes);
+    if (settings.errorCounts) metrics.errorCount.record(errors.length, attributes, this.#context);
   }
 }
