@@ -1,10 +1,10 @@
-import { type Attributes, type Context, trace } from '@opentelemetry/api';
+import type { Attributes } from '@opentelemetry/api';
 import type { ObservedRequest } from '../static/observed-request.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
 import { errorType, recordErrors } from './errors.ts';
 import type { Count } from './metrics.ts';
 import { safely, secondsSince, type Telemetry } from './telemetry.ts';
-import { parentOfRequest } from './trace-context.ts';
+import { contextOf, parentOfRequest } from './trace-context.ts';
 
 /** The parts of spans and metrics that are equal for all files with one status. */
 interface FileInfo {
@@ -36,14 +36,12 @@ export function createFileObserver(telemetry: Telemetry): (message: ObservedRequ
         if (status === undefined) return;
         const { attributes, spanAttributes, lookups } = infoOf(status, message.isCached);
         lookups.value += 1;
-        const duration = secondsSince(message.started);
-        const { fileDuration } = telemetry.metrics;
-        if (!settings.spans.files) return fileDuration.record(duration, attributes, parent);
         const options = { startTime: message.started, attributes: spanAttributes };
-        const span = tracer.startSpan('static file', options, parent);
-        if (aborted) span.setAttribute('error.type', 'client_aborted');
-        span.end(performance.now());
-        fileDuration.record(duration, attributes, trace.setSpan(parent, span));
+        const span = settings.spans.files ? tracer.startSpan('static file', options, parent) : undefined;
+        const { fileDuration } = telemetry.metrics;
+        fileDuration.record(secondsSince(message.started), attributes, contextOf(span, parent));
+        if (aborted) span?.setAttribute('error.type', 'client_aborted');
+        span?.end(performance.now());
       });
     });
   };
@@ -58,18 +56,14 @@ export function observeUpload(telemetry: Telemetry, message: ObservedUpload): vo
       const type = error === undefined ? undefined : errorType([error]);
       const attributes: Attributes =
         type === undefined ? {} : { 'error.type': telemetry.errorType(type) as string };
-      const duration = secondsSince(message.started);
-      const record = (context: Context): void => {
-        metrics.uploadDuration.record(duration, attributes, context);
-        metrics.uploadBytes.record(bytes, attributes, context);
-      };
-      if (!settings.spans.uploads) return record(parent);
       const counts = { 'espalier.upload.files': files, 'espalier.upload.size': bytes };
       const options = { startTime: message.started, attributes: counts };
-      const span = tracer.startSpan('GraphQL Upload', options, parent);
-      if (type !== undefined) recordErrors(span, type, [error]);
-      span.end(performance.now());
-      record(trace.setSpan(parent, span));
+      const span = settings.spans.uploads ? tracer.startSpan('GraphQL Upload', options, parent) : undefined;
+      const context = contextOf(span, parent);
+      metrics.uploadDuration.record(secondsSince(message.started), attributes, context);
+      metrics.uploadBytes.record(bytes, attributes, context);
+      if (span !== undefined && type !== undefined) recordErrors(span, type, [error]);
+      span?.end(performance.now());
     });
   });
 }

@@ -1,8 +1,9 @@
-import { type Attributes, context, type Span, type SpanContext, SpanKind, trace } from '@opentelemetry/api';
+import { type Attributes, context, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
 import { errorType, recordErrors } from './errors.ts';
 import type { Count } from './metrics.ts';
 import { safely, secondsSince, type Telemetry } from './telemetry.ts';
+import { contextOf } from './trace-context.ts';
 
 /** The spans that published events of this process, by payload. Only payloads that are objects have one. */
 const publishers = new WeakMap<object, SpanContext>();
@@ -89,7 +90,7 @@ function observePublish(
         type === undefined
           ? attributes
           : { ...attributes, 'error.type': telemetry.errorType(type) as string },
-        span === undefined ? parent : trace.setSpan(parent, span),
+        contextOf(span, parent),
       );
     });
   });

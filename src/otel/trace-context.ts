@@ -4,6 +4,7 @@ import {
   isSpanContextValid,
   type Link,
   propagation,
+  type Span,
   SpanKind,
   type TextMapGetter,
   trace,
@@ -63,6 +64,10 @@ export function parentOfRequest(headers: Readonly<Record<string, unknown>>): Con
   const active = context.active();
   return hasSpan(active) ? active : propagation.extract(active, headers);
 }
+
+/** Returns the context of a span below `parent`; `parent` without a span. */
+export const contextOf = (span: Span | undefined, parent: Context): Context =>
+  span === undefined ? parent : trace.setSpan(parent, span);
 
 /** Returns the context that the headers of an upgrade name; undefined if they name none. */
 export function upgradeContext(headers: Readonly<Record<string, unknown>>): Context | undefined {
