@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { CONDITIONS } from '../execution/conditions.ts';
-import type { Engine, EngineSettings, IncrementalEngine } from '../execution/engine.ts';
+import type { Engine, EngineSettings, IncrementalEngine, MemoryAccount } from '../execution/engine.ts';
 import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import { executeIncrementally } from '../execution/incremental.ts';
@@ -93,3 +93,29 @@ export const compiledIncrementally: IncrementalEngine = (operation, settings, fo
 };
 
 const INCREMENTAL_CONDITIONS: readonly string[] = [...CONDITIONS, 'defer'];
+
+/**
+ * Keeps the compiled form of an operation from its second execution on, so that documents that are used once
+ * retain no compiled form.
+ */
+function onSecondUse(
+  create: (account?: MemoryAccount) => ExecuteOperation,
+  account: MemoryAccount | undefined,
+): ExecuteOperation {
+  let execute: ExecuteOperation = (inputs) => {
+    execute = (later) => {
+      execute = create(account);
+      return execute(later);
+    };
+    return create()(inputs);
+  };
+  return (inputs) => execute(inputs);
+}
+
+/** Like `compiled`, but retains nothing for a document that is used once. */
+export const compiledOnSecondUse: Engine = (operation, settings, account) =>
+  onSecondUse((charged) => compiled(operation, settings, charged), account);
+
+/** Like `compiledIncrementally`, but retains nothing for a document that is used once. */
+export const compiledIncrementallyOnSecondUse: IncrementalEngine = (operation, settings, format, account) =>
+  onSecondUse((charged) => compiledIncrementally(operation, settings, format, charged), account);
