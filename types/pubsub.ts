@@ -1,4 +1,7 @@
-/** An ioredis client (5.x). Two connections with its settings are opened; the client itself is not used. */
+/**
+ * An ioredis client (version 5 or 6). Two connections with its settings are opened, which connect again even if its
+ * `retryStrategy` gives up; the client itself is not used.
+ */
 export interface RedisClient {
   duplicate(override?: object): unknown;
 }

@@ -25,6 +25,9 @@ export interface RedisTarget extends ConnectionTimeouts {
   readonly owner: string;
 }
 
+/** The settings that every connection has, whatever those of the client are. */
+type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
+
 /** Creates a client for commands, for a URL or with the settings of a client. It connects in the background. */
 export async function connectClient(target: RedisTarget): Promise<RedisCommands> {
   const { redis } = target;
@@ -58,8 +61,9 @@ async function loadClient({ owner }: RedisTarget): Promise<typeof Redis> {
 const isCluster = (client: RedisClient): client is Cluster =>
   'isCluster' in client && client.isCluster === true;
 
-function duplicate(client: RedisClient, options: RedisOptions): Redis {
+function duplicate(client: RedisClient, options: ConnectionOptions): Redis {
   const copy = client.duplicate(options) as Redis;
+  copy.options.retryStrategy = retrying(copy.options.retryStrategy);
   const { sentinels, role } = copy.options;
   if (sentinels !== undefined && role !== 'slave') copy.on('ready', () => void requireMaster(copy));
   return named(copy);
@@ -87,12 +91,26 @@ function named(client: Redis): Redis {
   return client;
 }
 
-function duplicateCluster(cluster: Cluster, options: RedisOptions): Cluster {
+/** The delay before an attempt to connect: that of the client's own strategy, unless it gives up. */
+function retrying(
+  strategy: ((attempt: number, reason?: Error) => unknown) | null | undefined,
+): (attempt: number, reason?: Error) => number {
+  return (attempt, reason) => {
+    const delay = strategy?.(attempt, reason);
+    // Without a connection a stream would stay open and never have an event again.
+    return typeof delay === 'number' ? delay : Math.min(attempt * 50, 2000);
+  };
+}
+
+function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster {
   const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
   return cluster.duplicate([], {
     redisOptions: shared,
     lazyConnect: false,
     enableOfflineQueue: false,
+    // A replica may not have the newest event yet.
+    scaleReads: 'master',
+    clusterRetryStrategy: retrying(cluster.options.clusterRetryStrategy),
     // A command whose connection was lost is not sent again.
     retryDelayOnFailover: 0,
   });
@@ -102,7 +120,7 @@ function duplicateCluster(cluster: Cluster, options: RedisOptions): Cluster {
  * Commands go to the node of their key. Redis sends every message to all nodes, so the subscriber needs one
  * node; after a lost connection it uses another one.
  */
-function subscriberOf(publisher: Cluster, Client: typeof Redis, options: RedisOptions): Redis {
+function subscriberOf(publisher: Cluster, Client: typeof Redis, options: ConnectionOptions): Redis {
   function selectNode(): void {
     const nodes = publisher.nodes('master');
     const node = nodes[Math.floor(Math.random() * nodes.length)];
@@ -127,7 +145,7 @@ function subscriberOf(publisher: Cluster, Client: typeof Redis, options: RedisOp
 }
 
 /** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
-function connectionOptions({ commandTimeout }: ConnectionTimeouts): RedisOptions {
+function connectionOptions({ commandTimeout }: ConnectionTimeouts): ConnectionOptions {
   return {
     lazyConnect: false,
     connectTimeout: commandTimeout,
@@ -142,5 +160,10 @@ function connectionOptions({ commandTimeout }: ConnectionTimeouts): RedisOptions
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest: 0,
+    // With it, `callBuffer` throws an exception that nothing can catch.
+    enableAutoPipelining: false,
+    // The forms of replies that the scripts and their callers expect.
+    stringNumbers: false,
+    replyMapping: 'legacy',
   };
 }

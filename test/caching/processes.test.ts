@@ -116,7 +116,7 @@ describe.each(['memory', 'redis'] as const)('two processes with the store "%s"',
       else proxy.drop();
       await pause(1000);
       proxy.heal();
-      await admin.client('KILL', 'TYPE', 'pubsub');
+      await admin.client('KILL', 'TYPE', 'PUBSUB');
     }
     await until(() => load.writes > 10 && load.hits > 50, 60_000);
     await load.end();

@@ -114,7 +114,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
     expect((await get(two.app, QUERY)).body.data.post.title).toBe(title);
     // The next round begins with new connections.
     for (const node of cluster.nodes.slice(0, 3)) {
-      await cluster.connectTo(node).client('KILL', 'TYPE', 'pubsub');
+      await cluster.connectTo(node).client('KILL', 'TYPE', 'PUBSUB');
     }
   }
 });

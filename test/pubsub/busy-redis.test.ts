@@ -60,7 +60,7 @@ describe.each([
     next.catch(() => undefined);
     await events.ready('tick');
     await admin.config('SET', 'maxclients', '1');
-    await admin.client('KILL', 'TYPE', 'pubsub');
+    await admin.client('KILL', 'TYPE', 'PUBSUB');
     await until(() => errors.some((message) => message.startsWith('ERR max number of clients')));
     await admin.config('SET', 'maxclients', '100');
     // Without a history the stream ends with a code after which clients connect again.

@@ -76,7 +76,7 @@ describe('a Redis Cluster', () => {
       cursors.push((await stream.next()).cursor as string);
       expect(await take(stream, 4)).toEqual([1, 2, 3, 4]);
     }
-    for (const node of nodes.nodes) await nodes.connectTo(node).client('KILL', 'TYPE', 'pubsub');
+    for (const node of nodes.nodes) await nodes.connectTo(node).client('KILL', 'TYPE', 'PUBSUB');
     for (const topic of topics)
       for (const tick of numbers(5, 10)) await publishWhenConnected(() => here.publish(topic, tick));
     for (const [index, topic] of topics.entries()) {

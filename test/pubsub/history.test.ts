@@ -468,8 +468,8 @@ describe('a fault between two events', () => {
   /** Faults after which nothing is lost; Redis and the network work again when they resolve. */
   const faults: Record<string, () => Promise<unknown>> = {
     'closed connections': async () => fixture.proxy.drop(),
-    'CLIENT KILL TYPE pubsub': () => fixture.admin.client('KILL', 'TYPE', 'pubsub'),
-    'CLIENT KILL TYPE normal': () => fixture.admin.client('KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
+    'CLIENT KILL TYPE pubsub': () => fixture.admin.client('KILL', 'TYPE', 'PUBSUB'),
+    'CLIENT KILL TYPE normal': () => fixture.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
     'a stalled network': async () => {
       fixture.proxy.stall();
       await new Promise((resolve) => setTimeout(resolve, 350));

@@ -221,7 +221,7 @@ describe('the check of idle topics', () => {
     await events.ready('tick');
     await checks(1);
     fixture.proxy.stallAt('subscribe');
-    await fixture.admin.client('KILL', 'TYPE', 'pubsub');
+    await fixture.admin.client('KILL', 'TYPE', 'PUBSUB');
     // The other connection is idle.
     await further(2, 'ping');
     const before = await fixture.commandCalls('get');

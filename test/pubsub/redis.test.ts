@@ -171,7 +171,7 @@ describe('an unavailable Redis', () => {
       const stream = here.subscribe('tick');
       await here.ready('tick');
       const received = await take(stream, 5);
-      await admin.client('KILL', 'TYPE', 'pubsub');
+      await admin.client('KILL', 'TYPE', 'PUBSUB');
       await expect(
         (async () => {
           for await (const event of stream) received.push(event);
