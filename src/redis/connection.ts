@@ -17,6 +17,9 @@ interface ConnectionEvents {
   error(error: Error): void;
 }
 
+/** Returns what ioredis puts before the keys of a command: the option `keyPrefix` of the client. */
+export const keyPrefixOf = (client: RedisCommands): string => client.options.keyPrefix ?? '';
+
 /** Checks per interval; a timeout is noticed at most one check late. */
 const CHECKS = 5;
 

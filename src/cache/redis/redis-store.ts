@@ -79,7 +79,7 @@ class RedisStore implements PublicStore {
 
   async get(key: string): Promise<CacheLookup> {
     const server = this.#server;
-    const reply = await this.#run(GET, key, []);
+    const reply = await this.#run(GET, { key, tags: [] }, []);
     if (reply === undefined) return UNAVAILABLE;
     const [counter, meta, body] = reply as [Buffer, Buffer?, Buffer?];
     // The counters of two servers cannot be compared.
@@ -97,9 +97,8 @@ class RedisStore implements PublicStore {
     const milliseconds = Math.min(Math.ceil(meta.expires - Date.now()), MAX_MILLISECONDS);
     if (server !== this.#server || milliseconds <= 0) return false;
     if (body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
-    const tagKeys = JSON.stringify([...new Set([...tags, ALL_TAGS])].map((tag) => this.#tagKey(tag)));
-    const reply = await this.#run(SET, key, [counter, milliseconds, tagKeys, JSON.stringify(meta), body]);
-    return reply?.[0] === 1;
+    const values = [counter, milliseconds, JSON.stringify(meta), body];
+    return (await this.#run(SET, { key, tags: [...new Set([...tags, ALL_TAGS])] }, values))?.[0] === 1;
   }
 
   invalidate(tags: readonly string[]): Promise<void> {
@@ -115,8 +114,8 @@ class RedisStore implements PublicStore {
 
   /** @throws Error if Redis has not executed it. */
   async #remove(tags: readonly string[]): Promise<void> {
-    const keys = [this.#key('counter'), ...tags.map((tag) => this.#tagKey(tag))];
-    const reply = await this.#evaluate(INVALIDATE, keys, []);
+    const records = tags.map((tag) => this.#tagKey(tag));
+    const reply = await this.#evaluate(INVALIDATE, [this.#key('counter'), ...records], []);
     // The next attempt has the id of the node that has replied.
     if (reply === undefined) throw new Error('The node has another id');
   }
@@ -124,12 +123,13 @@ class RedisStore implements PublicStore {
   /** Runs a script for an entry; undefined if that is not possible now. Errors of the connection are reported once. */
   async #run(
     script: string,
-    key: string,
+    { key, tags }: { readonly key: string; readonly tags: readonly string[] },
     values: readonly (string | number | Buffer)[],
   ): Promise<readonly unknown[] | undefined> {
     if (this.#server === undefined) return undefined;
     try {
-      return await this.#evaluate(script, [this.#key('counter'), this.#entryKey(key)], values);
+      const records = tags.map((tag) => this.#tagKey(tag));
+      return await this.#evaluate(script, [this.#key('counter'), this.#entryKey(key), ...records], values);
     } catch (error) {
       if (isReplyError(error)) this.#onError(error);
       return undefined;

@@ -42,10 +42,15 @@ end
 return {server, counter, entry[3], entry[4]}
 `;
 
-/** KEYS: counter, entry. ARGV: version, milliseconds to live, keys of the tags as JSON, meta data, body. Returns 1 if it was stored. */
+/**
+ * KEYS: counter, entry, records of tags. ARGV: version, milliseconds to live, meta data, body. Returns 1 if it was
+ * stored. An entry has the names of the records as Redis knows them, with the key prefix of the client.
+ */
 export const SET: string = `${BEGIN}
-local stored = 1
-for _, key in ipairs(cjson.decode(ARGV[4])) do
+local stored, tags = 1, {}
+for index = 3, #KEYS do
+  local key = KEYS[index]
+  tags[#tags + 1] = key
   local record = redis.call('GET', key)
   if not record then
     record = counter
@@ -56,7 +61,7 @@ for _, key in ipairs(cjson.decode(ARGV[4])) do
   if tonumber(record) > tonumber(ARGV[2]) then stored = 0 end
 end
 if stored == 1 then
-  redis.call('HSET', KEYS[2], 'version', ARGV[2], 'tags', ARGV[4], 'meta', ARGV[5], 'body', ARGV[6])
+  redis.call('HSET', KEYS[2], 'version', ARGV[2], 'tags', cjson.encode(tags), 'meta', ARGV[4], 'body', ARGV[5])
   redis.call('PEXPIRE', KEYS[2], ARGV[3])
 end
 return {server, stored}

@@ -41,8 +41,9 @@ export function createRedisBuckets(
       if (!error.message.startsWith('NOSCRIPT')) throw error;
       return client.eval(SCRIPT, 1, ...args);
     });
-    const [allowed, left] = reply as [number, string];
-    return { allowed: allowed === 1, left: Number(left) };
+    // The number is a string if the client has the option `stringNumbers`.
+    const [allowed, left] = reply as [number | string, string];
+    return { allowed: Number(allowed) === 1, left: Number(left) };
   }
 
   return {

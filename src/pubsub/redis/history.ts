@@ -25,10 +25,11 @@ const RENEWAL = 1000;
  * Returns the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
  * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
  * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
- * convert.
+ * convert. The channel is in the key of its events, after the key prefix of the client.
  */
-function publishScript({ length, age }: HistoryLimits): string {
+function publishScript({ length, age }: HistoryLimits, keyPrefix: string): string {
   const lifetime = age + RENEWAL;
+  const start = Buffer.byteLength(keyPrefix) + 2;
   return `
 local previous = redis.call('GET', KEYS[2]) or '${START}'
 local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
@@ -39,7 +40,7 @@ else
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
   redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
-redis.call('PUBLISH', string.sub(KEYS[1], 2, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
+redis.call('PUBLISH', string.sub(KEYS[1], ${start}, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
 `;
 }
 
@@ -87,7 +88,7 @@ export class RedisHistory implements HistoryStore {
 
   constructor(limits: HistoryLimits, access: HistoryAccess) {
     this.#access = access;
-    this.#publish = new RedisScript(publishScript(limits));
+    this.#publish = new RedisScript((keyPrefix) => publishScript(limits, keyPrefix));
   }
 
   /** Stores and publishes an event in one command. */

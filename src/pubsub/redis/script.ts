@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { isReplyError, type RedisCommands } from '../../redis/connection.ts';
+import { isReplyError, keyPrefixOf, type RedisCommands } from '../../redis/connection.ts';
 
 /** Sends a command on the connection for publishing. */
 export type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
@@ -7,10 +7,14 @@ export type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promis
 /** The two keys and the argument of a script. */
 type Inputs = readonly [key: string, otherKey: string, argument: string];
 
+/** Returns the text of a script for the key prefix of the client. */
+type ScriptText = (keyPrefix: string) => string;
+
 /** A Lua script, which Redis stores by its hash: a call sends only the hash. */
 export class RedisScript {
-  readonly #text: string;
-  readonly #hash: string;
+  readonly #textFor: ScriptText;
+  #text = '';
+  #hash: string | undefined;
   readonly #onDone = (): void => this.#settled();
   #pending = 0;
   /**
@@ -19,9 +23,8 @@ export class RedisScript {
    */
   #waiting: (() => void)[] | undefined;
 
-  constructor(text: string) {
-    this.#text = text;
-    this.#hash = createHash('sha1').update(text).digest('hex');
+  constructor(textFor: ScriptText) {
+    this.#textFor = textFor;
   }
 
   /** Runs the script. */
@@ -36,10 +39,16 @@ export class RedisScript {
   #start(send: Send, inputs: Inputs): Promise<void> {
     this.#pending++;
     const [key, otherKey, argument] = inputs;
-    return send((client) => client.evalsha(this.#hash, 2, key, otherKey, argument)).then(
-      this.#onDone,
-      (error: unknown) => this.#failed(error, send, inputs),
-    );
+    return send((client) =>
+      client.evalsha(this.#hash ?? this.#load(client), 2, key, otherKey, argument),
+    ).then(this.#onDone, (error: unknown) => this.#failed(error, send, inputs));
+  }
+
+  /** Creates the text when the client is known. */
+  #load(client: RedisCommands): string {
+    this.#text = this.#textFor(keyPrefixOf(client));
+    this.#hash = createHash('sha1').update(this.#text).digest('hex');
+    return this.#hash;
   }
 
   /** Sends the whole script if Redis has started again, or another node has taken over. */

@@ -1,0 +1,218 @@
+// Clients of both supported versions of ioredis, with settings that change keys, replies or nodes.
+
+import { randomUUID } from 'node:crypto';
+import { setTimeout as pause } from 'node:timers/promises';
+import { buildSchema } from 'graphql';
+import { Cluster, Redis } from 'ioredis';
+import { Redis as Redis5 } from 'ioredis5';
+import { redisStore } from '../middleware/cache.ts';
+import { graphqlHTTP } from '../middleware/graphql.ts';
+import { createPubSub, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
+import { inject } from '../middleware/testing.ts';
+import type { RedisStoreOptions } from '../types/response-cache.ts';
+import { entryOf, textOf, versionOf } from './caching/store-entries.ts';
+import { publishWhenConnected, take } from './pubsub/events.ts';
+import { type RedisServer, startRedis } from './redis.ts';
+import { startCluster } from './redis-cluster.ts';
+
+interface Events {
+  tick: number;
+}
+
+const stops: (() => unknown)[] = [];
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterEach(async () => {
+  for (const stop of stops.splice(0).reverse()) await stop();
+});
+afterAll(() => server.kill());
+
+type Client = NonNullable<PubSubOptions['redis']>;
+
+function openPubSub(redis: Client, options: PubSubOptions = {}): PubSub<Events> {
+  const events = createPubSub<Events>({ redis, prefix: randomUUID(), ...options });
+  stops.push(() => events.close());
+  return events;
+}
+
+/** Publishes ten events to two processes, and replays those after the first. */
+async function assertHistory(client: Client): Promise<void> {
+  const prefix = `${randomUUID()}{x}`;
+  const [here, there] = [1, 2].map(() => openPubSub(client, { prefix, history: {} })) as [
+    PubSub<Events>,
+    PubSub<Events>,
+  ];
+  const stream = there.subscribe('tick');
+  await there.ready('tick');
+  for (let tick = 0; tick < 10; tick++) await here.publish('tick', tick);
+  const first = await stream.next();
+  expect([first.value, ...(await take(stream, 9))]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const { cursor } = first as { cursor?: string };
+  expect(await take(here.subscribe('tick', { after: cursor }), 9)).toEqual([1, 2, 3, 4, 5, 6, 7, 8, 9]);
+  const { topics } = await there.stats();
+  expect(topics).toEqual({ tick: { length: 10, oldest: expect.any(Number) } });
+}
+
+/** Stores an entry, and invalidates it by one of its tags. */
+async function assertInvalidation(redis: RedisStoreOptions['redis']): Promise<void> {
+  const prefix = randomUUID();
+  const [here, there] = [1, 2].map(() => {
+    const store = redisStore({ redis, prefix });
+    stops.push(() => store.close());
+    return store;
+  }) as [ReturnType<typeof redisStore>, ReturnType<typeof redisStore>];
+  await versionOf(there);
+  expect(await here.set('k', entryOf('1', ['a', 'b']), await versionOf(here))).toBe(true);
+  expect(await textOf(there)).toBe('1');
+  await there.invalidate(['b']);
+  expect(await textOf(here)).toBeUndefined();
+}
+
+/** Gives two operations to a client with a budget of two, and refuses the third one. */
+async function assertBudget(redis: Redis): Promise<void> {
+  const key = randomUUID();
+  const budget = { limit: 2, window: 3_600_000, unit: 'operations', redis, key: () => key } as const;
+  const handler = graphqlHTTP(buildSchema('type Query { one: Int }'), { budget });
+  const statuses: number[] = [];
+  for (let i = 0; i < 3; i++) statuses.push((await inject(handler, { query: '{ one }' })).status);
+  expect(statuses).toEqual([200, 200, 429]);
+}
+
+// The tests use nothing that differs between the versions.
+const version5 = Redis5 as unknown as typeof Redis;
+
+describe.each([
+  ['ioredis 5', version5, {}],
+  ['ioredis 6', Redis, {}],
+  ['ioredis 6 with RESP3 replies', Redis, { replyMapping: 'resp3' }],
+  ['ioredis 6 with RESP2', Redis, { protocol: 2 }],
+] as const)('a client of %s', (_name, Client, more) => {
+  describe.each([
+    ['no further option', {}],
+    ['a keyPrefix', { keyPrefix: 'app:' }],
+    ['a keyPrefix with braces and non-ASCII characters', { keyPrefix: '{äpp}:' }],
+    ['stringNumbers', { stringNumbers: true }],
+    ['enableAutoPipelining', { enableAutoPipelining: true }],
+  ])('with %s', (_option, options) => {
+    async function connect(): Promise<Redis> {
+      const client = new Client(server.port, { ...options, ...more });
+      stops.push(() => client.disconnect());
+      await client.ping();
+      return client as Redis;
+    }
+
+    it('delivers and replays the events of a pubsub with history', async () => {
+      await assertHistory(await connect());
+    });
+
+    it('delivers the events of a pubsub without history', async () => {
+      const events = openPubSub(await connect());
+      const stream = events.subscribe('tick');
+      await events.ready('tick');
+      await events.publish('tick', 1);
+      expect(await take(stream, 1)).toEqual([1]);
+    });
+
+    it('stores responses, which an invalidation removes', async () => {
+      await assertInvalidation(await connect());
+    });
+
+    it('counts the operations of a budget', async () => {
+      await assertBudget(await connect());
+    });
+  });
+});
+
+it('createPubSub and redisStore keep the keyPrefix of a URL', async () => {
+  const url = `${server.url}?keyPrefix=url:`;
+  await assertHistory(url);
+  await assertInvalidation(url);
+});
+
+it('createPubSub and redisStore put the keyPrefix of a client before all of their keys', async () => {
+  const admin = new Redis(server.url);
+  stops.push(() => admin.disconnect());
+  await admin.flushall();
+  const client = new Redis(server.port, { keyPrefix: 'app:' });
+  stops.push(() => client.disconnect());
+  await assertHistory(client);
+  await assertInvalidation(client);
+  const keys = await admin.keys('*');
+  expect(keys.length).toBeGreaterThan(3);
+  expect(keys.filter((key) => !key.startsWith('app:'))).toEqual([]);
+});
+
+it('createPubSub and redisStore use the masters of a cluster whose client reads from replicas', async () => {
+  const cluster = await startCluster({ replicas: 1 });
+  stops.push(() => cluster.stop());
+  const seeds = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
+  const client = new Cluster(seeds, { scaleReads: 'slave', keyPrefix: '{shop}:', lazyConnect: true });
+  client.on('error', () => undefined);
+  stops.push(() => client.disconnect());
+  const replica = cluster.nodes.at(-1) as RedisServer;
+  const [master] = cluster.nodes as [RedisServer];
+  const admin = cluster.connectTo(master);
+  // A replica is listed when it has received a write.
+  await admin.set('{shop}', '1');
+  const slots = async (): Promise<string> => JSON.stringify(await admin.call('CLUSTER', 'SLOTS'));
+  while (!(await slots()).includes(String(replica.port))) await pause(20);
+  // The slot of the prefix belongs to the master with the replica.
+  const calls = async (): Promise<string> =>
+    (await cluster.connectTo(replica).info('commandstats')).replaceAll(
+      /^(?!cmdstat_(get|xrange|xlen):).*$/gm,
+      '',
+    );
+  await assertHistory(client);
+  await assertInvalidation(client);
+  expect((await calls()).trim()).toBe('');
+}, 60_000);
+
+it.each([
+  ['is null', null],
+  ['returns null', () => null],
+  ['returns undefined', () => undefined],
+])(
+  'createPubSub and redisStore connect again when the retryStrategy of the client %s',
+  async (_, retryStrategy) => {
+    const own = await startRedis();
+    stops.push(() => own.kill());
+    const client = new Redis(own.port, { retryStrategy });
+    client.on('error', () => undefined);
+    stops.push(() => client.disconnect());
+    const events = openPubSub(client, { onError: false });
+    const store = redisStore({ redis: client, onError: false });
+    stops.push(() => store.close());
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await versionOf(store);
+    await own.kill();
+    await own.start();
+    await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+    const later = events.subscribe('tick');
+    await events.ready('tick');
+    await publishWhenConnected(() => events.publish('tick', 1));
+    expect(await take(later, 1)).toEqual([1]);
+    await versionOf(store);
+  },
+);
+
+it('createPubSub connects to a cluster again when the clusterRetryStrategy of the client returns null', async () => {
+  const cluster = await startCluster();
+  stops.push(() => cluster.stop());
+  const seeds = cluster.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
+  const client = new Cluster(seeds, { clusterRetryStrategy: () => null, lazyConnect: true });
+  client.on('error', () => undefined);
+  stops.push(() => client.disconnect());
+  const events = openPubSub(client, { onError: false });
+  const stream = events.subscribe('tick');
+  await events.ready('tick');
+  await Promise.all(cluster.nodes.map((node) => node.kill()));
+  await Promise.all(cluster.nodes.map((node) => node.start()));
+  await expect(stream.next()).rejects.toMatchObject({ code: 'ERR_EVENTS_MISSED' });
+  const later = events.subscribe('tick');
+  await events.ready('tick');
+  await publishWhenConnected(() => events.publish('tick', 1));
+  expect(await take(later, 1)).toEqual([1]);
+}, 60_000);
