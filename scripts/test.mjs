@@ -198,7 +198,13 @@ function summarize(results) {
   const passed = results.reduce((sum, result) => sum + result.passed, 0);
   const failed = results.reduce((sum, result) => sum + failedOf(result), 0);
   console.log(`\n${passed} passed, ${failed} failed`);
-  if (failed > 0) process.exitCode = 1;
+  // A pass that the arguments leave without tests has passed, but one of them has to have some.
+  const isEmpty = passed + failed === 0;
+  if (isEmpty) {
+    const more = all ? '' : '; npm run test:all also runs those in test/neighbours/ and test/site/';
+    console.error(`No test matches ${args.join(' ')}${more}.`);
+  }
+  if (failed > 0 || isEmpty) process.exitCode = 1;
 }
 
 function mapperFor(graphql, engine) {

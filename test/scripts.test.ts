@@ -51,3 +51,12 @@ it('npm test fails when a pass ends without a report', () => {
   expect(status).toBe(1);
   expect(output.slice(-3)).toEqual([expect.stringMatching(/^failed: Node/), '', '0 passed, 1 failed']);
 });
+
+it.each(['absent', 'neighbours/'])('npm test fails when no test matches %j', (name) => {
+  const { status, output, errors } = runTests([name]);
+  expect(status).toBe(1);
+  expect(output.at(-1)).toBe('0 passed, 0 failed');
+  expect(errors.at(-1)).toBe(
+    `No test matches ${name}; npm run test:all also runs those in test/neighbours/ and test/site/.`,
+  );
+});
