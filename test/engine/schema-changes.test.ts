@@ -213,6 +213,19 @@ it('an error whose extensions cannot be read is an error of its field only', asy
   expect(errors[0]?.originalError?.cause).toEqual(new Error('unreadable'));
 });
 
+it('a promise that rejects with a revoked proxy is an error of its field only', async () => {
+  const schema = makeSchema();
+  const { proxy, revoke } = Proxy.revocable({}, {});
+  revoke();
+  Object.assign(field(schema, 'plain'), { resolve: () => Promise.reject(proxy) });
+  const run = prepare(engines.compiled, schema, '{ plain dog { name } }');
+  const { body } = await run({ rootValue });
+  expect(JSON.parse(body.toString())).toMatchObject({
+    data: { plain: null, dog: { name: 'Rex' } },
+    errors: [{ path: ['plain'] }],
+  });
+});
+
 it.each([[42], [null], [undefined], [{}], [Symbol.iterator.description]])(
   'the engine reports an error with the message %p like graphql-js',
   async (message) => {

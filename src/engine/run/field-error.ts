@@ -35,11 +35,17 @@ export class FieldError {
   readonly reason: unknown;
   readonly field: ErrorField | undefined;
   readonly path: ResponsePath | undefined;
+  readonly #isFieldError = true;
 
   constructor(reason: unknown, field: ErrorField | undefined, path: ResponsePath | undefined) {
     this.reason = reason;
     this.field = field;
     this.path = path;
+  }
+
+  /** Unlike `instanceof`, this does not throw for a revoked proxy, with which a promise may reject. */
+  static is(caught: unknown): caught is FieldError {
+    return typeof caught === 'object' && caught !== null && #isFieldError in caught;
   }
 }
 
@@ -51,5 +57,5 @@ export function toFieldError(
   position: ErrorPosition,
   path: ResponsePath | undefined,
 ): FieldError {
-  return caught instanceof FieldError ? caught : new FieldError(caught, position.field, path);
+  return FieldError.is(caught) ? caught : new FieldError(caught, position.field, path);
 }
