@@ -142,9 +142,8 @@ export function isPublicError(error: GraphQLError): boolean {
 }
 
 /**
- * The messages of graphql-js about values that resolvers returned, in results only: they contain these
- * values. The messages about values of the client begin with "Argument" or "Variable", or belong to errors
- * without a path.
+ * The messages of graphql-js about values of resolvers, which they contain. Messages about values of the
+ * client begin with "Argument" or "Variable", or belong to errors without a path.
  */
 const SERVER_VALUE =
   /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Subscription field must return Async Iterable\.)/;
@@ -153,22 +152,27 @@ const SERVER_VALUE =
 const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;
 const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
 
-/** Compares the name too, since an application may have a second copy of graphql. */
+/** Compares the name too, since an application may have a second copy of graphql. Never throws. */
 export function isGraphQLError(error: unknown): error is GraphQLError {
-  return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
+  try {
+    return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
+  } catch {
+    return false; // a revoked proxy, or a getter that throws
+  }
 }
 
-/** Converts a thrown value to an error that can be formatted. */
+/** Converts a thrown value to an error that can be formatted. Never throws. */
 export function toGraphQLError(thrown: unknown): GraphQLError {
   if (isGraphQLError(thrown)) return thrown;
-  const originalError = toError(thrown);
-  return new GraphQLError(originalError.message, { originalError });
+  try {
+    const originalError = toError(thrown);
+    return new GraphQLError(originalError.message, { originalError });
+  } catch (cause) {
+    return toGraphQLError(new Error('An error was thrown whose properties cannot be read', { cause }));
+  }
 }
 
-/**
- * Converts an error of a context or schema function. A GraphQLError is meant for the client; any other error is
- * unexpected, and thrown again.
- */
+/** Converts an error of a context or schema function. Throws errors again that are not meant for the client. */
 export function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;

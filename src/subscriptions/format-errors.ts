@@ -25,9 +25,17 @@ export function formatErrorsSafely(
  * 1013 and most application-defined codes, but never repeat an operation that ended with `error`.
  */
 export function closeCodeOf(errors: readonly GraphQLError[]): number | undefined {
-  const original = errors[0]?.originalError as { closeCode?: unknown } | undefined;
-  const code = original?.closeCode;
+  const code = readCloseCode(errors[0]?.originalError);
   const allowed =
     typeof code === 'number' && (code === 1012 || code === 1013 || (code >= 4000 && code < 5000));
   return allowed ? code : undefined;
+}
+
+function readCloseCode(error: unknown): unknown {
+  try {
+    return (error as { readonly closeCode?: unknown } | undefined)?.closeCode;
+  } catch {
+    // A getter of the error has thrown.
+    return undefined;
+  }
 }

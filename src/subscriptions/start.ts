@@ -62,7 +62,7 @@ function attempt(operation: LiveOperation, step: () => void): void {
 }
 
 function failOperation(operation: LiveOperation, error: unknown): void {
-  const isClientError = error instanceof HttpError && error.code !== undefined;
+  const isClientError = HttpError.is(error) && error.code !== undefined;
   operation.fail([isClientError ? refusalError(error.message, error.code) : toGraphQLError(error)]);
 }
 

@@ -1,6 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isFormatFailure, MASKED, MASKED_CODE } from '../../core/errors.ts';
+import { readError } from '../../diagnostics/error-facts.ts';
 import type { ErrorOrigin } from '../../execution/types.ts';
 import { drainRequest } from '../../http/body/drain.ts';
 import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
@@ -31,7 +32,7 @@ export class Failures {
   fail(exchange: Exchange, error: unknown): void {
     const { req, res } = exchange;
     if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
-    if (!(error instanceof HttpError)) {
+    if (!HttpError.is(error)) {
       this.#failUnexpectedly(exchange, error);
       return;
     }
@@ -84,5 +85,5 @@ const MASKED_ERROR: Reply = {
 /** Whether an execution stopped because its client disconnected. */
 function isAbort(error: unknown, res: ServerResponse): boolean {
   // Compares the name, since the DOMException of a signal may come from another realm.
-  return isAborted(res) && /^Abort/.test(String((error as { name?: unknown } | null | undefined)?.name));
+  return isAborted(res) && /^Abort/.test(readError(error).name ?? '');
 }

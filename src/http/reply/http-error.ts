@@ -1,3 +1,5 @@
+import { readError } from '../../diagnostics/error-facts.ts';
+
 /** Headers of a reply, by lower-case name. */
 export type Headers = Record<string, string>;
 
@@ -10,6 +12,7 @@ export class HttpError extends Error {
   readonly headers: Headers;
   /** A stable code for programs, such as `BODY_TOO_LARGE`. */
   readonly code: string | undefined;
+  readonly #isHttpError = true;
 
   constructor(
     status: number,
@@ -22,6 +25,11 @@ export class HttpError extends Error {
     this.headers = details.headers ?? {};
     this.code = details.code;
   }
+
+  /** Unlike `instanceof`, this never throws. A thrown value may be a revoked proxy. */
+  static is(thrown: unknown): thrown is HttpError {
+    return typeof thrown === 'object' && thrown !== null && #isHttpError in thrown;
+  }
 }
 
 /**
@@ -30,5 +38,6 @@ export class HttpError extends Error {
  */
 export function toError(error: unknown): Error {
   if (typeof error === 'object' && error !== null) return error as Error;
-  return new Error(`A value was thrown that is not an Error: ${String(error)}`, { cause: error });
+  const text = readError(error).message;
+  return new Error(`A value was thrown that is not an Error: ${text}`, { cause: error });
 }

@@ -3,6 +3,7 @@ import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { events } from '../../core/diagnostics.ts';
 import { isGraphQLError, refusalError } from '../../core/errors.ts';
 import { cursorRequest } from '../../cursors/operation-cursors.ts';
+import { readError } from '../../diagnostics/error-facts.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { debug } from '../../logging/debug.ts';
 import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
@@ -188,7 +189,7 @@ export abstract class Session implements OperationSession {
   #refuseFor(error: unknown): void {
     if (isGraphQLError(error)) {
       debug.subscriptions('connection refused: %O', error);
-      this.refuse({ code: FORBIDDEN.code, reason: error.message || FORBIDDEN.reason });
+      this.refuse({ code: FORBIDDEN.code, reason: readError(error).message || FORBIDDEN.reason });
       return;
     }
     this.connection.reportError(error);
