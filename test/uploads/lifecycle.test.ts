@@ -243,6 +243,20 @@ describe('streaming', () => {
     ]);
   });
 
+  it.each([0, 10_000])(
+    'streaming never completes a file whose last bytes exceed the limit, with %i bytes in memory',
+    async (memoryPerFile) => {
+      await using server = await startServer(
+        graphqlHTTP(createSchema([]), streaming({ maxFileSize: 1000, memoryPerFile })),
+      );
+      for (const size of [1001, 5000, 70_000]) {
+        const { json } = await post(server.url, [...head, file('0', 'x'.repeat(size))]);
+        expect(json.errors).toMatchObject([{ extensions: { code: 'FILE_TOO_LARGE' } }]);
+      }
+      await until(() => unlinkedFiles() === 0);
+    },
+  );
+
   it('streaming logs no abort when the response ends after the whole body has arrived', async () => {
     const lines: string[] = [];
     const write = jest

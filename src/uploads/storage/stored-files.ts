@@ -85,9 +85,14 @@ function fillSpool(spool: Spool, part: FilePart, maxFileSize: number): Promise<v
   const { stream } = part;
   return new Promise((resolve, reject) => {
     spool.onDrain = () => void stream.resume();
+    const refuse = (error: HttpError): void => {
+      // Immediately: the end of the part may follow in this turn, and would complete the file without this chunk.
+      spool.fail(readerError(error));
+      reject(error);
+    };
     stream.on('data', (chunk: Buffer) => {
       if (spool.error !== undefined) reject(storageError(spool.error));
-      else if (spool.size + chunk.length > maxFileSize) reject(fileTooLarge(part, maxFileSize));
+      else if (spool.size + chunk.length > maxFileSize) refuse(fileTooLarge(part, maxFileSize));
       else if (!spool.write(chunk)) stream.pause();
     });
     stream.on('end', () => {
