@@ -218,7 +218,14 @@ describe('costs with directives', () => {
       40,
     ],
     ['the selections of a field with a negative weight', '{ cheaper { parts { id } } }', {}, 100 * 40],
-    ['a negative slicing argument', '{ ids(ids: []) { id } page(first: -5) { items { id } } }', {}, 1],
+    ['an empty list as slicing argument', '{ ids(ids: []) { id } }', {}, 0],
+    ['a negative slicing argument like none', '{ page(first: -5) { items { id } } }', {}, 1 + 100],
+    [
+      'a large negative slicing argument of a variable',
+      'query ($n: Int) { page(first: $n) { items { id } } }',
+      { n: -500 },
+      1 + 500,
+    ],
     ['the highest weight of the types of an interface', '{ node { id } }', {}, 1 + 9],
     ['the weight of one type of an interface', '{ node { ... on Post { id } } }', {}, 1 + 2],
   ])('the cost contains %s', (_, text, variables, expected) => {

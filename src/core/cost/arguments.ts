@@ -114,7 +114,10 @@ function fieldsOf(type: GraphQLInputType): Readonly<Record<string, GraphQLInputF
 /** A number that a slicing argument has: undefined if it is not given. */
 type SliceSize = number | undefined | ((variables: VariableValues) => number | undefined);
 
-/** The size that a slicing argument requests, by its path; undefined if neither the request nor a default contains it. */
+/**
+ * The size that a slicing argument requests, by its path; undefined if neither the request nor a default contains
+ * it. May be negative.
+ */
 export function sliceSize(
   definitions: readonly GraphQLArgument[],
   node: FieldNode,
@@ -168,7 +171,7 @@ function toSize(value: unknown, { type }: InputDefinition): number {
   if (Number.isNaN(size)) {
     throw refusalError(`The size of a list is ${formatValue(value)}; it must be a number`, 'BAD_USER_INPUT');
   }
-  return Math.max(size, 0);
+  return size;
 }
 
 /** graphql 17 has other members for default values, so those of SDL are read from it. */

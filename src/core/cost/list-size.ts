@@ -15,11 +15,14 @@ export function expectedSize(
   defaults: { readonly listSize: number; readonly requiresSlicing: boolean },
 ): Formula | undefined {
   if (slicingArguments.length === 0) return assumedSize;
+  const unlimited = assumedSize ?? defaults.listSize;
+  // A negative size may select items from the end, or all items, as in SQL and Array.prototype.slice.
+  const itemsOf = (size: number): number => (size < 0 ? Math.max(-size, unlimited) : size);
   const sizes = slicingArguments.map((path) => sliceSize(definition.args, node, path));
   if (!sizes.some((size) => typeof size === 'function')) {
     const given = sizes.filter((size) => typeof size === 'number');
     const count = given.length;
-    if (count === 1) return given[0];
+    if (given[0] !== undefined && count === 1) return itemsOf(given[0]);
     if (count === 0 && assumedSize !== undefined) return assumedSize;
   }
   const isStrict = requireOneSlicingArgument && defaults.requiresSlicing;
@@ -31,7 +34,7 @@ export function expectedSize(
       const value = evaluateSize(size, variables);
       if (value === undefined) continue;
       count += 1;
-      largest = Math.max(largest ?? 0, value);
+      largest = Math.max(largest ?? 0, itemsOf(value));
     }
     if (isStrict && (count > 1 || (count === 0 && assumedSize === undefined))) {
       throw new GraphQLError(
@@ -39,7 +42,7 @@ export function expectedSize(
         { nodes: [node], extensions: { code: 'SLICING_ARGUMENT_REQUIRED' } },
       );
     }
-    return largest ?? assumedSize ?? defaults.listSize;
+    return largest ?? unlimited;
   };
 }
 
