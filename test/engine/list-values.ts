@@ -36,7 +36,7 @@ function handMade(items: Items, kind: number): AsyncIterable<unknown> {
   let index = 0;
   const step = (): unknown => {
     const item = items[index++];
-    if (item === undefined) return { done: true, value: undefined };
+    if (item === undefined) return { done: kind % 2 === 0 ? true : 1, value: undefined };
     const value = safely(item);
     if (kind % 7 === 0 && value instanceof Error) throw value;
     const result = { done: false, value };

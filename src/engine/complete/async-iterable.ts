@@ -77,21 +77,26 @@ function whenNotRunning(iteration: Iteration, proceed: () => void): void {
 
 function onStep(iteration: Iteration, result: IteratorResult<unknown>): void {
   const { ex, list } = iteration;
-  if (ex.finished) {
-    if (result.done !== true) close(iteration.iterator);
-    ignoreRejections(ex, result.value);
-    return;
-  }
+  let value: unknown;
   try {
-    if (result.done === true) endList(iteration);
-    else {
-      addItem(iteration, result.value);
-      readNext(iteration);
+    // Any truthy `done` ends an iteration. The result of a faulty iterator may be null, or have getters that throw.
+    if (result.done) {
+      if (ex.finished) ignoreRejections(ex, result.value);
+      else endList(iteration);
+      return;
     }
+    value = result.value;
+    if (ex.finished) {
+      close(iteration.iterator);
+      ignoreRejections(ex, value);
+      return;
+    }
+    addItem(iteration, value);
+    readNext(iteration);
   } catch (caught) {
     close(iteration.iterator);
-    ignoreRejections(ex, result.value);
-    failList(list, toFieldError(caught, list.position, list.path));
+    ignoreRejections(ex, value);
+    if (!ex.finished) failList(list, toFieldError(caught, list.position, list.path));
   }
 }
 

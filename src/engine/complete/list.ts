@@ -70,8 +70,7 @@ const iterate: (
       const iterator = values[Symbol.iterator]();
       try {
         let index = 0;
-        for (let step = iterator.next(); step.done !== true; step = iterator.next())
-          visit(step.value, index++);
+        for (let step = iterator.next(); !step.done; step = iterator.next()) visit(step.value, index++);
       } catch (caught) {
         drain(ex, iterator);
         throw caught;
@@ -85,7 +84,7 @@ const iterate: (
 function drain(ex: Execution, iterator: Iterator<unknown>): void {
   const ignore = (): void => undefined;
   try {
-    for (let step = iterator.next(); step.done !== true; step = iterator.next()) {
+    for (let step = iterator.next(); !step.done; step = iterator.next()) {
       if (isThenable(step.value)) step.value.then(ignore, ignore);
       else ignoreRejections(ex, step.value);
     }

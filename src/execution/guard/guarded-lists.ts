@@ -78,7 +78,7 @@ export class GuardedList implements ListScope, IterableIterator<unknown> {
     guard.scope = this.parent;
     try {
       const step = (this.#iterator as Iterator<unknown>).next();
-      if (step.done === true) return step;
+      if (step.done) return step;
       guard.scope = this;
       return { done: false, value: guard.value(step.value, this.#items) };
     } catch (error) {

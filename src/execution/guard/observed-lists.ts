@@ -66,7 +66,7 @@ function observeItems(guard: ListGuard, list: object, items: ValueShape): void {
   replaceNextIterator<Iterator<unknown>>(list, Symbol.iterator, (iterator) => ({
     next: () => {
       const step = iterator.next();
-      return step.done === true ? step : { done: false, value: guard.value(step.value, items) };
+      return step.done ? step : { done: false, value: guard.value(step.value, items) };
     },
     return: (value) => iterator.return?.(value) ?? { done: true, value },
   }));
@@ -75,10 +75,14 @@ function observeItems(guard: ListGuard, list: object, items: ValueShape): void {
 /** Like `observeItems`, for an asynchronous iterable. */
 function observeLaterItems(guard: ListGuard, list: object, items: ValueShape): void {
   const observe = (step: unknown): void => {
-    if (typeof step !== 'object' || step === null || !('value' in step)) return;
-    const item = guard.value(step.value, items);
-    // Only the guarded form of a thenable shows its value. This is called before the reader of the step.
-    if (item !== step.value) Reflect.set(step, 'value', item);
+    try {
+      const { value } = step as { readonly value?: unknown };
+      const item = guard.value(value, items);
+      // Only the guarded form of a thenable shows its value. This is called before the reader of the step.
+      if (item !== value) Reflect.set(step as object, 'value', item);
+    } catch {
+      // The step is null or its getter has thrown. graphql-js reports that when it reads the step.
+    }
   };
   replaceNextIterator<AsyncIterator<unknown>>(list, Symbol.asyncIterator, (iterator) => ({
     next: () => {
@@ -132,8 +136,8 @@ function delayItems(guard: ListGuard, list: object, items: ValueShape, count: nu
     return {
       next: async () => {
         const step = await iterator.next();
-        if (step.done === true) void delayed.releaseSoon();
-        return step.done === true ? step : { done: false, value: delayed.add(step.value) };
+        if (step.done) void delayed.releaseSoon();
+        return step.done ? step : { done: false, value: delayed.add(step.value) };
       },
       return: async (value) => {
         delayed.drop();
