@@ -102,7 +102,10 @@ function schemaOf(directives: string) {
   const isTypeOf = (name: string, result: (value: object) => unknown): void => {
     Object.assign(schema.getType(name) as GraphQLObjectType, { isTypeOf: result });
   };
-  isTypeOf('Dog', (value) => ('checked' in value ? rejects() : true));
+  isTypeOf('Dog', (value) => {
+    if ('typed' in value) return (value as { typed: () => unknown }).typed();
+    return 'checked' in value ? rejects() : true;
+  });
   isTypeOf('Cat', (value) => 'checked' in value);
   const resolve = ({ resolved }: { resolved: () => unknown }): unknown => resolved();
   Object.assign(schema.getQueryType()?.getFields()['resolved'] as object, { resolve });
@@ -175,6 +178,25 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   'a list whose type cannot be determined': {
     query: '{ being { name } }',
     root: () => ({ being: () => ({ name: rejects(), __typename: 'Unknown' }) }),
+  },
+  'promised properties of an object whose type check rejects': {
+    query: '{ dog { name } }',
+    root: () => ({ dog: () => ({ typed: rejects, name: rejects() }) }),
+  },
+  'promised properties of an object of the wrong type': {
+    query: '{ dog { name } }',
+    root: () => ({ dog: () => ({ typed: async () => false, name: rejects() }) }),
+  },
+  'promised properties of items whose type check rejects late': {
+    query: '{ items { name } slow }',
+    root: () => ({
+      items: () => [{ typed: rejectsLater, name: later(rejects) }],
+      slow: () => later(() => later(() => 'slow')),
+    }),
+  },
+  'promised properties of an object whose type is determined late and unknown': {
+    query: '{ being { name } }',
+    root: () => ({ being: () => ({ typed: async () => false, name: rejects() }) }),
   },
   'a mutation that stops': {
     query: 'mutation { first second }',

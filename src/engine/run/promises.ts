@@ -28,16 +28,16 @@ export function subscribe(
   const id = ++pending.subscriptionId;
   promise.then(
     (value) => {
-      if (claimSettlement(pending, id)) onResolved(pending, complete, value, info);
+      if (claimSettlement(pending, id)) onResolved(pending, complete, value, info, originalValue);
       else if (ex.finished) {
         ignoreRejections(ex, value);
         ignoreRejections(ex, originalValue);
-      } else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
+      } else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info, originalValue));
     },
     (reason) => {
+      ignoreRejections(ex, originalValue);
       if (claimSettlement(pending, id)) onRejected(pending, reason);
-      else if (ex.finished) ignoreRejections(ex, originalValue);
-      else afterSyncRun(pending, id, () => onRejected(pending, reason));
+      else if (!ex.finished) afterSyncRun(pending, id, () => onRejected(pending, reason));
     },
   );
 }
@@ -65,6 +65,7 @@ function onResolved(
   complete: Complete,
   value: unknown,
   info: GraphQLResolveInfo | undefined,
+  originalValue: unknown,
 ): void {
   const { ex } = pending;
   const start = ex.pos;
@@ -79,6 +80,7 @@ function onResolved(
     ex.pos = start;
     endSyncRun(ex);
     ignoreRejections(ex, value);
+    ignoreRejections(ex, originalValue);
     onRejected(pending, caught);
     return;
   }
