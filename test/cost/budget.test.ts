@@ -5,6 +5,7 @@ import { buildSchema } from 'graphql';
 import { Redis } from 'ioredis';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { createBudgetCheck, resolveBudget } from '../../src/core/budget/budget.ts';
 import { clientAddress } from '../../src/core/budget/client-address.ts';
 import { createLocalBuckets } from '../../src/core/budget/token-bucket.ts';
 import type { BudgetOptions } from '../../types/cost.ts';
@@ -144,6 +145,17 @@ describe('the option budget in one process', () => {
     }
     expect(memoryInUse().heapUsed - before).toBeLessThan(50 * 2 ** 20);
     expect(buckets.take('key 999999', 10)).toMatchObject({ allowed: false });
+  });
+
+  it('the budget does not keep long keys in memory, and distinguishes them', () => {
+    const padding = 'x'.repeat(8000);
+    const key = (given: unknown): string => Buffer.from(`${padding}${given}`).toString();
+    const check = createBudgetCheck(resolveBudget({ limit: 1, window: WINDOW, unit: 'operations', key }));
+    const before = memoryInUse().heapUsed;
+    for (let client = 0; client < 10_000; client++) void check(client, undefined, 1);
+    expect(memoryInUse().heapUsed - before).toBeLessThan(20 * 2 ** 20);
+    expect(check(10_000, undefined, 1)).toHaveProperty('headers');
+    expect(check(9999, undefined, 1)).toHaveProperty('errors');
   });
 
   it.each([

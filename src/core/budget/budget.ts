@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { BudgetClient } from '../../../types/cost.ts';
@@ -92,7 +93,7 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
       throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
     const tokens = unit === 'cost' ? cost : 1;
     if (tokens > settings.limit) return tooExpensive(tokens, settings.limit);
-    const taken = buckets.take(key, tokens);
+    const taken = buckets.take(boundedKey(key), tokens);
     return isThenable(taken)
       ? taken.then((settled) => toResult(settled, tokens, settings))
       : toResult(taken, tokens, settings);
@@ -103,6 +104,13 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     return isThenable(key) ? key.then((settled) => take(settled, cost)) : take(key, cost);
   };
 }
+
+/** The maximum length of the name of a bucket. */
+const MAX_KEY_LENGTH = 256;
+
+/** Replaces a long key by its hash. The key may be a header of the client, and a hundred thousand of them are kept. */
+const boundedKey = (key: string): string =>
+  key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
 
 /** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
 function withFallback(
