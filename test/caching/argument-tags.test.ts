@@ -11,6 +11,9 @@ const schema = schemaOf(
   `${TAG_DIRECTIVE}
   scalar Any
   input Filter { id: ID, ids: [[ID]] }
+  enum Status { OPEN CLOSED }
+  input Inner { id: ID = "1" }
+  input Outer { inner: Inner = {}, list: [Inner!] = [{}, { id: "2" }] }
   type Query {
     one(id: ID): Int @cacheControl(maxAge: 60) @cacheTag(format: "post-{$args.id}")
     many(ids: [ID]): Int @cacheControl(maxAge: 60) @cacheTag(format: "post-{$args.ids}")
@@ -19,12 +22,16 @@ const schema = schemaOf(
     any(value: Any): Int @cacheControl(maxAge: 60) @cacheTag(format: "post-{$args.value}")
     pairs(a: [ID], b: [ID]): Int @cacheControl(maxAge: 60) @cacheTag(format: "{$args.a}-{$args.b}")
     all: Int @cacheControl(maxAge: 60) @cacheTag(format: "all")
+    withStatus(status: Status = OPEN): Int @cacheControl(maxAge: 60) @cacheTag(format: "status-{$args.status}")
+    inner(outer: [Outer]): Int @cacheControl(maxAge: 60) @cacheTag(format: "post-{$args.outer.inner.id}")
+    list(outer: Outer): Int @cacheControl(maxAge: 60) @cacheTag(format: "post-{$args.outer.list.id}")
   }
   type Mutation {
     edit(id: ID, number: Int): Int @cacheTag(format: "{$args.id}")
     editPairs(a: [ID], b: [ID]): Int @cacheTag(format: "{$args.a}-{$args.b}")
     clear: Int @cacheTag(format: "*")
   }`,
+  { Status: { OPEN: 1, CLOSED: 2 } },
 );
 
 let app: express.Express;
@@ -35,6 +42,7 @@ beforeEach(() => {
   const count = (): number => ++calls;
   const rootValue = {
     ...{ one: count, many: count, found: count, nested: count, any: count, pairs: count, all: count },
+    ...{ withStatus: count, inner: count, list: count },
     ...{ edit: () => 1, editPairs: () => 1, clear: () => 1 },
   };
   handler = graphqlHTTP(schema, { cache: true, rootValue });
@@ -61,11 +69,25 @@ it.each<[string, object | undefined, string]>([
   ['{ found(filters: { id: 1 }) }', undefined, 'post-1'],
   ['query ($filters: [Filter]) { found(filters: $filters) }', { filters: [{ id: 1 }, { id: 2 }] }, 'post-1'],
   ['{ nested(filter: { ids: [["1", "2"], ["3"]] }) }', undefined, 'post-2'],
+  ['{ withStatus }', undefined, 'status-OPEN'],
+  ['{ withStatus(status: OPEN) }', undefined, 'status-OPEN'],
+  ['{ inner(outer: {}) }', undefined, 'post-1'],
+  ['{ inner(outer: [{ inner: { id: 3 } }, { inner: {} }]) }', undefined, 'post-1'],
+  ['query ($outer: [Outer]) { inner(outer: $outer) }', { outer: [{}] }, 'post-1'],
+  ['query ($id: ID) { inner(outer: { inner: { id: $id } }) }', undefined, 'post-1'],
+  ['{ list(outer: {}) }', undefined, 'post-2'],
 ])('a result has a tag for each value of an argument: %s %j has %s', async (query, variables, tag) => {
   await isStored(query, variables);
   expect(await isStored(query, variables)).toBe(true);
   await handler.invalidate(tag);
   expect(await isStored(query, variables)).toBe(false);
+});
+
+it('a member of an input object that is null has no tag of its default value', async () => {
+  const query = '{ inner(outer: { inner: null }) }';
+  await isStored(query);
+  await handler.invalidate('post-1');
+  expect(await isStored(query)).toBe(true);
 });
 
 it.each<[string, object]>([

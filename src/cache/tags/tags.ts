@@ -23,5 +23,7 @@ export function normalTag(tag: string): string {
 
 /** Percent-encodes the UTF-8 bytes of a character. A lone surrogate counts as U+FFFD. */
 function encode(character: string): string {
-  return [...Buffer.from(character)].map((byte) => `%${byte.toString(16).toUpperCase()}`).join('');
+  return [...Buffer.from(character)]
+    .map((byte) => `%${byte.toString(16).toUpperCase().padStart(2, '0')}`)
+    .join('');
 }

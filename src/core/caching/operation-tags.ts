@@ -1,8 +1,13 @@
 import {
+  astFromValue,
   type FieldNode,
+  type GraphQLArgument,
   type GraphQLField,
+  type GraphQLInputField,
+  type GraphQLInputType,
   type GraphQLObjectType,
   getNamedType,
+  isInputObjectType,
   isInterfaceType,
   isObjectType,
   Kind,
@@ -10,10 +15,16 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import type { CachedOperation, ObjectTags } from '../../execution/caching.ts';
+import { isObject } from '../../options/rules.ts';
 import { createTagBudget, expandFormat, type TagFormat, tagFormatsOf, valuesAt } from './tag-formats.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Variables = Readonly<Record<string, unknown>>;
+
+/** The value of an argument, whose parts are read by path. */
+interface ArgumentValue {
+  at(path: readonly string[]): readonly unknown[] | undefined;
+}
 
 /** A format whose placeholders are arguments of a selected field. */
 interface FieldTag {
@@ -64,7 +75,7 @@ export class OperationTags {
     const budget = createTagBudget();
     for (const { format, definition, node } of this.#byArguments) {
       const args = argumentsOf(definition, node, values);
-      const expanded = expandFormat(format, (path) => valuesAt(args, path) ?? [], budget);
+      const expanded = expandFormat(format, ([name = '', ...path]) => args.get(name)?.at(path) ?? [], budget);
       if (expanded === undefined) return undefined;
       for (const tag of expanded) tags.add(tag);
     }
@@ -83,11 +94,34 @@ const typeFormats = (type: Pick<GraphQLObjectType, 'name' | 'getInterfaces'>): r
 ];
 
 /** The values of arguments, before coercion: a number and the same text have the same tag. */
-function argumentsOf({ args }: Field, { arguments: nodes = [] }: FieldNode, variables: Variables): Variables {
+function argumentsOf(
+  { args }: Field,
+  { arguments: nodes = [] }: FieldNode,
+  variables: Variables,
+): ReadonlyMap<string, ArgumentValue> {
   const given = new Map(nodes.map(({ name, value }) => [name.value, literalValue(value, variables)]));
-  return Object.fromEntries(
-    args.map((argument) => [argument.name, given.get(argument.name) ?? defaultOf(argument)]),
+  return new Map(
+    args.map((argument) => {
+      const value = given.get(argument.name) ?? defaultOf(argument);
+      return [argument.name, { at: (path) => inputValuesAt(value, argument.type, path) }];
+    }),
   );
+}
+
+/** Like `valuesAt`, with the default values of members that an input object lacks. */
+function inputValuesAt(
+  value: unknown,
+  type: GraphQLInputType,
+  path: readonly string[],
+): readonly unknown[] | undefined {
+  if (Array.isArray(value)) return value.flatMap((item) => inputValuesAt(item, type, path) ?? []);
+  const [name, ...rest] = path;
+  const named = getNamedType(type);
+  if (name === undefined || !isObject(value) || !isInputObjectType(named)) return valuesAt(value, path);
+  const field = named.getFields()[name];
+  if (field === undefined) return undefined;
+  const member = value[name];
+  return inputValuesAt(member === undefined ? defaultOf(field) : member, field.type, rest);
 }
 
 /** Like `valueFromASTUntyped`, with the text of integers that a number cannot represent, such as long ids. */
@@ -106,17 +140,26 @@ function literalValue(node: ValueNode, variables: Variables): unknown {
   }
 }
 
-/** The default value of an argument; graphql 17 has another member for it. */
-function defaultOf(argument: Field['args'][number]): unknown {
-  const { defaultValue, default: newDefault } = argument as {
+const defaults = new WeakMap<GraphQLArgument | GraphQLInputField, unknown>();
+
+/** The default value of an argument or a member of an input object, as a client would send it. */
+function defaultOf(input: GraphQLArgument | GraphQLInputField): unknown {
+  if (!defaults.has(input)) defaults.set(input, readDefault(input));
+  return defaults.get(input);
+}
+
+/** graphql 17 has another member for default values, and keeps them as they were sent. */
+function readDefault(input: GraphQLArgument | GraphQLInputField): unknown {
+  const { defaultValue, default: newDefault } = input as {
     readonly defaultValue?: unknown;
     readonly default?: {
       readonly value?: unknown;
       readonly literal?: ValueNode;
     };
   };
-  if (newDefault === undefined) return defaultValue;
-  return newDefault.literal === undefined ? newDefault.value : literalValue(newDefault.literal, {});
+  if (newDefault !== undefined && newDefault.literal === undefined) return newDefault.value;
+  const literal = newDefault?.literal ?? astFromValue(defaultValue, input.type);
+  return literal == null ? undefined : literalValue(literal, {});
 }
 
 const objectTags = new WeakMap<GraphQLObjectType, Map<Field, ObjectTags>>();

@@ -98,7 +98,7 @@ export const createTagBudget = (): TagBudget => ({ left: MAX_CHARACTERS });
 type ReadValues = (path: readonly string[]) => readonly unknown[] | undefined;
 
 /**
- * Returns the tags of a format: one per combination of the values of its placeholders. Undefined if a value is missing
+ * Returns the tags of a format: one per combination of the values of its placeholders; none for an empty text. Undefined if a value is missing
  * or has no text, or if the tags are larger than the budget.
  */
 export function expandFormat(
@@ -118,7 +118,8 @@ export function expandFormat(
   budget.left -= size;
   const isFixed = !uses.args && !uses.key;
   // Only the schema, and no value, may name the tag of all entries.
-  return texts.map((text) => (text === ALL_TAGS && !isFixed ? '%2A' : normalTag(text)));
+  const nonEmpty = texts.filter((text) => text !== '');
+  return nonEmpty.map((text) => (text === ALL_TAGS && !isFixed ? '%2A' : normalTag(text)));
 }
 
 const hasText = (value: unknown): boolean => /^(?:string|number|bigint|boolean)$/.test(typeof value);
