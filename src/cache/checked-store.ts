@@ -10,7 +10,7 @@ import { normalTag } from './tags/tags.ts';
 export const checkedStore = (store: CacheStore): CacheStore => ({
   get: (key) => whenSettled(store.get(key), checkLookup),
   set: (key, entry, version) => whenSettled(store.set(key, entry, version), (stored) => stored === true),
-  invalidate: (tags) => whenSettled(store.invalidate(tags), () => undefined),
+  invalidate: (tags) => whenSettled(store.invalidate(tags.map(normalTag)), () => undefined),
 });
 
 /** Promises of other libraries are replaced by promises of Node. */

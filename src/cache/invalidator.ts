@@ -36,7 +36,8 @@ const pendingError = (): Error =>
 export function createCacheInvalidator(target: CachePubSub | CacheStore): CacheInvalidator {
   if (isStore(target)) {
     return {
-      invalidate: (tags) => invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => target.invalidate(list)),
+      invalidate: (tags) =>
+        invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => target.invalidate(list.map(normalTag))),
     };
   }
   if (!isPubSub(target)) {
