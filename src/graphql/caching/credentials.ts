@@ -36,7 +36,14 @@ export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolea
 export function hasUser(req: ConnectRequest, res: ServerResponse): boolean {
   // Authentication and session middleware add these members.
   if ('user' in req || 'auth' in req || 'session' in req || 'sessionID' in req) return true;
-  // A client certificate.
-  if ((req.socket as Partial<TLSSocket>).authorized === true) return true;
+  if (hasCertificate(req.socket as Partial<TLSSocket>)) return true;
   return res.hasHeader('set-cookie');
+}
+
+/** Whether the client has sent a certificate, also if only the application verifies it (`rejectUnauthorized: false`). */
+function hasCertificate(socket: Partial<TLSSocket>): boolean {
+  if (socket.authorized === true) return true;
+  // Without a request for certificates there is no error. An empty object stands for no certificate.
+  if (socket.authorizationError == null) return false;
+  return Object.keys(socket.getPeerCertificate?.() ?? {}).length > 0;
 }

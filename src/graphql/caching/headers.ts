@@ -98,7 +98,9 @@ function toFieldNames(...lists: (readonly string[])[]): string {
  * has no credentials.
  */
 function isShared({ req, res, userKey }: Exchange): boolean {
-  return userKey === undefined ? !hasCredentials(req, res) : userKey === '';
+  if (userKey === undefined) return !hasCredentials(req, res);
+  // A shared cache would send the cookie to other users too.
+  return userKey === '' && !res.hasHeader('set-cookie');
 }
 
 /** The ETag of a stored result is computed once. */
