@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ExecutionCaching } from '../execution/caching.ts';
-import type { ErrorOrigin, ExecutionInputs, IncrementalFormat } from '../execution/types.ts';
+import type { ErrorOrigin, ExecutionInputs, GraphQLParams, IncrementalFormat } from '../execution/types.ts';
 import { isAborted } from '../http/reply/response-state.ts';
 import type { Exchange } from './exchange.ts';
 
@@ -13,6 +13,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   readonly rootValue: unknown;
   readonly contextValue: unknown;
   readonly variableValues: Record<string, unknown> | undefined;
+  /** The extensions of the request. */
+  readonly extensions: Record<string, unknown> | undefined;
   /** Set before the execution if the client accepts an incremental response. */
   incremental: IncrementalFormat | undefined;
   /** Set before the execution if caching is on. */
@@ -25,7 +27,7 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   constructor(
     { req, res }: Exchange,
     operationName: string | undefined,
-    variableValues: Record<string, unknown> | undefined,
+    { variables, extensions }: Pick<GraphQLParams, 'variables' | 'extensions'>,
     contextValue: unknown,
     rootValue: unknown,
   ) {
@@ -33,7 +35,8 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
     this.operationName = operationName;
     this.rootValue = rootValue;
     this.contextValue = contextValue;
-    this.variableValues = variableValues;
+    this.variableValues = variables;
+    this.extensions = extensions;
     this.#res = res;
   }
 

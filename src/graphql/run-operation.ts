@@ -103,13 +103,7 @@ export class OperationRunner {
       return STREAMED;
     }
     const rootValue = this.#core.rootValueFor(exchange.req);
-    const inputs = new RequestInputs(
-      exchange,
-      prepared.operation.name?.value,
-      params.variables,
-      context,
-      rootValue,
-    );
+    const inputs = new RequestInputs(exchange, prepared.operation.name?.value, params, context, rootValue);
     if (prepared.cachePolicy !== undefined) {
       inputs.caching = prepared.cachePolicy.start(params.variables);
       // A batch is a list of results with different policies.

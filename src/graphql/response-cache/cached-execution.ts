@@ -7,9 +7,10 @@ import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
 import { isString } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import { hasCredentials } from '../caching/credentials.ts';
-import { type Exchange, GRAPHQL_TYPE } from '../exchange.ts';
+import { type Exchange, GRAPHQL_TYPE, type ResultCaching } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
 import { createSchemaId, KeyPlan } from './key-plan.ts';
+import { withOptionTags } from './option-tags.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { type Execute, type QueryServices, RequestQuery } from './request-query.ts';
 import { type CacheableQuery, ResponseCache } from './response-cache.ts';
@@ -44,24 +45,27 @@ export function createCachedExecution(
     exchange: Exchange,
     prepared: PreparedOperation,
     inputs: RequestInputs,
+    caching: ResultCaching | undefined,
   ): CacheableQuery | undefined {
     if (prepared.operation.operation !== 'query') return undefined;
     // The headers of the response depend on the key also if the result is not stored.
     const user = userOf(settings, exchange, inputs);
     if (inputs.incremental !== undefined) return undefined;
     const plan = planOf(prepared);
-    if (user === undefined || !plan.shouldTry()) return undefined;
+    const variants = declaredVariants(exchange);
+    if (user === undefined || variants === undefined || !plan.shouldTry()) return undefined;
     const { vary } = plan;
     const key = plan.keyOf({
       variables: inputs.variableValues,
+      extensions: inputs.extensions,
       type: exchange.accepted.type === GRAPHQL_TYPE ? 'g' : 'j',
       user,
-      target: targetOf(exchange.req) + declaredVariants(exchange),
+      target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
     return key === undefined
       ? undefined
-      : new RequestQuery(services, { key, plan, vary }, exchange, { prepared, inputs });
+      : new RequestQuery(services, { key, plan, vary }, exchange, { prepared, inputs, caching });
   }
 
   function executeDirectly(
@@ -72,10 +76,10 @@ export function createCachedExecution(
     if (prepared.operation.operation !== 'mutation') return execute(exchange, prepared, inputs);
     // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
     inputs.outlivesClient = true;
-    const fail = (error: unknown): never => {
+    const fail = (error: unknown): Promise<never> => {
       // Fields may have changed data before, for example if `formatError` throws.
-      void inputs.caching?.invalidate();
-      throw error;
+      const done = inputs.caching?.invalidate() ?? Promise.resolve();
+      return done.then(() => Promise.reject(error));
     };
     try {
       const outcome = execute(exchange, prepared, inputs);
@@ -88,10 +92,23 @@ export function createCachedExecution(
   }
 
   return (exchange, prepared, inputs) => {
-    const query = queryOf(exchange, prepared, inputs);
+    const query = queryOf(exchange, prepared, inputs, cachingOf(settings, exchange, prepared, inputs));
     if (query === undefined) return executeDirectly(exchange, prepared, inputs);
     return cache.run(query);
   };
+}
+
+/** Returns the caching of a query, and uses it for the headers, also if the result is not stored. */
+function cachingOf(
+  settings: ResponseCacheSettings,
+  exchange: Exchange,
+  { operation }: PreparedOperation,
+  inputs: RequestInputs,
+): ResultCaching | undefined {
+  if (operation.operation !== 'query') return undefined;
+  const caching = withOptionTags(settings, inputs.caching, inputs);
+  if (exchange.batchCost === undefined) exchange.caching = caching;
+  return caching;
 }
 
 /**

@@ -9,6 +9,8 @@ export const NOT_JSON: unique symbol = Symbol('not JSON');
 export function canonicalJson(value: unknown): string {
   if (typeof value === 'string') return JSON.stringify(value);
   if (typeof value !== 'object') {
+    // `String` returns the same text for both zeros.
+    if (Object.is(value, -0)) return '-0';
     if (value === undefined || typeof value === 'boolean' || Number.isFinite(value)) return String(value);
     throw NOT_JSON;
   }

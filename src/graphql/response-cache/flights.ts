@@ -3,8 +3,14 @@ import type { CacheEntry } from '../../../types/response-cache.ts';
 /** The execution of a flight was aborted because its client disconnected, so another request may repeat it. */
 export const ABORTED = 'aborted';
 
-/** The entry that was stored; undefined if the other requests have to execute the operation too. */
-type FlightResult = CacheEntry | typeof ABORTED | undefined;
+/** An entry that was stored, and the version of the store before its execution. */
+interface FlightEntry {
+  readonly entry: CacheEntry;
+  readonly version: number | string;
+}
+
+/** Undefined if the other requests have to execute the operation too. */
+type FlightResult = FlightEntry | typeof ABORTED | undefined;
 
 type EndFlight = (result: FlightResult) => void;
 

@@ -35,12 +35,23 @@ export function createSchemaId({ hasOneSchema }: { readonly hasOneSchema: boolea
 /** The parts of a key that differ between requests for one operation. */
 interface RequestParts {
   readonly variables: Readonly<Record<string, unknown>> | undefined;
+  /** The extensions of the request, which a context function may read. */
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
   readonly type: string;
   /** The part that the option `key` returned. */
   readonly user: string;
   /** Host and path, from which an application may take the tenant. */
   readonly target: string;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+}
+
+/** The extensions without those of Apollo's clients: the hash of the document, and the version of the client. */
+function extensionsText({
+  persistedQuery: _,
+  clientLibrary: __,
+  ...others
+}: Readonly<Record<string, unknown>>): string {
+  return Object.keys(others).length === 0 ? '' : canonicalJson(others);
 }
 
 /** Creates the keys of one operation. */
@@ -51,6 +62,7 @@ export class KeyPlan {
   #vary: readonly string[];
   #uncacheable = 0;
   #skipped = 0;
+  #isCacheable = true;
 
   constructor({ source, operation }: PreparedOperation, schemaId: string, vary: readonly string[]) {
     const name = operation.name?.value ?? '';
@@ -64,9 +76,9 @@ export class KeyPlan {
     return this.#vary;
   }
 
-  /** Whether the results of the operation have been cacheable lately, so that requests may wait for each other. */
+  /** Whether the last result of the operation was cacheable, so that requests may wait for each other. */
   get isCacheable(): boolean {
-    return this.#uncacheable === 0;
+    return this.#isCacheable;
   }
 
   /** Whether a request should use the store. */
@@ -76,9 +88,16 @@ export class KeyPlan {
     return this.#skipped === 0;
   }
 
-  /** Counts the result of an execution. */
-  count(isCacheable: boolean): void {
-    this.#uncacheable = isCacheable ? 0 : this.#uncacheable + 1;
+  /** Counts the result of an execution. One with errors says nothing about the other results of the operation. */
+  count(isCacheable: boolean, hasErrors: boolean): void {
+    this.#isCacheable = isCacheable;
+    if (isCacheable) this.#uncacheable = 0;
+    else if (!hasErrors) this.#uncacheable += 1;
+  }
+
+  /** Call it for a stored result: the operation has cacheable results, also if other variables have not. */
+  found(): void {
+    this.#uncacheable = 0;
   }
 
   /**
@@ -91,19 +110,20 @@ export class KeyPlan {
     return false;
   }
 
-  /** Returns the key of a request; undefined if its variables have no JSON form. */
-  keyOf({ variables, type, user, target, headers }: RequestParts): string | undefined {
+  /** Returns the key of a request; undefined if its variables or extensions have no JSON form. */
+  keyOf({ variables, extensions, type, user, target, headers }: RequestParts): string | undefined {
     let text = '';
-    if (variables !== undefined) {
-      try {
+    try {
+      if (variables !== undefined) {
         for (const name of this.#variables) {
           text += Object.hasOwn(variables, name) ? `${canonicalJson(variables[name])},` : ',';
         }
-      } catch (error) {
-        // Deeply nested variables overflow the stack.
-        if (error === NOT_JSON || error instanceof RangeError) return undefined;
-        throw error;
       }
+      if (extensions !== undefined) text += extensionsText(extensions);
+    } catch (error) {
+      // Deeply nested values overflow the stack.
+      if (error === NOT_JSON || error instanceof RangeError) return undefined;
+      throw error;
     }
     // The lengths keep the parts apart, whatever they contain.
     let key = `${type} ${text.length} ${user.length} ${target.length} ${text}${user}${target}`;

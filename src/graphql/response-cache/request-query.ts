@@ -1,16 +1,15 @@
+import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../../types/caching.ts';
 import type { MaybePromise } from '../../../types/connect.ts';
 import { UNCACHEABLE } from '../../core/caching/operation-policy.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isPublicError } from '../../core/errors.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../../execution/types.ts';
-import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
-import { isListOf, isString } from '../../options/rules.ts';
-import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import { hasUser } from '../caching/credentials.ts';
-import type { Exchange } from '../exchange.ts';
+import type { Exchange, ResultCaching } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
 import type { KeyPlan } from './key-plan.ts';
+import { withOptionTags } from './option-tags.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import type { CacheableQuery } from './response-cache.ts';
 import type { StoredResult } from './stored-result.ts';
@@ -22,7 +21,11 @@ export type Execute = (
   inputs: RequestInputs,
 ) => MaybePromise<ExecutionOutcome>;
 
-const isTags = isListOf(isString);
+/** The response headers that limit who may get the result. A stored result is sent without those of resolvers. */
+const LIMITING_HEADERS = ['cache-control', 'set-cookie', 'vary'];
+
+const limitingHeaders = (res: ServerResponse): string =>
+  LIMITING_HEADERS.map((name) => res.getHeader(name)).join('\n');
 
 /** The services that the queries of one handler share. */
 export interface QueryServices {
@@ -31,10 +34,11 @@ export interface QueryServices {
   readonly execute: Execute;
 }
 
-/** A query with the values that its execution needs. */
-interface QueryExecution {
+/** A query with the values that its execution needs, and the caching of its result. */
+interface QueryExecution<Inputs> {
   readonly prepared: PreparedOperation;
-  readonly inputs: RequestInputs;
+  readonly inputs: Inputs;
+  readonly caching: ResultCaching | undefined;
 }
 
 /** The query of one request. */
@@ -44,13 +48,15 @@ export class RequestQuery implements CacheableQuery {
   readonly vary: readonly string[];
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
-  readonly #execution: QueryExecution;
+  readonly #execution: QueryExecution<RequestInputs>;
+  /** The limiting headers before the execution, in which resolvers may change them. */
+  #headers: string | undefined;
 
   constructor(
     services: QueryServices,
     { key, plan, vary }: Pick<CacheableQuery, 'key' | 'plan' | 'vary'>,
     exchange: Exchange,
-    execution: QueryExecution,
+    execution: QueryExecution<RequestInputs>,
   ) {
     this.key = key;
     this.plan = plan;
@@ -65,34 +71,30 @@ export class RequestQuery implements CacheableQuery {
   }
 
   get isShareable(): boolean {
+    const { req, res } = this.#exchange;
+    if (this.#headers !== undefined && this.#headers !== limitingHeaders(res)) return false;
     // A request whose headers or URL contain credentials has no query.
-    return this.isPrivate || !hasUser(this.#exchange.req, this.#exchange.res);
+    return this.isPrivate || !hasUser(req, res);
   }
 
   execute(): MaybePromise<ExecutionOutcome> {
     const { prepared, inputs } = this.#execution;
+    this.#headers = limitingHeaders(this.#exchange.res);
     return this.#services.execute(this.#exchange, prepared, inputs);
   }
 
   policy(): CachePolicy {
-    return this.#execution.inputs.caching?.policy() ?? UNCACHEABLE;
+    return this.#execution.caching?.policy() ?? UNCACHEABLE;
   }
 
   later(): CacheableQuery {
     const { prepared, inputs } = this.#execution;
-    return new DetachedQuery(this, prepared, detached(prepared, inputs));
-  }
-
-  tags(): readonly string[] {
-    const { tags } = this.#services.settings;
-    if (tags === undefined) return [];
-    const list = assertSync(
-      tags(this.#exchange.req, this.#execution.inputs.contextValue),
-      CACHE_OPTIONS,
-      'tags',
-    );
-    if (!isTags(list)) throw wrongReturnValue(CACHE_OPTIONS, 'tags', list, 'a list of tags');
-    return list.map(String);
+    const later = detached(prepared, inputs);
+    return new DetachedQuery(this, {
+      prepared,
+      inputs: later,
+      caching: withOptionTags(this.#services.settings, later.caching, inputs),
+    });
   }
 
   use(stored: StoredResult): StoredResult {
@@ -117,17 +119,15 @@ class DetachedQuery implements CacheableQuery {
   readonly vary: readonly string[];
   readonly isPrivate: boolean;
   readonly #query: CacheableQuery;
-  readonly #prepared: PreparedOperation;
-  readonly #inputs: ExecutionInputs;
+  readonly #execution: QueryExecution<ExecutionInputs>;
 
-  constructor(query: CacheableQuery, prepared: PreparedOperation, inputs: ExecutionInputs) {
+  constructor(query: CacheableQuery, execution: QueryExecution<ExecutionInputs>) {
     this.key = query.key;
     this.plan = query.plan;
     this.vary = query.vary;
     this.isPrivate = query.isPrivate;
     this.#query = query;
-    this.#prepared = prepared;
-    this.#inputs = inputs;
+    this.#execution = execution;
   }
 
   get isShareable(): boolean {
@@ -135,19 +135,16 @@ class DetachedQuery implements CacheableQuery {
   }
 
   execute(): MaybePromise<ExecutionOutcome> {
-    return this.#prepared.execute(this.#inputs);
+    const { prepared, inputs } = this.#execution;
+    return prepared.execute(inputs);
   }
 
   policy(): CachePolicy {
-    return this.#inputs.caching?.policy() ?? UNCACHEABLE;
+    return this.#execution.caching?.policy() ?? UNCACHEABLE;
   }
 
   later(): CacheableQuery {
     return this;
-  }
-
-  tags(): readonly string[] {
-    return this.#query.tags();
   }
 
   use(stored: StoredResult): StoredResult {

@@ -20,12 +20,10 @@ export interface CacheableQuery {
   readonly isShareable: boolean;
   /** Executes the query. */
   execute(): MaybePromise<ExecutionOutcome>;
-  /** Returns the policy of the result, after the execution. */
+  /** Returns the policy of the result with all its tags, after the execution. */
   policy(): CachePolicy;
   /** Returns the same query for an execution that does not depend on the request, which may have ended. */
   later(): CacheableQuery;
-  /** Returns the tags of the option `tags`. */
-  tags(): readonly string[];
   /** Uses a stored result for the response, whose headers then have its age. */
   use(stored: StoredResult): StoredResult;
   /** Whether all errors of an outcome are unexpected ones, not meant for the client. */
@@ -57,6 +55,7 @@ export class ResponseCache {
 
   #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
     const stored = entry === undefined ? undefined : new StoredResult(entry);
+    if (stored !== undefined) query.plan.found();
     if (stored?.isFresh === true) return query.use(stored);
     if (stored?.isUsableFor(this.#settings.staleWhileRevalidate) === true) {
       this.#revalidate(query, version);
@@ -65,13 +64,14 @@ export class ResponseCache {
     if (version === undefined) return query.execute();
     const flight = query.plan.isCacheable ? this.#flights.get(query.key) : undefined;
     const execute = () => this.#execute(query, version, stored);
-    return flight === undefined ? execute() : this.#join(query, flight, execute);
+    return flight === undefined ? execute() : this.#join(query, flight, version, execute);
   }
 
   /** Waits for the execution of another request. After an abort one of the waiting requests executes, for all. */
   async #join(
     query: CacheableQuery,
     flight: NonNullable<ReturnType<Flights['get']>>,
+    version: number | string,
     execute: () => MaybePromise<ExecutionOutcome>,
   ): Promise<ExecutionOutcome> {
     let shared = await flight;
@@ -80,7 +80,12 @@ export class ResponseCache {
       if (next === undefined) return execute();
       shared = await next;
     }
-    return typeof shared === 'object' ? query.use(new StoredResult(shared)) : execute();
+    if (typeof shared !== 'object') return execute();
+    if (shared.version === version) return query.use(new StoredResult(shared.entry));
+    // The result may have been invalidated before this request.
+    const { entry } = await this.#store.get(query.key);
+    const stored = entry === undefined ? undefined : new StoredResult(entry);
+    return stored?.isFresh === true ? query.use(stored) : execute();
   }
 
   #execute(
@@ -96,8 +101,9 @@ export class ResponseCache {
     const end = this.#flights.begin(query.key);
     const finish = (settled: ExecutionOutcome): ExecutionOutcome => {
       const kept = this.#keep(query, settled, version);
-      if (isThenable(kept)) kept.then(end, () => end(undefined));
-      else end(kept);
+      const share = (entry: CacheEntry | undefined) => end(entry && { entry, version });
+      if (isThenable(kept)) kept.then(share, () => end(undefined));
+      else share(kept);
       return kept === undefined || isThenable(kept)
         ? this.#orStale(query, settled, stale)
         : withBodyOf(kept, settled);
@@ -116,7 +122,7 @@ export class ResponseCache {
     version: number | string,
   ): MaybePromise<CacheEntry | undefined> {
     const entry = this.#entryOf(query, outcome);
-    query.plan.count(entry !== undefined);
+    query.plan.count(entry !== undefined, outcome.kind !== 'data');
     if (entry === undefined) return undefined;
     const isStored = this.#store.set(query.key, entry, version);
     if (isThenable(isStored)) return isStored.then((stored) => (stored ? entry : undefined));
@@ -127,7 +133,7 @@ export class ResponseCache {
     const policy = query.policy();
     if ((policy.scope === 'PRIVATE' && !query.isPrivate) || !query.isShareable) return undefined;
     if (!query.plan.covers(policy.vary, query.vary)) return undefined;
-    return createEntry(outcome, policy, this.#settings, query.tags());
+    return createEntry(outcome, policy, this.#settings);
   }
 
   /** Replaces unexpected errors by an expired result, within `staleIfError`. */

@@ -1,7 +1,7 @@
 import type { CachePolicy } from '../../../types/caching.ts';
 import type { CacheEntry } from '../../../types/response-cache.ts';
 import { copyOf, ownedBody } from '../../cache/memory-store.ts';
-import { MAX_TAGS, normalTag } from '../../cache/tags/tags.ts';
+import { MAX_TAGS } from '../../cache/tags/tags.ts';
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import type { ResultCaching } from '../exchange.ts';
 import type { ResponseCacheSettings } from './options.ts';
@@ -70,18 +70,15 @@ export function createEntry(
   { kind, body, release, rest }: ExecutionOutcome,
   policy: CachePolicy,
   { staleWhileRevalidate, staleIfError }: ResponseCacheSettings,
-  added: readonly string[],
 ): CacheEntry | undefined {
   const lifetime = lifetimeOf(policy) * 1000;
   if (kind !== 'data' || rest !== undefined || !(lifetime > 0)) return undefined;
-  // The tags of a policy have the form that `normalTag` returns already.
-  const tags = added.length === 0 ? policy.tags : [...new Set([...policy.tags, ...added.map(normalTag)])];
-  if (tags.length > MAX_TAGS) return undefined;
+  if (policy.tags.length > MAX_TAGS) return undefined;
   const storedAt = Date.now();
   const expires = storedAt + lifetime + Math.max(staleWhileRevalidate, staleIfError) * 1000;
   return {
     body: retained(body, release),
-    policy: tags === policy.tags ? policy : { ...policy, tags },
+    policy,
     storedAt,
     lifetime,
     expires,

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../../core/documents/reference.ts';
 import { cacheByHeader, cacheByText } from '../../http/negotiation/text-cache.ts';
@@ -61,12 +60,13 @@ const fieldNames = cacheByHeader((vary) =>
 
 /**
  * The part of keys that separates requests by the header `Vary` that earlier middleware has set, for example of
- * translations. Each value of `*` is another response (RFC 9110 §12.5.5).
+ * translations. Undefined for `*`: each response is another one (RFC 9110 §12.5.5).
  */
-export function declaredVariants({ req, res }: Pick<Exchange, 'req' | 'res'>): string {
+export function declaredVariants({ req, res }: Pick<Exchange, 'req' | 'res'>): string | undefined {
   const vary = res.getHeader('vary');
   if (vary === undefined) return '';
   const names = fieldNames(String(vary));
   if (names.length === 0) return '';
-  return `\n${JSON.stringify(names.map((name) => (name === '*' ? randomUUID() : [name, req.headers[name]])))}`;
+  if (names.includes('*')) return undefined;
+  return `\n${JSON.stringify(names.map((name) => [name, req.headers[name]]))}`;
 }
