@@ -179,8 +179,7 @@ function executeOnce(
   operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
   const fail = (error: unknown): void => {
     // Fields of a mutation may have changed data before, for example if `formatError` throws.
-    void operation.caching?.invalidate();
-    operation.fail([toGraphQLError(error)]);
+    void operation.afterInvalidation(() => operation.fail([toGraphQLError(error)]));
   };
   try {
     const outcome = prepared.execute(operation);

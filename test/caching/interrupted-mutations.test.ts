@@ -4,6 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { createClient } from 'graphql-ws';
 import WebSocket from 'ws';
 import { attachSubscriptions, graphqlHTTP, type Subscriptions } from '../../middleware/index.ts';
+import type { CacheStore } from '../../types/response-cache.ts';
 import { DIRECTIVES, V17 } from '../streaming/incremental-schema.ts';
 import { until } from '../until.ts';
 import { TAG_DIRECTIVE } from './blog.ts';
@@ -193,4 +194,45 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     expect(await service.read()).toEqual({ name: 'newest', isStored: false });
     await client.dispose();
   });
+});
+
+it.each([
+  ['asynchronous', async () => 1],
+  ['synchronous', () => 1],
+])('the response to a mutation whose errors cannot be formatted waits for the store: %s', async (_, edit) => {
+  let isInvalidated = false;
+  const store: CacheStore = {
+    get: () => ({ entry: undefined, version: 1 }),
+    set: () => false,
+    async invalidate() {
+      await new Promise((resolve) => setTimeout(resolve, 10));
+      isInvalidated = true;
+    },
+  };
+  const fail = (): never => {
+    throw new Error('failed');
+  };
+  const schema = schemaOf(
+    `${TAG_DIRECTIVE} type Query { a: Int } type Mutation { edit: Int @cacheTag(format: "a"), fail: Int }`,
+    { Mutation: { edit, fail } },
+  );
+  const handler = graphqlHTTP(schema, { cache: { store }, onError: false, formatError: fail });
+  const server = http.createServer((req, res) => handler(req, res));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
+  const sockets = attachSubscriptions(server, handler);
+  expect((await send(url, 'mutation { edit fail }')).status).toBe(500);
+  expect(isInvalidated).toBe(true);
+
+  isInvalidated = false;
+  const client = createClient({ url: url.replace('http', 'ws'), webSocketImpl: WebSocket });
+  const sink = { next: () => undefined, complete: () => undefined };
+  await new Promise((resolve) =>
+    client.subscribe({ query: 'mutation { edit fail }' }, { ...sink, error: resolve }),
+  );
+  expect(isInvalidated).toBe(true);
+  await client.dispose();
+  await sockets.close();
+  server.close();
+  server.closeAllConnections();
 });
