@@ -1,12 +1,14 @@
 import { randomUUID } from 'node:crypto';
+import express from 'express';
 import { Redis } from 'ioredis';
 import request from 'supertest';
 import { redisStore } from '../../middleware/cache.ts';
+import { graphqlHTTP } from '../../middleware/index.ts';
 import type { RedisStore, RedisStoreOptions } from '../../types/response-cache.ts';
 import { startProxy } from '../pubsub/proxy.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
-import { createBlog, serveBlog } from './blog.ts';
-import { get } from './service.ts';
+import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
+import { get, schemaOf } from './service.ts';
 import { entryOf, textOf, versionOf } from './store-entries.ts';
 
 let redis: RedisServer;
@@ -177,6 +179,46 @@ describe('redisStore', () => {
     await invalidated;
     expect(await textOf(other)).toBeUndefined();
     await proxy.close();
+  });
+
+  it('redisStore invalidates tags in a Redis that has no free memory and evicts nothing', async () => {
+    const full = await startRedis(['--maxmemory-policy', 'noeviction']);
+    const client = new Redis(full.url);
+    const prefix = randomUUID();
+    const [one, two] = [createStore({ redis: full.url, prefix }), createStore({ redis: full.url, prefix })];
+    try {
+      const version = await versionOf(one);
+      await versionOf(two);
+      for (const tag of ['a', 'b']) await one.set(tag, entryOf('1', [tag]), version);
+      await client.config('SET', 'maxmemory', '1');
+      await one.invalidate(['a']);
+      expect([await textOf(two, 'a'), await textOf(two, 'b')]).toEqual([undefined, '1']);
+      await client.config('SET', 'maxmemory', '0');
+      // The execution began before the invalidation.
+      expect(await two.set('a', entryOf('1', ['a']), version)).toBe(false);
+    } finally {
+      client.disconnect();
+      await full.kill();
+    }
+  });
+
+  it('an empty argument and an empty text of the option "tags" add no tag, and the result is stored in Redis', async () => {
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE} type Query { count(id: ID): Int @cacheControl(maxAge: 60) @cacheTag(format: "{$args.id}") }`,
+    );
+    let calls = 0;
+    const store = createStore();
+    const cache = { store, tags: () => ['', 'all'] };
+    const handler = graphqlHTTP(schema, { cache, rootValue: { count: () => ++calls } });
+    const app = express().use('/graphql', handler);
+    await versionOf(store);
+    const counts = async (): Promise<readonly number[]> => {
+      const query = '{ count(id: "") }';
+      return [(await get(app, query)).body.data.count, (await get(app, query)).body.data.count];
+    };
+    expect(await counts()).toEqual([1, 1]);
+    await handler.invalidate('all');
+    expect(await counts()).toEqual([2, 2]);
   });
 
   it('redisStore works for users without permission for INFO', async () => {

@@ -11,15 +11,19 @@
 
 /**
  * Begins each script. ARGV[1] is the id in the keys, or empty where it need not be compared. The reply begins with the
- * id of the server. A new counter starts with the time, so that it exceeds an earlier one that was lost or has expired.
+ * id of the server.
  */
-const BEGIN = `
+const CHECK_SERVER = `
 local server = ARGV[1]
 if server ~= '' then
   local info = redis.pcall('INFO', 'server')
   if type(info) == 'string' then server = string.match(info, 'run_id:(%w+)') or server end
   if server ~= ARGV[1] then return {server} end
 end
+`;
+
+/** A new counter starts with the time, so that it exceeds an earlier one that was lost or has expired. */
+const READ_COUNTER = `
 local counter = redis.call('GET', KEYS[1])
 if not counter then
   local time = redis.call('TIME')
@@ -27,6 +31,8 @@ if not counter then
   redis.call('SET', KEYS[1], counter, 'EX', 604800)
 end
 `;
+
+const BEGIN = `${CHECK_SERVER}${READ_COUNTER}`;
 
 /** KEYS: counter, entry. Returns the counter and, for a valid entry, its meta data and body. */
 export const GET: string = `${BEGIN}
@@ -67,9 +73,13 @@ end
 return {server, stored}
 `;
 
-/** KEYS: counter, records of tags. */
-export const INVALIDATE: string = `${BEGIN}
-redis.call('INCR', KEYS[1])
+/**
+ * KEYS: counter, records of tags. The deletions come first: Redis without free memory refuses to begin a script with a
+ * command that may need some, and allows it after another write.
+ */
+export const INVALIDATE: string = `${CHECK_SERVER}
 for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
+${READ_COUNTER}
+redis.call('INCR', KEYS[1])
 return {server}
 `;
