@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { createReadStream } from 'node:fs';
+import { read } from 'node:fs';
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -8,6 +8,11 @@ import type { Precompressed } from '../../../types/static.ts';
 import { etagFromDigest } from '../disk/hash.ts';
 import type { ReadableFile } from '../disk/open-inside-root.ts';
 import type { Snapshot } from './snapshot.ts';
+
+const readAsync = promisify(read);
+
+// Bytes of one read.
+const CHUNK = 64 * 1024;
 
 interface Decoder {
   readonly decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
@@ -53,6 +58,8 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
   const { file, copy, coding, source } = comparison;
   const decoder = DECODERS[coding];
   if (decoder === undefined || source.contentEtag === undefined) {
+    // A source is not hashed in the first milliseconds after a write; the next request compares the content.
+    if (source.isRacilyClean) return 'its source was written a moment ago';
     const isOlder = copy.version.mtimeNs + MTIME_TOLERANCE_NS < source.version.mtimeNs;
     return isOlder ? 'it is older than its source' : undefined;
   }
@@ -93,7 +100,7 @@ async function hashDecoded(
 ): Promise<string | undefined> {
   const hash = createHash('sha1');
   let length = 0;
-  const input = createReadStream('', { fd: file.fd, autoClose: false, start: 0 });
+  const input = new FileChunks(file.fd);
   try {
     await pipeline(input, createStream(), async (output: AsyncIterable<Buffer>) => {
       for await (const chunk of output) {
@@ -105,5 +112,35 @@ async function hashDecoded(
     return etagFromDigest(length, hash);
   } catch {
     return undefined;
+  } finally {
+    await input.stop();
+  }
+}
+
+/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
+class FileChunks implements AsyncIterable<Buffer> {
+  readonly #fd: number;
+  #isStopped = false;
+  #lastRead: Promise<unknown> = Promise.resolve();
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (let position = 0; !this.#isStopped; ) {
+      const reading = readAsync(this.#fd, Buffer.allocUnsafeSlow(CHUNK), 0, CHUNK, position);
+      this.#lastRead = reading.catch(() => undefined);
+      const { bytesRead, buffer } = await reading;
+      if (bytesRead === 0) return;
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  /** Resolves when the descriptor is not used any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#lastRead;
   }
 }
