@@ -3,6 +3,7 @@ import { once } from 'node:events';
 import { chmodSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
+import { gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { until } from '../until.ts';
 import { bare, bytesRead, get, listen, makeFolder } from './fixture.ts';
@@ -85,9 +86,15 @@ describe('clients that disconnect', () => {
 });
 
 it('staticFiles sends 404 for files that the process may not read', async () => {
-  const locked = makeFolder({ 'www/a.txt': 'a', 'www/locked.txt': 'locked', 'www/dir/b.txt': 'b' });
+  const locked = makeFolder({
+    'www/a.txt': 'a',
+    'www/a.txt.gz': gzipSync('a'),
+    'www/locked.txt': 'locked',
+    'www/dir/b.txt': 'b',
+  });
   chmodSync(locked, 0o755);
   chmodSync(`${locked}/www/locked.txt`, 0);
+  chmodSync(`${locked}/www/a.txt.gz`, 0);
   chmodSync(`${locked}/www/dir`, 0);
   // Root may read every file unless it drops these capabilities.
   const unprivileged = ['setpriv', '--bounding-set', '-dac_override,-dac_read_search'];
@@ -104,7 +111,8 @@ it('staticFiles sends 404 for files that the process may not read', async () => 
   });
   try {
     const [line] = await once(child.stdout, 'data');
-    expect((await get(Number(line), '/a.txt')).text).toBe('a');
+    // The file itself may be read, its compressed copy may not.
+    expect((await get(Number(line), '/a.txt', { 'Accept-Encoding': 'gzip' })).text).toBe('a');
     for (const path of ['/locked.txt', '/dir/b.txt']) {
       const response = await get(Number(line), path);
       expect([response.status, response.text]).toEqual([

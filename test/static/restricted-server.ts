@@ -5,6 +5,7 @@ import { staticFiles } from '../../middleware/static.ts';
 
 const serve = staticFiles(process.argv[2] as string, {
   fallthrough: false,
+  precompressed: true,
   cache: { maxFileBytes: 256 * 1024 },
 });
 const server = createServer((req, res) =>

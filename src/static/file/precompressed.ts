@@ -1,6 +1,7 @@
 import type { Precompressed } from '../../../types/static.ts';
 import { debug } from '../../logging/debug.ts';
-import { openInsideRoot } from '../disk/open-inside-root.ts';
+import { isPermissionError } from '../disk/file-errors.ts';
+import { type NotFound, notFound, openInsideRoot, type ReadableFile } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
 import type { StaticSettings } from '../options.ts';
 import { type CopyToCompare, compareCopy } from './compare-copy.ts';
@@ -42,7 +43,7 @@ export async function findPrecompressed(
       dependencies.push(dependencyOf(copyPath, stats));
       continue;
     }
-    const file = await openInsideRoot(root, copyPath, stats, settings);
+    const file = await openCopy(root, copyPath, stats, settings);
     const result =
       file === undefined
         ? 'it was moved'
@@ -58,6 +59,18 @@ export async function findPrecompressed(
     }
   }
   return { files, dependencies };
+}
+
+/** Opens a compressed copy. The file itself is sent when the process may not read its copy. */
+async function openCopy(
+  ...copy: Parameters<typeof openInsideRoot>
+): Promise<ReadableFile | NotFound | undefined> {
+  try {
+    return await openInsideRoot(...copy);
+  } catch (error) {
+    if (isPermissionError(error)) return notFound('no permission to read it');
+    throw error;
+  }
 }
 
 /** Reads a compressed copy; returns the reason if it cannot be used. */
