@@ -71,7 +71,9 @@ export class FileCache {
 
   /** Deletes an entry that has no file and no waiting requests. */
   release(entry: CacheEntry): void {
-    if (entry.file === undefined && entry.state === 'idle') this.#entries.delete(entry.urlPath);
+    if (entry.file !== undefined || entry.state !== 'idle') return;
+    // Requests may still have an entry that was deleted before.
+    if (this.#entries.get(entry.urlPath) === entry) this.#entries.delete(entry.urlPath);
   }
 
   /** Stores a body that was read from disk, if there is memory for it. */

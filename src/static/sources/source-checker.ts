@@ -1,7 +1,7 @@
 import type { CacheEntry, Waiter } from '../cache/entry.ts';
 import type { FileCache } from '../cache/file-cache.ts';
 import { isNotFoundError } from '../disk/file-errors.ts';
-import type { LoadedFile, LoadResult } from '../file/loaded-file.ts';
+import type { LoadResult } from '../file/loaded-file.ts';
 import { loadSourceFile, type SourceLoader } from './load-source-file.ts';
 import { type SourceDependency, versionOf } from './resolve-source-file.ts';
 
@@ -24,7 +24,7 @@ interface Load {
 export class SourceChecker {
   readonly #loader: SourceLoader;
   readonly #cache: FileCache;
-  readonly #dependencies = new WeakMap<LoadedFile, readonly SourceDependency[]>();
+  readonly #dependencies = new WeakMap<LoadResult, readonly SourceDependency[]>();
   readonly #loads = new Map<CacheEntry, Load>();
 
   constructor(loader: SourceLoader, cache: FileCache) {
@@ -61,10 +61,11 @@ export class SourceChecker {
       return cached;
     }
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const running = this.#runningLoad(entry);
-      const result = await (running ?? this.#load(entry));
-      if (running === undefined) return result;
-      if (result.kind === 'file' && (await this.#isCurrent(result))) return result;
+      // A load that has found no file has removed the entry.
+      const current = this.#cache.getOrCreate(entry.urlPath);
+      const running = this.#runningLoad(current);
+      const result = await (running ?? this.#load(current));
+      if (running === undefined || (await this.#isCurrent(result))) return result;
     }
     return { kind: 'busy' };
   }
@@ -85,28 +86,32 @@ export class SourceChecker {
 
   async #loadRepeatedly(entry: CacheEntry): Promise<LoadResult> {
     this.#cache.invalidate(entry);
-    for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
-      const loaded = await loadSourceFile(this.#loader, entry.urlPath).catch((error: unknown) => {
-        // The file was deleted between `stat` and `open`.
-        if (!isNotFoundError(error)) throw error;
-        return undefined;
-      });
-      if (loaded === undefined) continue;
-      const { result, dependencies } = loaded;
-      if (result.kind === 'file') {
+    try {
+      for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt++) {
+        const loaded = await loadSourceFile(this.#loader, entry.urlPath).catch((error: unknown) => {
+          // The file was deleted between `stat` and `open`.
+          if (!isNotFoundError(error)) throw error;
+          return undefined;
+        });
+        if (loaded === undefined) continue;
+        const { result, dependencies } = loaded;
         this.#dependencies.set(result, dependencies);
-        this.#cache.set(entry, result);
-        this.#keepFresh(entry);
-      } else this.#cache.release(entry);
-      return result;
+        if (result.kind === 'file') {
+          this.#cache.set(entry, result);
+          this.#keepFresh(entry);
+        }
+        return result;
+      }
+      return { kind: 'busy' };
+    } finally {
+      // Keeps the entry of a file.
+      this.#cache.release(entry);
     }
-    this.#cache.release(entry);
-    return { kind: 'busy' };
   }
 
-  /** Whether the source still has the versions from which a file was loaded. */
-  #isCurrent(file: LoadedFile): boolean | Promise<boolean> {
-    const dependencies = this.#dependencies.get(file) ?? [];
+  /** Whether the source still has the versions that led to a result. */
+  #isCurrent(result: LoadResult): boolean | Promise<boolean> {
+    const dependencies = this.#dependencies.get(result) ?? [];
     const pending: Promise<boolean>[] = [];
     for (const { path, version } of dependencies) {
       const stat = this.#loader.source.stat(path);

@@ -93,9 +93,11 @@ async function openEntry(
     // Closes the descriptor when the stream ends or is destroyed.
     const read = (from: number, bytes: number): Readable =>
       createReadStream('', { fd: archive, start: from, end: from + bytes - 1 });
-    if (!entry.isDeflated) return verified(read(first + start, end - start + 1), entry, { start, end });
+    if (!entry.isDeflated) {
+      return new EntryBytes(read(first + start, end - start + 1), entry, { start, end });
+    }
     const inflated = pipeline(read(first, entry.storedBytes), createInflateRaw(), ignore);
-    return verified(inflated, entry, { start, end }, start);
+    return new EntryBytes(inflated, entry, { start, end }, start);
   } catch (error) {
     await archive.close();
     throw error;
@@ -106,30 +108,47 @@ async function openEntry(
 function ignore(): void {}
 
 /**
- * Skips bytes, limits the output to a range, and checks the CRC of an entry that is read from start to end.
+ * Bytes of an entry: skips bytes, limits the output to a range, and checks the CRC if the entry is read from
+ * start to end.
  */
-async function* verified(
-  bytes: Readable,
-  entry: ZipEntry,
-  { start, end }: SourceRange,
-  skipped = 0,
-): AsyncGenerator<Uint8Array> {
-  const isWhole = start === 0 && end === entry.size - 1;
-  let position = start - skipped;
-  let crc = 0;
-  for await (const chunk of bytes as AsyncIterable<Buffer>) {
-    const from = Math.max(start - position, 0);
-    const part = chunk.subarray(Math.min(from, chunk.length), end + 1 - position);
-    position += chunk.length;
-    if (isWhole) crc = crc32(part, crc);
-    // An entry that is longer than declared would be a decompression bomb.
-    if (isWhole && (position > entry.size || (position === entry.size && crc !== entry.crc))) {
-      throw Object.assign(new Error(`zipFiles: the entry ${JSON.stringify(entry.name)} is damaged`), {
-        code: 'ERR_ZIP',
-      });
+class EntryBytes implements AsyncIterable<Uint8Array> {
+  readonly #bytes: Readable;
+  readonly #entry: ZipEntry;
+  readonly #range: SourceRange;
+  readonly #skipped: number;
+
+  constructor(bytes: Readable, entry: ZipEntry, range: SourceRange, skipped = 0) {
+    this.#bytes = bytes;
+    this.#entry = entry;
+    this.#range = range;
+    this.#skipped = skipped;
+  }
+
+  /** Closes the archive, also if nothing was read: a generator that was not started could not do it. */
+  destroy(): void {
+    this.#bytes.destroy();
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
+    const { start, end } = this.#range;
+    const { size, crc: expectedCrc, name } = this.#entry;
+    const isWhole = start === 0 && end === size - 1;
+    let position = start - this.#skipped;
+    let crc = 0;
+    for await (const chunk of this.#bytes as AsyncIterable<Buffer>) {
+      const from = Math.max(start - position, 0);
+      const part = chunk.subarray(Math.min(from, chunk.length), end + 1 - position);
+      position += chunk.length;
+      if (isWhole) crc = crc32(part, crc);
+      // An entry that is longer than declared would be a decompression bomb.
+      if (isWhole && (position > size || (position === size && crc !== expectedCrc))) {
+        throw Object.assign(new Error(`zipFiles: the entry ${JSON.stringify(name)} is damaged`), {
+          code: 'ERR_ZIP',
+        });
+      }
+      if (part.length > 0) yield part;
+      if (position > end) return;
     }
-    if (part.length > 0) yield part;
-    if (position > end) return;
   }
 }
 

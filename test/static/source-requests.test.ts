@@ -1,0 +1,124 @@
+import { AsyncResource } from 'node:async_hooks';
+import { readdirSync, readlinkSync } from 'node:fs';
+import { request } from 'node:http';
+import { setTimeout } from 'node:timers/promises';
+import { memoryFiles, zipFiles } from '../../middleware/sources.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import { FileCache } from '../../src/static/cache/file-cache.ts';
+import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
+import { resolveStaticOptions } from '../../src/static/options.ts';
+import { SourceChecker } from '../../src/static/sources/source-checker.ts';
+import type { StaticSource } from '../../types/sources.ts';
+import { until } from '../until.ts';
+import { bare, get, listen, makeFolder } from './fixture.ts';
+import { writeZip } from './source-makers.ts';
+
+/** A source whose `stat` takes a few milliseconds, like that of a remote store. */
+function remote(files: StaticSource): StaticSource & { calls: number } {
+  const source = {
+    calls: 0,
+    async stat(path: string) {
+      source.calls++;
+      await setTimeout(5);
+      return files.stat(path);
+    },
+    open: files.open,
+    list: files.list,
+  };
+  return source;
+}
+
+it.each([
+  ['404', '/missing', 404],
+  ['a redirect', '/docs', 301],
+  ['the fallback page', '/route', 200],
+])(
+  'staticFiles sends %s to each of 60 simultaneous requests for a path of a remote source',
+  async (_what, path, status) => {
+    const source = remote(memoryFiles({ 'docs/index.html': 'docs', 'index.html': 'home' }));
+    const port = await listen(bare(staticFiles(source, { html: true, fallback: 'index.html' })));
+    const headers = { Accept: status === 404 ? '*/*' : 'text/html' };
+    const responses = await Promise.all(Array.from({ length: 60 }, () => get(port, path, headers)));
+    expect(new Set(responses.map((response) => response.status))).toEqual(new Set([status]));
+  },
+);
+
+it('staticFiles finds a file of a source that is added while requests wait for its path', async () => {
+  const files = memoryFiles();
+  const port = await listen(bare(staticFiles(remote(files))));
+  const early = Array.from({ length: 10 }, () => get(port, '/new.txt'));
+  await setTimeout(2);
+  files.set('new.txt', 'new');
+  const late = await Promise.all(Array.from({ length: 10 }, () => get(port, '/new.txt')));
+  expect(late.map(({ text }) => text)).toEqual(Array.from({ length: 10 }, () => 'new'));
+  await Promise.all(early);
+});
+
+it('a source that fails leaves no entry in the cache', async () => {
+  const cache = new FileCache(new MemoryBudget({ maxBytes: 1 << 20, maxEntries: Number.POSITIVE_INFINITY }));
+  const source: StaticSource = {
+    stat: () => Promise.reject(new Error('the store is down')),
+    open: () => Buffer.alloc(0),
+    list: () => [],
+  };
+  const settings = resolveStaticOptions({});
+  const checker = new SourceChecker({ source, settings, codingFactory: undefined }, cache);
+  const error = await new Promise((onChecked) => {
+    const asyncScope = new AsyncResource('request');
+    checker.check({ entry: cache.getOrCreate('/a.txt'), asyncScope, onChecked });
+  });
+  expect(error).toEqual(new Error('the store is down'));
+  expect(cache.get('/a.txt')).toBeUndefined();
+});
+
+it.each([
+  ['stored', 0],
+  ['deflated', 8],
+] as const)(
+  'staticFiles closes a zip archive with %s files when the client disconnects before a file is read',
+  async (_name, method) => {
+    const path = `${makeFolder({})}/files.zip`;
+    const bytes = Buffer.alloc(1 << 20, 'text');
+    writeZip(path, [['a.txt', { bytes, mtime: new Date() }]], { method });
+    const zip = zipFiles(path);
+    let proceed = (): void => undefined;
+    let isOpening = false;
+    const source: StaticSource = {
+      ...zip,
+      async open(name, range) {
+        const opened = await zip.open(name, range);
+        isOpening = true;
+        await new Promise<void>((done) => {
+          proceed = done;
+        });
+        return opened;
+      },
+    };
+    let isClosed = false;
+    const serve = staticFiles(source, { cache: false, etag: 'stat' });
+    const port = await listen((req, res) => {
+      res.once('close', () => {
+        isClosed = true;
+      });
+      bare(serve)(req, res);
+    });
+    const req = request({ port, path: '/a.txt' }).on('error', () => undefined);
+    req.end();
+    await until(() => isOpening);
+    expect(descriptorsOf(path)).toBe(1);
+    req.destroy();
+    await until(() => isClosed);
+    proceed();
+    await until(() => descriptorsOf(path) === 0);
+  },
+);
+
+function descriptorsOf(path: string): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`) === path;
+    } catch {
+      return false;
+    }
+  }).length;
+}
