@@ -3,6 +3,8 @@ import type { CacheEntry } from '../../src/static/cache/entry.ts';
 import { FileCache } from '../../src/static/cache/file-cache.ts';
 import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
 import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
+import { parseRequestPath } from '../../src/static/request/request-path.ts';
+import { memoryInUse } from '../heap.ts';
 import { loadedFile } from './loaded-file.ts';
 
 const KIB = 1024;
@@ -167,4 +169,14 @@ describe('the memory budget', () => {
       }
     },
   );
+});
+
+it('the path of a cached file does not keep the query of its first request in memory', () => {
+  const paths: ReturnType<typeof parseRequestPath>[] = [];
+  const target = (index: number): string =>
+    Buffer.from(`/assets/a-file-with-a-name-${index}.js?${'x'.repeat(12_000)}`).toString('latin1');
+  const before = memoryInUse().heapUsed;
+  for (let i = 0; i < 1000; i++) paths.push(parseRequestPath(target(i), { rejectWindowsNames: false }));
+  expect(memoryInUse().heapUsed - before).toBeLessThan(2_000_000);
+  expect(paths[999]).toEqual({ path: '/assets/a-file-with-a-name-999.js' });
 });

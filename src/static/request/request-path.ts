@@ -40,7 +40,9 @@ export function parseRequestPath(url: string, options: { rejectWindowsNames: boo
   if (path.includes('\0')) return refuse('a null character', 400);
   if (ENCODED_SEPARATOR.test(encoded)) return refuse('an encoded separator', statusOf(path));
   if (hasControlOrBackslash(path)) return refuse('a control character or a backslash', statusOf(path));
-  return checkSegments(path, options);
+  // A slice keeps its whole target in memory, with the query, as long as the file is cached.
+  const isSlice = path === encoded && encoded.length < url.length;
+  return checkSegments(isSlice ? Buffer.from(path, 'latin1').toString('latin1') : path, options);
 }
 
 function refuse(reason: string, status: Refusal['status'] = 404): RequestPath {
