@@ -34,6 +34,11 @@ describe('linkHeaderOf', () => {
     ['a whole page', PAGE, LINK],
     ['upper case and no quotes', '<LINK REL=StyleSheet HREF=/a.css>', '</a.css>; rel=preload; as=style'],
     ['single quotes', "<link href='/a.css' rel='stylesheet'>", '</a.css>; rel=preload; as=style'],
+    [
+      'letters whose lower case is longer',
+      '<title>İİ</title><script>"İ"</SCRIPT><link rel=stylesheet href=/a.css>',
+      '</a.css>; rel=preload; as=style',
+    ],
     ['a relative URL', '<script type=module src="./a.js"></script>', '<./a.js>; rel=modulepreload'],
     [
       'another host',

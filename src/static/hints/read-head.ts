@@ -26,12 +26,11 @@ const TAG_END = /[\s/]*>/y;
 
 /** Returns the start tags in the head of an HTML document, in one pass over the text. */
 export function readHead(html: string): StartTag[] {
-  const lower = html.toLowerCase();
   const tags: StartTag[] = [];
-  let position = lower.indexOf('<');
+  let position = html.indexOf('<');
   while (position >= 0) {
-    if (lower.startsWith('<!--', position)) position = after(lower, '-->', position + 4);
-    else if (/[!?]/.test(lower[position + 1] ?? '')) position = after(lower, '>', position);
+    if (html.startsWith('<!--', position)) position = after(html, '-->', position + 4);
+    else if (/[!?]/.test(html[position + 1] ?? '')) position = after(html, '>', position);
     else {
       const tag = readTag(html, position + 1);
       if (tag === undefined) break;
@@ -40,10 +39,10 @@ export function readHead(html: string): StartTag[] {
       if (!tag.name.startsWith('/')) {
         if (!HEAD.has(tag.name)) break;
         tags.push(tag);
-        if (SKIPPED_CONTENT.has(tag.name)) position = after(lower, `</${tag.name}`, position);
+        if (SKIPPED_CONTENT.has(tag.name)) position = afterEndTag(html, tag.name, position);
       }
     }
-    position = position < 0 ? -1 : lower.indexOf('<', position);
+    position = position < 0 ? -1 : html.indexOf('<', position);
   }
   return tags;
 }
@@ -51,6 +50,13 @@ export function readHead(html: string): StartTag[] {
 function after(text: string, search: string, from: number): number {
   const index = text.indexOf(search, from);
   return index < 0 ? -1 : index + search.length;
+}
+
+/** The text is not converted to lower case for the search, which would lengthen letters such as `İ`. */
+function afterEndTag(html: string, name: string, from: number): number {
+  const endTag = new RegExp(`</${name}`, 'gi');
+  endTag.lastIndex = from;
+  return endTag.test(html) ? endTag.lastIndex : -1;
 }
 
 /** Reads the tag whose name begins at a position; undefined for text and for a tag without an end. */
