@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { Stats } from 'node:fs';
-import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
+import { chmod, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Precompressed } from '../../types/static.ts';
 import { encodeBest } from '../static/compression/encoders.ts';
@@ -100,7 +100,7 @@ async function compressFile(
   const { size, mode, atime, mtime } = await stat(path);
   const copyPath = path + COPY_EXTENSIONS[coding];
   const source = await readFile(path);
-  const copy = await readFile(copyPath).catch(() => undefined);
+  const copy = await readCopy(copyPath);
   if (copy !== undefined && (await isCopyOf(copy, source, coding))) {
     counts.kept++;
     count(counts, size, copy.length);
@@ -118,6 +118,15 @@ async function compressFile(
   count(counts, size, encoded.length);
 }
 
+/** Reading something else than a file, such as a FIFO, might never end. */
+async function readCopy(path: string): Promise<Buffer | undefined> {
+  try {
+    return (await stat(path)).isFile() ? await readFile(path) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
 /** Writes a copy under another name and renames it, so that servers never read a part of it. */
 async function writeCopy(
   copyPath: string,
@@ -127,6 +136,8 @@ async function writeCopy(
   const temporary = join(dirname(copyPath), `.${basename(copyPath)}.${randomBytes(6).toString('hex')}.tmp`);
   try {
     await writeFile(temporary, encoded, { mode: mode & 0o777, flag: 'wx' });
+    // The server may run as another user than the build, whose umask may exclude it.
+    await chmod(temporary, mode & 0o777);
     // Repeated builds of the same files give the same archives.
     await utimes(temporary, atime, mtime);
     await rename(temporary, copyPath);

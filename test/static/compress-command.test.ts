@@ -1,4 +1,4 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
@@ -200,4 +200,23 @@ it('espalier writes all copies when the reader of its output has ended', async (
   });
   const [code] = await once(child, 'close');
   expect([code, err, copiesBelow(site).length]).toEqual([0, '', 3]);
+});
+
+it('espalier compress writes copies that the server may read, whatever the umask of the build is', async () => {
+  const site = makeFolder({ 'app.js': js });
+  chmodSync(`${site}/app.js`, 0o644);
+  const umask = process.umask(0o077);
+  try {
+    expect((await run('compress', ...CODINGS, site)).code).toBe(0);
+  } finally {
+    process.umask(umask);
+  }
+  expect(statSync(`${site}/app.js.br`).mode & 0o777).toBe(0o644);
+});
+
+it('espalier compress replaces a FIFO in the place of a copy without reading it', async () => {
+  const site = makeFolder({ 'app.js': js });
+  execFileSync('mkfifo', [`${site}/app.js.br`]);
+  expect((await run('compress', ...CODINGS, site)).code).toBe(0);
+  expect(brotliDecompressSync(readFileSync(`${site}/app.js.br`)).toString()).toBe(js);
 });
