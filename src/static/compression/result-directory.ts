@@ -14,6 +14,8 @@ const RESULT = /^[\da-f]+-[\w-]{27}-(?:br|zstd|gzip|dcb|dcz)\d+\.[\w.]*(?:-[\w-]
 // Files that a process left behind when it was killed while it wrote them.
 const TEMPORARY = /^\.(.+)\.[\da-f]{12}\.tmp$/;
 const OLD_MS = 3_600_000;
+// The share of the limit after which the directory is measured again: other processes write to it too.
+const MEASURED_SHARE = 1 / 16;
 
 /**
  * Results of compression in a directory, which several processes may share and which survives a restart. A
@@ -24,6 +26,7 @@ export class ResultDirectory {
   readonly #path: string;
   readonly #maxBytes: number;
   #bytes: Promise<number> | undefined;
+  #bytesSinceMeasured = 0;
   #pausedUntil = 0;
 
   constructor(path: string, maxBytes: number) {
@@ -76,6 +79,8 @@ export class ResultDirectory {
 
   /** Deletes the oldest files until `bytes` more are within the limit. */
   async #makeRoom(bytes: number): Promise<void> {
+    this.#bytesSinceMeasured += bytes;
+    if (this.#bytesSinceMeasured > this.#maxBytes * MEASURED_SHARE) this.#bytes = undefined;
     this.#bytes ??= this.#measure();
     let total = (await this.#bytes) + bytes;
     if (total > this.#maxBytes) {
@@ -92,6 +97,7 @@ export class ResultDirectory {
 
   async #measure(): Promise<number> {
     await mkdir(this.#path, { recursive: true, mode: 0o700 });
+    this.#bytesSinceMeasured = 0;
     const files = await this.#list();
     return files.reduce((sum, { size }) => sum + size, 0);
   }
