@@ -13,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { bare, get, listen, makeFolder, type TestResponse } from './fixture.ts';
+import { bare, get, listen, makeFolder, put, type TestResponse } from './fixture.ts';
 
 const hashTag = (body: Buffer): string =>
   `"${body.length.toString(16)}-${createHash('sha1').update(body).digest('base64').slice(0, 27)}"`;
@@ -218,6 +218,7 @@ it('staticFiles sends Last-Modified only for a large file until its ETag is read
   const fd = openSync(`${root}/a.bin`, 'r+');
   ftruncateSync(fd, 12 << 20);
   closeSync(fd);
+  utimesSync(`${root}/a.bin`, 1e9, 1e9);
   const port = await listen(bare(staticFiles(root)));
   const first = await get(port, '/a.bin', {}, 'HEAD');
   expect(first.headers).toMatchObject({ 'last-modified': expect.any(String), 'accept-ranges': 'bytes' });
@@ -226,9 +227,30 @@ it('staticFiles sends Last-Modified only for a large file until its ETag is read
   expect(tag).toBe(hashTag(Buffer.alloc(12 << 20)));
 });
 
+it('staticFiles sends no date without an ETag in the second in which a large file was written', async () => {
+  const root = makeFolder({ 'a.bin': Buffer.alloc(9 << 20, 'a') });
+  const port = await listen(bare(staticFiles(root)));
+  const write = (content: string, second: number): void => {
+    put(`${root}/a.bin`, Buffer.alloc(9 << 20, content));
+    utimesSync(`${root}/a.bin`, second, second);
+  };
+  let first: TestResponse;
+  let second: number;
+  do {
+    second = Math.floor(Date.now() / 1000);
+    write('a', second);
+    first = await get(port, '/a.bin', { Range: 'bytes=0-9' });
+  } while (Math.floor(Date.now() / 1000) !== second);
+  write('b', second);
+  const validators = first.headers.etag ?? first.headers['last-modified'];
+  const rest = await get(port, '/a.bin', { Range: 'bytes=10-19', 'If-Range': validators ?? '"none"' });
+  expect([rest.status, rest.body.length]).toEqual([200, 9 << 20]);
+});
+
 it('staticFiles hashes no file over 16 GiB, and hashes the next file immediately', async () => {
   const root = makeFolder({ 'huge.img': '', 'large.bin': Buffer.alloc(9 << 20, 'x') });
   truncateSync(`${root}/huge.img`, 17 * 2 ** 30);
+  utimesSync(`${root}/huge.img`, 1e9, 1e9);
   const port = await listen(bare(staticFiles(root)));
   const { headers } = await get(port, '/huge.img', {}, 'HEAD');
   expect(headers).toMatchObject({

@@ -147,12 +147,14 @@ function representationOf(
   settings: StaticSettings,
 ): Representation {
   const { coding, type, cacheControl, vary, acceptRanges, link, useAsDictionary } = metadata;
+  const modified = settings.lastModified ? lastModifiedOf(version) : undefined;
   return new Representation(
     { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, link, useAsDictionary },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),
-      modified: settings.lastModified ? lastModifiedOf(version) : undefined,
+      modified,
+      ambiguousUntil: modified !== undefined && settings.etag === 'content' ? modified + 1000 : 0,
     },
   );
 }

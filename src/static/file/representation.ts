@@ -31,7 +31,8 @@ export class Representation implements Validators {
   /** The path without symbolic links. */
   readonly realPath: string;
   readonly version: FileVersion;
-  readonly modified: number | undefined;
+  readonly #modified: number | undefined;
+  readonly #ambiguousUntil: number;
   /** The value of `Last-Modified`. */
   readonly #lastModified: string | undefined;
   /** The ETag; set later for a file that is hashed in the background. */
@@ -39,7 +40,11 @@ export class Representation implements Validators {
   /** The bytes, while they are in memory. */
   body: Buffer | undefined;
 
-  constructor(metadata: Metadata, source: RepresentationSource, { tag, modified }: Validators) {
+  constructor(
+    metadata: Metadata,
+    source: RepresentationSource,
+    { tag, modified, ambiguousUntil = 0 }: RepresentationValidators,
+  ) {
     this.metadata = metadata;
     this.path = source.path;
     // For most files both paths are equal and share one string.
@@ -47,8 +52,14 @@ export class Representation implements Validators {
     this.version = source.version;
     this.body = source.body;
     this.tag = tag;
-    this.modified = modified;
+    this.#modified = modified;
+    this.#ambiguousUntil = ambiguousUntil;
     this.#lastModified = modified === undefined ? undefined : formatHttpDate(modified);
+  }
+
+  /** The time of `Last-Modified`; undefined while it is ambiguous. */
+  get modified(): number | undefined {
+    return this.tag === undefined && Date.now() < this.#ambiguousUntil ? undefined : this.#modified;
   }
 
   /** The headers of a 200. */
@@ -72,12 +83,21 @@ export class Representation implements Validators {
     const { cacheControl, vary, acceptRanges } = this.metadata;
     if (cacheControl !== undefined) headers.push('Cache-Control', cacheControl);
     if (this.tag !== undefined) headers.push('ETag', this.tag);
-    if (this.#lastModified !== undefined) headers.push('Last-Modified', this.#lastModified);
+    if (this.#lastModified !== undefined && this.modified !== undefined)
+      headers.push('Last-Modified', this.#lastModified);
     if (vary !== undefined) headers.push('Vary', vary);
     if (acceptRanges) headers.push('Accept-Ranges', 'bytes');
     // Browsers must not sniff the type: text that a user uploaded could otherwise run as a script.
     headers.push('X-Content-Type-Options', 'nosniff');
   }
+}
+
+interface RepresentationValidators extends Validators {
+  /**
+   * Until this time (milliseconds since the epoch), the date is not sent without an ETag: another write in the same
+   * second would leave it unchanged (RFC 9110 §8.8.2.2).
+   */
+  readonly ambiguousUntil?: number;
 }
 
 /** The file that a representation describes. */
