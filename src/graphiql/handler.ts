@@ -81,7 +81,6 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
 
   return {
     handle(req, res, placement) {
-      req.state ??= {};
       const { url = '/', headers } = req;
       const file = fileOf(url);
       if (file !== undefined) return sendFile(req, res, file);
@@ -102,6 +101,7 @@ function createIsEnabled(option: Exclude<GraphiQLOption, false>): IsEnabled {
   }
   const defaults = resolveGraphiQLOptions({});
   return async (req, res) => {
+    req.state ??= {};
     const decision: unknown = await option(req, res);
     if (typeof decision === 'boolean') return decision ? defaults : undefined;
     if (typeof decision === 'object' && decision !== null) return resolveGraphiQLOptions(decision);

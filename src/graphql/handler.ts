@@ -40,6 +40,7 @@ export function createHandler(core: GraphQLCore, settings: HttpSettings): Handle
 
 class Pipeline {
   readonly #settings: HttpSettings;
+  readonly #setsState: boolean;
   readonly #negotiate = createNegotiator([JSON_TYPE, GRAPHQL_TYPE]);
   readonly #check: (exchange: Exchange) => void;
   readonly #read: ReadRequest;
@@ -54,6 +55,7 @@ class Pipeline {
   constructor(core: GraphQLCore, settings: HttpSettings) {
     const csrf = createCsrf(settings);
     this.#settings = settings;
+    this.#setsState = settings.passesRequest || !core.hasOneSchema;
     this.#streaming = new Streaming(core, settings);
     this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
     const read = createRequestReader(settings, csrf, (error, exchange) =>
@@ -73,7 +75,9 @@ class Pipeline {
   }
 
   #start(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
-    req.state ??= {};
+    // Only functions of the application read it. Express gives each request its own hidden class, which V8 has to
+    // copy for a new member.
+    if (this.#setsState) req.state ??= {};
     const exchange: Exchange = {
       req,
       res,

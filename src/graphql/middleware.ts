@@ -76,7 +76,7 @@ interface Route {
  * Testing `req.route` is not enough: Express leaves it set after the route has called `next`.
  */
 function isRouted(req: ConnectRequest, middleware: unknown): boolean {
-  const route = req.route as Route | undefined;
+  const route = 'route' in req ? (req.route as Route | undefined) : undefined;
   if (route === undefined) return false;
   if (Array.isArray(route.stack) && route.stack.some(({ handle }) => handle === middleware)) return true;
   // The route may have a function that wraps the middleware.

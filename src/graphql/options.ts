@@ -69,6 +69,8 @@ export type HttpSettings = Omit<CoreSettings, 'limits'> &
     readonly cacheControl: CachingSettings | undefined;
     /** The settings of the response cache; undefined if it is off. */
     readonly responseCache: ResponseCacheSettings | undefined;
+    /** Whether a function of the options may get the request. */
+    readonly passesRequest: boolean;
   };
 
 const limits: Rules<OwnLimits> = {
@@ -126,8 +128,8 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     limits,
     replacements: REPLACED_OPTIONS,
   });
+  const options = (given ?? {}) as Readonly<Record<string, unknown>>;
   if (process.env['NODE_ENV'] === 'production') {
-    const options = (given ?? {}) as Readonly<Record<string, unknown>>;
     noteProductionDefaults(
       'https://github.com/espalier-js/espalier/blob/main/docs/security.md#production-checklist',
       ['graphiql', 'introspection', 'getMutations'].filter((name) => options[name] === undefined),
@@ -143,10 +145,18 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     isEventStreamsSet: eventStreams !== undefined,
     cacheControl,
     responseCache,
+    passesRequest: hasFunctions(options),
     // Without `cacheControl` the policies decide only what the response cache stores.
     caching: cacheControl ?? resolveCacheControl(responseCache !== undefined),
     cacheStore: responseCache && createCacheStore(responseCache),
   };
+}
+
+/** Whether an option, or a member of a group of options, is a function. */
+function hasFunctions({ context, rootValue, ...others }: Readonly<Record<string, unknown>>): boolean {
+  const values = Object.values(others);
+  const members = values.filter(isObject).flatMap((group) => Object.values(group));
+  return [context, rootValue, ...values, ...members].some(isFunction);
 }
 
 /** @throws TypeError (code `ERR_OPTION`) if GraphiQL would send a method that this handler refuses. */

@@ -16,7 +16,8 @@ import {
 } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { GraphQLOptions } from '../../types/graphql.ts';
+import type { ConnectRequest } from '../../types/connect.ts';
+import type { GraphQLHandler, GraphQLOptions } from '../../types/graphql.ts';
 import { eachExpress } from '../express.ts';
 import { post, run, wire } from './server.ts';
 
@@ -241,6 +242,39 @@ eachExpress((express) => {
         rootValue: (req) => ({ hello: JSON.stringify(req.state) }),
       });
       await sendRequest(app).expect(200, { data: { hello: '{"seen":true}' } });
+    });
+
+    const seen: unknown[] = [];
+    /** Returns a function of an option that notes the state of its request. */
+    const noting =
+      <T>(value: T) =>
+      ({ state }: ConnectRequest): T => {
+        seen.push(state);
+        return value;
+      };
+    it.each<[string, string, () => GraphQLHandler]>([
+      ['the schema', 'application/json', () => graphqlHTTP(noting(user))],
+      ['pretty', 'application/json', () => graphqlHTTP(user, { pretty: noting(false) })],
+      ['cache.key', 'application/json', () => graphqlHTTP(user, { cache: { key: noting(null) } })],
+      ['graphiql', 'text/html', () => graphqlHTTP(user, { graphiql: noting(true) })],
+    ])(
+      'the function of %s gets an empty req.state if no middleware has set it',
+      async (_, accept, create) => {
+        seen.length = 0;
+        await request(create()).get('/').query({ query: '{ user }' }).set('accept', accept).expect(200);
+        expect(seen).toEqual([{}]);
+      },
+    );
+
+    it('graphqlHTTP sets no req.state if no function of the application gets the request', async () => {
+      const handler = graphqlHTTP(user, { context: { user: 'fixed' }, cache: true });
+      const server = createServer((req, res) => {
+        handler(req, res);
+        seen.push('state' in req);
+      });
+      seen.length = 0;
+      await request(server).get('/').query({ query: '{ user }' }).expect(200);
+      expect(seen).toEqual([false]);
     });
   });
 

@@ -37,7 +37,7 @@ export function hasUser(req: ConnectRequest, res: ServerResponse): boolean {
   // Authentication and session middleware add these members.
   if ('user' in req || 'auth' in req || 'session' in req || 'sessionID' in req) return true;
   if (hasCertificate(req.socket as Partial<TLSSocket>)) return true;
-  return res.hasHeader('set-cookie');
+  return res.getHeader('set-cookie') !== undefined;
 }
 
 /** Whether the client has sent a certificate, also if only the application verifies it (`rejectUnauthorized: false`). */

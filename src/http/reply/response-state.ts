@@ -27,11 +27,20 @@ export function whenFirst(res: ServerResponse, run: () => void): void {
   res.once('socket', () => process.nextTick(bound));
 }
 
+/** A response of the compatibility API of `node:http2`. */
+interface Http2Response {
+  readonly stream: { readonly destroyed?: boolean } | undefined;
+}
+
+/** Whether a response belongs to the compatibility API of `node:http2`. */
+export const isHttp2 = (res: object): res is Http2Response => 'stream' in res;
+
 /** Whether the client disconnected before the response was sent completely. */
 export function isAborted(res: ServerResponse): boolean {
-  // HTTP/2 closes streams independently of the socket.
-  const { stream } = res as ServerResponse & { readonly stream?: { readonly destroyed?: boolean } };
-  return res.destroyed || (stream ?? res.req?.socket)?.destroyed === true;
+  if (res.destroyed) return true;
+  // HTTP/2 closes streams independently of the socket. In HTTP/1 a response has a socket only during its turn.
+  const connection = isHttp2(res) ? res.stream : (res.socket ?? res.req?.socket);
+  return connection?.destroyed === true;
 }
 
 /** An error code of RST_STREAM (RFC 9113 §7). */

@@ -1,15 +1,12 @@
 import { ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
-import { destroyIncomplete, isAborted } from './response-state.ts';
+import { destroyIncomplete, isAborted, isHttp2 } from './response-state.ts';
 
 /**
  * Bytes of one body that an HTTP/2 response has in its buffers. All streams of a session share its memory
  * (`maxSessionMemory`, 10 MB in Node): a session with more of it in use refuses new requests.
  */
 export const HTTP2_CHUNK: number = 64 * 1024;
-
-/** Whether a response belongs to the compatibility API of `node:http2`. */
-export const isHttp2 = (res: ServerResponse): boolean => 'stream' in res;
 
 /**
  * Whether middleware has replaced `write`. The HTTP/2 responses of createServer(express()) have Node's method as

@@ -2,7 +2,8 @@ import { isAscii } from 'node:buffer';
 import { type IncomingMessage, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import type { Headers } from './http-error.ts';
-import { endWithBody, HTTP2_CHUNK, isHttp2 } from './response-writer.ts';
+import { isHttp2 } from './response-state.ts';
+import { endWithBody, HTTP2_CHUNK } from './response-writer.ts';
 
 /** A whole response as a value. */
 export interface Reply {

@@ -20,19 +20,12 @@ function hostOf({ headers }: IncomingMessage): string | undefined {
  * else `Host`. Any client can send the header, so it is ignored without the setting. Upgrade requests have no
  * `app`: pass that of the server.
  */
-export function publicHostOf(
-  req: IncomingMessage,
-  app: Settings | undefined = appOf(req),
-): string | undefined {
+export function publicHostOf(req: IncomingMessage, app?: Settings): string | undefined {
   return forwarded(req, 'x-forwarded-host', app) ?? hostOf(req);
 }
 
 /** Whether an `Origin` is the origin that a request was sent to. */
-export function isOwnOrigin(
-  req: IncomingMessage,
-  origin: string,
-  app: Settings | undefined = appOf(req),
-): boolean {
+export function isOwnOrigin(req: IncomingMessage, origin: string, app?: Settings): boolean {
   if (!URL.canParse(origin)) return false;
   const { protocol, host } = new URL(origin);
   if (protocol !== (publicSchemeOf(req, app) ?? protocol)) return false;
@@ -52,7 +45,7 @@ function publicSchemeOf(req: IncomingMessage, app: Settings | undefined): string
 function forwarded(req: IncomingMessage, header: string, app: Settings | undefined): string | undefined {
   const value = req.headers[header];
   if (typeof value !== 'string' || value === '') return undefined;
-  const trust = app?.get?.('trust proxy fn');
+  const trust = (app ?? appOf(req))?.get?.('trust proxy fn');
   if (typeof trust !== 'function' || !trust(req.socket.remoteAddress, 0)) return undefined;
   return value.split(',', 1)[0]?.trim();
 }

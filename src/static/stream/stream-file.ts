@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { toError } from '../../http/reply/http-error.ts';
-import { destroyIncomplete } from '../../http/reply/response-state.ts';
-import { isHttp2, ResponseWriter } from '../../http/reply/response-writer.ts';
+import { destroyIncomplete, isHttp2 } from '../../http/reply/response-state.ts';
+import { ResponseWriter } from '../../http/reply/response-writer.ts';
 import type { CircuitBreaker } from '../cache/circuit-breaker.ts';
 import { isStaleError } from '../disk/file-errors.ts';
 import { type OpenFileVersion, sameContent } from '../disk/file-version.ts';
