@@ -4,39 +4,55 @@ import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { Caching, FieldTracker } from './caching.ts';
 import type { Engine, EngineSettings } from './engine.ts';
 import { executionArgsWith } from './execution-args.ts';
-import { executeGuarded } from './guard/execute-guarded.ts';
+import { executeGuarded, executeWithGuardedArgs, guardedArgs } from './guard/execute-guarded.ts';
 import { runTracked } from './guard/guarded-resolvers.ts';
 import { executeNonIncremental } from './non-incremental.ts';
 import { outcomeFromStream } from './result-stream.ts';
-import { type ExecutionInputs, type ExecutionOutcome, isThenable, withNativePromise } from './types.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type ValidatedOperation,
+  withNativePromise,
+} from './types.ts';
 
 /** Creates an engine that calls a function like graphql-js's `execute` and stringifies the result. */
 export function engineFromExecute(execute: ExecuteFunction): Engine {
   const run: ExecuteFunction = (args) => withNativePromise(execute(args));
-  return createEngine((args, { caching }, inputs) => {
-    if (caching === undefined) return run(args);
-    const tracker = createTracker(caching, inputs);
-    return runTracked(tracker, () => executeGuarded(run, args, tracker));
-  });
+  return (operation, settings) => {
+    const { caching } = settings;
+    return executeOperation(operation, settings, (args, inputs) => {
+      if (caching === undefined) return run(args);
+      const tracker = createTracker(caching, inputs);
+      return runTracked(tracker, () => executeGuarded(run, args, tracker));
+    });
+  };
 }
 
 /**
  * The reference engine: graphql-js's own `execute`. Clients choose operations and disconnect, so the rejections
  * that graphql-js leaves unhandled must not end the process.
  */
-export const graphqlJs: Engine = createEngine((args, { caching }, inputs) =>
-  executeGuarded(executeNonIncremental, args, caching && createTracker(caching, inputs)),
-);
+export const graphqlJs: Engine = (operation, settings) => {
+  const { caching, fieldResolver } = settings;
+  const { schema, typeResolver } = guardedArgs(
+    { schema: operation.schema, typeResolver: settings.typeResolver as ExecutionArgs['typeResolver'] },
+    fieldResolver as ExecutionArgs['fieldResolver'],
+  );
+  const run: Run = (args, inputs) =>
+    executeWithGuardedArgs(executeNonIncremental, args, caching && createTracker(caching, inputs));
+  return executeOperation({ ...operation, schema }, { ...settings, typeResolver }, run);
+};
 
-type Run = (
-  args: ExecutionArgs,
+type Run = (args: ExecutionArgs, inputs: ExecutionInputs) => ReturnType<ExecuteFunction>;
+
+function executeOperation(
+  operation: ValidatedOperation,
   settings: EngineSettings,
-  inputs: ExecutionInputs,
-) => ReturnType<ExecuteFunction>;
-
-function createEngine(run: Run): Engine {
-  return (operation, settings) => (inputs) => {
-    const result = run(executionArgsWith(settings, operation, inputs), settings, inputs);
+  run: Run,
+): ReturnType<Engine> {
+  return (inputs) => {
+    const result = run(executionArgsWith(settings, operation, inputs), inputs);
     return isThenable(result)
       ? result.then((settled) => outcomeFromReturned(settled as ExecutionResult, settings, inputs))
       : outcomeFromReturned(result as ExecutionResult, settings, inputs);

@@ -76,7 +76,7 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
       guard.end(returned);
       return outcomeFromResult(returned, settings, inputs);
     };
-    const result = guard.run(() => execute(args));
+    const result = guard.run(execute, args);
     return isThenable(result)
       ? result.then(onResult, (error) => {
           abort();

@@ -17,7 +17,7 @@ const TYPES = `
   scalar Any
   scalar Strict
   interface Being { name: String }
-  type Dog implements Being { name: String calm: String must: String! strict: Strict!
+  type Dog implements Being { name: String calm: String must: String! strict: Strict! stricts: [Strict!]
     friends: [Dog] puppies: [Dog!] litter: [Dog!]! sized(min: Int! = 1): String! }
   type Cat implements Being { name: String }
   type Query {
@@ -103,7 +103,7 @@ function schemaOf(directives: string) {
     Object.assign(schema.getType(name) as GraphQLObjectType, { isTypeOf: result });
   };
   isTypeOf('Dog', (value) => {
-    if ('typed' in value) return (value as { typed: () => unknown }).typed();
+    if ('checkedLater' in value) return later(() => true);
     return 'checked' in value ? rejects() : true;
   });
   isTypeOf('Cat', (value) => 'checked' in value);
@@ -254,6 +254,14 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
     query: '{ being { name } }',
     root: () => ({ being: () => ({ checked: true, name: 'Tom' }) }),
   },
+  'promised properties of the root value of a mutation that waits for its first field': {
+    query: 'mutation { second first }',
+    root: () => ({ second: () => later(() => []), first: rejects() }),
+  },
+  'promised properties of an object whose type is a promise': {
+    query: '{ being { name } }',
+    root: () => ({ being: () => ({ checkedLater: true, name: rejects() }) }),
+  },
   'a list that fails within a list that fails': {
     query: '{ dogs { litter { must } } }',
     root: () => ({ dogs: [{ litter: [{ must: rejectsLater }, { must: fails }] }] }),
@@ -376,6 +384,20 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
     root: () => ({
       dogs: () => Array.from({ length: 20_000 }, (_, i) => (i === 0 ? { must: fails } : { name: rejects() })),
     }),
+  },
+  'a scalar that converts items of an open asynchronous iterable to promises': {
+    query: '{ dog { stricts } }',
+    root: () => ({
+      dog: {
+        stricts: () =>
+          slowly(
+            () => 'later',
+            () => 'good',
+            () => 'good',
+          ),
+      },
+    }),
+    since17: true,
   },
   'items that fail while their asynchronous iterable is open': {
     query: '{ dogs { must name } }',

@@ -153,14 +153,16 @@ function advance(run: SerialRun): boolean {
 }
 
 function waitFor(run: SerialRun, field: Pending): void {
-  const { root, fields, next } = run;
+  const { ex, root, fields, next } = run;
+  // The properties of the root value are read later. Some of their promises may have rejected by then.
+  if (!run.hasWaited && ex.inputs.rootValue !== undefined) ignoreRootRejections(ex);
   // graphql-js has a `then` that stores the field, one for each remaining field, and the handler. A field
   // that was started by such a `then` is one promise deeper.
   root.childErrorMicrotasks = 2 + (run.hasWaited ? 1 : 0) + fields.length - next;
   root.openChildren++;
   field.parent = root;
   field.onDone = () => resume(run);
-  endSyncRun(run.ex);
+  endSyncRun(ex);
 }
 
 function resume(run: SerialRun): void {

@@ -26,13 +26,13 @@ export function subscribe(
 ): void {
   const { ex } = pending;
   const id = ++pending.subscriptionId;
+  // Its properties are read after the promise has settled. Some of their promises may have rejected by then.
+  ignoreRejections(ex, originalValue);
   promise.then(
     (value) => {
-      if (claimSettlement(pending, id)) onResolved(pending, complete, value, info, originalValue);
-      else if (ex.finished) {
-        ignoreRejections(ex, value);
-        ignoreRejections(ex, originalValue);
-      } else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info, originalValue));
+      if (claimSettlement(pending, id)) onResolved(pending, complete, value, info);
+      else if (ex.finished) ignoreRejections(ex, value);
+      else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
     },
     (reason) => {
       ignoreRejections(ex, originalValue);

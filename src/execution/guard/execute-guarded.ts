@@ -7,14 +7,22 @@ import { ExecutionGuard } from './guarded-execution.ts';
 import { expectTrackers, guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';
 
+type SchemaArgs = Pick<ExecutionArgs, 'schema' | 'typeResolver'>;
+
+/** The schema and type resolver with which graphql-js calls the functions of the application within a guard. */
+export const guardedArgs = (
+  { schema, typeResolver }: SchemaArgs,
+  fieldResolver: ExecutionArgs['fieldResolver'],
+): Required<SchemaArgs> => ({
+  schema: guardedSchema(schema, fieldResolver ?? defaultFieldResolver),
+  typeResolver: guardedTypeResolver(typeResolver),
+});
+
 /** Creates the guard of an execution, and changes its arguments. `tracker` gets the fields. */
 export function createGuard(args: ExecutionArgs, tracker?: FieldTracker): ExecutionGuard {
-  const guard = new ExecutionGuard(args);
-  guard.tracker = tracker;
+  Object.assign(args, guardedArgs(args, args.fieldResolver));
   if (tracker !== undefined) expectTrackers();
-  args.schema = guardedSchema(args.schema, args.fieldResolver ?? defaultFieldResolver);
-  args.typeResolver = guardedTypeResolver(args.typeResolver);
-  return guard;
+  return new ExecutionGuard(args, tracker);
 }
 
 /**
@@ -26,13 +34,36 @@ export function executeGuarded(
   args: ExecutionArgs,
   tracker?: FieldTracker,
 ): MaybePromise<ExecutionResult> {
-  const guard = createGuard(args, tracker);
-  const end = (result: ExecutionResult): void => {
-    // Functions of the application may return several results.
-    if (result.data !== undefined || result.errors !== undefined) guard.end(result);
-  };
-  const result = guard.run(() => execute(args)) as MaybePromise<ExecutionResult>;
-  if (isThenable(result)) result.then(end, () => guard.end(undefined));
-  else end(result);
+  return executeWith(createGuard(args, tracker), execute, args);
+}
+
+/** Like `executeGuarded`, for arguments that contain those of `guardedArgs`. */
+export function executeWithGuardedArgs(
+  execute: ExecuteFunction,
+  args: ExecutionArgs,
+  tracker: FieldTracker | undefined,
+): MaybePromise<ExecutionResult> {
+  if (tracker !== undefined) expectTrackers();
+  return executeWith(new ExecutionGuard(args, tracker), execute, args);
+}
+
+function executeWith(
+  guard: ExecutionGuard,
+  execute: ExecuteFunction,
+  args: ExecutionArgs,
+): MaybePromise<ExecutionResult> {
+  const result = guard.run(execute, args) as MaybePromise<ExecutionResult>;
+  if (!isThenable(result)) end(guard, result);
+  else {
+    result.then(
+      (settled) => end(guard, settled),
+      () => guard.end(undefined),
+    );
+  }
   return result;
+}
+
+function end(guard: ExecutionGuard, result: ExecutionResult): void {
+  // Functions of the application may return several results.
+  if (result.data !== undefined || result.errors !== undefined) guard.end(result);
 }

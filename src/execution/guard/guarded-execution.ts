@@ -10,12 +10,13 @@ import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
 import { GuardedList, ListChain, type ListGuard, type ListScope, ObservedArray } from './guarded-lists.ts';
-import { guardedPromise, type PromiseGuard, type Then } from './guarded-promises.ts';
+import { guardedPromise, type PromiseGuard, scopedPromise, type Then } from './guarded-promises.ts';
 import { observeList } from './observed-lists.ts';
 import { isCompletelyRead } from './read-results.ts';
-import { UnusedValues } from './unused-values.ts';
+import { ReturnedValues, UnusedValues } from './unused-values.ts';
 import { arrayKind, isObject, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
+const { then } = Promise.prototype;
 let current: ExecutionGuard | undefined;
 let latest: ExecutionGuard | undefined;
 
@@ -33,23 +34,21 @@ export function completingGuard(): ExecutionGuard | undefined {
 type GuardedArgs = Pick<ExecutionArgs, 'rootValue'> & { readonly abortSignal?: AbortSignal | undefined };
 
 /** Guards one execution. */
-export class ExecutionGuard implements ListGuard, PromiseGuard {
+export class ExecutionGuard extends ReturnedValues implements ListGuard, PromiseGuard {
   /** Gets the fields of the execution. */
-  tracker: FieldTracker | undefined;
+  readonly tracker: FieldTracker | undefined;
   /** `info.variableValues` of the operation that calls resolvers. */
   variables: object | undefined;
   scope: ListScope | undefined;
   readonly #chain = new ListChain();
-  readonly #rootValue: unknown;
   readonly #signal: AbortSignal | undefined;
   #hasEnded = false;
-  /** The objects and lists that resolvers have returned. */
-  #values: unknown[] = [];
-  #unused: UnusedValues | undefined;
-  #isScheduled = false;
+  /** The object of a list that has been given a `scopedPromise`. */
+  #pendingObject: GraphQLResolveInfo['path'] | undefined;
 
-  constructor({ rootValue, abortSignal }: GuardedArgs) {
-    this.#rootValue = rootValue;
+  constructor({ rootValue, abortSignal }: GuardedArgs, tracker: FieldTracker | undefined) {
+    super(rootValue);
+    this.tracker = tracker;
     this.#signal = abortSignal ?? undefined;
   }
 
@@ -57,12 +56,12 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
     return this.#hasEnded || this.#signal?.aborted === true;
   }
 
-  /** Calls code of graphql-js. Calls of resolvers in it belong to this execution. */
-  run<T>(step: () => T): T {
+  /** Calls a function of graphql-js. Calls of resolvers in it belong to this execution. */
+  run<Args, Result>(step: (args: Args) => Result, args: Args): Result {
     const before = current;
     current = this;
     try {
-      return step();
+      return step(args);
     } finally {
       current = before;
     }
@@ -72,26 +71,7 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
   end(result: ExecutionResult | undefined): void {
     this.#hasEnded = true;
     if (result === undefined || !isCompletelyRead(result)) this.fail();
-    else if (this.#unused === undefined) this.#values = [];
-  }
-
-  /**
-   * Something failed: values may have become unused. Rejections are reported after the callbacks of
-   * `process.nextTick`.
-   */
-  fail(): void {
-    if (this.#unused === undefined) {
-      this.#unused = new UnusedValues();
-      this.#unused.ignoreRootRejections(this.#rootValue);
-    }
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    process.nextTick(() => {
-      this.#isScheduled = false;
-      const values = this.#values;
-      this.#values = [];
-      for (const value of values) this.#unused?.ignoreRejections(value);
-    });
+    else this.forget();
   }
 
   /** A resolver failed. A nullable field becomes null, and graphql-js reads all other values. */
@@ -104,10 +84,21 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
     this.#chain.clear();
   }
 
-  /** Nothing reads a value. */
-  drop(value: unknown): void {
-    this.#values.push(value);
-    this.fail();
+  resume(scope: ListScope | undefined, toResult: Then, onValue: Then | undefined, value: unknown): unknown {
+    const execution = current;
+    const list = this.scope;
+    current = this;
+    this.scope = scope;
+    try {
+      const result = toResult(value);
+      return onValue === undefined ? result : onValue(result);
+    } catch (error) {
+      this.fail();
+      throw error;
+    } finally {
+      current = execution;
+      this.scope = list;
+    }
   }
 
   /** The next value that graphql-js completes belongs to this execution. */
@@ -122,11 +113,7 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
    */
   result(value: object, shape: ValueShape, info?: GraphQLResolveInfo): unknown {
     if (isThenable(value)) {
-      // In an object whose other fields fail, even such a promise becomes a rejection, which a failed list ignores.
-      if (shape.isIndependent && this.scope === undefined) {
-        this.sawPromise();
-        return value;
-      }
+      if (shape.isIndependent) return this.#independent(value, info);
       return this.promise(value, (resolved) => this.value(resolved, shape, info), shape);
     }
     if (value instanceof Error) {
@@ -134,9 +121,24 @@ export class ExecutionGuard implements ListGuard, PromiseGuard {
       return value;
     }
     if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
-    this.#values.push(value);
-    if (this.#unused !== undefined) this.fail();
+    this.add(value);
     return shape.items === undefined ? value : this.#list(value, shape, info);
+  }
+
+  /**
+   * Guards a promise that becomes null if it rejects. If another field of its object fails, the object becomes a
+   * promise that rejects after this one has settled, which a failed list ignores.
+   */
+  #independent(promise: Promise<unknown>, info: GraphQLResolveInfo | undefined): unknown {
+    this.sawPromise();
+    if (this.scope === undefined) return promise;
+    const object = info?.path.prev;
+    // One promise that stays pending is enough for each object.
+    if (promise.then === then) {
+      if (object === this.#pendingObject) return promise;
+      this.#pendingObject = object;
+    }
+    return scopedPromise(this.scope, promise);
   }
 
   #list(list: object, shape: ValueShape, info: GraphQLResolveInfo | undefined): unknown {

@@ -37,7 +37,9 @@ export function guardOf({ variableValues, operation }: GraphQLResolveInfo): Exec
     if (current.variables !== variableValues) {
       // A function of the option `engine` may execute several operations.
       current.variables = variableValues;
-      if (V17 || operation.operation === MUTATION) guards.set(variableValues, current);
+      const isMutation = operation.operation === MUTATION;
+      if (V17 || isMutation) guards.set(variableValues, current);
+      if (isMutation) current.readRootLater();
     }
     return current.enter();
   }
@@ -118,19 +120,27 @@ export function guardTypeName(
     if (!isObjectType(found) || !info.schema.isSubType(type, found)) guard?.fail();
     return name;
   };
-  return guardCall(guard, () => resolve(value, context, info, type), check) as ReturnType<TypeResolver>;
+  return guardCall(
+    guard,
+    () => resolve(value, context, info, type),
+    check,
+    value,
+  ) as ReturnType<TypeResolver>;
 }
 
-/** Calls a function of a type; `check` gets its result. */
+/** Calls a function of a type with an object; `check` gets its result. */
 export function guardCall(
   guard: ExecutionGuard | undefined,
   call: () => unknown,
   check: (value: unknown) => unknown,
+  object: unknown,
 ): unknown {
   if (guard === undefined) return call();
   try {
     const value = call();
-    return isThenable(value) ? guard.promise(value, check) : check(value);
+    if (!isThenable(value)) return check(value);
+    guard.readLater(object);
+    return guard.promise(value, check);
   } catch (error) {
     guard.fail();
     throw error;

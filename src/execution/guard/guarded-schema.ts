@@ -1,5 +1,6 @@
 import {
   type GraphQLField,
+  type GraphQLLeafType,
   GraphQLList,
   type GraphQLNamedType,
   GraphQLNonNull,
@@ -56,9 +57,9 @@ class GuardedTypes {
   readonly view: GraphQLSchema;
   readonly #schema: GraphQLSchema;
   readonly #fallback: FieldResolver;
-  readonly #types = new Map<object, unknown>();
-  /** The types that `getType` returns unchanged. A leaf type may have a view for output too. */
-  readonly #unchanged = new Set<object>();
+  /** The results of `getType`: views, and the types that it returns unchanged. */
+  readonly #types = new Map<GraphQLNamedType, GraphQLNamedType>();
+  readonly #leaves = new Map<GraphQLLeafType, GraphQLLeafType>();
 
   constructor(schema: GraphQLSchema, fallback: FieldResolver) {
     this.#schema = schema;
@@ -79,28 +80,32 @@ class GuardedTypes {
     });
   }
 
-  #once<T extends object>(type: T, create: () => T): T {
-    let view = this.#types.get(type) as T | undefined;
+  /** Every execution requests the types of its variables and the type of the operation. */
+  #named(type: GraphQLNamedType | null | undefined): GraphQLNamedType | null | undefined {
+    if (type === null || type === undefined) return type;
+    let view = this.#types.get(type);
     if (view === undefined) {
-      view = create();
+      view = this.#view(type);
       this.#types.set(type, view);
     }
     return view;
   }
 
-  #named(type: GraphQLNamedType | null | undefined): GraphQLNamedType | null | undefined {
-    if (type === null || type === undefined) return type;
+  #view(type: GraphQLNamedType): GraphQLNamedType {
     // graphql-js compares these with its own definitions.
-    const known = this.#types.get(type) as GraphQLNamedType | undefined;
-    if (known !== undefined) return known;
-    // Every execution requests the types of its variables.
-    if (this.#unchanged.has(type)) return type;
-    if (!isIntrospectionType(type)) {
-      if (isObjectType(type)) return this.#once(type, () => this.#object(type));
-      if (isAbstractType(type)) return this.#once(type, () => guardedAbstract(type));
+    if (isIntrospectionType(type)) return type;
+    if (isObjectType(type)) return this.#object(type);
+    return isAbstractType(type) ? guardedAbstract(type) : type;
+  }
+
+  /** A leaf type has a view for output only. */
+  #leaf<T extends GraphQLLeafType>(type: T, create: (type: T) => GraphQLLeafType): GraphQLLeafType {
+    let view = this.#leaves.get(type);
+    if (view === undefined) {
+      view = create(type);
+      this.#leaves.set(type, view);
     }
-    this.#unchanged.add(type);
-    return type;
+    return view;
   }
 
   #output(type: GraphQLOutputType): GraphQLOutputType {
@@ -110,7 +115,7 @@ class GuardedTypes {
     if (isListType(type)) return new GraphQLList(this.#output(type.ofType));
     // The resolver's guard checks the values of built-in scalars.
     if (isBuiltInScalar(type)) return type;
-    if (isLeafType(type)) return this.#once(type, () => guardedLeaf(type));
+    if (isLeafType(type)) return this.#leaf(type, guardedLeaf);
     return this.#named(type) as GraphQLOutputType;
   }
 
@@ -133,7 +138,7 @@ class GuardedTypes {
     return {
       ...field,
       type: isIndependent
-        ? this.#once(field.type, () => guardedScalar(field.type as GraphQLScalarType))
+        ? this.#leaf(field.type as GraphQLScalarType, guardedScalar)
         : this.#output(field.type),
       resolve: guardedFieldResolver(place, this.#fallback),
     };

@@ -68,7 +68,7 @@ function guardedIsTypeOf(
     if (!matches) guard?.fail();
     return matches;
   };
-  return guardCall(guard, () => type.isTypeOf?.(value, context, info), check) as boolean;
+  return guardCall(guard, () => type.isTypeOf?.(value, context, info), check, value) as boolean;
 }
 
 /** A view of an interface or union whose type resolver is guarded. */

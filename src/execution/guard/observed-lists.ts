@@ -171,9 +171,11 @@ class DelayedItems {
     const item = this.#guard.value(given, this.#items);
     if (this.#left <= 0) return item;
     this.#left -= 1;
-    // A null fails immediately, and so does a primitive leaf.
+    // A null fails immediately, and so does a primitive value of a built-in scalar. Other types may return promises.
     const isDelayed =
-      item !== null && item !== undefined && (!this.#items.isLeaf || typeof item === 'object');
+      item !== null &&
+      item !== undefined &&
+      (this.#items.isConvertible === undefined || typeof item === 'object');
     const result = isDelayed ? this.#delay(item) : item;
     if (this.#left === 0) void this.releaseSoon();
     return result;

@@ -57,3 +57,60 @@ export class UnusedValues {
     if (property !== undefined && 'value' in property) this.#visit(property.value, depth + 1);
   }
 }
+
+/** The objects and lists that the resolvers of an execution have returned. */
+export class ReturnedValues {
+  readonly #rootValue: unknown;
+  #values: unknown[] | undefined;
+  #unused: UnusedValues | undefined;
+  #readLater: UnusedValues | undefined;
+  #isScheduled = false;
+
+  constructor(rootValue: unknown) {
+    this.#rootValue = rootValue;
+  }
+
+  /** A resolver has returned an object. */
+  add(value: object): void {
+    if (this.#values === undefined) this.#values = [value];
+    else this.#values.push(value);
+    if (this.#unused !== undefined) this.fail();
+  }
+
+  /**
+   * Something failed: values may have become unused. Rejections are reported after the callbacks of
+   * `process.nextTick`.
+   */
+  fail(): void {
+    if (this.#unused === undefined) {
+      this.#unused = new UnusedValues();
+      this.#unused.ignoreRootRejections(this.#rootValue);
+    }
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    process.nextTick(() => {
+      this.#isScheduled = false;
+      const values = this.#values ?? [];
+      this.#values = undefined;
+      for (const value of values) this.#unused?.ignoreRejections(value);
+    });
+  }
+
+  /** Nothing failed, and all values have been read. */
+  forget(): void {
+    if (this.#unused === undefined) this.#values = undefined;
+  }
+
+  /** The properties of an object are read after its type is known. Some of their promises may have rejected by then. */
+  readLater(object: unknown): void {
+    this.#readLater ??= new UnusedValues();
+    this.#readLater.ignoreRejections(object);
+  }
+
+  /** The properties of the root value of a mutation are read one after the other. */
+  readRootLater(): void {
+    if (this.#rootValue === undefined) return;
+    this.#readLater ??= new UnusedValues();
+    this.#readLater.ignoreRootRejections(this.#rootValue);
+  }
+}
