@@ -347,6 +347,10 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
     query: '{ resolved }',
     root: () => ({ resolved: () => later(() => ({ deep: [rejects(), rejectsLater()] })) }),
   },
+  'an object that a resolver of a string returns after the execution': {
+    query: '{ user resolved }',
+    root: () => ({ user: rejects, resolved: () => later(() => [rejects(), rejectsLater()]) }),
+  },
   'a scalar that converts a value to a promise in a list that fails': {
     query: '{ dogs { strict must } }',
     root: () => ({

@@ -9,7 +9,14 @@ import type { ExecutionArgs, ExecutionResult, GraphQLResolveInfo } from 'graphql
 import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
 import { isThenable } from '../types.ts';
-import { GuardedList, ListChain, type ListGuard, type ListScope, ObservedArray } from './guarded-lists.ts';
+import {
+  GuardedList,
+  ListChain,
+  type ListGuard,
+  type ListScope,
+  mayFailLate,
+  ObservedArray,
+} from './guarded-lists.ts';
 import { guardedPromise, type PromiseGuard, scopedPromise, type Then } from './guarded-promises.ts';
 import { observeList } from './observed-lists.ts';
 import { isCompletelyRead } from './read-results.ts';
@@ -131,7 +138,9 @@ export class ExecutionGuard extends ReturnedValues implements ListGuard, Promise
    */
   #independent(promise: Promise<unknown>, info: GraphQLResolveInfo | undefined): unknown {
     this.sawPromise();
-    if (this.scope === undefined) return promise;
+    // graphql 17 does not read its value after the end of the execution.
+    if (V17) this.add(promise);
+    if (this.scope === undefined || !mayFailLate(this.scope)) return promise;
     const object = info?.path.prev;
     // One promise that stays pending is enough for each object.
     if (promise.then === then) {
@@ -150,7 +159,7 @@ export class ExecutionGuard extends ReturnedValues implements ListGuard, Promise
     if (info !== undefined && isPlainArray(list)) {
       const kind = arrayKind(list, items);
       if (kind === 'plain' || (kind === 'observed' && this.#chain.add(info.path, shape))) return list;
-      if (kind === 'observed') return new ObservedArray(this, list);
+      if (kind === 'observed') return new ObservedArray(this, list, info);
     }
     if (Symbol.iterator in list) return new GuardedList(this, list as Iterable<unknown>, items);
     this.fail();

@@ -1,11 +1,13 @@
 import type { GraphQLResolveInfo } from 'graphql';
-import type { ValueShape } from './value-shape.ts';
+import { itemsFailLate, type ValueShape } from './value-shape.ts';
 
 /** A list of graphql 16 that is being completed, or has been. */
 export interface ListScope {
   readonly parent: ListScope | undefined;
   /** The list has failed, so nothing reads its items. */
   isDead: boolean;
+  /** Whether an object of the list may fail after one of its fields has returned a promise. */
+  readonly mayFailLate: boolean;
 }
 
 /** The members of a guard that lists use. */
@@ -21,6 +23,12 @@ export interface ListGuard {
 
 export function isDead(scope: ListScope | undefined): boolean {
   for (let at = scope; at !== undefined; at = at.parent) if (at.isDead) return true;
+  return false;
+}
+
+/** Whether an object of a list, or of a list that contains it, may fail after one of its fields has returned a promise. */
+export function mayFailLate(scope: ListScope | undefined): boolean {
+  for (let at = scope; at !== undefined; at = at.parent) if (at.mayFailLate) return true;
   return false;
 }
 
@@ -56,6 +64,7 @@ export class ListChain {
 export class GuardedList implements ListScope, IterableIterator<unknown> {
   parent: ListScope | undefined = undefined;
   isDead = false;
+  readonly mayFailLate = true;
   readonly #guard: ListGuard;
   readonly #list: Iterable<unknown>;
   readonly #items: ValueShape;
@@ -110,11 +119,17 @@ export class ObservedArray implements ListScope, IterableIterator<unknown> {
   done = false;
   readonly #guard: ListGuard;
   readonly #array: readonly unknown[];
+  readonly #info: GraphQLResolveInfo;
   #index = 0;
 
-  constructor(guard: ListGuard, array: readonly unknown[]) {
+  constructor(guard: ListGuard, array: readonly unknown[], info: GraphQLResolveInfo) {
     this.#guard = guard;
     this.#array = array;
+    this.#info = info;
+  }
+
+  get mayFailLate(): boolean {
+    return itemsFailLate(this.#info);
   }
 
   [Symbol.iterator](): this {

@@ -1,9 +1,15 @@
 import {
+  type GraphQLNamedType,
   type GraphQLOutputType,
+  type GraphQLResolveInfo,
+  getNamedType,
   isLeafType,
   isListType,
   isNonNullType,
+  isObjectType,
   isScalarType,
+  Kind,
+  type SelectionSetNode,
   specifiedScalarTypes,
 } from 'graphql';
 
@@ -90,3 +96,42 @@ export function arrayKind(array: readonly unknown[], items: ValueShape): ArrayKi
 /** Whether a value is an array that is iterated by its indexes. */
 export const isPlainArray = (value: object): value is unknown[] =>
   Array.isArray(value) && value[Symbol.iterator] === Array.prototype[Symbol.iterator];
+
+/** The results of `failsLate`, by selection set. */
+const lateFailures = new WeakMap<SelectionSetNode, { type: GraphQLNamedType; result: boolean }>();
+
+/** Whether an item of the list of a field may fail after one of its fields has returned a promise. */
+export function itemsFailLate({ fieldNodes, returnType }: GraphQLResolveInfo): boolean {
+  const selections = fieldNodes[0]?.selectionSet;
+  if (selections === undefined || fieldNodes.length > 1) return true;
+  const type = getNamedType(returnType);
+  let found = lateFailures.get(selections);
+  if (found?.type !== type) {
+    found = { type, result: failsLate(selections, type) };
+    lateFailures.set(selections, found);
+  }
+  return found.result;
+}
+
+/** Whether objects have a required field after the first one, or a selection set that is not obvious. */
+function failsLate({ selections }: SelectionSetNode, type: GraphQLNamedType): boolean {
+  if (!isObjectType(type)) return true;
+  const fields = type.getFields();
+  const keys = new Set<string>();
+  for (const node of selections) {
+    if (node.kind !== Kind.FIELD) return true;
+    const isFirst = keys.size === 0;
+    const key = node.alias?.value ?? node.name.value;
+    if (keys.has(key)) return true;
+    keys.add(key);
+    const field = fields[node.name.value];
+    if (field === undefined) {
+      if (node.name.value === '__typename') continue;
+      return true;
+    }
+    if (!isFirst && isNonNullType(field.type)) return true;
+    if (node.selectionSet !== undefined && failsLate(node.selectionSet, getNamedType(field.type)))
+      return true;
+  }
+  return false;
+}
