@@ -310,6 +310,23 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
       ],
     }),
   },
+  'an item with a promise of a resolver before a required field of a fragment': {
+    query: '{ dogs { ...Selected } } fragment Selected on Dog { calm must }',
+    root: () => ({ dogs: [{ calm: () => later(() => 'calm'), must: fails }, { must: fails }] }),
+  },
+  'an item with a promise of a resolver before a required field of the same key': {
+    query: '{ dogs { litter { calm } litter { must } } }',
+    root: () => ({ dogs: [{ litter: [{ calm: () => later(() => 'calm'), must: fails }, { must: fails }] }] }),
+  },
+  'an item with a promise of a resolver before a required list': {
+    query: '{ dogs { friends { calm } litter { must } } }',
+    root: () => ({
+      dogs: [
+        { friends: [{ calm: () => later(() => 'calm') }], litter: [{ must: fails }] },
+        { friends: [], litter: [{ must: fails }] },
+      ],
+    }),
+  },
   'items that fail in a promised object': {
     query: '{ dog { friends { must name } } slow }',
     root: () => ({
