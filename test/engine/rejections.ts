@@ -103,6 +103,7 @@ function schemaOf(directives: string) {
     Object.assign(schema.getType(name) as GraphQLObjectType, { isTypeOf: result });
   };
   isTypeOf('Dog', (value) => {
+    if ('typed' in value) return (value as { typed: () => unknown }).typed();
     if ('checkedLater' in value) return later(() => true);
     return 'checked' in value ? rejects() : true;
   });

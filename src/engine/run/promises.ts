@@ -35,7 +35,6 @@ export function subscribe(
       else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
     },
     (reason) => {
-      ignoreRejections(ex, originalValue);
       if (claimSettlement(pending, id)) onRejected(pending, reason);
       else if (!ex.finished) afterSyncRun(pending, id, () => onRejected(pending, reason));
     },
@@ -65,7 +64,6 @@ function onResolved(
   complete: Complete,
   value: unknown,
   info: GraphQLResolveInfo | undefined,
-  originalValue: unknown,
 ): void {
   const { ex } = pending;
   const start = ex.pos;
@@ -80,7 +78,6 @@ function onResolved(
     ex.pos = start;
     endSyncRun(ex);
     ignoreRejections(ex, value);
-    ignoreRejections(ex, originalValue);
     onRejected(pending, caught);
     return;
   }
