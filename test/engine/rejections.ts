@@ -22,7 +22,7 @@ const TYPES = `
   type Cat implements Being { name: String }
   type Query {
     user: String! now: String! items: [Dog] names: [String!] nested: [[String!]] dog: Dog dogs: [Dog!]
-    being: Being text: String set: [String!] any: Any slow: String resolved: String
+    being: Being text: String set: [String!] any: Any anys: [Any!] slow: String resolved: String
   }
   type Mutation { first: String! second: [String] dogs: [Dog!] }
 `;
@@ -368,6 +368,24 @@ const CASES: Readonly<Record<string, RejectionCase>> = {
   'an object that a resolver of a string returns after the execution': {
     query: '{ user resolved }',
     root: () => ({ user: rejects, resolved: () => later(() => [rejects(), rejectsLater()]) }),
+  },
+  'promises in the value of a custom scalar': {
+    query: '{ any dog { name } }',
+    root: () => ({ any: { deep: [rejects(), { deeper: rejectsLater() }] }, dog: { name: 'Rex' } }),
+  },
+  'promises in the values of a custom scalar in lists': {
+    query: '{ anys dogs { strict stricts } }',
+    root: () => ({
+      anys: [{ deep: rejects() }, later(() => ({ deep: rejects() }))],
+      dogs: [{ strict: { deep: rejects() }, stricts: () => [[rejects()]] }],
+    }),
+  },
+  'promises in the promised value of a custom scalar': {
+    query: '{ any slow }',
+    root: () => ({
+      any: () => later(() => [{ deep: rejects() }, new Map([['key', rejects()]]), new Set([rejects()])]),
+      slow: () => later(() => later(() => 'slow')),
+    }),
   },
   'a scalar that converts a value to a promise in a list that fails': {
     query: '{ dogs { strict must } }',

@@ -14,6 +14,7 @@ import { isInt, writeInt, writeNumber } from '../json/numbers.ts';
 import { writeString } from '../json/strings.ts';
 import { DONE, type Execution } from '../run/execution.ts';
 import type { ErrorPosition } from '../run/field-error.ts';
+import { ignoreRejections } from '../run/ignore-rejections.ts';
 import { openPending } from '../run/pending.ts';
 import type { Complete, Continuation, DirectWrite } from '../run/plan.ts';
 import { subscribe } from '../run/promises.ts';
@@ -128,6 +129,8 @@ function writeCustomValue(
     pending.deferredJson = { value: output, json: '' };
     return;
   }
+  // The JSON of a promise, which nothing reads, is an empty object.
+  if (json?.includes('{}') === true) ignoreRejections(ex, output);
   if (json !== undefined) writeJson(ex, json);
   else if (keyText === undefined) writeStatic(ex, NULL);
   else if (ex.pos - keyText.length >= ex.segment) ex.pos -= keyText.length;

@@ -127,7 +127,7 @@ export class ExecutionGuard extends ReturnedValues implements ListGuard, Promise
       this.failField(shape);
       return value;
     }
-    if (shape.isLeaf && (V17 || shape.isConvertible !== undefined)) return this.leaf(value);
+    if (shape.isLeaf) return this.leaf(value);
     this.add(value);
     return shape.items === undefined ? value : this.#list(value, shape, info);
   }

@@ -172,10 +172,8 @@ class DelayedItems {
     if (this.#left <= 0) return item;
     this.#left -= 1;
     // A null fails immediately, and so does a primitive value of a built-in scalar. Other types may return promises.
-    const isDelayed =
-      item !== null &&
-      item !== undefined &&
-      (this.#items.isConvertible === undefined || typeof item === 'object');
+    const { isConvertible } = this.#items;
+    const isDelayed = item != null && (isConvertible === undefined || typeof item === 'object');
     const result = isDelayed ? this.#delay(item) : item;
     if (this.#left === 0) void this.releaseSoon();
     return result;
