@@ -1,9 +1,10 @@
 import type { GraphQLError } from 'graphql';
 import type { GraphQLCore } from '../../core/core.ts';
-import { isPublicError, refusalError, toGraphQLError } from '../../core/errors.ts';
+import { refusalError, toGraphQLError } from '../../core/errors.ts';
 import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../../execution/types.ts';
 import type { Headers, HttpError } from '../../http/reply/http-error.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../exchange.ts';
+import { httpExtensionsOf, NO_EXTENSIONS } from './http-extensions.ts';
 
 /** The response to one operation or one batch, before it is written. */
 export interface GraphQLResponse {
@@ -28,15 +29,6 @@ export interface ResponseFactory {
   fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
 }
 
-/** The status and headers that `extensions.http` of an error may set. */
-interface HttpExtensions {
-  status?: number | undefined;
-  headers?: Headers;
-}
-
-/** Masked errors set neither status nor headers. */
-const NO_EXTENSIONS: HttpExtensions = Object.freeze({});
-
 /** Creates the response factory of one handler. */
 export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
   const isDraft = statusCodes === 'draft';
@@ -49,7 +41,7 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
     type: string,
     cause: Pick<ExecutionOutcome, 'errors' | 'isMasked'>,
   ): GraphQLResponse {
-    const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensions(cause.errors);
+    const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
     const status = extensions.status ?? defaultStatus;
     // In the draft only a 2xx response may be application/json, because intermediaries send others as well.
     const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
@@ -106,17 +98,4 @@ function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQL
       },
     },
   };
-}
-
-/** Merges `extensions.http` of all errors that are not masked; the first error that sets a status or a header takes precedence. */
-function httpExtensions(errors: readonly GraphQLError[]): HttpExtensions {
-  const merged: HttpExtensions = {};
-  for (const error of errors) {
-    const http = isPublicError(error) ? error.extensions['http'] : undefined;
-    if (typeof http !== 'object' || http === null) continue;
-    const { status, headers } = http as HttpExtensions;
-    merged.status ??= status;
-    if (headers !== undefined) merged.headers = { ...headers, ...merged.headers };
-  }
-  return merged;
 }

@@ -39,7 +39,11 @@ export function createSender({
     // RFC 10008 §3. The responses to POST say nothing about QUERY.
     if (acceptsQuery && req.method !== 'POST') headers['accept-query'] = JSON_TYPE;
     if (timings !== undefined) headers['server-timing'] = timings.toString();
-    if (extra !== undefined) Object.assign(headers, extra);
+    if (extra !== undefined) {
+      const { vary } = headers;
+      Object.assign(headers, extra);
+      if (extra['vary'] !== undefined) headers['vary'] = withVary(vary, String(extra['vary']));
+    }
     const body = isPretty(req) ? indent(response.body) : response.body;
     return { status, headers, body, release };
   }
