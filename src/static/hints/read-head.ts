@@ -52,7 +52,7 @@ function after(text: string, search: string, from: number): number {
   return index < 0 ? -1 : index + search.length;
 }
 
-/** The text is not converted to lower case for the search, which would lengthen letters such as `İ`. */
+/** The text is not converted to lower case for the search, which would lengthen some letters, such as U+0130. */
 function afterEndTag(html: string, name: string, from: number): number {
   const endTag = new RegExp(`</${name}`, 'gi');
   endTag.lastIndex = from;
