@@ -32,7 +32,7 @@ type ConnectionOptions = RedisOptions & { readonly replyMapping: 'legacy' };
 export async function connectClient(target: RedisTarget): Promise<RedisCommands> {
   const { redis } = target;
   const options = connectionOptions(target);
-  if (typeof redis === 'string') return named(new (await loadClient(target))(redis, options));
+  if (typeof redis === 'string') return adapted(new (await loadClient(target))(redis, options));
   return isCluster(redis) ? duplicateCluster(redis, options) : duplicate(redis, options);
 }
 
@@ -43,7 +43,7 @@ export async function connectClients(target: RedisTarget): Promise<RedisClients>
   const Client = typeof redis === 'string' || isCluster(redis) ? await loadClient(target) : undefined;
   const publisher = await connectClient(target);
   if (Client === undefined) return { publisher, subscriber: duplicate(redis as RedisClient, options) };
-  if (typeof redis === 'string') return { publisher, subscriber: named(new Client(redis, options)) };
+  if (typeof redis === 'string') return { publisher, subscriber: adapted(new Client(redis, options)) };
   return { publisher, subscriber: subscriberOf(publisher as Cluster, Client, options) };
 }
 
@@ -64,9 +64,8 @@ const isCluster = (client: RedisClient): client is Cluster =>
 function duplicate(client: RedisClient, options: ConnectionOptions): Redis {
   const copy = client.duplicate(options) as Redis;
   copy.options.retryStrategy = retrying(copy.options.retryStrategy);
-  const { sentinels, role } = copy.options;
-  if (sentinels !== undefined && role !== 'slave') copy.on('ready', () => void requireMaster(copy));
-  return named(copy);
+  if (copy.options.sentinels !== undefined) copy.on('ready', () => void requireMaster(copy));
+  return adapted(copy);
 }
 
 /**
@@ -80,10 +79,12 @@ async function requireMaster(client: Redis): Promise<void> {
 }
 
 /**
- * Sets the name of a connection when it is ready. If ioredis sets it, a connection that closes early counts as
- * ready, as with CLIENT SETINFO (see `disableClientInfo`).
+ * Replaces two settings of a client. Its own time limit would reject a command and leave the connection open:
+ * no code would wait for the reply to a subscription. If ioredis sets the name, a connection
+ * that closes early counts as ready, as with CLIENT SETINFO (see `disableClientInfo`).
  */
-function named(client: Redis): Redis {
+function adapted(client: Redis): Redis {
+  delete client.options.commandTimeout;
   const { connectionName } = client.options;
   if (connectionName === undefined) return client;
   delete client.options.connectionName;
@@ -103,7 +104,14 @@ function retrying(
 }
 
 function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster {
-  const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
+  const {
+    enableOfflineQueue: _,
+    commandTimeout: __,
+    ...shared
+  } = {
+    ...cluster.options.redisOptions,
+    ...options,
+  };
   return cluster.duplicate([], {
     redisOptions: shared,
     lazyConnect: false,
@@ -141,7 +149,7 @@ function subscriberOf(publisher: Cluster, Client: typeof Redis, options: Connect
     selectNode();
     if (subscriber.status === 'wait') void subscriber.connect().catch(() => undefined);
   });
-  return named(subscriber);
+  return adapted(subscriber);
 }
 
 /** The options of ioredis. A command that cannot be sent now fails: a later event could be outdated. */
@@ -149,6 +157,12 @@ function connectionOptions({ commandTimeout }: ConnectionTimeouts): ConnectionOp
   return {
     lazyConnect: false,
     connectTimeout: commandTimeout,
+    // Without it, a Sentinel that does not reply is never left for the next one.
+    sentinelCommandTimeout: commandTimeout,
+    // Events that are published on a replica do not reach the other servers.
+    role: 'master',
+    // A connection that is closed after NOSCRIPT never stores the script.
+    reconnectOnError: null,
     // On disconnect ioredis waits for this timeout even without a connection.
     disconnectTimeout: 250,
     // INFO may be forbidden to the user, and is not allowed after SUBSCRIBE.

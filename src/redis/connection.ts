@@ -149,8 +149,10 @@ export class RedisConnection {
     this.#heard();
     this.#timedOut = true;
     for (const { stream } of 'nodes' in this.#client ? this.#client.nodes() : [this.#client]) {
-      if (stream === undefined || 'encrypted' in stream) stream?.destroy();
-      else stream.resetAndDestroy();
+      // Only a TCP connection has an RST: `resetAndDestroy` throws for the socket of a `path`.
+      const isTcp = stream?.remoteAddress !== undefined && !('encrypted' in stream);
+      if (isTcp) stream.resetAndDestroy();
+      else stream?.destroy();
     }
   }
 

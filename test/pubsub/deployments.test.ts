@@ -1,11 +1,7 @@
 // createPubSub with a Redis Cluster and with Sentinel.
 
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import net, { type AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { pipeline } from 'node:stream';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Cluster, Redis } from 'ioredis';
@@ -13,6 +9,7 @@ import { createPubSub, type EventStream, type PubSub, type PubSubOptions } from 
 import { freePort } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { type RedisCluster, startCluster } from '../redis-cluster.ts';
+import { startSentinel } from '../redis-sentinel.ts';
 import { numbers, publishWhenConnected, take } from './events.ts';
 
 interface Events {
@@ -21,14 +18,12 @@ interface Events {
 
 jest.setTimeout(60_000);
 
-const folder = mkdtempSync(join(tmpdir(), 'espalier-redis-'));
 const servers: RedisServer[] = [];
 const stops: (() => Promise<unknown>)[] = [];
 
 afterAll(async () => {
   for (const stop of stops.reverse()) await stop();
   await Promise.all(servers.map((server) => server.kill()));
-  rmSync(folder, { recursive: true });
 });
 
 function connect(options: PubSubOptions): PubSub<Events> {
@@ -133,7 +128,8 @@ describe('a master with a replica and Sentinel', () => {
     servers.push(master, replica);
     const follower = connectTo(replica.port);
     while (!(await follower.info('replication')).includes('master_link_status:up')) await pause(20);
-    const port = await startSentinel(master.port);
+    const { port, stop } = await startSentinel(master.port);
+    stops.push(stop);
     const client = new Redis({
       sentinels: [{ host: '127.0.0.1', port }],
       name: 'main',
@@ -156,24 +152,4 @@ describe('a master with a replica and Sentinel', () => {
     expect([numbers(10, 20), 'ERR_EVENTS_MISSED']).toContainEqual(rest);
     client.disconnect();
   });
-
-  /** Starts a Sentinel for a master on a free port. */
-  async function startSentinel(master: number): Promise<number> {
-    const port = await freePort();
-    const config = join(folder, 'sentinel.conf');
-    const lines = [
-      `port ${port}`,
-      'bind 127.0.0.1',
-      `sentinel monitor main 127.0.0.1 ${master} 1`,
-      'sentinel down-after-milliseconds main 1000',
-    ];
-    writeFileSync(config, `${lines.join('\n')}\n`);
-    const child = spawn('redis-server', [config, '--sentinel'], { stdio: 'ignore' });
-    const exited = once(child, 'exit');
-    stops.push(async () => {
-      child.kill('SIGKILL');
-      await exited;
-    });
-    return port;
-  }
 });
