@@ -109,6 +109,11 @@ describe.each([
     const stream = events.subscribe(topic);
     await events.ready(topic);
     expect(events.subscribe(topic, { after: stream.startCursor }).startCursor).toBe(stream.startCursor);
+    await events.publish(topic, 1);
+    await events.publish(topic, 2);
+    const after = await cursorAfter(stream, 1);
+    expect(await take(stream, 1)).toEqual([2]);
+    expect(await take(events.subscribe(topic, { after }), 1)).toEqual([2]);
   });
 
   it('ready() may be called before the first stream of a topic', async () => {
@@ -131,6 +136,16 @@ describe.each([
     await expect(events.subscribe('tick', { after: cursors[0] }).next()).rejects.toMatchObject({
       code: 'ERR_EVENTS_MISSED',
     });
+  });
+
+  it('an age that is longer than the time since 1970 removes no event', async () => {
+    const events = create({ history: { age: Number.MAX_SAFE_INTEGER, length: Number.MAX_SAFE_INTEGER } });
+    const stream = events.subscribe('tick');
+    await events.ready('tick');
+    await publishAll(events, [0, 1]);
+    const after = await cursorAfter(stream, 1);
+    expect(await take(events.subscribe('tick', { after }), 1)).toEqual([1]);
+    expect((await events.stats()).topics['tick']?.length).toBe(2);
   });
 
   it('events older than the age are removed, and the newest cursor of an idle topic stays valid', async () => {

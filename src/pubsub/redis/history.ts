@@ -36,7 +36,7 @@ local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', pre
 if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
   redis.call('SET', KEYS[2], id, 'KEEPTTL')
 else
-  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', string.match(id, '^%d+') - ${age}))
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(0, string.match(id, '^%d+') - ${age})))
   redis.call('PEXPIRE', KEYS[1], '${lifetime}')
   redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
 end
