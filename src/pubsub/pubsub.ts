@@ -21,7 +21,7 @@ import { EventQueue } from './streams/event-queue.ts';
 import { eventsNotStored } from './streams/missed-events.ts';
 import { SlowReaders } from './streams/slow-readers.ts';
 import { Topic, type TopicServices } from './streams/topic.ts';
-import { createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
+import { channelOf, createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
  * Creates a source of events for subscriptions: within this process, or with `redis` in every process on the
@@ -103,7 +103,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   }
 
   publish<Name extends keyof Events & string>(topic: Name, payload: Events[Name]): Promise<void> {
-    const publish = () => this.#transport.publish(this.#settings.prefix + topic, payload);
+    const publish = () => this.#transport.publish(channelOf(this.#settings.prefix, topic), payload);
     const published = publishes.hasSubscribers ? observePublish(topic, payload, publish) : publish();
     published.catch(this.#settings.onError);
     return published;
@@ -118,7 +118,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   }
 
   async ready(topic: keyof Events & string): Promise<void> {
-    const channel = this.#settings.prefix + topic;
+    const channel = channelOf(this.#settings.prefix, topic);
     await this.#transport.ready(channel);
     await this.#topics.get(channel)?.started();
   }
@@ -142,7 +142,7 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   }
 
   #open(name: string, { after }: SubscribeOptions): EventStream<unknown> {
-    const channel = this.#settings.prefix + name;
+    const channel = channelOf(this.#settings.prefix, name);
     const { history } = this.#transport;
     const cursor = history === undefined ? undefined : (after ?? resumedCursor());
     const id = cursor === undefined ? undefined : idOf(name, cursor);

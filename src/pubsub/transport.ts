@@ -34,6 +34,17 @@ export interface TransportEvents {
   error(error: Error): void;
 }
 
+interface WellFormed {
+  toWellFormed(): string;
+}
+
+/**
+ * Returns the channel of a topic. It has U+FFFD for half of a surrogate pair: Redis returns the name of a channel
+ * like this, because it was sent as UTF-8.
+ */
+export const channelOf = (prefix: string, topic: string): string =>
+  ((prefix + topic) as string & WellFormed).toWellFormed();
+
 /** Delivers messages within this process. */
 export function createLocalTransport(events: TransportEvents, history?: MemoryHistory): Transport {
   const done = (): Promise<void> => Promise.resolve();

@@ -6,6 +6,7 @@ import { take } from './events.ts';
 
 interface Events {
   tick: number;
+  'half \ud800': number;
 }
 
 let redis: RedisServer;
@@ -51,6 +52,14 @@ describe('events over Redis', () => {
     await Promise.all([here.ready('tick'), there.ready('tick')]);
     await Promise.all(numbers(200).map((tick) => here.publish('tick', tick)));
     for (const stream of streams) expect(await take(stream, 200)).toEqual(numbers(200));
+  });
+
+  it('createPubSub delivers the events of a topic with half of a surrogate pair', async () => {
+    const events = connect();
+    const stream = events.subscribe('half \ud800');
+    await events.ready('half \ud800');
+    await events.publish('half \ud800', 1);
+    expect(await take(stream, 1)).toEqual([1]);
   });
 
   it('createPubSub delivers all events after ready() resolves', async () => {
