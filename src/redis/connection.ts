@@ -1,5 +1,6 @@
 import type { Cluster, Redis } from 'ioredis';
 import { messageOf } from '../logging/warning-log.ts';
+import { SilentNodes } from './silent-nodes.ts';
 
 /** The times, in milliseconds, after which a silent connection counts as lost. */
 export interface ConnectionTimeouts {
@@ -35,6 +36,7 @@ export class RedisConnection {
   readonly #timeouts: ConnectionTimeouts;
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
+  readonly #silentNodes: SilentNodes | undefined;
   #inFlight = 0;
   /**
    * Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent
@@ -48,6 +50,7 @@ export class RedisConnection {
   constructor(client: RedisCommands, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
     this.#client = client;
     this.#timeouts = timeouts;
+    this.#silentNodes = 'nodes' in client ? new SilentNodes(client) : undefined;
     this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
     this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period)).unref();
     this.firstAttempt = new Promise((resolve) => {
@@ -79,6 +82,7 @@ export class RedisConnection {
   async send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
     if (!this.isReady) throw this.#notConnected();
     this.#inFlight++;
+    const settled = this.#silentNodes?.track();
     try {
       const reply = await command(this.#client);
       this.#lastError = undefined;
@@ -88,6 +92,7 @@ export class RedisConnection {
       throw isReplyError(error) ? error : this.#notConnected(error);
     } finally {
       this.#inFlight--;
+      settled?.();
       this.#heard();
     }
   }
@@ -123,6 +128,8 @@ export class RedisConnection {
 
   #check(): void {
     const { heartbeat, commandTimeout } = this.#timeouts;
+    const silent = this.#silentNodes?.check(commandTimeout / this.#period) ?? [];
+    if (silent.length > 0) this.#reset(silent);
     // In the status `connect` ioredis itself waits for replies, to AUTH for example.
     if (this.#inFlight > 0 || this.#client.status === 'connect') {
       this.#silentChecks++;
@@ -144,11 +151,15 @@ export class RedisConnection {
     else if (this.isReady) this.#client.disconnect(true);
   }
 
+  get #clients(): readonly Redis[] {
+    return 'nodes' in this.#client ? this.#client.nodes() : [this.#client];
+  }
+
   /** Sends RST, which discards unsent bytes in the kernel, so that Redis does not receive them later. */
-  #reset(): void {
+  #reset(clients: readonly Redis[] = this.#clients): void {
     this.#heard();
     this.#timedOut = true;
-    for (const { stream } of 'nodes' in this.#client ? this.#client.nodes() : [this.#client]) {
+    for (const { stream } of clients) {
       // Only a TCP connection has an RST: `resetAndDestroy` throws for the socket of a `path`.
       const isTcp = stream?.remoteAddress !== undefined && !('encrypted' in stream);
       if (isTcp) stream.resetAndDestroy();

@@ -80,6 +80,35 @@ describe('a Redis Cluster', () => {
     }
   });
 
+  it('publish rejects when one node of the cluster is silent, also while the others reply', async () => {
+    const own = await startCluster();
+    stops.push(() => own.stop());
+    const [silent] = own.nodes as [RedisServer];
+    for (const node of own.nodes) {
+      await own.connectTo(node).config('SET', 'cluster-require-full-coverage', 'no');
+    }
+    const events = connect({ redis: own.client(), history: {} });
+    // The first third of the slots belongs to the first node.
+    const admin = own.connectTo(silent);
+    const slots = await Promise.all(
+      numbers(0, 20).map((topic) => admin.cluster('KEYSLOT', `espalier:${topic}`)),
+    );
+    const onSilent = String(slots.findIndex((slot) => slot < 5462));
+    const onOther = String(slots.findIndex((slot) => slot >= 5462));
+    for (const topic of [onSilent, onOther]) await publishWhenConnected(() => events.publish(topic, 1));
+    silent.signal('SIGSTOP');
+    let isDone = false;
+    stops.push(async () => {
+      isDone = true;
+    });
+    const others = (async () => {
+      for (; !isDone; await pause(20)) await events.publish(onOther, 2).catch(() => undefined);
+    })();
+    await expect(events.publish(onSilent, 2)).rejects.toMatchObject({ code: 'ERR_REDIS_TIMEOUT' });
+    isDone = true;
+    await others;
+  });
+
   it('createPubSub can be closed when no node of the cluster can be reached', async () => {
     const client = new Cluster([{ host: '127.0.0.1', port: await freePort() }], { lazyConnect: true });
     const events = connect({ redis: client });
