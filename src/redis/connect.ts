@@ -104,16 +104,10 @@ function retrying(
 }
 
 function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster {
-  const {
-    enableOfflineQueue: _,
-    commandTimeout: __,
-    ...shared
-  } = {
-    ...cluster.options.redisOptions,
-    ...options,
-  };
+  const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
   return cluster.duplicate([], {
-    redisOptions: shared,
+    // The copy keeps the settings of the original that are not replaced. See `adapted`.
+    redisOptions: Object.assign(shared, { commandTimeout: undefined }),
     lazyConnect: false,
     enableOfflineQueue: false,
     // A replica may not have the newest event yet.

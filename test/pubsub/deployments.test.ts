@@ -109,6 +109,22 @@ describe('a Redis Cluster', () => {
     await others;
   });
 
+  it('publish waits for a node of the cluster longer than the commandTimeout of the client', async () => {
+    const seeds = nodes.nodes.map(({ port }) => ({ host: '127.0.0.1', port }));
+    const client = new Cluster(seeds, { lazyConnect: true, redisOptions: { commandTimeout: 50 } });
+    const events = connect({ redis: client, history: {}, commandTimeout: 5000 });
+    const topics = numbers(0, 8).map((number) => `slow ${number}`);
+    for (const topic of topics) await publishWhenConnected(() => events.publish(topic, 1));
+    for (const node of nodes.nodes) node.signal('SIGSTOP');
+    const published = topics.map((topic) => events.publish(topic, 2));
+    await pause(200);
+    for (const node of nodes.nodes) node.signal('SIGCONT');
+    expect(await Promise.allSettled(published)).toEqual(
+      topics.map(() => ({ status: 'fulfilled', value: undefined })),
+    );
+    client.disconnect();
+  });
+
   it('createPubSub can be closed when no node of the cluster can be reached', async () => {
     const client = new Cluster([{ host: '127.0.0.1', port: await freePort() }], { lazyConnect: true });
     const events = connect({ redis: client });
