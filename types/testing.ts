@@ -52,7 +52,8 @@ export interface OperationRequest<Data, Variables> extends InjectedOperation<Dat
 /** The body of an injected request. Objects and arrays are sent as JSON, iterables chunk by chunk. */
 export type InjectedBody =
   | string
-  | Uint8Array
+  | ArrayBuffer
+  | ArrayBufferView
   | Blob
   | FormData
   | URLSearchParams

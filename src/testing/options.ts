@@ -1,6 +1,6 @@
 import type { HttpRequest, SubscribeRequest } from '../../types/testing.ts';
 import { type OptionScope, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
-import { isObject, isString, oneOf, type Rule, type Rules, rule, unchecked } from '../options/rules.ts';
+import { isListOf, isObject, isString, oneOf, type Rule, type Rules, rule } from '../options/rules.ts';
 import { INJECT_OPTIONS, SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
 import type { AnyOperation } from './messages/requests.ts';
 
@@ -9,6 +9,12 @@ const isDocument = (value: unknown): boolean =>
 const isToken = (value: unknown): boolean => isString(value) && /^[!#$%&'*+.^`|~\w-]+$/.test(value);
 const isPath = (value: unknown): boolean => isString(value) && /^(\/|\*$|https?:)/.test(value);
 const isStrings = (value: unknown): boolean => isObject(value) && Object.values(value).every(isString);
+/** Node would fail on other values. `Headers` and maps have no own members. */
+const isHeaders = (value: unknown): boolean =>
+  isObject(value) && !(Symbol.iterator in value) && Object.values(value).every(isHeader);
+const isHeader = (value: unknown): boolean =>
+  value === undefined || isString(value) || typeof value === 'number' || isListOf(isString)(value);
+const hasBytes = (value: unknown): boolean => !/^(?:function|symbol|bigint)$/.test(typeof value);
 
 const optional = <T>(accepts: (value: unknown) => boolean, accepted: string): Rule<T | undefined> =>
   rule<T | undefined>(undefined, accepts, accepted);
@@ -17,7 +23,7 @@ const object = optional<object>(isObject, 'an object');
 
 const connectionRules = {
   path: optional<string>(isPath, 'a path that begins with a slash'),
-  headers: optional<object>(isObject, 'an object of header values by name'),
+  headers: optional<object>(isHeaders, 'an object of strings, numbers or lists of strings by name'),
   cookies: optional<object>(isStrings, 'an object of strings by name'),
   remoteAddress: optional<string>(isString, 'an IP address'),
   signal: optional<AbortSignal>((value) => value instanceof AbortSignal, 'an AbortSignal'),
@@ -36,7 +42,7 @@ const injectedOperationRules = { ...operationRules, method: oneOf('POST', 'GET')
 const httpRules = {
   ...connectionRules,
   method: optional<string>(isToken, 'the name of a method'),
-  body: unchecked,
+  body: optional<unknown>(hasBytes, 'text, bytes, a Blob, FormData, URLSearchParams, an iterable, or JSON'),
 };
 
 const subscribeRules = {

@@ -290,6 +290,74 @@ describe('a request that ends early', () => {
     const passed = await inject((_req, _res, next) => next());
     expect([passed.status, passed.text]).toEqual([404, 'Not Found']);
   });
+
+  it.each([null, false, '', 'route', 'router'])(
+    'next(%p) is no error for inject, as for Express',
+    async (value) => {
+      expect((await inject((_req, _res, next) => next(value))).status).toBe(404);
+    },
+  );
+
+  it('inject returns the response of a middleware that calls next() after it', async () => {
+    const respond = (_req: IncomingMessage, res: ServerResponse, next: () => void): void => {
+      res.end('done');
+      next();
+    };
+    expect((await inject(respond)).text).toBe('done');
+    expect((await inject(express().use(respond))).text).toBe('done');
+  });
+
+  it('a handler that reads the body of a client that has disconnected leaves no unhandled rejection', async () => {
+    const unhandled = jest.fn();
+    process.on('unhandledRejection', unhandled);
+    const failed = jest.fn();
+    async function* body() {
+      yield 'start';
+      throw new Error('enough');
+    }
+    const read = async (req: IncomingMessage): Promise<void> => {
+      await req.toArray().catch((error) => {
+        failed();
+        throw error;
+      });
+    };
+    await expect(inject(read, { body: body() })).rejects.toThrow('enough');
+    await until(() => failed.mock.calls.length > 0);
+    await new Promise(setImmediate);
+    process.off('unhandledRejection', unhandled);
+    expect(unhandled).not.toHaveBeenCalled();
+  });
+});
+
+describe('inject of a body', () => {
+  const echo = async (req: IncomingMessage, res: ServerResponse): Promise<void> => {
+    res.end(Buffer.concat(await req.toArray()));
+  };
+
+  it.each(['GET', 'DELETE', 'OPTIONS', 'POST', 'QUERY'])(
+    'inject sends the body of a %s request',
+    async (method) => {
+      async function* chunks() {
+        yield '{"a"';
+        yield ':1}';
+      }
+      for (const body of [{ a: 1 }, '{"a":1}', chunks()]) {
+        expect((await inject(echo, { method, body })).text).toBe('{"a":1}');
+      }
+    },
+  );
+
+  it('inject sends the bytes of buffers and of views of any type', async () => {
+    const bytes = Uint8Array.from([0, 1, 2, 3, 254, 255]);
+    const views = [
+      bytes.buffer,
+      new Uint16Array(bytes.buffer),
+      new DataView(bytes.buffer),
+      Buffer.from(bytes),
+    ];
+    for (const body of views) expect((await inject(echo, { body })).body).toEqual(Buffer.from(bytes));
+    expect((await inject(echo, { body: bytes.subarray(2, 4) })).body).toEqual(Buffer.from([2, 3]));
+  });
 });
 
 describe('mistakes in calls of inject', () => {
@@ -297,6 +365,20 @@ describe('mistakes in calls of inject', () => {
 
   it.each([
     [{ qurey: '{ a }' }, 'unknown option "qurey"; accepted: path'],
+    [
+      { headers: new Headers({ a: 'b' }) },
+      'option "headers" is {}; accepted: an object of strings, numbers or lists',
+    ],
+    [
+      { headers: new Map([['a', 'b']]) },
+      'option "headers" is {}; accepted: an object of strings, numbers or lists',
+    ],
+    [
+      { headers: { a: null } },
+      'option "headers" is {"a":null}; accepted: an object of strings, numbers or lists',
+    ],
+    [{ body: () => 'text' }, 'option "body" is a function; accepted: text, bytes, a Blob'],
+    [{ body: 1n }, 'option "body" is 1; accepted: text, bytes, a Blob'],
     [{ query: '{ a }', varaibles: {} }, 'unknown option "varaibles"; did you mean "variables"?'],
     [{ query: '{ a }', method: 'PUT' }, 'option "method" is "PUT"; accepted: \'POST\' or \'GET\''],
     [{ query: '{ a }', variables: [] }, 'option "variables" is []; accepted: an object'],

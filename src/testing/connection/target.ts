@@ -56,7 +56,10 @@ export function connect({ server }: Target, socket: Duplex): void {
 function withNext(handler: Handler): (req: IncomingMessage, res: ServerResponse) => void {
   return (req, res) => {
     const next = (error?: unknown): void => {
-      const status = error === undefined ? 404 : statusOf(error);
+      const hasError = isError(error);
+      // Express and Connect ignore it too: a middleware may continue after its response.
+      if (!hasError && res.headersSent) return;
+      const status = hasError ? statusOf(error) : 404;
       if (status === undefined || res.headersSent) fail(req, error);
       else res.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(STATUS_CODES[status]);
     };
@@ -79,6 +82,9 @@ function run(
   }
 }
 
+/** Whether a value that is passed to `next` is an error, as for Express: callbacks pass null if there is none. */
+const isError = (value: unknown): boolean => Boolean(value) && value !== 'route' && value !== 'router';
+
 /** The status of an error for the client, as `http-errors` sets it; undefined for an unexpected error. */
 function statusOf(error: unknown): number | undefined {
   if (!isObject(error)) return undefined;
@@ -86,7 +92,10 @@ function statusOf(error: unknown): number | undefined {
   return typeof status === 'number' && status in STATUS_CODES && status >= 400 ? status : undefined;
 }
 
-function fail({ socket }: IncomingMessage, error: unknown): void {
+function fail(req: IncomingMessage, error: unknown): void {
+  const { socket } = req;
+  // Reading the body of a client that has disconnected. `inject` rejects with the reason for which it did.
+  if (error !== undefined && error === req.errored) return;
   // After the end of the exchange no promise can reject with the error.
   if (!(socket instanceof MemorySocket) || socket.destroyed) throw error;
   socket.handlerError = { error };

@@ -77,7 +77,10 @@ function jsonBody(value: unknown): Encoded {
 }
 
 async function encodeBody(body: NonNullable<HttpRequest['body']>): Promise<Encoded> {
-  if (body instanceof Uint8Array) return { headers: {}, body: Buffer.from(body) };
+  if (body instanceof ArrayBuffer) return { headers: {}, body: Buffer.from(body) };
+  if (ArrayBuffer.isView(body)) {
+    return { headers: {}, body: Buffer.from(body.buffer, body.byteOffset, body.byteLength) };
+  }
   if (isAsyncIterable(body)) return { headers: {}, body };
   if (!isBodyInit(body)) return jsonBody(body);
   // `fetch` sends a body with the same type and bytes.

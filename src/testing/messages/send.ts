@@ -46,8 +46,9 @@ export async function sendRequest(
   headers: RequestHeaders,
 ): Promise<IncomingMessage> {
   const { client } = connection;
-  const { method, path } = message;
-  const request = httpRequest({ createConnection: () => client, method, path, headers });
+  const { method, path, body } = message;
+  const options = { createConnection: () => client, method, path, headers: withFraming(headers, body) };
+  const request = httpRequest(options);
   const responded = new Promise<IncomingMessage>((resolve, reject) => {
     request.once('response', resolve);
     // Also for errors after the response, such as those of a body that the server has not read.
@@ -55,12 +56,20 @@ export async function sendRequest(
     // Without an error: after 101 Switching Protocols.
     request.once('close', () => reject(new Error('The server closed the connection without a response')));
   });
-  if (headers['expect'] === undefined) sendBody(request, message.body);
+  if (headers['expect'] === undefined) sendBody(request, body);
   else {
-    request.once('continue', () => sendBody(request, message.body));
+    request.once('continue', () => sendBody(request, body));
     request.flushHeaders();
   }
   return responded;
+}
+
+/** Adds the header that marks the end of a body: Node adds none to GET, DELETE and OPTIONS, whose body a server ignores. */
+function withFraming(headers: RequestHeaders, body: Body): RequestHeaders {
+  if (body === undefined || 'content-length' in headers || 'transfer-encoding' in headers) return headers;
+  return Buffer.isBuffer(body)
+    ? { ...headers, 'content-length': body.length }
+    : { ...headers, 'transfer-encoding': 'chunked' };
 }
 
 function sendBody(request: ClientRequest, body: Body): void {
