@@ -132,7 +132,9 @@ export class OperationRunner {
     const { extensions, headers, cost = 0 } = admission;
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     if (refusal !== undefined) return refusal;
-    for (const name in headers) exchange.res.setHeader(name, headers[name] as string);
+    if (headers !== undefined) {
+      for (const [name, value] of Object.entries(headers)) exchange.res.setHeader(name, value);
+    }
     const outcome = this.#execute(exchange, prepared, inputs);
     return isThenable(outcome)
       ? outcome.then((settled) => withExtensions(settled, extensions))

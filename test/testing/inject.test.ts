@@ -292,7 +292,7 @@ describe('a request that ends early', () => {
   });
 
   it.each([null, false, '', 'route', 'router'])(
-    'next(%p) is no error for inject, as for Express',
+    'next(%p) is not an error for inject, as for Express',
     async (value) => {
       expect((await inject((_req, _res, next) => next(value))).status).toBe(404);
     },

@@ -127,7 +127,7 @@ function writeHead(res: ServerResponse, status: number, headers: Headers): Socke
     return socket !== null && isPlainSocket(socket) ? socket : undefined;
   }
   res.statusCode = status;
-  for (const name in headers) res.setHeader(name, headers[name] as string);
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
   return undefined;
 }
 

@@ -57,7 +57,7 @@ export class StreamWriter {
     res.setHeader('x-content-type-options', 'nosniff');
     res.setHeader('x-accel-buffering', 'no');
     res.setHeader('incremental', '?1');
-    for (const name in headers) res.setHeader(name, headers[name] as string);
+    for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
     if (this.#framing.opening === '') res.flushHeaders();
     else this.write(this.#framing.opening);
   }
