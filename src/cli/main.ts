@@ -8,4 +8,11 @@ for (const stream of [process.stdout, process.stderr]) {
   });
 }
 
-process.exitCode = await runCommand(process.argv.slice(2), process);
+const exitCode = await runCommand(process.argv.slice(2), process);
+
+// The module of a schema may keep the process alive with its timers and connections. Some
+// systems write to pipes asynchronously, so the streams are flushed first.
+await Promise.all(
+  [process.stdout, process.stderr].map((stream) => new Promise((resolve) => stream.write('', resolve))),
+);
+process.exit(exitCode);

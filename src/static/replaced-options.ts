@@ -32,6 +32,15 @@ const toBoolean = (value: unknown): unknown => Boolean(value);
 const unlessFalse = (value: unknown): unknown => value !== false;
 const listOrFalse = (value: unknown): unknown => (value ? undefined : false);
 
+/** Symbols, and objects without a primitive value, cannot be converted. */
+function toNumber(value: unknown): number | undefined {
+  try {
+    return Number(value) || 0;
+  } catch {
+    return undefined;
+  }
+}
+
 const CONVERSIONS: Readonly<Record<string, (value: unknown) => unknown>> = {
   acceptRanges: toBoolean,
   cacheControl: toBoolean,
@@ -42,7 +51,7 @@ const CONVERSIONS: Readonly<Record<string, (value: unknown) => unknown>> = {
   redirect: unlessFalse,
   index: listOrFalse,
   extensions: listOrFalse,
-  maxAge: (value) => (isString(value) ? 0 : Number(value) || 0),
+  maxAge: (value) => (isString(value) ? 0 : toNumber(value)),
   setHeaders: (value) => (value ? undefined : 'no function'),
 };
 

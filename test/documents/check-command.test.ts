@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { buildSchema, introspectionFromSchema } from 'graphql';
 import { run } from '../run-command.ts';
 import { folder, stopAll } from './serve.ts';
 
 afterEach(stopAll);
 
+const root = join(__dirname, '../..');
 const SDL = 'type Query { hello: String, user(id: ID!): User } type User { name: String }';
 
 function write(name: string, content: unknown): string {
@@ -119,7 +120,6 @@ it('espalier check exits with 2 for files that it cannot read', async () => {
 });
 
 it('espalier check names the kinds of schema files if the schema is a directory or another file', () => {
-  const root = join(__dirname, '../..');
   const documents = write('documents.json', FITS);
   for (const schema of [__dirname, write('schema.txt', SDL)]) {
     // Without Jest, which imports modules in its own way.
@@ -130,4 +130,26 @@ it('espalier check names the kinds of schema files if the schema is a directory 
     );
     expect([status, stderr]).toEqual([2, expect.stringContaining(`${schema}: not a schema; expected: SDL`)]);
   }
+});
+
+it('espalier check ends after its report, also if the module of the schema keeps connections open', () => {
+  const schema = write(
+    'schema.mjs',
+    `import { createServer } from 'node:net';
+     import { buildSchema } from 'graphql';
+     createServer().listen(0, '127.0.0.1');
+     setInterval(() => {}, 1000);
+     export const schema = buildSchema(${JSON.stringify(SDL)});`,
+  );
+  // A report of several writes to the pipe.
+  const texts = Object.fromEntries(Array.from({ length: 5000 }, (_, id) => [`id-${id}`, '{ unknown }']));
+  const documents = write('documents.json', texts);
+  symlinkSync(join(root, 'node_modules'), join(dirname(schema), 'node_modules'), 'junction');
+  const { status, signal, stderr } = spawnSync(
+    process.execPath,
+    ['--import', 'tsx', 'src/cli/main.ts', 'check', '--schema', schema, '--documents', documents],
+    { cwd: root, encoding: 'utf8', timeout: 30_000 },
+  );
+  expect([status, signal]).toEqual([1, null]);
+  expect(stderr).toMatch(/5000 of 5000 documents do not fit the schema\n$/);
 });

@@ -394,6 +394,14 @@ describe('values that express.static converts', () => {
     [{ maxAge: 'soon' }, /"maxAge" is "soon"; .*treats it as 0/],
     [{ maxAge: Number.NaN }, /"maxAge" is NaN; .*treats it as 0/],
     [{ maxAge: true }, /"maxAge" is true; .*treats it as 1/],
+    [
+      { maxAge: Symbol('age') },
+      /"maxAge" is Symbol\(age\); accepted: milliseconds, or a string such as '1d' \(see/,
+    ],
+    [
+      { maxAge: Object.create(null) },
+      /"maxAge" is {}; accepted: milliseconds, or a string such as '1d' \(see/,
+    ],
     [{ setHeaders: null }, /"setHeaders" is null; .*treats it as no function/],
     [{ maxage: '1d' }, /unknown option "maxage"; did you mean "maxAge"\?/],
     [{ start: 1 }, /unknown option "start"; a request selects a part of a file with the Range header/],
