@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers';
+
 const waiting: (() => void)[] = [];
 
 /**

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 /** A queue of messages that can be written. */
 export interface Flushable {
   flush(): void;

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 /** One timer for all deadlines of an endpoint. */
 export interface IntervalTimer {
   /** Milliseconds since the timer was created. */

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
 import { drainRequest } from '../http/body/drain.ts';
 import { timedOut } from '../http/body/read-body.ts';

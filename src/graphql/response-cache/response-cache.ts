@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 import type { CachePolicy } from '../../../types/caching.ts';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';

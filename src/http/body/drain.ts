@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { setImmediate } from 'node:timers';
 import { awaitsContinue } from './expect-continue.ts';
 
 const MAX_BYTES = 16 * 1024 * 1024;

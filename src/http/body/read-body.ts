@@ -1,8 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Readable, Transform } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import { HttpError } from '../reply/http-error.ts';
 import { createDeadlines, type Deadlines } from './deadlines.ts';
 import { createInflater } from './inflate.ts';
+
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { nextTick } = process;
 
 /** The limits of a request body: its size, the time to receive it, and whether it may be compressed. */
 interface BodyOptions {
@@ -54,7 +58,7 @@ export function createBodyReader<T>(
     new Promise((resolve, reject) => {
       // Node parses a small body that shares a packet with the head right after the handler returns: one tick
       // later it is buffered, and needs no listeners.
-      if (req.readableFlowing === null && !req.complete) process.nextTick(read, req, resolve, reject);
+      if (req.readableFlowing === null && !req.complete) nextTick(read, req, resolve, reject);
       else read(req, resolve, reject);
     });
 }

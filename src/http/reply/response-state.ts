@@ -3,6 +3,9 @@ import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { writeLog } from '../../logging/report-error.ts';
 
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { nextTick } = process;
+
 /**
  * Whether a response waits for the responses to earlier requests of a pipelined connection. Work for it
  * should not begin yet: requests with effects must not run in parallel (RFC 9112 §9.3.2), and a queued
@@ -24,7 +27,7 @@ export function isQueued(res: ServerResponse): boolean {
 export function whenFirst(res: ServerResponse, run: () => void): void {
   const bound = AsyncResource.bind(run);
   // Node updates the state of the response after the event.
-  res.once('socket', () => process.nextTick(bound));
+  res.once('socket', () => nextTick(bound));
 }
 
 /** A response of the compatibility API of `node:http2`. */

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers';
 import type { LoadResult } from '../file/loaded-file.ts';
 import { CheckQueue } from './check-queue.ts';
 import type { CacheEntry, Waiter } from './entry.ts';

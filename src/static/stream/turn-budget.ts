@@ -1,3 +1,5 @@
+import { setImmediate } from 'node:timers';
+
 // Chunks that are read in one turn of the event loop. Reading and writing 4 MiB take about 2 ms.
 const CHUNKS_PER_TURN = 8;
 

@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import { setImmediate } from 'node:timers';
 
 /** Bytes that one side may write before the other side reads, like the buffers of a kernel. */
 const KERNEL_BUFFER = 256 * 1024;

@@ -1,6 +1,7 @@
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
 import { Server as HttpsServer } from 'node:https';
 import { Readable } from 'node:stream';
+import { setImmediate } from 'node:timers';
 import type { InjectedConnection } from '../../../types/testing.ts';
 import { connectInMemory, type MemorySocket } from '../connection/memory-socket.ts';
 import { connect, type Target } from '../connection/target.ts';

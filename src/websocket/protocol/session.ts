@@ -18,6 +18,9 @@ import { type OperationPayload, paramsOf, parseMessage } from './message.ts';
 import type { Acceptance, SessionConnection } from './session-connection.ts';
 import { type OperationSession, SocketOperation } from './socket-operation.ts';
 
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { queueMicrotask } = globalThis;
+
 /**
  * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while
  * operations may run, `closed` as soon as the connection begins to close the socket.

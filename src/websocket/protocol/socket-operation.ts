@@ -11,6 +11,9 @@ import type { FrameEnvelope } from '../write/frames.ts';
 import type { ResultTarget } from '../write/large-results.ts';
 import type { SendQueue } from '../write/send-queue.ts';
 
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { queueMicrotask } = globalThis;
+
 /** The members of a connection that its operations use. */
 export interface OperationConnection extends OperationClient {
   readonly queue: SendQueue;

@@ -9,6 +9,10 @@ import { createIntervalTimer, type IntervalTimer } from '../../subscriptions/int
 import { handleAsPlainRequest, keepPlainRequests } from './non-websocket-upgrade.ts';
 import { hasPendingResponse, rejectUpgrade } from './reject-upgrade.ts';
 
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { queueMicrotask } = globalThis;
+const { nextTick } = process;
+
 /** A listener of the event `upgrade`. */
 export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -121,7 +125,7 @@ class UpgradeRouter {
     const listener = this.#routes.get(routeKey(pathOf(req.url)));
     if (listener !== undefined) {
       // Runs after all other listeners, one of which may respond to every path.
-      process.nextTick(() => this.#accept(listener, upgrade, req, head));
+      nextTick(() => this.#accept(listener, upgrade, req, head));
     } else if (isAlone) {
       const reason = `no subscriptions are attached to this path; attached: ${[...this.#routes.keys()].join(', ')}`;
       debug.subscriptions('404 for an upgrade of %s: %s', req.url, reason);
