@@ -23,9 +23,7 @@ import { isCompletelyRead } from './read-results.ts';
 import { ReturnedValues, UnusedValues } from './unused-values.ts';
 import { arrayKind, isObject, isPlainArray, isSafePrimitive, type ValueShape } from './value-shape.ts';
 
-// Taken when the module is loaded: fake timers of a test must not delay requests.
-const { nextTick } = process;
-
+const { then } = Promise.prototype;
 let current: ExecutionGuard | undefined;
 let latest: ExecutionGuard | undefined;
 
@@ -80,26 +78,7 @@ export class ExecutionGuard extends ReturnedValues implements ListGuard, Promise
   end(result: ExecutionResult | undefined): void {
     this.#hasEnded = true;
     if (result === undefined || !isCompletelyRead(result)) this.fail();
-    else if (this.#unused === undefined) this.#values = [];
-  }
-
-  /**
-   * Something failed: values may have become unused. Rejections are reported after the callbacks of
-   * `process.nextTick`.
-   */
-  fail(): void {
-    if (this.#unused === undefined) {
-      this.#unused = new UnusedValues();
-      this.#unused.ignoreRootRejections(this.#rootValue);
-    }
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    nextTick(() => {
-      this.#isScheduled = false;
-      const values = this.#values;
-      this.#values = [];
-      for (const value of values) this.#unused?.ignoreRejections(value);
-    });
+    else this.forget();
   }
 
   /** A resolver failed. A nullable field becomes null, and graphql-js reads all other values. */

@@ -7,6 +7,9 @@ import { types } from 'node:util';
 const MAX_OBJECTS = 10_000;
 const MAX_DEPTH = 10;
 
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { nextTick } = process;
+
 const noop = (): void => undefined;
 const { then } = Promise.prototype;
 
@@ -88,7 +91,7 @@ export class ReturnedValues {
     }
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    process.nextTick(() => {
+    nextTick(() => {
       this.#isScheduled = false;
       const values = this.#values ?? [];
       this.#values = undefined;
