@@ -190,12 +190,11 @@ export abstract class Session implements OperationSession {
 
   /** Refuses the connection. The client sees the message of a GraphQLError; any other error is hidden. */
   #refuseFor(error: unknown): void {
-    if (isGraphQLError(error)) {
-      debug.subscriptions('connection refused: %O', error);
-      this.refuse({ code: FORBIDDEN.code, reason: readError(error).message || FORBIDDEN.reason });
-      return;
+    if (!isGraphQLError(error)) {
+      this.connection.reportError(error);
+      return this.refuse(INTERNAL_ERROR);
     }
-    this.connection.reportError(error);
-    this.refuse(INTERNAL_ERROR);
+    debug.subscriptions('connection refused: %O', error);
+    this.refuse({ code: FORBIDDEN.code, reason: readError(error).message || FORBIDDEN.reason });
   }
 }
