@@ -39,6 +39,14 @@ export const isLongDocument = (query: string): boolean => query.length > LONG_DO
  */
 const REFUSED_SHARE = 1 / 8;
 
+/**
+ * Reads the stacks of errors that are kept. Until then V8 retains the functions of their frames, and with them the
+ * parsed document and the request.
+ */
+function forgetFrames({ errors }: RequestError): void {
+  for (const error of errors) void error.stack;
+}
+
 /** Creates the `prepare` function of one core, with its caches. */
 export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
   const validator = createValidator(options, settings);
@@ -60,6 +68,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   ): LoadedDocument | RequestError {
     const validated = validator.validate(schema, parsed);
     if ('errors' in validated) {
+      forgetFrames(validated);
       // Validation errors refer to nodes of the document.
       const document = 'errors' in parsed ? undefined : parsed.document;
       refused.set(schema, query, validated, retainedBytes(query, document));

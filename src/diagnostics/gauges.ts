@@ -24,13 +24,22 @@ function registry(): Registry {
   return holder[REGISTRY];
 }
 
+/** Removes the references to collected owners, of which a handler per request creates an unlimited number. */
+const collected = new FinalizationRegistry<WeakRef<object>>((reference) => {
+  registry().owners.delete(reference);
+});
+
 /**
  * Registers the numbers of `owner` until it is garbage-collected. The gauge may reference the owner: it does
  * not keep it alive.
  */
 export function registerGauge(owner: object, gauge: Gauge): void {
   const { owners, gauges } = registry();
-  if (!gauges.has(owner)) owners.add(new WeakRef(owner));
+  if (!gauges.has(owner)) {
+    const reference = new WeakRef(owner);
+    owners.add(reference);
+    collected.register(owner, reference);
+  }
   gauges.set(owner, gauge);
 }
 
