@@ -8,6 +8,12 @@ const MAX_LEVELS = 200;
 const FEW_VALUES = 32;
 
 /**
+ * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
+ * symbol, so that files of the CommonJS build are recognised by the ES build.
+ */
+export const UPLOADED: unique symbol = Symbol.for('espalier.uploaded');
+
+/**
  * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error
  * messages, so a limit of bytes does not bound its time. The variables of a batch count together; an uploaded
  * file counts as one value.
@@ -50,6 +56,7 @@ const variableLimit = (message: string): HttpError =>
 function isListOrRecord(value: unknown): value is object {
   if (typeof value !== 'object' || value === null) return false;
   if (Array.isArray(value)) return true;
+  if (Object.hasOwn(value, UPLOADED)) return false;
   const prototype = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

@@ -4,6 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile, UploadedFileInfo } from '../../../types/uploads.ts';
+import { UPLOADED } from '../../core/limits/variables.ts';
 import { formatValue } from '../../options/format-value.ts';
 import type { Spool } from './spool.ts';
 import { readAll, readSpool } from './spool-reader.ts';
@@ -14,12 +15,6 @@ const SPECIFICATION = 'https://github.com/jaydenseric/graphql-multipart-request-
 const UNSAFE = /[\p{Cc}\p{Cs}\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]/gu;
 const MAX_FILENAME_BYTES = 255;
 const MAX_EXTENSION_LENGTH = 32;
-
-/**
- * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
- * symbol, so that files of the CommonJS build are recognised by the ES build.
- */
-const UPLOADED = Symbol.for('espalier.uploaded');
 
 /** An uploaded file, as resolvers receive it. */
 export type Upload = UploadedFile;
