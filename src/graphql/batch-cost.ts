@@ -1,7 +1,8 @@
-import { costExceeded } from '../core/cost/cost-check.ts';
+import { COST_HEADER, costExceeded } from '../core/cost/cost-check.ts';
 import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
+import type { Headers } from '../http/reply/http-error.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
@@ -23,7 +24,18 @@ export function addPrice(
   price: number,
   maxCost: number | undefined,
 ): RequestError | undefined {
-  if (batchCost === undefined || maxCost === undefined) return undefined;
+  if (batchCost === undefined) return undefined;
   batchCost.price += price;
-  return batchCost.price > maxCost ? costExceeded(batchCost.price, maxCost, 'The batch') : undefined;
+  return maxCost !== undefined && batchCost.price > maxCost
+    ? costExceeded(batchCost.price, maxCost, 'The batch')
+    : undefined;
+}
+
+/** Sets the headers of an operation that the options `cost` and `budget` admit. The cost is that of its batch so far. */
+export function setAdmissionHeaders({ res, batchCost }: Exchange, headers: Headers | undefined): void {
+  for (const name in headers) {
+    const value = headers[name] as string;
+    const isPart = name === COST_HEADER && batchCost !== undefined;
+    res.setHeader(name, isPart ? value.replace(/^[^;]+/, String(batchCost.price)) : value);
+  }
 }

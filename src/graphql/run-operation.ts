@@ -15,7 +15,7 @@ import {
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
 import { isAborted } from '../http/reply/response-state.ts';
-import { addCost, addPrice } from './batch-cost.ts';
+import { addCost, addPrice, setAdmissionHeaders } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import { observeOperation } from './observe-operation.ts';
@@ -131,10 +131,8 @@ export class OperationRunner {
     assertConnected(exchange);
     const { extensions, headers, cost = 0 } = admission;
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
+    setAdmissionHeaders(exchange, headers);
     if (refusal !== undefined) return refusal;
-    if (headers !== undefined) {
-      for (const [name, value] of Object.entries(headers)) exchange.res.setHeader(name, value);
-    }
     const outcome = this.#execute(exchange, prepared, inputs);
     return isThenable(outcome)
       ? outcome.then((settled) => withExtensions(settled, extensions))

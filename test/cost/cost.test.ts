@@ -191,6 +191,14 @@ describe('the option cost', () => {
     ]);
   });
 
+  it('the header GraphQL-Cost of a batch has the cost of all its operations', async () => {
+    const batch = [{ query: '{ costly }' }, { query: '{ costly }' }];
+    const refusing = await serve({ cost: { maxCost: 1000, header: true } });
+    expect((await refusing.post(batch)).headers.get('graphql-cost')).toBe('1200;max=1000');
+    const reporting = await serve({ cost: { maxCost: 5, reportOnly: true, header: true } });
+    expect((await reporting.post(batch)).headers.get('graphql-cost')).toBe('1200;max=5');
+  });
+
   it('reportOnly refuses no operation, and the header and the diagnostics channel show the cost', async () => {
     const events: unknown[] = [];
     const listen = (event: unknown): void => void events.push(event);

@@ -79,6 +79,9 @@ export type CostCheck = (
   source: unknown,
 ) => RequestError | Priced;
 
+/** The name of the header with the cost of an operation. */
+export const COST_HEADER = 'graphql-cost';
+
 const NO_VARIABLES: VariableValues = {};
 
 /** Creates the check of an endpoint. */
@@ -95,7 +98,7 @@ export function createCostCheck({ maxCost, reportOnly, header }: CostSettings): 
     if (events.cost.hasSubscribers) {
       events.cost.publish({ source, operation: prepared.operation, cost, maxCost, refused });
     }
-    const headers = header ? { 'graphql-cost': `${cost};max=${maxCost}` } : undefined;
+    const headers = header ? { [COST_HEADER]: `${cost};max=${maxCost}` } : undefined;
     return refused ? costExceeded(cost, maxCost, 'The operation', headers) : { cost, headers };
   };
 }
