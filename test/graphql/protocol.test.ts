@@ -141,6 +141,10 @@ eachExpress((express) => {
         'content-type',
         `${JSON_TYPE}; charset=utf-8`,
       );
+      const batching = serve({ statusCodes: 'draft', batching: true });
+      await post([{ query: '{ nope }' }], JSON_TYPE, batching)
+        .expect(422)
+        .expect('content-type', `${GRAPHQL_TYPE}; charset=utf-8`);
     });
   });
 

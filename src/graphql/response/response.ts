@@ -35,6 +35,9 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
   const toJson = (errors: readonly GraphQLError[], origin?: ErrorOrigin): string =>
     JSON.stringify({ errors: core.formatErrors(errors, origin) });
 
+  /** In the draft only a 2xx response may be application/json, because intermediaries send others as well. */
+  const typeFor = (status: number, type: string): string => (isDraft && status >= 300 ? GRAPHQL_TYPE : type);
+
   function create(
     body: string | Buffer,
     defaultStatus: number,
@@ -43,9 +46,7 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
   ): GraphQLResponse {
     const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
     const status = extensions.status ?? defaultStatus;
-    // In the draft only a 2xx response may be application/json, because intermediaries send others as well.
-    const finalType = isDraft && status >= 300 ? GRAPHQL_TYPE : type;
-    return { status, type: finalType, body, headers: extensions.headers, cause };
+    return { status, type: typeFor(status, type), body, headers: extensions.headers, cause };
   }
 
   function refusalStatus({ status, limit, unparsable }: Omit<RequestError, 'errors'>, type: string): number {
@@ -66,11 +67,10 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
 
   return {
     fromResult,
-    fromBatch: (results, type) =>
-      joinResponses(
-        results.map((result) => fromResult(result, type)),
-        type,
-      ),
+    fromBatch(results, type) {
+      const joined = joinResponses(results.map((result) => fromResult(result, type)));
+      return { ...joined, type: typeFor(joined.status, type) };
+    },
     fromHttpError(error, type = JSON_TYPE) {
       const { message, code = 'BAD_REQUEST' } = error;
       const errors = [refusalError(message, code)];
@@ -85,11 +85,10 @@ export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' |
 }
 
 /** Joins responses. The status is the status of the operations if they all have the same, otherwise 200. */
-function joinResponses(parts: readonly GraphQLResponse[], type: string): GraphQLResponse {
+function joinResponses(parts: readonly GraphQLResponse[]): Omit<GraphQLResponse, 'type'> {
   const statuses = new Set(parts.map(({ status }) => status));
   return {
     status: statuses.size === 1 ? (parts[0]?.status ?? 200) : 200,
-    type,
     body: `[${parts.map(({ body }) => body.toString()).join(',')}]`,
     headers: Object.assign({}, ...parts.map(({ headers }) => headers)),
     cause: {
