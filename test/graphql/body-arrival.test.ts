@@ -112,6 +112,15 @@ describe.each(ways)('a body that arrives %s', (_way, send) => {
     expect(bytes).toBe(HELLO);
   });
 
+  it('graphqlHTTP reads the body of a request that earlier middleware has paused', async () => {
+    const { client } = await serve((req, res) => {
+      req.pause();
+      setTimeout(response, 5, req, res);
+    });
+    client.write(post(HELLO));
+    expect(await client.until(/world/)).toContain('200 OK');
+  });
+
   it('graphqlHTTP reads a body as text after setEncoding', async () => {
     const { client } = await serve((req, res) => {
       req.setEncoding('utf8');

@@ -106,7 +106,8 @@ function collect(
     const onTimeout = (): void => fail(timedOut());
 
     deadlines.set(onTimeout);
-    source.on('data', onData).on('end', onEnd);
+    // Earlier middleware may have paused the request; a listener alone does not resume it.
+    source.on('data', onData).on('end', onEnd).resume();
     req.on('error', onClose).on('close', onClose);
     inflater?.on('error', () => fail(malformed()));
   });
