@@ -47,6 +47,12 @@ function forgetFrames({ errors }: RequestError): void {
   for (const error of errors) void error.stack;
 }
 
+/** Measured: bytes of an error with its stack, which contains the message once more. */
+const ERROR_BYTES = 2500;
+
+const errorBytes = ({ errors }: RequestError): number =>
+  errors.reduce((sum, { message }) => sum + ERROR_BYTES + message.length * 2, 0);
+
 /** Creates the `prepare` function of one core, with its caches. */
 export function createPrepare(engine: Engine, settings: EngineSettings, options: CoreSettings): Prepare {
   const validator = createValidator(options, settings);
@@ -71,7 +77,7 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
       forgetFrames(validated);
       // Validation errors refer to nodes of the document.
       const document = 'errors' in parsed ? undefined : parsed.document;
-      refused.set(schema, query, validated, retainedBytes(query, document));
+      refused.set(schema, query, validated, retainedBytes(query, document) + errorBytes(validated));
       return validated;
     }
     const entry = { ...validated, source: query, operations: new Map() };

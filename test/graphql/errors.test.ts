@@ -2,6 +2,8 @@ import { mkdtempSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  buildSchema,
+  type ExecutionResult,
   GraphQLBoolean,
   GraphQLEnumType,
   GraphQLError,
@@ -372,3 +374,31 @@ describe('an error of the context function', () => {
     expect(log).not.toHaveBeenCalled();
   });
 });
+
+it.each([
+  ['undefined', undefined],
+  ['an object with wrong errors', { errors: 'x' }],
+])(
+  'with cacheControl, an engine function that resolves with %s causes a 500 and no unhandled rejection',
+  async (_, value) => {
+    const unhandled: unknown[] = [];
+    const notice = (reason: unknown): void => void unhandled.push(reason);
+    process.on('unhandledRejection', notice);
+    const engine: GraphQLOptions['engine'] = async () => value as unknown as ExecutionResult;
+    const handler = graphqlHTTP(buildSchema('type Query { a: Int }'), {
+      engine,
+      cacheControl: true,
+      onError: false,
+    });
+    const server = await run((req, res) => handler(req, res));
+    try {
+      const response = await fetch(`${server.url}?query={a}`);
+      expect(response.status).toBe(500);
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(unhandled).toEqual([]);
+    } finally {
+      process.off('unhandledRejection', notice);
+      await server.close();
+    }
+  },
+);
