@@ -34,16 +34,29 @@ export function executeGuarded(
   args: ExecutionArgs,
   tracker?: FieldTracker,
 ): MaybePromise<ExecutionResult> {
-  const guard = createGuard(args, tracker);
-  const end = (result: ExecutionResult): void => {
-    // Functions of the application may return several results.
-    if (result.data !== undefined || result.errors !== undefined) guard.end(result);
-  };
-  const result = guard.run(() => execute(args)) as MaybePromise<ExecutionResult>;
+  return executeWith(createGuard(args, tracker), execute, args);
+}
+
+/** Like `executeGuarded`, for arguments that contain those of `guardedArgs`. */
+export function executeWithGuardedArgs(
+  execute: ExecuteFunction,
+  args: ExecutionArgs,
+  tracker: FieldTracker | undefined,
+): MaybePromise<ExecutionResult> {
+  if (tracker !== undefined) expectTrackers();
+  return executeWith(new ExecutionGuard(args, tracker), execute, args);
+}
+
+function executeWith(
+  guard: ExecutionGuard,
+  execute: ExecuteFunction,
+  args: ExecutionArgs,
+): MaybePromise<ExecutionResult> {
+  const result = guard.run(execute, args) as MaybePromise<ExecutionResult>;
   const fail = (): void => guard.end(undefined);
-  // The caller gets a value that is no result too, and reports it.
-  if (isThenable(result)) result.then(end, fail).catch(fail);
-  else end(result);
+  if (!isThenable(result)) end(guard, result);
+  // A value that is not a result makes `end` throw; the caller gets it too, and reports it.
+  else result.then((settled) => end(guard, settled), fail).catch(fail);
   return result;
 }
 

@@ -190,11 +190,10 @@ export abstract class Session implements OperationSession {
 
   /** Refuses the connection. The client sees the message of a GraphQLError; any other error is hidden. */
   #refuseFor(error: unknown): void {
-    if (!isGraphQLError(error)) {
-      this.connection.reportError(error);
-      return this.refuse(INTERNAL_ERROR);
-    }
-    debug.subscriptions('connection refused: %O', error);
-    this.refuse({ code: FORBIDDEN.code, reason: readError(error).message || FORBIDDEN.reason });
+    const isPublic = isGraphQLError(error);
+    if (isPublic) debug.subscriptions('connection refused: %O', error);
+    else this.connection.reportError(error);
+    const { code, reason } = isPublic ? FORBIDDEN : INTERNAL_ERROR;
+    this.refuse({ code, reason: (isPublic && readError(error).message) || reason });
   }
 }
