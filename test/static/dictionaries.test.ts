@@ -168,6 +168,20 @@ function supported(): void {
     expect(changed.status).toBe(412);
   });
 
+  it('staticFiles sends the file for a malformed If-None-Match that contains an ETag of a difference', async () => {
+    const port = await serve(site());
+    const path = '/assets/app-22222222.js';
+    const identity = (await get(port, path)).headers.etag as string;
+    const known = identity.replace(/"$/, '-dcb"');
+    expect((await get(port, path, { 'If-None-Match': known })).status).toBe(304);
+    const response = await get(port, path, { 'If-None-Match': `"x,${known}` });
+    expect([response.status, response.headers['content-encoding'], response.text]).toEqual([
+      200,
+      undefined,
+      second,
+    ]);
+  });
+
   it.each<[string, Headers]>([
     ['no dictionary is announced', { 'Accept-Encoding': 'br, dcb, dcz' }],
     ['the hash is not that of the file', announce(third)],

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import { findTag } from '../../http/conditions/entity-tags.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
 import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
 import { noteNoDictionaries } from '../../logging/notices.ts';
@@ -73,13 +74,10 @@ class FileDeltas implements DeltaCodings {
     return tag !== undefined && known.includes(tag.slice(tag.indexOf('"'), -1));
   }
 
-  /** Finds an ETag of this content in a coding with a dictionary. */
+  /** Finds an ETag of this content in a coding with a dictionary, as the condition of the request will find it. */
   #findTag(known: string): string | undefined {
     const base = this.#identity.tag?.slice(0, -1);
-    return known
-      .split(',')
-      .map((tag) => tag.trim().replace(/^W\//, ''))
-      .find((tag) => tag.startsWith(`${base}-dc`) && /^"[^"]*"$/.test(tag));
+    return findTag(known, (tag) => tag.startsWith(`${base}-dc`));
   }
 
   #announcedBy(headers: IncomingHttpHeaders): Announced | undefined {
