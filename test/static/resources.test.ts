@@ -1,6 +1,6 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, readlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -124,6 +124,45 @@ it('staticFiles sends 404 for files that the process may not read', async () => 
     child.kill();
     await once(child, 'exit');
     chmodSync(`${locked}/www/dir`, 0o755);
+  }
+});
+
+it('staticFiles sends 404 for links to files that the permission model of Node excludes', async () => {
+  const site = makeFolder({ 'www/a.txt': 'a', 'private/secret.txt': 'secret' });
+  symlinkSync('../private/secret.txt', `${site}/www/link.txt`);
+  symlinkSync('../private/secret.txt', `${site}/www/a.txt.gz`);
+  // A bundle, because a loader of TypeScript would need further permissions.
+  const bundler = ['node_modules/rolldown/bin/cli.mjs', 'test/static/restricted-server.ts'];
+  execFileSync(process.execPath, [
+    ...bundler,
+    '--platform',
+    'node',
+    '--format',
+    'esm',
+    '-d',
+    `${site}/program`,
+  ]);
+  const known = process.allowedNodeEnvironmentFlags;
+  const child = spawn(
+    process.execPath,
+    [
+      known.has('--permission') ? '--permission' : '--experimental-permission',
+      ...(known.has('--allow-net') ? ['--allow-net'] : []),
+      `--allow-fs-read=${site}/www/`,
+      `--allow-fs-read=${site}/program/`,
+      `${site}/program/restricted-server.js`,
+      `${site}/www`,
+      'follow',
+    ],
+    { stdio: ['ignore', 'pipe', 'ignore'] },
+  );
+  try {
+    const [line] = await once(child.stdout, 'data');
+    expect((await get(Number(line), '/a.txt', { 'Accept-Encoding': 'gzip' })).text).toBe('a');
+    expect((await get(Number(line), '/link.txt')).status).toBe(404);
+  } finally {
+    child.kill();
+    await once(child, 'exit');
   }
 });
 

@@ -6,6 +6,7 @@ import { staticFiles } from '../../middleware/static.ts';
 const serve = staticFiles(process.argv[2] as string, {
   fallthrough: false,
   precompressed: true,
+  symlinks: process.argv[3] === 'follow' ? 'follow' : 'inside',
   cache: { maxFileBytes: 256 * 1024 },
 });
 const server = createServer((req, res) =>

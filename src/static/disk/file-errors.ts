@@ -11,6 +11,8 @@ const NOT_FOUND = new Set([
   'EINVAL',
   'ENXIO',
   'ENODEV',
+  // The permission model of Node (`--permission`).
+  'ERR_ACCESS_DENIED',
 ]);
 
 /** Whether the error means that there is no file to serve at a path. */
@@ -20,7 +22,7 @@ export function isNotFoundError(error: unknown): boolean {
 
 /** Whether the file exists but this process may not read it. */
 export function isPermissionError(error: unknown): boolean {
-  return ['EACCES', 'EPERM'].includes(codeOf(error) ?? '');
+  return ['EACCES', 'EPERM', 'ERR_ACCESS_DENIED'].includes(codeOf(error) ?? '');
 }
 
 /**
