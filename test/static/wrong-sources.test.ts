@@ -6,6 +6,7 @@ import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { toLastModified } from '../../src/http/conditions/date.ts';
 import type { StaticSource } from '../../types/sources.ts';
+import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const STAT = { size: 5, version: '1' };
@@ -74,6 +75,17 @@ it.each([
   const port = await listen(bare(staticFiles(files)));
   const { status, headers, text } = await get(port, '/a.txt');
   expect([status, text, headers['last-modified']]).toEqual([200, 'hello', undefined]);
+});
+
+it('staticFiles gives setHeaders the date 0 for a file of a source whose mtime is undefined or null', async () => {
+  for (const mtime of [undefined, null]) {
+    const setHeaders: StaticFilesOptions['setHeaders'] = (res, _path, stat) => {
+      res.setHeader('X-Modified', stat.mtime.getTime());
+    };
+    const port = await listen(bare(staticFiles(sourceOf({ ...STAT, mtime }), { setHeaders })));
+    const { status, headers } = await get(port, '/a.txt');
+    expect([status, headers['x-modified'], headers['last-modified']]).toEqual([200, '0', undefined]);
+  }
 });
 
 it('toLastModified rounds down to seconds and returns undefined for times that no HTTP date can express', () => {

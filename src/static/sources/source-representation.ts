@@ -43,7 +43,9 @@ export function tagOf({ stat, contentEtag }: SourceContent, { etag }: StaticSett
 const REGULAR_FILE = 0o100_444;
 
 /** The argument of `setHeaders`, with the fields that a source knows. */
-export function statsOf({ size, mtime = new Date(0) }: SourceStat): Stats {
+export function statsOf({ size, mtime: given }: SourceStat): Stats {
+  // Sources in JavaScript may have null.
+  const mtime = given ?? new Date(0);
   const time = { mtime, ctime: mtime, mtimeMs: mtime.getTime(), ctimeMs: mtime.getTime() };
   return Object.assign(Object.create(Stats.prototype), { size, mode: REGULAR_FILE, ...time });
 }
