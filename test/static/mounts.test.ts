@@ -1,6 +1,7 @@
 import { createHook } from 'node:async_hooks';
 import fs, { promises, readFileSync, realpathSync } from 'node:fs';
 import type { RequestListener } from 'node:http';
+import { constants } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
 import { CheckQueue } from '../../src/static/cache/check-queue.ts';
 import { CacheEntry } from '../../src/static/cache/entry.ts';
@@ -198,7 +199,10 @@ it('the first request for a file needs at most four operations of the thread poo
 });
 
 describe('a file whose handle has become stale on a network file system', () => {
-  const stale = (): Error => Object.assign(new Error('ESTALE: stale file handle'), { code: 'ESTALE' });
+  const errno = -constants.errno.ESTALE;
+  // The error of Node: libuv has no name for it.
+  const code = `Unknown system error ${errno}`;
+  const stale = (): Error => Object.assign(new Error(`${code}: ${code}, stat`), { errno, code });
 
   it('staticFiles resolves the path again while it loads the file', async () => {
     const folder = makeFolder({ 'a.txt': 'a' });
