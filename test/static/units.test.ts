@@ -1,10 +1,13 @@
+import { constants } from 'node:os';
 import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts';
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
 import { parseRanges } from '../../src/http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
+import { isStaleError } from '../../src/static/disk/file-errors.ts';
 import { isRacilyClean, sameContent } from '../../src/static/disk/file-version.ts';
 import { parseRequestPath } from '../../src/static/request/request-path.ts';
 import { BufferPool } from '../../src/static/stream/buffer-pool.ts';
+import { storageError } from '../../src/uploads/storage/storage-error.ts';
 
 describe('entity tag lists', () => {
   it.each([
@@ -207,4 +210,16 @@ describe('BufferPool', () => {
     const reused = third.filter((buffer) => buffer === running || first.includes(buffer));
     expect(bytesOf(reused)).toBe(8 * MIB);
   });
+});
+
+it('errors of the system that Node has no names for are recognized by their numbers', () => {
+  const errorOf = (errno: number): Error => {
+    const code = `Unknown system error ${errno}`;
+    return Object.assign(new Error(`${code}: ${code}, open '/a'`), { errno, code, syscall: 'open' });
+  };
+  const { EDQUOT, ESTALE } = constants.errno;
+  expect(isStaleError(errorOf(-ESTALE))).toBe(true);
+  expect(isStaleError(errorOf(-EDQUOT))).toBe(false);
+  expect(storageError(errorOf(-EDQUOT))).toMatchObject({ status: 507 });
+  expect(storageError(errorOf(-ESTALE))).not.toHaveProperty('status');
 });

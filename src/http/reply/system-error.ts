@@ -1,7 +1,17 @@
+import { constants } from 'node:os';
+
+// libuv has no names for these errors: the code of Node's error is, for example, `Unknown system error -116`.
+const { ESTALE, EDQUOT } = constants.errno;
+const UNNAMED = new Map<unknown, string>([
+  [-ESTALE, 'ESTALE'],
+  [-EDQUOT, 'EDQUOT'],
+]);
+
 /** The `code` of a system error; undefined for other values. */
 export function codeOf(error: unknown): string | undefined {
-  const code = typeof error === 'object' && error !== null && 'code' in error ? error.code : undefined;
-  return typeof code === 'string' ? code : undefined;
+  if (typeof error !== 'object' || error === null || !('code' in error)) return undefined;
+  const name = 'errno' in error ? UNNAMED.get(error.errno) : undefined;
+  return name ?? (typeof error.code === 'string' ? error.code : undefined);
 }
 
 const OUT_OF_RESOURCES = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN']);

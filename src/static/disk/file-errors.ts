@@ -1,4 +1,3 @@
-import { constants } from 'node:os';
 import { codeOf } from '../../http/reply/system-error.ts';
 
 // Errors that a request path can cause. All of them become a 404, which reveals nothing about the disk.
@@ -26,13 +25,10 @@ export function isPermissionError(error: unknown): boolean {
   return ['EACCES', 'EPERM', 'ERR_ACCESS_DENIED'].includes(codeOf(error) ?? '');
 }
 
-// libuv has no name for this error: its `code` is `Unknown system error -116` on Linux.
-const STALE_ERRNO = -constants.errno.ESTALE;
-
 /**
  * Whether the file was replaced or deleted on the server of a network file system. Opening the path again
  * finds the new file.
  */
 export function isStaleError(error: unknown): boolean {
-  return typeof error === 'object' && error !== null && 'errno' in error && error.errno === STALE_ERRNO;
+  return codeOf(error) === 'ESTALE';
 }
