@@ -1,12 +1,16 @@
 import { createHash } from 'node:crypto';
 import { rmSync, writeFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import zlib, { brotliDecompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { availableCodings } from '../../src/static/dictionaries/dictionary-encoders.ts';
+import { DictionaryFiles } from '../../src/static/dictionaries/dictionary-files.ts';
 import { patternOf } from '../../src/static/dictionaries/file-name.ts';
+import { RootDirectory } from '../../src/static/disk/root-directory.ts';
 import type { CompressOptions, StaticFilesOptions } from '../../types/static.ts';
+import { until as untilTrue } from '../until.ts';
 import { bare, get, listen, makeFolder, put, type TestResponse } from './fixture.ts';
 
 /** A bundle of 100 kB; versions differ in a few lines. */
@@ -117,6 +121,25 @@ describe('names of dictionaries', () => {
   ])('the pattern of %s is %s', (name, pattern) => {
     expect(patternOf(name)).toBe(pattern);
   });
+});
+
+it('dictionaries that do not exist are not work for the queue, and do not replace known ones', async () => {
+  const root = new RootDirectory(makeFolder({ 'app-11111111.js': first }));
+  const queued: string[] = [];
+  const files = new DictionaryFiles([root], 1 << 20, (key, task) => {
+    queued.push(key);
+    void task();
+  });
+  const find = (): unknown => files.find('/app-11111111.js', sha256(first));
+  await untilTrue(() => find() !== undefined);
+  const known = [...queued];
+  for (let number = 0; number < 3000; number++) {
+    files.find(`/app-${String(number).padStart(8, '0')}.js`, sha256(first));
+    // One name is checked at a time.
+    if (number % 2 === 0) await stat(root.path);
+  }
+  expect(find()).toBeDefined();
+  expect(queued).toEqual(known);
 });
 
 if (availableCodings().length > 0) describe('the compress.dictionaries option', supported);

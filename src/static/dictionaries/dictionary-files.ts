@@ -17,7 +17,7 @@ interface Entry {
   checkedAt: number;
 }
 
-// Entries of about 200 bytes each. Unknown names are entries too.
+// Entries of about 200 bytes each.
 const MAX_ENTRIES = 1024;
 // A new deployment may add a file.
 const RECHECK_MS = 10_000;
@@ -30,6 +30,7 @@ export class DictionaryFiles {
   readonly #maxFileBytes: number;
   readonly #schedule: (key: string, task: () => Promise<number>) => void;
   readonly #entries = new Map<string, Entry>();
+  #isChecking = false;
 
   /** @param schedule - runs a task in the background, unless one with the same key is queued */
   constructor(
@@ -43,13 +44,13 @@ export class DictionaryFiles {
   }
 
   /**
-   * Finds the file with a path below a root and a SHA-256 in base64. Hashes unknown files in the background,
-   * so the first call for a path returns undefined.
+   * Finds the file with a path below a root and a SHA-256 in base64. Hashes new files in the background, so
+   * the first call for a path returns undefined.
    */
   find(filePath: string, hash: string): DictionaryFile | undefined {
     const entry = this.#entries.get(filePath);
     if (entry === undefined || performance.now() - entry.checkedAt > RECHECK_MS) {
-      this.#schedule(`dictionary ${filePath}`, () => this.#check(filePath));
+      this.#checkName(filePath);
     }
     return entry?.files.find((file) => file.hash.toString('base64') === hash);
   }
@@ -58,6 +59,29 @@ export class DictionaryFiles {
   async read(filePath: string, { root, hash }: DictionaryFile): Promise<Buffer | undefined> {
     const bytes = await this.#readFrom(root, filePath);
     return bytes !== undefined && (await sha256(bytes)).equals(hash) ? bytes : undefined;
+  }
+
+  /**
+   * Schedules the hashing of a file that exists. Clients may announce any number of names, whose tasks would
+   * keep other work waiting. Checks one name at a time: a file system that hangs keeps one thread.
+   */
+  #checkName(filePath: string): void {
+    if (this.#isChecking) return;
+    this.#isChecking = true;
+    const settle = (exists: boolean): void => {
+      this.#isChecking = false;
+      if (exists) this.#schedule(`dictionary ${filePath}`, () => this.#check(filePath));
+      else this.#entries.delete(filePath);
+    };
+    this.#exists(filePath).then(settle, () => settle(false));
+  }
+
+  async #exists(filePath: string): Promise<boolean> {
+    for (const root of this.#roots) {
+      const stats = await statOrUndefined(root.join(filePath)).catch(() => undefined);
+      if (stats?.isFile() === true) return true;
+    }
+    return false;
   }
 
   async #check(filePath: string): Promise<number> {
