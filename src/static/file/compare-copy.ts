@@ -5,9 +5,10 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Precompressed } from '../../../types/static.ts';
-import { etagFromDigest } from '../disk/hash.ts';
+import { etagFromDigest, readBytes } from '../disk/hash.ts';
 import type { ReadableFile } from '../disk/open-inside-root.ts';
 import type { Snapshot } from './snapshot.ts';
+import { isWindowAccepted, ZSTD_HEADER_BYTES } from './zstd-window.ts';
 
 const readAsync = promisify(read);
 
@@ -56,6 +57,11 @@ export interface CopyToCompare {
  */
 export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
   const { file, copy, coding, source } = comparison;
+  if (coding === 'zstd') {
+    const size = Math.min(Number(copy.version.size), ZSTD_HEADER_BYTES);
+    const header = copy.body ?? (await readBytes(file.fd, size));
+    if (header !== undefined && !isWindowAccepted(header)) return 'browsers refuse its window of over 8 MiB';
+  }
   const decoder = DECODERS[coding];
   if (decoder === undefined || source.contentEtag === undefined) {
     // A source is not hashed in the first milliseconds after a write; the next request compares the content.
@@ -71,12 +77,13 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
 }
 
 /**
- * Whether compressed bytes are a copy of `source`; false if this version of Node cannot decompress the
- * coding.
+ * Whether compressed bytes are a copy of `source` that browsers can decompress; false if this version of Node
+ * cannot decompress the coding.
  */
 export async function isCopyOf(copy: Buffer, source: Buffer, coding: Precompressed): Promise<boolean> {
   const decoder = DECODERS[coding];
-  return decoder !== undefined && (await decodesTo(copy, source, decoder));
+  if (decoder === undefined || (coding === 'zstd' && !isWindowAccepted(copy))) return false;
+  return await decodesTo(copy, source, decoder);
 }
 
 /**
