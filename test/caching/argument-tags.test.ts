@@ -90,6 +90,15 @@ it('a member of an input object that is null has no tag of its default value', a
   expect(await isStored(query)).toBe(true);
 });
 
+it.each<[string, object | undefined]>([
+  ['{ withStatus(status: null) }', undefined],
+  ['query ($status: Status) { withStatus(status: $status) }', { status: null }],
+])('an argument that is null has no tag of its default value: %s', async (query, variables) => {
+  await isStored(query, variables);
+  await handler.invalidate('status-OPEN');
+  expect(await isStored(query, variables)).toBe(true);
+});
+
 it.each<[string, object]>([
   ['an argument that is an object', { value: { id: 1 } }],
   ['a list with an object', { value: [1, { id: 1 }] }],

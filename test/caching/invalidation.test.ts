@@ -8,7 +8,7 @@ import { attachSubscriptions, type GraphQLOptions, graphqlHTTP } from '../../mid
 import { createPubSub } from '../../middleware/pubsub.ts';
 import { until } from '../until.ts';
 import { createBlog, serveBlog, TAG_DIRECTIVE } from './blog.ts';
-import { ENGINES, get, schemaOf } from './service.ts';
+import { appOf, ENGINES, get, schemaOf } from './service.ts';
 
 const send = (app: express.Express, query: string, variables?: object): request.Test =>
   request(app).post('/graphql').send({ query, variables });
@@ -48,6 +48,28 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     ],
   ])('@cacheTag adds the tags of fields and objects: %s', async (query, variables, tags) => {
     expect(await tagsOf(query, variables)).toEqual(tags);
+  });
+
+  it.each([
+    ['{ hit { ... on Book { title } } }', ['authors', 'books', 'items']],
+    ['{ hit { __typename } }', ['authors', 'books', 'items']],
+    ['{ item { id } }', ['books', 'items']],
+    ['{ items { id } }', ['books', 'items']],
+  ])('a field has the tags of all object types that its values may have: %s', async (query, tags) => {
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE}
+      type Query { hit: Hit @cacheControl(maxAge: 60) item: Item @cacheControl(maxAge: 60) items: [Item] @cacheControl(maxAge: 60) }
+      union Hit = Book | Author
+      interface Item @cacheTag(format: "items") { id: ID }
+      type Book implements Item @cacheTag(format: "books") { id: ID title: String }
+      type Author @cacheTag(format: "authors") { name: String }`,
+    );
+    const book = { __typename: 'Book', id: 1, title: 'title' };
+    const rootValue = { hit: book, item: book, items: [] };
+    const app = appOf(schema, { engine, rootValue, cache: true, cacheControl: { tagHeader: 'Cache-Tag' } });
+    const { headers, body } = await get(app, query);
+    expect(body.errors).toBeUndefined();
+    expect(headers['cache-tag']?.split(',').sort()).toEqual(tags);
   });
 
   it('info.cacheControl.tag and the option "tags" add tags', async () => {

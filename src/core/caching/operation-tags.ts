@@ -5,8 +5,11 @@ import {
   type GraphQLField,
   type GraphQLInputField,
   type GraphQLInputType,
+  type GraphQLInterfaceType,
   type GraphQLObjectType,
+  type GraphQLSchema,
   getNamedType,
+  isAbstractType,
   isInputObjectType,
   isInterfaceType,
   isObjectType,
@@ -39,14 +42,16 @@ export class OperationTags {
   #fixedList: readonly string[] | undefined;
   readonly #byArguments: FieldTag[] = [];
   readonly #defaults: Record<string, unknown> = {};
+  readonly #schema: GraphQLSchema;
 
-  constructor({ operation }: CachedOperation) {
+  constructor({ operation, schema }: CachedOperation) {
+    this.#schema = schema;
     for (const { variable, defaultValue } of operation.variableDefinitions ?? []) {
       if (defaultValue !== undefined) this.#defaults[variable.name.value] = literalValue(defaultValue, {});
     }
   }
 
-  /** Adds the tags of a selected field and of the types of its values. */
+  /** Adds the tags of a selected field and of all types that its values may have. */
   add(definitions: readonly Field[], node: FieldNode): void {
     for (const definition of definitions) {
       const formats = tagFormatsOf(definition);
@@ -55,9 +60,9 @@ export class OperationTags {
         else if (!format.uses.key) this.#addFixed(format);
       }
       const type = getNamedType(definition.type);
-      if (isObjectType(type) || isInterfaceType(type)) {
-        for (const format of typeFormats(type)) if (!format.uses.key) this.#addFixed(format);
-      }
+      if (isAbstractType(type))
+        for (const object of this.#schema.getPossibleTypes(type)) this.#addType(object);
+      if (isObjectType(type) || isInterfaceType(type)) this.#addType(type);
     }
   }
 
@@ -82,13 +87,17 @@ export class OperationTags {
     return [...tags];
   }
 
+  #addType(type: GraphQLObjectType | GraphQLInterfaceType): void {
+    for (const format of typeFormats(type)) if (!format.uses.key) this.#addFixed(format);
+  }
+
   #addFixed(format: TagFormat): void {
     for (const tag of expandFormat(format, () => undefined, createTagBudget()) ?? []) this.#fixed.add(tag);
   }
 }
 
 /** The formats of a type and of its interfaces. */
-const typeFormats = (type: Pick<GraphQLObjectType, 'name' | 'getInterfaces'>): readonly TagFormat[] => [
+const typeFormats = (type: GraphQLObjectType | GraphQLInterfaceType): readonly TagFormat[] => [
   ...tagFormatsOf(type),
   ...type.getInterfaces().flatMap(tagFormatsOf),
 ];
@@ -102,7 +111,8 @@ function argumentsOf(
   const given = new Map(nodes.map(({ name, value }) => [name.value, literalValue(value, variables)]));
   return new Map(
     args.map((argument) => {
-      const value = given.get(argument.name) ?? defaultOf(argument);
+      const sent = given.get(argument.name);
+      const value = sent === undefined ? defaultOf(argument) : sent;
       return [argument.name, { at: (path) => inputValuesAt(value, argument.type, path) }];
     }),
   );
