@@ -84,6 +84,30 @@ describe('results with errors', () => {
   );
 });
 
+it('"staleIfError" does not send a result that was invalidated during the execution that failed', async () => {
+  let fails = false;
+  let finish: (() => void) | undefined;
+  const value = async (): Promise<number> => {
+    if (!fails) return 1;
+    await new Promise<void>((resolve) => {
+      finish = resolve;
+    });
+    throw new Error('down');
+  };
+  const fields = 'value: Int @cacheControl(maxAge: 1) @cacheTag(format: "value")';
+  const { app, handler } = serve(fields, { value }, { cache: { staleIfError: 3600 } });
+  await get(app, '{ value }');
+  fails = true;
+  const later = Date.now() + 5000;
+  jest.spyOn(Date, 'now').mockImplementation(() => later);
+  const response = get(app, '{ value }').then(({ body }) => body);
+  await until(() => finish !== undefined);
+  await handler.invalidate('value');
+  finish?.();
+  expect((await response).data).toEqual({ value: null });
+  jest.restoreAllMocks();
+});
+
 describe('headers of the application', () => {
   it.each([
     ['Cache-Control', 'private, no-store'],

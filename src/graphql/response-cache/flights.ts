@@ -15,7 +15,7 @@ type FlightResult = FlightEntry | typeof ABORTED | undefined;
 type EndFlight = (result: FlightResult) => void;
 
 /** Milliseconds after which requests stop waiting for an execution, which may never end. */
-const MAX_MILLISECONDS = 5000;
+export const MAX_MILLISECONDS = 5000;
 
 interface Flight {
   readonly ended: Promise<FlightResult>;

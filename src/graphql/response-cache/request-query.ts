@@ -5,6 +5,7 @@ import { UNCACHEABLE } from '../../core/caching/operation-policy.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isPublicError } from '../../core/errors.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../../execution/types.ts';
+import { isAborted } from '../../http/reply/response-state.ts';
 import { hasUser } from '../caching/credentials.ts';
 import type { Exchange, ResultCaching } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';
@@ -77,6 +78,10 @@ export class RequestQuery implements CacheableQuery {
     return this.isPrivate || !hasUser(req, res);
   }
 
+  get isAborted(): boolean {
+    return isAborted(this.#exchange.res);
+  }
+
   execute(): MaybePromise<ExecutionOutcome> {
     const { prepared, inputs } = this.#execution;
     this.#headers = limitingHeaders(this.#exchange.res);
@@ -114,6 +119,7 @@ export class RequestQuery implements CacheableQuery {
 
 /** A query that is executed in the background, after its request got an expired result. */
 class DetachedQuery implements CacheableQuery {
+  readonly isAborted = false;
   readonly key: string;
   readonly plan: KeyPlan;
   readonly vary: readonly string[];

@@ -4,7 +4,8 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
 import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
-import { ABORTED, Flights } from './flights.ts';
+import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
+import { ABORTED, Flights, MAX_MILLISECONDS } from './flights.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { createEntry, StoredResult, withBodyOf } from './stored-result.ts';
@@ -19,6 +20,8 @@ export interface CacheableQuery {
   readonly isPrivate: boolean;
   /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
   readonly isShareable: boolean;
+  /** Whether the client has disconnected. */
+  readonly isAborted: boolean;
   /** Executes the query. */
   execute(): MaybePromise<ExecutionOutcome>;
   /** Returns the policy of the result with all its tags, after the execution. */
@@ -68,15 +71,20 @@ export class ResponseCache {
     return flight === undefined ? execute() : this.#join(query, flight, version, execute);
   }
 
-  /** Waits for the execution of another request. After an abort one of the waiting requests executes, for all. */
+  /**
+   * Waits for the execution of another request. After an abort one of the waiting requests executes, for all. A client
+   * that waits for a long time executes itself, also if other clients disconnect again and again.
+   */
   async #join(
     query: CacheableQuery,
     flight: NonNullable<ReturnType<Flights['get']>>,
     version: number | string,
     execute: () => MaybePromise<ExecutionOutcome>,
   ): Promise<ExecutionOutcome> {
+    const began = performance.now();
     let shared = await flight;
-    if (shared === ABORTED) {
+    while (shared === ABORTED && performance.now() - began < MAX_MILLISECONDS) {
+      if (query.isAborted) throw CLIENT_ABORTED;
       const next = this.#flights.get(query.key);
       if (next === undefined) return execute();
       shared = await next;
@@ -100,7 +108,7 @@ export class ResponseCache {
       return this.#orStale(query, outcome, stale);
     }
     const end = this.#flights.begin(query.key);
-    const finish = (settled: ExecutionOutcome): ExecutionOutcome => {
+    const finish = (settled: ExecutionOutcome): MaybePromise<ExecutionOutcome> => {
       const kept = this.#keep(query, settled, version);
       const share = (entry: CacheEntry | undefined) => end(entry && { entry, version });
       if (isThenable(kept)) kept.then(share, () => end(undefined));
@@ -111,7 +119,7 @@ export class ResponseCache {
     };
     // The option `tags` may throw in `finish` too.
     return outcome.then(finish).then(undefined, (error: unknown) => {
-      end(ABORTED);
+      end(query.isAborted ? ABORTED : undefined);
       throw error;
     });
   }
@@ -142,9 +150,17 @@ export class ResponseCache {
     query: CacheableQuery,
     outcome: ExecutionOutcome,
     stale: StoredResult | undefined,
-  ): ExecutionOutcome {
-    if (stale?.isUsableFor(this.#settings.staleIfError) !== true) return outcome;
-    return outcome.kind === 'partial' && query.hasFailed(outcome) ? query.use(stale) : outcome;
+  ): MaybePromise<ExecutionOutcome> {
+    const isUsable = (result: StoredResult) => result.isUsableFor(this.#settings.staleIfError);
+    if (stale === undefined || !isUsable(stale)) return outcome;
+    if (outcome.kind !== 'partial' || !query.hasFailed(outcome)) return outcome;
+    const use = ({ entry }: CacheLookup): ExecutionOutcome => {
+      const stored = entry === undefined ? undefined : new StoredResult(entry);
+      return stored !== undefined && isUsable(stored) ? query.use(stored) : outcome;
+    };
+    // It may have been invalidated during the execution.
+    const found = this.#store.get(query.key);
+    return isThenable(found) ? found.then(use) : use(found);
   }
 
   /** Executes an expired query once, after its expired result was sent. */
