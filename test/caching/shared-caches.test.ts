@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { graphqlHTTP } from '../../middleware/index.ts';
+import type { CacheStore } from '../../types/response-cache.ts';
 import { schemaOf } from './service.ts';
 import { type SharedCache, sharedCaches } from './shared-caches.ts';
 
@@ -85,6 +86,33 @@ const handler = graphqlHTTP(schema, {
 
 const pathOf = (query: string): string => `/graphql?${new URLSearchParams({ query })}`;
 
+/** Creates a handler whose stored result has an age, and the number of its lookups. */
+function handlerWithAge(seconds: number): {
+  readonly lookups: () => number;
+  readonly handler: typeof handler;
+} {
+  let lookups = 0;
+  const lifetime = 3_600_000;
+  const store: CacheStore = {
+    get() {
+      lookups++;
+      const storedAt = Date.now() - seconds * 1000;
+      const policy = { maxAge: 60, sharedMaxAge: 3600, scope: 'PUBLIC', vary: [], tags: [] } as const;
+      return {
+        entry: { body: '{"data":{}}', policy, storedAt, lifetime, expires: storedAt + lifetime * 2 },
+        version: 1,
+      };
+    },
+    set: () => false,
+    invalidate: () => undefined,
+  };
+  const cache = { store, staleWhileRevalidate: 3600 };
+  return {
+    lookups: () => lookups,
+    handler: graphqlHTTP(schema, { cacheControl: true, onError: false, cache }),
+  };
+}
+
 describe.each(sharedCaches)('behind $name', ({ name, start }) => {
   let server: Server;
   let cache: SharedCache;
@@ -163,6 +191,41 @@ describe.each(sharedCaches)('behind $name', ({ name, start }) => {
     // undici passes conditional requests on, and the value has changed.
     const isPassed = name === 'undici';
     expect([status, executions.get(`${name}-conditional`)]).toEqual(isPassed ? [200, 2] : [304, 1]);
+  });
+
+  async function withAge(
+    seconds: number,
+    use: (cache: SharedCache, lookups: () => number) => Promise<void>,
+  ): Promise<void> {
+    const aged = handlerWithAge(seconds);
+    const origin = createServer(aged.handler).listen(0, '127.0.0.1');
+    await once(origin, 'listening');
+    const inFront = await start((origin.address() as AddressInfo).port);
+    try {
+      await use(inFront, aged.lookups);
+    } finally {
+      await inFront.close();
+      origin.closeAllConnections();
+      origin.close();
+    }
+  }
+
+  it('a shared cache keeps a stored result of the server for the rest of its lifetime', async () => {
+    await withAge(3597, async (inFront, lookups) => {
+      await inFront.send(pathOf('{ plain(id: "age") }'));
+      expect(lookups()).toBe(1);
+      // Without the age it would be kept for another hour.
+      while (lookups() === 1) await inFront.send(pathOf('{ plain(id: "age") }'));
+    });
+  });
+
+  it('a shared cache does not keep an expired result of the server', async () => {
+    await withAge(3700, async (inFront, lookups) => {
+      for (const count of [1, 2, 3, 4]) {
+        await inFront.send(pathOf('{ plain(id: "expired") }'));
+        expect(lookups()).toBe(count);
+      }
+    });
   });
 
   const CREDENTIALS = [

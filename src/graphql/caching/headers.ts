@@ -74,6 +74,8 @@ function addPolicy(
     const isEqual = sharedMaxAge === maxAge;
     headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
+    const age = exchange.caching?.age ?? 0;
+    if (age > 0) headers['x-accel-expires'] = secondsForNginx(sharedMaxAge - age);
     // RFC 9875 §2.
     if (invalidates && tags.length > 0) headers['cache-groups'] = toStrings(tags);
     if (tagHeader !== false && tags.length > 0) {
@@ -86,6 +88,12 @@ function addPolicy(
   }
   if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
 }
+
+/**
+ * nginx ignores `Age`, and would keep a stored result for its whole lifetime again. An expired result gets a time that
+ * has passed: with 0 in a 304, nginx takes the lifetime of the response that it has.
+ */
+const secondsForNginx = (left: number): string => (left > 0 ? String(left) : '@1');
 
 /** Returns the different names of two lists, separated by commas. */
 function toFieldNames(...lists: (readonly string[])[]): string {
