@@ -5,6 +5,7 @@ import * as https from 'node:https';
 import { text } from 'node:stream/consumers';
 import type { TLSSocket } from 'node:tls';
 import express from 'express';
+import session from 'express-session';
 import { GraphQLError } from 'graphql';
 import request from 'supertest';
 import { createInvalidator } from '../../middleware/cache.ts';
@@ -142,6 +143,22 @@ describe('headers of the application', () => {
       expect([headers.age, headers['cache-control']]).toEqual([age, 'private, max-age=60']);
     }
     expect((await get(app, '{ value }')).headers['cache-control']).toBe('public, max-age=60');
+  });
+
+  it('a result for everyone is private in a response to which a session adds its cookie later', async () => {
+    const { handler } = serve(
+      'value: Int @cacheControl(maxAge: 60)',
+      { value: () => 1 },
+      { cache: { key: () => '' } },
+    );
+    const app = express()
+      .use(session({ secret: 'secret', resave: false, saveUninitialized: true }))
+      .use('/graphql', handler);
+    for (const age of [undefined, '0']) {
+      const { headers } = await get(app, '{ value }');
+      expect(headers['set-cookie']).toHaveLength(1);
+      expect([headers.age, headers['cache-control']]).toEqual([age, 'private, max-age=60']);
+    }
   });
 
   it('responses with "Vary: *" take no memory of the response cache', async () => {

@@ -35,10 +35,19 @@ export function hasCredentials(req: ConnectRequest, res: ServerResponse): boolea
 /** Whether middleware, the connection or a resolver has identified the user. */
 export function hasUser(req: ConnectRequest, res: ServerResponse): boolean {
   // Authentication and session middleware add these members.
-  if ('user' in req || 'auth' in req || 'session' in req || 'sessionID' in req) return true;
+  if ('user' in req || 'auth' in req || hasSession(req)) return true;
   if (hasCertificate(req.socket as Partial<TLSSocket>)) return true;
   return res.getHeader('set-cookie') !== undefined;
 }
+
+/**
+ * Whether the response may set the cookie of a session. Middleware such as `express-session` does so when the head is
+ * written, after the other headers are known.
+ */
+export const maySetCookie = (req: ConnectRequest, res: ServerResponse): boolean =>
+  hasSession(req) || res.hasHeader('set-cookie');
+
+const hasSession = (req: ConnectRequest): boolean => 'session' in req || 'sessionID' in req;
 
 /** Whether the client has sent a certificate, also if only the application verifies it (`rejectUnauthorized: false`). */
 function hasCertificate(socket: Partial<TLSSocket>): boolean {

@@ -9,7 +9,7 @@ import { type Headers, HttpError } from '../../http/reply/http-error.ts';
 import { isWriteReplaced } from '../../http/reply/response-writer.ts';
 import { type Reply, withVary } from '../../http/reply/write-reply.ts';
 import { type Exchange, GRAPHQL_TYPE, type ResultCaching } from '../exchange.ts';
-import { hasCredentials } from './credentials.ts';
+import { hasCredentials, maySetCookie } from './credentials.ts';
 import { fittingTags, toStrings } from './tag-lists.ts';
 
 /**
@@ -48,6 +48,8 @@ export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
     switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
       case 'not-modified':
         toNotModified(reply);
+        // A compressor adds this only to responses with content; a cache takes `Vary` from the 304.
+        if (isWriteReplaced(res)) headers['vary'] = withVary(headers['vary'], 'Accept-Encoding');
         return;
       case 'failed':
         throw new HttpError(412, 'The result has another ETag than If-Match', {
@@ -108,7 +110,7 @@ function toFieldNames(...lists: (readonly string[])[]): string {
 function isShared({ req, res, userKey }: Exchange): boolean {
   if (userKey === undefined) return !hasCredentials(req, res);
   // A shared cache would send the cookie to other users too.
-  return userKey === '' && !res.hasHeader('set-cookie');
+  return userKey === '' && !maySetCookie(req, res);
 }
 
 /** The ETag of a stored result is computed once. */
