@@ -72,6 +72,27 @@ describe.each(ENGINES)('with the engine %s', (_name, engine) => {
     expect(headers['cache-tag']?.split(',').sort()).toEqual(tags);
   });
 
+  it.each([
+    ['{ node(id: 1) { id } }', ['node-1']],
+    ['{ node(id: 1) { label(text: "a") } }', ['label-a', 'labels']],
+    ['{ post { label id } }', ['label-none', 'labels', 'node-1']],
+  ])('a field has the tags of the same field in the interfaces of its type: %s', async (query, tags) => {
+    const schema = schemaOf(
+      `${TAG_DIRECTIVE}
+      type Query { node(id: ID): Node @cacheControl(maxAge: 60) post: Post @cacheControl(maxAge: 60) }
+      interface Node {
+        id: ID @cacheTag(format: "node-{$key.id}")
+        label(text: String): Int @cacheTag(format: "label-{$args.text}") @cacheTag(format: "labels")
+      }
+      type Post implements Node { id: ID label(text: String = "none"): Int }`,
+    );
+    const post = { __typename: 'Post', id: 1, label: 2 };
+    const rootValue = { node: post, post };
+    const app = appOf(schema, { engine, rootValue, cache: true, cacheControl: { tagHeader: 'Cache-Tag' } });
+    const { headers } = await get(app, query);
+    expect(headers['cache-tag']?.split(',').sort()).toEqual(tags);
+  });
+
   it('info.cacheControl.tag and the option "tags" add tags', async () => {
     const { app } = serveBlog(
       createBlog({

@@ -86,8 +86,8 @@ export class OperationPolicy {
     if (!hasTags(this.#operation.schema)) return NO_TAGS;
     if (this.#tags === undefined) {
       const tags = new OperationTags(this.#operation);
-      visitSelectedFields(this.#operation, this.#hints, NO_VALUES, ({ definitions }, _isRoot, node) =>
-        tags.add(definitions, node),
+      visitSelectedFields(this.#operation, this.#hints, NO_VALUES, ({ objects }, _isRoot, node) =>
+        tags.add(objects, node),
       );
       this.#tags = tags;
     }

@@ -19,7 +19,14 @@ import {
 } from 'graphql';
 import type { CachedOperation, ObjectTags } from '../../execution/caching.ts';
 import { isObject } from '../../options/rules.ts';
-import { createTagBudget, expandFormat, type TagFormat, tagFormatsOf, valuesAt } from './tag-formats.ts';
+import {
+  createTagBudget,
+  expandFormat,
+  fieldFormats,
+  type TagFormat,
+  typeFormats,
+  valuesAt,
+} from './tag-formats.ts';
 
 type Field = GraphQLField<unknown, unknown>;
 type Variables = Readonly<Record<string, unknown>>;
@@ -51,11 +58,11 @@ export class OperationTags {
     }
   }
 
-  /** Adds the tags of a selected field and of all types that its values may have. */
-  add(definitions: readonly Field[], node: FieldNode): void {
-    for (const definition of definitions) {
-      const formats = tagFormatsOf(definition);
-      for (const format of formats) {
+  /** Adds the tags of a field that is selected from these types, and of all types that its values may have. */
+  add(objects: readonly GraphQLObjectType[], node: FieldNode): void {
+    for (const object of objects) {
+      const definition = object.getFields()[node.name.value] as Field;
+      for (const format of fieldFormats(object, definition)) {
         if (format.uses.args) this.#byArguments.push({ format, definition, node });
         else if (!format.uses.key) this.#addFixed(format);
       }
@@ -95,12 +102,6 @@ export class OperationTags {
     for (const tag of expandFormat(format, () => undefined, createTagBudget()) ?? []) this.#fixed.add(tag);
   }
 }
-
-/** The formats of a type and of its interfaces. */
-const typeFormats = (type: GraphQLObjectType | GraphQLInterfaceType): readonly TagFormat[] => [
-  ...tagFormatsOf(type),
-  ...type.getInterfaces().flatMap(tagFormatsOf),
-];
 
 /** The values of arguments, before coercion: a number and the same text have the same tag. */
 function argumentsOf(
@@ -191,7 +192,7 @@ export function objectTagsOf(type: GraphQLObjectType, definition: Field): Object
 }
 
 function createObjectTags(type: GraphQLObjectType, definition: Field): ObjectTags {
-  const formats = [...typeFormats(type), ...tagFormatsOf(definition)].filter(({ uses }) => uses.key);
+  const formats = [...typeFormats(type), ...fieldFormats(type, definition)].filter(({ uses }) => uses.key);
   if (formats.length === 0) return NO_TAGS;
   return formats.map((format) => ({
     of: (source) => expandFormat(format, (path) => valuesAt(source, path), createTagBudget()),

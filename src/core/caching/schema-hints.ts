@@ -18,6 +18,8 @@ type Field = GraphQLField<unknown, unknown>;
 export interface SelectedField {
   /** The hints of all object types that may have the field, combined. */
   readonly hint: CacheHint;
+  /** The object types that have the field. */
+  readonly objects: readonly GraphQLObjectType[];
   /** The definitions of the field in these types. */
   readonly definitions: readonly Field[];
   /** The composite types of its values. */
@@ -25,7 +27,7 @@ export interface SelectedField {
 }
 
 /** Introspection depends on options and requests, so it is never cacheable. */
-const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, definitions: [], types: new Set() };
+const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, objects: [], definitions: [], types: new Set() };
 
 /** The place of a field: the root type of the operation, or the type of a value. */
 export type FieldPlace = 'root' | 'nested';
@@ -83,20 +85,20 @@ export class SchemaHints {
     if (definition === undefined) return UNKNOWN_FIELD;
     return {
       hint: this.hintOf(definition, 'root'),
+      objects: [type],
       definitions: [definition],
       types: valueTypes([definition]),
     };
   }
 
   #combine(schema: GraphQLSchema, type: GraphQLCompositeType, name: string): SelectedField {
-    const objects = isObjectType(type) ? [type] : schema.getPossibleTypes(type);
-    const definitions = objects
-      .map((object) => object.getFields()[name])
-      .filter((definition): definition is Field => definition !== undefined);
+    const possible = isObjectType(type) ? [type] : schema.getPossibleTypes(type);
+    const objects = possible.filter((object) => object.getFields()[name] !== undefined);
+    const definitions = objects.map((object) => object.getFields()[name] as Field);
     if (definitions.length === 0) return UNKNOWN_FIELD;
     const hint = emptyHint();
     for (const definition of definitions) restrictHint(hint, this.hintOf(definition, 'nested'));
-    return { hint, definitions, types: valueTypes(definitions) };
+    return { hint, objects, definitions, types: valueTypes(definitions) };
   }
 }
 

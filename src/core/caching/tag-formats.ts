@@ -1,4 +1,11 @@
-import { type GraphQLSchema, isInterfaceType, isObjectType } from 'graphql';
+import {
+  type GraphQLField,
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLSchema,
+  isInterfaceType,
+  isObjectType,
+} from 'graphql';
 import { ALL_TAGS, normalTag } from '../../cache/tags/tags.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError } from '../../options/resolve-options.ts';
@@ -29,7 +36,7 @@ const formats = new WeakMap<object, readonly TagFormat[]>();
  *
  * @throws TypeError (code `ERR_OPTION`) for a wrong format.
  */
-export function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
+function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
   let known = formats.get(element);
   if (known === undefined) {
     const given = directivesOf(element, DIRECTIVE).flatMap((use) => (isObject(use) ? use['format'] : use));
@@ -38,6 +45,26 @@ export function tagFormatsOf(element: SchemaElement): readonly TagFormat[] {
   }
   return known;
 }
+
+type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
+
+/** The formats of a type and of its interfaces. */
+export const typeFormats = (type: FieldsType): readonly TagFormat[] => [
+  ...tagFormatsOf(type),
+  ...type.getInterfaces().flatMap(tagFormatsOf),
+];
+
+/** The formats of a field, also of the definitions in the interfaces of its type. */
+export const fieldFormats = (
+  type: FieldsType,
+  definition: GraphQLField<unknown, unknown>,
+): readonly TagFormat[] => [
+  ...tagFormatsOf(definition),
+  ...type.getInterfaces().flatMap((parent) => {
+    const inherited = parent.getFields()[definition.name];
+    return inherited === undefined ? NONE : tagFormatsOf(inherited);
+  }),
+];
 
 const tagged = new WeakMap<GraphQLSchema, boolean>();
 
