@@ -248,6 +248,9 @@ describe('the headers of tags', () => {
     expect(headers['cache-groups']).toBe('"post-1", "post-2"');
     const stored = await get(app, '{ post(id: 1) { id } again: post(id: 2) { id } }');
     expect([stored.headers.age, stored.headers['cache-groups']]).toEqual(['0', '"post-1", "post-2"']);
+    const own = await get(app, '{ me { id } post(id: 1) { id } }');
+    expect(own.headers['cache-control']).toBe('private, max-age=60');
+    expect(own.headers['cache-groups']).toMatch(/"post-1"/);
     expect((await get(app, '{ uncached }')).headers['cache-groups']).toBeUndefined();
     const mutation = await send(app, 'mutation { addPost(author: "a", title: "t") { id } }');
     expect(mutation.headers['cache-group-invalidation']).toBe('"posts", "author-a", "post-4"');

@@ -72,14 +72,13 @@ function addPolicy(
   const hasTags = tags.length > 0 && (invalidates || tagHeader !== false);
   // A shared cache that does not know all tags could not remove the result.
   const isComplete = !hasTags || fittingTags(tags) === tags.length;
-  if (policy.scope === 'PUBLIC' && isComplete && isShared(exchange)) {
+  const isPublic = policy.scope === 'PUBLIC' && isComplete && isShared(exchange);
+  if (isPublic) {
     const isEqual = sharedMaxAge === maxAge;
     headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
     if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
     const age = exchange.caching?.age ?? 0;
     if (age > 0) headers['x-accel-expires'] = secondsForNginx(sharedMaxAge - age);
-    // RFC 9875 §2.
-    if (invalidates && tags.length > 0) headers['cache-groups'] = toStrings(tags);
     if (tagHeader !== false && tags.length > 0) {
       headers[tagHeader.toLowerCase()] = tags.join(tagHeader === 'Cache-Tag' ? ',' : ' ');
     }
@@ -88,6 +87,9 @@ function addPolicy(
     // Another user of the same browser must not get the stored response.
     names = [...names, 'authorization', 'cookie'];
   }
+  // RFC 9875 §2. Browsers have groups too.
+  if (invalidates && hasTags && isComplete && (isPublic || maxAge > 0))
+    headers['cache-groups'] = toStrings(tags);
   if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
 }
 
