@@ -236,4 +236,22 @@ describe('a file whose handle has become stale on a network file system', () => 
     spy.mockRestore();
     expect([response.status, response.headers.etag]).toEqual([200, headers.etag]);
   });
+
+  it('staticFiles tries again when the last fstat fails for a file that is streamed', async () => {
+    const folder = makeFolder({ 'a.bin': Buffer.alloc(300_000, 'a') });
+    const port = await listen(serve(folder, { localDevice: undefined }));
+    const { headers } = await get(port, '/a.bin', {}, 'HEAD');
+    const { fstat } = fs;
+    let calls = 0;
+    const spy = jest.spyOn(fs, 'fstat').mockImplementation((...args: unknown[]) => {
+      const done = args.at(-1);
+      // The first call belongs to the opening of the file.
+      if (++calls === 2 && typeof done === 'function') process.nextTick(done, stale());
+      else Reflect.apply(fstat, fs, args);
+    });
+    const response = await get(port, '/a.bin');
+    spy.mockRestore();
+    expect(calls).toBeGreaterThan(2);
+    expect([response.status, response.headers.etag]).toEqual([200, headers.etag]);
+  });
 });

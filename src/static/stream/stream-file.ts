@@ -83,7 +83,9 @@ export class FileStream {
     this.#file.close();
   }
 
-  #fail(error: Error | undefined): void {
+  /** A stale handle means that the file was replaced on the server of a network file system. */
+  #fail(cause: Error | undefined): void {
+    const error = isStaleError(cause) ? undefined : cause;
     if (this.#hasWritten || this.#res.headersSent) {
       destroyIncomplete(this.#res, error);
       this.#stop();
@@ -129,7 +131,7 @@ export class FileStream {
   #readChunk(section: Section): void {
     this.#reader.read(this.#position, section.end - this.#position + 1, (error, bytes) => {
       if (this.#isStopped) this.#release();
-      else if (error !== null) this.#fail(isStaleError(error) ? undefined : error);
+      else if (error !== null) this.#fail(error);
       // The file was truncated and ends before the promised length.
       else if (bytes.length === 0) this.#fail(undefined);
       else this.#onRead(section, bytes);
