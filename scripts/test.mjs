@@ -37,6 +37,7 @@ const ONCE = [
   'cost/budget',
   'cursors/(faults|refusals)',
   'pubsub/(deployments|history|partition|idle-topics)',
+  'redis-(clients|settings)',
   'streaming/single',
   // graphql-query-complexity does not support graphql 17.
   'cost/oracle',

@@ -46,7 +46,9 @@ async function assertHistory(client: Client): Promise<void> {
   ];
   const stream = there.subscribe('tick');
   await there.ready('tick');
-  for (let tick = 0; tick < 10; tick++) await here.publish('tick', tick);
+  // `ready` waits for the subscriber of the other process only.
+  await publishWhenConnected(() => here.publish('tick', 0));
+  for (let tick = 1; tick < 10; tick++) await here.publish('tick', tick);
   const first = await stream.next();
   expect([first.value, ...(await take(stream, 9))]).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
   const { cursor } = first as { cursor?: string };
