@@ -33,7 +33,8 @@ export function addPrice(
 
 /** Sets the headers of an operation that the options `cost` and `budget` admit. The cost is that of its batch so far. */
 export function setAdmissionHeaders({ res, batchCost }: Exchange, headers: Headers | undefined): void {
-  for (const [name, value] of Object.entries(headers ?? {})) {
+  if (headers === undefined) return;
+  for (const [name, value] of Object.entries(headers)) {
     const isPart = name === COST_HEADER && batchCost !== undefined;
     res.setHeader(name, isPart ? value.replace(/^[^;]+/, String(batchCost.price)) : value);
   }

@@ -125,8 +125,8 @@ export const createTagBudget = (): TagBudget => ({ left: MAX_CHARACTERS });
 type ReadValues = (path: readonly string[]) => readonly unknown[] | undefined;
 
 /**
- * Returns the tags of a format: one per combination of the values of its placeholders; none for an empty text. Undefined if a value is missing
- * or has no text, or if the tags are larger than the budget.
+ * Returns the tags of a format: one per combination of the values of its placeholders; none for an empty text.
+ * Undefined if a value is missing or has no text, or if the tags are larger than the budget.
  */
 export function expandFormat(
   { parts, uses }: TagFormat,
