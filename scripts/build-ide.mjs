@@ -6,6 +6,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync
 import { join, relative } from 'node:path';
 import { promisify } from 'node:util';
 import { brotliCompress, constants } from 'node:zlib';
+import { noticesOf, packageAt, packagesIn } from './notices.mjs';
 
 const root = join(import.meta.dirname, '..');
 const app = join(root, 'src/graphiql/app');
@@ -26,7 +27,7 @@ if (isCurrent()) {
   mkdirSync(target, { recursive: true });
   // Largest first and all at the same time: zlib's threads take one each.
   const sizes = await Promise.all(files.sort((a, b) => b.bytes.length - a.bytes.length).map(writeCompressed));
-  writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), notices(packages));
+  writeFileSync(join(target, 'THIRD-PARTY-NOTICES.txt'), noticesOf(root, packages));
   writeFileSync(join(target, 'index.cjs'), indexModule(manifest));
   // The manifest is written last, because its existence means that the other files are complete.
   writeFileSync(
@@ -50,7 +51,7 @@ function isCurrent() {
   const built = JSON.parse(readFileSync(join(target, 'manifest.json'), 'utf8'));
   if (built.sources !== sources) return false;
   return Object.entries(built.packages).every(
-    ([folder, { version }]) => packageAt(folder)?.version === version,
+    ([folder, { version }]) => packageAt(root, folder)?.version === version,
   );
 }
 
@@ -78,7 +79,7 @@ async function bundle() {
   const files = output
     .filter(({ fileName }) => fileName !== 'vite.json')
     .map(({ fileName, code, source }) => ({ name: fileName, bytes: Buffer.from(code ?? source) }));
-  return { files, manifest: describe(vite, files), packages: packagesIn([...folders].sort()) };
+  return { files, manifest: describe(vite, files), packages: packagesIn(root, [...folders].sort()) };
 }
 
 /** The manifest for the server: the first files of a page, and every file with its media type. */
@@ -112,32 +113,6 @@ async function writeCompressed({ name, bytes }) {
   writeFileSync(join(target, `${name}.cjs`), `module.exports = '${compressed.toString('base64')}';\n`);
   console.log(`GraphiQL:   ${name} ${kB(bytes.length)} -> ${kB(compressed.length)}`);
   return compressed.length;
-}
-
-function packagesIn(folders) {
-  return Object.fromEntries(
-    folders.map((folder) => {
-      const { name, version, license } = packageAt(folder);
-      return [folder, { name, version, license }];
-    }),
-  );
-}
-
-function packageAt(folder) {
-  const file = join(root, folder, 'package.json');
-  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : undefined;
-}
-
-/** The licence of every package, each text once. */
-function notices(packages) {
-  const byText = new Map();
-  for (const [folder, { name, version, license }] of Object.entries(packages)) {
-    const file = readdirSync(join(root, folder)).find((entry) => /^licen[cs]e(\.|$)/i.test(entry));
-    const text = file ? readFileSync(join(root, folder, file), 'utf8').trim() : `Licence: ${license}`;
-    byText.set(text, [...(byText.get(text) ?? []), `${name} ${version}`]);
-  }
-  const parts = Array.from(byText, ([text, names]) => `${names.join('\n')}\n\n${text}\n`);
-  return ['The files in this folder contain these packages.\n', ...parts].join(`\n${'-'.repeat(80)}\n\n`);
 }
 
 function kB(bytes) {

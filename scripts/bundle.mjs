@@ -15,9 +15,15 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|cursors|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]/,
+    test: /[\\/]src[\\/](core|cursors|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
   },
 ];
+
+/**
+ * Packages that are part of the bundle. Loading all of graphql-ws for its message types and close codes takes 5 ms, and
+ * as a dependency it installs graphql for applications that only serve files.
+ */
+export const BUNDLED = ['graphql-ws'];
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
 export async function bundle(root, entries, folder) {
@@ -70,7 +76,7 @@ export async function bundleClient(root, folder) {
 }
 
 async function write(options, output) {
-  const external = (id) => !/^[./]|^[A-Z]:/i.test(id);
+  const external = (id) => !/^[./]|^[A-Z]:/i.test(id) && !BUNDLED.includes(id);
   const build = await rolldown({ platform: 'node', tsconfig: false, external, ...options });
   await build.write(output);
   await build.close();

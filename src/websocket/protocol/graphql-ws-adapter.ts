@@ -1,9 +1,9 @@
 /**
  * The only imports from the graphql-ws package: the message types and close codes of the protocol, and the
- * check of a message (`validateMessage`). Its server (`makeServer`) is not used: it supports one of our two
- * subprotocols, parses each message again, keeps each message until its operation ends, and sends every
- * result through several promises; session.ts replaces it. The reasons of close frames equal those of
- * graphql-ws, since clients log them.
+ * check of a message (`validateMessage`). The build copies these parts into dist/. Its server (`makeServer`) is
+ * not used: it supports one of our two subprotocols, parses each message again, keeps each message until its
+ * operation ends, and sends every result through several promises; session.ts replaces it. The reasons of close
+ * frames equal those of graphql-ws, since clients log them.
  */
 import {
   CloseCode,
