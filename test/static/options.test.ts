@@ -333,6 +333,27 @@ describe('the root', () => {
   });
 });
 
+it('staticFiles sends the file when an async setHeaders rejects, and warns instead of ending the process', async () => {
+  const warned = jest.spyOn(process, 'emitWarning').mockReturnValue(undefined);
+  const unhandled = jest.fn();
+  process.on('unhandledRejection', unhandled);
+  const setHeaders = async (res: ServerResponse): Promise<void> => {
+    res.setHeader('x-early', '1');
+    await Promise.reject(new Error('from setHeaders'));
+  };
+  const root = makeFolder({ 'a.txt': 'content' });
+  const response = await get(await listen(bare(staticFiles(root, { setHeaders }))), '/a.txt');
+  expect(response.headers['x-early']).toBe('1');
+  expect(response.text).toBe('content');
+  await new Promise(setImmediate);
+  expect(warned.mock.calls.map(([message]) => message)).toEqual([
+    'staticFiles: the promise of the option "setHeaders" was rejected: Error: from setHeaders',
+  ]);
+  expect(unhandled).not.toHaveBeenCalled();
+  process.off('unhandledRejection', unhandled);
+  warned.mockRestore();
+});
+
 eachExpress((express) => {
   const root = makeFolder({
     'a.txt': '0123456789',

@@ -3,7 +3,9 @@ import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
 import { isWriteReplaced } from '../../http/reply/response-writer.ts';
+import { isThenable } from '../../options/rules.ts';
 import { isCompressibleType } from '../compression/media-types.ts';
+import { warnOfSystem } from '../disk/warning.ts';
 import type { CreatedCodings, DeltaCodings, LoadedFile, SelectionRules } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
 import { isNavigation } from '../request/navigation.ts';
@@ -23,8 +25,10 @@ const CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
 export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
   const { setHeaders } = request.context.settings;
-  if (setHeaders !== undefined && file.stats !== undefined)
-    setHeaders(res, file.uncompressed.path, file.stats);
+  if (setHeaders !== undefined && file.stats !== undefined) {
+    const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
+    if (isThenable(returned)) returned.then(undefined, warnOfRejection);
+  }
   const preset = presetHeadersOf(res);
   const representation =
     (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
@@ -34,6 +38,11 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
+}
+
+/** An async `setHeaders` is not awaited. Its rejection must not end the process, as an unhandled one does. */
+function warnOfRejection(cause: unknown): void {
+  warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${cause}`, { cause }));
 }
 
 /** Selects a coding with a dictionary; undefined for most requests. */
