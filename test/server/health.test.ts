@@ -191,6 +191,15 @@ describe('drain()', () => {
     },
   );
 
+  it('drain() closes a server that listens again after an earlier drain', async () => {
+    const { server } = createApp(express);
+    await listen(server);
+    await server.drain();
+    await listen(server);
+    await server.drain();
+    expect(server.listening).toBe(false);
+  });
+
   it('drain() lets requests finish, closes the sockets of attachSubscriptions, and resolves when all are closed', async () => {
     let release = (): void => undefined;
     const slow = new Promise<string>((resolve) => {

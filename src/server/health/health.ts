@@ -62,6 +62,8 @@ class Health {
     this.#hasListened = server.listening;
     server.on('listening', () => {
       this.#hasListened = true;
+      // A server that listens again has to be drained again.
+      this.#drained = undefined;
     });
   }
 
