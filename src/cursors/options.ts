@@ -1,4 +1,5 @@
 import { createSecretKey, type KeyObject } from 'node:crypto';
+import { types } from 'node:util';
 import {
   assertSync,
   type OptionScope,
@@ -49,7 +50,7 @@ export function resolveCursors(scope: OptionScope, given: unknown): CursorSettin
 function secretsOf(scope: OptionScope, key: unknown): readonly Buffer[] {
   const list: readonly unknown[] = Array.isArray(key) ? key : [key];
   const secrets = list.flatMap((item) =>
-    isString(item) || item instanceof Uint8Array ? Buffer.from(item as string) : [],
+    isString(item) || types.isUint8Array(item) ? Buffer.from(item as string) : [],
   );
   if (secrets.length > 0 && secrets.length === list.length && secrets.every(isLong)) return secrets;
   const lengths = secrets.map(({ length }) => `${length} bytes`);

@@ -42,8 +42,8 @@ export function createErrorReporter(onError: OnError): Reporter {
 /** Calls a function of the application. An exception or a rejection of it goes to `onFailure`. */
 export function callListener(call: () => unknown, onFailure: (failure: unknown) => void): void {
   try {
-    const returned = call();
-    if (returned instanceof Promise) returned.catch(onFailure);
+    // Also the promise of another library or JavaScript context.
+    Promise.resolve(call()).catch(onFailure);
   } catch (failure) {
     onFailure(failure);
   }

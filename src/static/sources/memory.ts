@@ -22,7 +22,7 @@ export function createMemoryFiles(files: Readonly<Record<string, string | Uint8A
   const source: MemoryFiles = {
     set(path, content, options) {
       const key = pathOf(path);
-      if (!isString(content) && !(content instanceof Uint8Array)) {
+      if (!isString(content) && !types.isUint8Array(content)) {
         throw wrongArgument(MEMORY_FILES, path, content, 'a string or a Uint8Array');
       }
       const mtime = options?.mtime ?? new Date();

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import type { ConnectResult } from '../../../types/subscriptions.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { SUBSCRIPTION_OPTIONS } from '../../options/scopes.ts';
@@ -26,7 +27,7 @@ export function decisionOf(returned: ConnectResult): ConnectDecision {
 const MAX_SECONDS = 1e11;
 
 function toMilliseconds(time: Date | number): number {
-  const value = typeof time === 'number' || time instanceof Date ? Number(time) : Number.NaN;
+  const value = typeof time === 'number' || types.isDate(time) ? Number(time) : Number.NaN;
   if (Number.isNaN(value)) {
     const accepted = 'a Date or a number as expiresAt';
     throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'onConnect', { expiresAt: time }, accepted);

@@ -4,6 +4,7 @@ import type { Duplex } from 'node:stream';
 import type { Middleware } from '../../../types/connect.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { debug } from '../../logging/debug.ts';
+import { isThenable } from '../../options/rules.ts';
 import { applyAppPrototypes } from './app-prototypes.ts';
 import { createUpgradeResponse, destroyWhenWritten } from './reject-upgrade.ts';
 
@@ -107,8 +108,8 @@ class MiddlewareRun {
     const next = once((error) => this.next(error));
     try {
       const result: unknown = middleware(this.#req, this.#res, next);
-      // Middleware of Express 5 may be async.
-      if (result instanceof Promise) result.catch((error) => next(toError(error)));
+      // Middleware of Express 5 may be async, with promises of another library or JavaScript context too.
+      if (isThenable(result)) Promise.resolve(result).catch((error) => next(toError(error)));
     } catch (error) {
       next(toError(error));
     }

@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import { formatValue } from '../../../options/format-value.ts';
 import { isObject, isString } from '../../../options/rules.ts';
 
@@ -19,7 +20,7 @@ const APOLLO = 'apollo-persisted-query-manifest';
  * @throws TypeError that says what is expected instead.
  */
 export function parseManifest(manifest: unknown): TrustedTexts {
-  if (manifest instanceof Map) return textsOf([...manifest]);
+  if (types.isMap(manifest)) return textsOf([...manifest]);
   if (!isObject(manifest)) throw unexpected(manifest);
   if (!('format' in manifest && 'operations' in manifest)) return textsOf(Object.entries(manifest));
   const { format, version, operations } = manifest;
