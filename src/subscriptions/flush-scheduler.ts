@@ -1,4 +1,6 @@
-import { setImmediate } from 'node:timers';
+// From the module: fake timers of a test must not delay events.
+import { setImmediate, setTimeout } from 'node:timers';
+
 /** A queue of messages that can be written. */
 export interface Flushable {
   flush(): void;

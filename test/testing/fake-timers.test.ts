@@ -1,5 +1,6 @@
 import { createServer } from 'node:http';
 import { attachSubscriptions, graphqlHTTP, staticFiles, Upload } from 'espalier';
+import { createPubSub } from 'espalier/pubsub';
 import { inject, subscribe } from 'espalier/testing';
 import express from 'express';
 import { buildSchema, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
@@ -40,6 +41,22 @@ it.each(['websocket', 'event-stream'] as const)(
     const received: unknown[] = [];
     for await (const { data } of results) received.push(data);
     expect(received).toEqual([{ ticks: 1 }, { ticks: 2 }]);
+  },
+);
+
+it.each(['websocket', 'event-stream'] as const)(
+  'subscribe over a transport %s gets events of an open subscription while timers are fake',
+  async (transport) => {
+    const events = createPubSub<{ ticks: { ticks: number } }>();
+    const live = graphqlHTTP(schema, { rootValue: { ticks: () => events.subscribe('ticks') } });
+    const results = await subscribe(live, { query: 'subscription { ticks }', transport });
+    for (const ticks of [1, 2]) {
+      const next = results.next();
+      await events.publish('ticks', { ticks });
+      expect((await next).value).toMatchObject({ data: { ticks } });
+    }
+    await results.return?.();
+    await events.close();
   },
 );
 
