@@ -1,12 +1,9 @@
 import { createHash, type Hash } from 'node:crypto';
-import { read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { promisify } from 'node:util';
 import type { ByteRange } from '../../http/conditions/ranges.ts';
 import { loadOnce } from '../../http/load-once.ts';
 import type { FileVersion } from './file-version.ts';
-
-const readAsync = promisify(read);
+import { readAsync } from './read.ts';
 
 // Hashing a slice blocks the event loop for about 0.2 ms.
 const SLICE = 256 * 1024;
@@ -17,7 +14,7 @@ export async function readBytes(fd: number, size: number): Promise<Buffer | unde
   const body = Buffer.allocUnsafeSlow(size);
   let filled = 0;
   while (filled < size) {
-    const { bytesRead } = await readAsync(fd, body, filled, size - filled, filled);
+    const bytesRead = await readAsync(fd, body, filled, size - filled, filled);
     if (bytesRead === 0) return undefined;
     filled += bytesRead;
   }
@@ -39,7 +36,7 @@ export async function readAndHash(
   const hash = createHash('sha1');
   let filled = 0;
   while (filled < size) {
-    const { bytesRead } = await readAsync(fd, body, filled, Math.min(SLICE, size - filled), filled);
+    const bytesRead = await readAsync(fd, body, filled, Math.min(SLICE, size - filled), filled);
     if (bytesRead === 0) return undefined;
     hash.update(body.subarray(filled, filled + bytesRead));
     filled += bytesRead;
@@ -93,7 +90,7 @@ export async function hashRanges(
     let position = start;
     while (position <= end) {
       if (!isWanted()) return undefined;
-      const { bytesRead } = await readAsync(fd, slice, 0, Math.min(SLICE, end - position + 1), position);
+      const bytesRead = await readAsync(fd, slice, 0, Math.min(SLICE, end - position + 1), position);
       if (bytesRead === 0) return undefined;
       hash.update(slice.subarray(0, bytesRead));
       position += bytesRead;

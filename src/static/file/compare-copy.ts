@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import { read } from 'node:fs';
 import type { Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
@@ -7,10 +6,9 @@ import zlib from 'node:zlib';
 import type { Precompressed } from '../../../types/static.ts';
 import { etagFromDigest, readBytes } from '../disk/hash.ts';
 import type { ReadableFile } from '../disk/open-inside-root.ts';
+import { readAsync } from '../disk/read.ts';
 import type { Snapshot } from './snapshot.ts';
 import { isWindowAccepted, ZSTD_HEADER_BYTES } from './zstd-window.ts';
-
-const readAsync = promisify(read);
 
 // Bytes of one read.
 const CHUNK = 64 * 1024;
@@ -136,9 +134,10 @@ class FileChunks implements AsyncIterable<Buffer> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
     for (let position = 0; !this.#isStopped; ) {
-      const reading = readAsync(this.#fd, Buffer.allocUnsafeSlow(CHUNK), 0, CHUNK, position);
+      const buffer = Buffer.allocUnsafeSlow(CHUNK);
+      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
       this.#lastRead = reading.catch(() => undefined);
-      const { bytesRead, buffer } = await reading;
+      const bytesRead = await reading;
       if (bytesRead === 0) return;
       position += bytesRead;
       yield buffer.subarray(0, bytesRead);
