@@ -87,6 +87,7 @@ class Pipeline {
       timings: this.#settings.serverTiming ? startTimings() : undefined,
       operationName: undefined,
       batchCost: undefined,
+      isAbandoned: false,
       reservation: undefined,
       operation: undefined,
       caching: undefined,
@@ -117,7 +118,10 @@ class Pipeline {
   #respond(exchange: Exchange, params: RequestParams): void {
     try {
       if (isBatch(params)) {
-        this.#runBatch(exchange, params).catch((error: unknown) => this.#failures.fail(exchange, error));
+        this.#runBatch(exchange, params).catch((error: unknown) => {
+          exchange.isAbandoned = true;
+          this.#failures.fail(exchange, error);
+        });
       } else this.#settle(exchange, this.#runOne(exchange, params));
     } catch (error) {
       this.#failures.fail(exchange, error);

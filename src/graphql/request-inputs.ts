@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import type { ExecutionCaching } from '../execution/caching.ts';
 import type { ErrorOrigin, ExecutionInputs, GraphQLParams, IncrementalFormat } from '../execution/types.ts';
 import { isAborted } from '../http/reply/response-state.ts';
@@ -21,23 +21,23 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
   caching: ExecutionCaching | undefined;
   /** Set before the execution if it continues when the client disconnects. */
   outlivesClient = false;
-  readonly #res: ServerResponse;
+  readonly #exchange: Exchange;
   #controller: AbortController | undefined;
 
   constructor(
-    { req, res }: Exchange,
+    exchange: Exchange,
     operationName: string | undefined,
     { variables, extensions }: Pick<GraphQLParams, 'variables' | 'extensions'>,
     contextValue: unknown,
     rootValue: unknown,
   ) {
-    this.request = req;
+    this.request = exchange.req;
     this.operationName = operationName;
     this.rootValue = rootValue;
     this.contextValue = contextValue;
     this.variableValues = variables;
     this.extensions = extensions;
-    this.#res = res;
+    this.#exchange = exchange;
   }
 
   get origin(): ErrorOrigin {
@@ -46,21 +46,24 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
 
   get aborted(): boolean {
     // The signal may not exist: graphql 16 never reads it.
-    return isAborted(this.#res);
+    return hasNoReceiver(this.#exchange);
   }
 
   get signal(): AbortSignal | undefined {
     if (this.outlivesClient) return undefined;
-    const res = this.#res;
+    const exchange = this.#exchange;
     if (this.#controller === undefined) {
       const controller = new AbortController();
       this.#controller = controller;
       const onClose = (): void => {
-        if (!res.writableFinished) controller.abort();
+        if (!exchange.res.writableFinished || exchange.isAbandoned) controller.abort();
       };
-      if (isAborted(res)) onClose();
-      else res.once('close', onClose);
+      if (hasNoReceiver(exchange)) onClose();
+      else exchange.res.once('close', onClose);
     }
     return this.#controller.signal;
   }
 }
+
+/** Whether no client can receive the result of an operation. */
+export const hasNoReceiver = ({ res, isAbandoned }: Exchange): boolean => isAbandoned || isAborted(res);

@@ -14,13 +14,12 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { CLIENT_ABORTED } from '../http/body/read-body.ts';
-import { isAborted } from '../http/reply/response-state.ts';
 import { addCost, addPrice, setAdmissionHeaders } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import { observeOperation } from './observe-operation.ts';
 import type { HttpSettings } from './options.ts';
-import { RequestInputs } from './request-inputs.ts';
+import { hasNoReceiver, RequestInputs } from './request-inputs.ts';
 import { createCachedExecution } from './response-cache/cached-execution.ts';
 import type { Execute } from './response-cache/request-query.ts';
 import type { Streaming } from './streaming/streaming.ts';
@@ -142,7 +141,7 @@ export class OperationRunner {
 
 /** A mutation must not run if no client can receive its result. */
 function assertConnected(exchange: Exchange): void {
-  if (isAborted(exchange.res)) throw CLIENT_ABORTED;
+  if (hasNoReceiver(exchange)) throw CLIENT_ABORTED;
 }
 
 /** Returns the function that executes operations: through the response cache, if the handler has one. */

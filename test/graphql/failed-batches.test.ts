@@ -1,0 +1,79 @@
+import { EventEmitter, once } from 'node:events';
+import type { ServerResponse } from 'node:http';
+import { GraphQLInt, GraphQLObjectType, GraphQLSchema, versionInfo } from 'graphql';
+import { graphqlHTTP } from '../../middleware/graphql.ts';
+import type { GraphQLOptions } from '../../types/graphql.ts';
+import { run } from './server.ts';
+import { Work } from './work.ts';
+
+const ENGINES = ['compiled', 'graphql-js'] satisfies GraphQLOptions['engine'][];
+
+describe.each(ENGINES)('a batch whose context function fails for one operation, under %s', (engine) => {
+  /** Serves batches. The context of an operation waits for the event of its name. */
+  const serve = async (work: Work, contexts: EventEmitter) => {
+    const field = { type: GraphQLInt, resolve: work.resolve };
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Query', fields: { slow: field } }),
+      mutation: new GraphQLObjectType({ name: 'Mutation', fields: { change: field } }),
+    });
+    let created = 0;
+    const context = async () => {
+      created += 1;
+      const [error] = await once(contexts, String(created));
+      if (error) throw error;
+    };
+    const handler = graphqlHTTP(schema, { engine, batching: true, onError: false, context });
+    // The error handler of the application responds after the event.
+    const respond = async (res: ServerResponse): Promise<void> => {
+      await once(contexts, 'respond');
+      res.writeHead(500).end();
+    };
+    const running = await run((req, res) => handler(req, res, () => void respond(res)));
+    const send = (queries: string[]): Promise<Response> =>
+      fetch(running.url, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json' },
+        body: JSON.stringify(queries.map((query) => ({ query }))),
+      });
+    return { ...running, send };
+  };
+  const turns = async (): Promise<void> => {
+    for (let turn = 0; turn < 3; turn++) await new Promise(setImmediate);
+  };
+
+  it('graphqlHTTP does not start the other operations while the error handler responds', async () => {
+    const work = new Work();
+    const contexts = new EventEmitter();
+    const { send, close } = await serve(work, contexts);
+    const response = send(['{ slow }', 'mutation { change }']);
+    while (contexts.listenerCount('2') === 0) await turns();
+    contexts.emit('1', new Error('no context'));
+    await turns();
+    contexts.emit('2');
+    await turns();
+    contexts.emit('respond');
+    expect((await response).status).toBe(500);
+    await close();
+    expect(work.infos).toEqual([]);
+  });
+
+  it('graphqlHTTP aborts the signal of the other operations, if graphql has one', async () => {
+    const work = new Work();
+    const contexts = new EventEmitter();
+    const { send, close } = await serve(work, contexts);
+    const response = send(['{ slow }', '{ slow }']);
+    while (contexts.listenerCount('2') === 0) await turns();
+    contexts.emit('1');
+    await work.begun(1);
+    const signal = work.infos[0]?.getAbortSignal?.();
+    expect(signal?.aborted).toBe(versionInfo.major >= 17 ? false : undefined);
+    contexts.emit('2', new Error('no context'));
+    await turns();
+    contexts.emit('respond');
+    expect((await response).status).toBe(500);
+    await turns();
+    expect(signal?.aborted).toBe(versionInfo.major >= 17 ? true : undefined);
+    work.end();
+    await close();
+  });
+});
