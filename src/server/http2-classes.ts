@@ -1,4 +1,6 @@
 import type { Http2ServerRequest, Http2ServerResponse } from 'node:http2';
+import { CONNECTION_HEADERS } from '../http/reply/connection-headers.ts';
+import { codeOf } from '../http/reply/system-error.ts';
 import { descriptorsUpTo } from './descriptors.ts';
 
 /** The classes from which the compatibility API of `node:http2` creates requests and responses. */
@@ -26,7 +28,17 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
         headers['transfer-encoding'] = 'chunked';
     }
   };
-  const Response = class extends base.Http2ServerResponse {};
+  const Response = class extends base.Http2ServerResponse {
+    override writeHead(...given: [status: number, ...rest: unknown[]]): this {
+      for (let args = given; ; args = [this.statusCode]) {
+        try {
+          return super.writeHead(...(args as [number]));
+        } catch (error) {
+          if (!adaptHeaders(this, error)) throw error;
+        }
+      }
+    }
+  };
   const socket = function (this: Http2ServerResponse): unknown {
     return Reflect.get(base.Http2ServerResponse.prototype, 'socket', this) ?? this.stream;
   };
@@ -37,6 +49,31 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
   };
   Object.defineProperty(Response.prototype, '_implicitHeader', { value: implicitHeader, configurable: true });
   return { Http2ServerRequest: Request, Http2ServerResponse: Response };
+}
+
+/**
+ * Adapts headers that are valid over HTTP/1.1. Node refuses them when the head is sent, and would refuse the response of
+ * an error handler for the same reason.
+ *
+ * @returns whether a header was changed
+ */
+function adaptHeaders(res: Http2ServerResponse, error: unknown): boolean {
+  const names = res.getHeaderNames();
+  switch (codeOf(error)) {
+    case 'ERR_HTTP2_INVALID_CONNECTION_HEADERS': {
+      const refused = CONNECTION_HEADERS.filter((name) => names.includes(name));
+      for (const name of refused) res.removeHeader(name);
+      return refused.length > 0;
+    }
+    case 'ERR_HTTP2_HEADER_SINGLE_VALUE': {
+      // A list and several lines have the same meaning, except for cookies (RFC 9110 §5.3).
+      const lists = names.filter((name) => name !== 'set-cookie' && Array.isArray(res.getHeader(name)));
+      for (const name of lists) res.setHeader(name, [res.getHeader(name)].flat().join(', '));
+      return lists.length > 0;
+    }
+    default:
+      return false;
+  }
 }
 
 /**

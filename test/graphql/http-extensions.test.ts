@@ -1,7 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http2';
 import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { inject } from '../../middleware/testing.ts';
 import type { InjectedResponse } from '../../types/testing.ts';
+import { requestHttp2, serving } from '../exchange.ts';
 
 const schema = buildSchema('type Query { fails: String also: String }');
 
@@ -41,6 +44,28 @@ describe('extensions.http of an error', () => {
       expect(response.status).toBe(404);
       expect(response.headers['x-other']).toBe('kept');
       expect(response.headers['content-length']).toBe(String(Buffer.byteLength(response.text)));
+    },
+  );
+
+  it.each(['Connection', 'Keep-Alive', 'Proxy-Connection', 'TE', 'Upgrade'])(
+    'cannot set the header %s, which HTTP/2 does not have, over HTTP/2',
+    async (name) => {
+      const extensions = { http: { status: 404, headers: { [name]: 'close', 'x-other': 'kept' } } };
+      const fails = (): never => {
+        throw new GraphQLError('no', { extensions });
+      };
+      const handler = graphqlHTTP(schema, { rootValue: { fails }, onError: false });
+      const server = createServer(
+        (req: unknown, res: unknown) => void handler(req as IncomingMessage, res as ServerResponse),
+      );
+      await serving(server, async (port) => {
+        const headers = { 'content-type': 'application/json' };
+        const body = '{"query":"{ fails }"}';
+        const response = await requestHttp2(port, { method: 'POST', path: '/', headers, body });
+        expect(response.status).toBe(404);
+        expect(response.headers).toMatchObject({ 'x-other': 'kept' });
+        expect(response.headers).not.toHaveProperty(name.toLowerCase());
+      });
     },
   );
 

@@ -291,6 +291,50 @@ eachExpress((express) => {
     });
   });
 
+  it.each([
+    ['without', {}, { 'x-own': 'kept' }],
+    ['with a class of the user', { Http2ServerResponse: http2.Http2ServerResponse }, { 'x-own': 'kept' }],
+  ])(
+    'createServer removes headers of HTTP/1.1 connections from responses over HTTP/2, %s',
+    async (_name, options, kept) => {
+      const app = express();
+      const ofConnection = { 'Keep-Alive': 'timeout=5', 'Transfer-Encoding': 'chunked', Upgrade: 'h2c' };
+      app.use((_req, res, next) => {
+        res.set({ ...ofConnection, ...kept });
+        next();
+      });
+      app.get('/send', (_req, res) => void res.send('sent'));
+      app.get('/head', (_req, res) => void res.writeHead(201, { 'Proxy-Connection': 'close' }).end('sent'));
+      app.get('/empty', (_req, res) => void res.status(204).end());
+      await serving(createServer(app, { ...options, http2: true }), async (port) => {
+        for (const [path, status, body] of [
+          ['/send', 200, 'sent'],
+          ['/head', 201, 'sent'],
+          ['/empty', 204, ''],
+          ['/unknown', 404, expect.stringContaining('Cannot GET')],
+        ] as const) {
+          const response = await requestHttp2(port, { path });
+          expect(response).toMatchObject({ status, body, headers: kept });
+          for (const name of Object.keys(ofConnection))
+            expect(response.headers).not.toHaveProperty(name.toLowerCase());
+        }
+      });
+    },
+  );
+
+  it('createServer joins several values of a header that has one line over HTTP/2', async () => {
+    const app = express();
+    app.get('/', (_req, res) => {
+      res.append('Content-Language', 'de').append('Content-Language', 'fr');
+      res.append('Set-Cookie', 'a=1').append('Set-Cookie', 'b=2').set('Keep-Alive', 'timeout=5').send('sent');
+    });
+    await serving(createServer(app, { http2: true }), async (port) => {
+      const { status, headers } = await requestHttp2(port, { path: '/' });
+      expect(status).toBe(200);
+      expect(headers).toMatchObject({ 'content-language': 'de, fr', 'set-cookie': ['a=1', 'b=2'] });
+    });
+  });
+
   it('createServer reports an abort to a handler over HTTP/2', async () => {
     const app = express();
     const arrived = new Promise<void>((resolve) => {

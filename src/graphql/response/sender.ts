@@ -1,7 +1,9 @@
 import type { IncomingMessage } from 'node:http';
 import { events } from '../../core/diagnostics.ts';
 import { drainRequest } from '../../http/body/drain.ts';
+import { CONNECTION_HEADERS } from '../../http/reply/connection-headers.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
+import { isHttp2 } from '../../http/reply/response-state.ts';
 import { type Reply, withVary, writeReplyInPlace } from '../../http/reply/write-reply.ts';
 import { assertSync } from '../../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
@@ -43,6 +45,8 @@ export function createSender({
       const { vary } = headers;
       Object.assign(headers, extra);
       if (extra['vary'] !== undefined) headers['vary'] = withVary(vary, String(extra['vary']));
+      // Node refuses them when the head is sent, and again with the response to that error.
+      if (isHttp2(res)) for (const name of CONNECTION_HEADERS) delete headers[name];
     }
     const body = isPretty(req) ? indent(response.body) : response.body;
     return { status, headers, body, release };
