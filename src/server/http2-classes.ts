@@ -13,17 +13,16 @@ export interface Http2Classes {
 export const loadHttp2 = (): typeof import('node:http2') => process.getBuiltinModule('node:http2');
 
 /**
- * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host (RFC 9113 §8.3.1); a body of
- * unknown length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is the
- * closed stream: with no socket, `on-finished` waits forever, and `send` keeps its file open.
+ * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host, also if the client sends both (RFC 9113
+ * §8.3.1); a body of unknown length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is
+ * the closed stream: with no socket, `on-finished` waits forever, and `send` keeps its file open.
  */
 export function withHttp1Headers(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {
     constructor(...given: ConstructorParameters<typeof Http2ServerRequest>) {
       super(...given);
       const { headers, stream } = this;
-      if (headers.host === undefined && headers[':authority'] !== undefined)
-        headers.host = headers[':authority'];
+      if (headers[':authority'] !== undefined) headers.host = headers[':authority'];
       if (headers['content-length'] === undefined && !stream.endAfterHeaders)
         headers['transfer-encoding'] = 'chunked';
     }

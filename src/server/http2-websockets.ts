@@ -53,12 +53,14 @@ function upgradeRequest(headers: IncomingHttpHeaders, socket: StreamSocket): Inc
   // With the minor version 0 Node does not chunk the response of a middleware.
   Object.assign(request, { httpVersion: '2.0', httpVersionMajor: 2, httpVersionMinor: 0 });
   const all: IncomingHttpHeaders = {
-    host: headers[':authority'],
+    host: undefined,
     connection: 'Upgrade',
     upgrade: 'websocket',
     'sec-websocket-key': KEY,
   };
   for (const [name, value] of Object.entries(headers)) if (!name.startsWith(':')) all[name] = value;
+  // RFC 9113 §8.3.1.
+  all.host = headers[':authority'] ?? headers.host;
   request.headers = all;
   request.rawHeaders = Object.entries(all).flatMap(([name, value]) => [name, String(value)]);
   request.complete = true;

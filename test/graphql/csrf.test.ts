@@ -1,7 +1,10 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createServer } from 'node:http2';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { GraphQLOptions } from '../../types/graphql.ts';
+import { requestHttp2, serving } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 
 const schema = buildSchema('type Query { hello: String } type Mutation { add: Int }');
@@ -264,6 +267,19 @@ eachExpress((express) => {
     const hosted = serve({ allowedHosts: ['api.example'] });
     await request(hosted).get('/graphql?query={hello}').set('host', 'API.example').expect(200);
     await request(hosted).get('/graphql?query={hello}').set('host', 'evil.example').expect(421);
+  });
+
+  it('graphqlHTTP compares allowedHosts with the authority of a request over HTTP/2, and not with Host', async () => {
+    const handler = graphqlHTTP(schema, { allowedHosts: ['site.test'], rootValue: { hello: 'world' } });
+    const server = createServer(
+      (req: unknown, res: unknown) => void handler(req as IncomingMessage, res as ServerResponse),
+    );
+    await serving(server, async (port) => {
+      const path = '/?query={hello}';
+      const send = (headers: Sent) => requestHttp2(port, { path, headers });
+      expect(await send({ host: 'evil.test' })).toMatchObject({ status: 200 });
+      expect(await send({ ':authority': 'evil.test', host: 'site.test' })).toMatchObject({ status: 421 });
+    });
   });
 
   it('graphqlHTTP sends no CORS header', async () => {

@@ -151,7 +151,7 @@ describe('createServer', () => {
         headers: { 'content-length': '5', host: 'other.test' },
         body: 'words',
       };
-      expect(JSON.parse((await requestHttp2(port, sized)).body)).toEqual(['other.test', null, '5']);
+      expect(JSON.parse((await requestHttp2(port, sized)).body)).toEqual(['site.test', null, '5']);
     });
   });
 });
@@ -321,6 +321,13 @@ eachExpress((express) => {
       });
     },
   );
+
+  it('createServer ignores a Host that differs from the authority of a request over HTTP/2', async () => {
+    await serving(createServer(hello(), { http2: true }), async (port) => {
+      const { body } = await requestHttp2(port, { path: '/', headers: { host: 'other.test' } });
+      expect(JSON.parse(body)).toEqual(['http', false, 'site.test', '2.0']);
+    });
+  });
 
   it('createServer joins several values of a header that has one line over HTTP/2', async () => {
     const app = express();

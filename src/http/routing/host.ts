@@ -8,11 +8,11 @@ export interface Settings {
 const appOf = (req: IncomingMessage & { readonly app?: Settings }): Settings | undefined => req.app;
 
 /**
- * The host that a request was sent to, with the port unless it is the default; HTTP/2 sends it as
- * `:authority`.
+ * The host that a request was sent to, with the port unless it is the default. HTTP/2 sends it as `:authority`, which
+ * proxies route by: a `Host` besides it does not count (RFC 9113 §8.3.1).
  */
 function hostOf({ headers }: IncomingMessage): string | undefined {
-  return headers.host ?? (headers[':authority'] as string | undefined);
+  return (headers[':authority'] as string | undefined) ?? headers.host;
 }
 
 /**
