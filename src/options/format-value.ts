@@ -13,6 +13,8 @@ export function formatValue(value: unknown): string {
     text = undefined;
   }
   text ??= Object.prototype.toString.call(value);
+  // The password of a URL must not reach a log.
+  text = text.replace(/(:\/\/[^/@"]*:).*@/, '$1***@');
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 

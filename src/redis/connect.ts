@@ -3,14 +3,29 @@ import type { RedisClient } from '../../types/pubsub.ts';
 import { type Accepts, isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
 import type { ConnectionTimeouts, RedisCommands } from './connection.ts';
 
-const isRedis: Accepts = (value) =>
-  isString(value) ? /^rediss?:\/\//.test(value) : isObject(value) && isFunction(value['duplicate']);
+/** Whether ioredis can parse a URL. A database that is not a number would cause an unhandled rejection in ioredis. */
+function isRedisUrl(text: string): boolean {
+  if (!/^rediss?:\/\//.test(text)) return false;
+  try {
+    const { username, password, pathname } = new URL(text);
+    decodeURIComponent(username + password);
+    return /^\/?(?:\d.*)?$/.test(pathname);
+  } catch {
+    return false;
+  }
+}
+
+const isRedis: Accepts = (value) => {
+  if (isString(value)) return isRedisUrl(value);
+  // The clients of the package "redis" have `duplicate` and `isOpen`.
+  return isObject(value) && isFunction(value['duplicate']) && !('isOpen' in value);
+};
 
 /** The rule of the option `redis`. */
 export const redisRule: Rule<string | RedisClient | undefined> = rule<string | RedisClient | undefined>(
   undefined,
   isRedis,
-  'a redis:// or rediss:// URL, or an ioredis client',
+  'a redis:// or rediss:// URL (user:password@host:port/database, percent-encoded), or an ioredis client',
 );
 
 /** The two clients that Redis pub/sub needs. */

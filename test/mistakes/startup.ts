@@ -523,6 +523,30 @@ export const PUBSUB: Mistake[] = [
     'a redis:// or rediss:// URL',
   ],
   [
+    'a URL with a name as database',
+    pubsub({ redis: 'redis://localhost/app' }),
+    'option "redis" is "redis://localhost/app"',
+    '(user:password@host:port/database, percent-encoded)',
+  ],
+  [
+    'a URL whose password is not percent-encoded',
+    pubsub({ redis: 'redis://app:se/cret@localhost' }),
+    'option "redis" is "redis://app:***@localhost"',
+    'percent-encoded',
+  ],
+  [
+    'a URL with an impossible port',
+    pubsub({ redis: 'redis://localhost:65536' }),
+    'option "redis" is "redis://localhost:65536"',
+    'a redis:// or rediss:// URL',
+  ],
+  [
+    'a client of the package redis',
+    pubsub({ redis: { duplicate: () => undefined, isOpen: false } }),
+    'option "redis" is {"isOpen":false}',
+    'or an ioredis client',
+  ],
+  [
     'redisUrl',
     pubsub({ redisUrl: 'redis://localhost' }),
     'unknown option "redisUrl"',
