@@ -6,10 +6,14 @@ import * as https from 'node:https';
 import type { AddressInfo, Server } from 'node:net';
 import { resolve } from 'node:path';
 
-const pem = (name: string): string => readFileSync(resolve(__dirname, 'fixtures/tls', name), 'utf8');
+const pathOf = (name: string): string => resolve(__dirname, 'fixtures/tls', name);
 
-/** Key and certificate of a server named `localhost`. */
-export const tls = { key: pem('key.pem'), cert: pem('cert.pem') };
+/** The files with the key and the certificate of a server named `localhost`. */
+export const tlsFiles = { key: pathOf('key.pem'), cert: pathOf('cert.pem') };
+export const tls = {
+  key: readFileSync(tlsFiles.key, 'utf8'),
+  cert: readFileSync(tlsFiles.cert, 'utf8'),
+};
 /** Client options that trust the certificate. */
 export const trusted = { ca: tls.cert, servername: 'localhost' };
 

@@ -11,9 +11,9 @@ export interface Sentinel {
   stop(): Promise<void>;
 }
 
-/** Starts a Sentinel, on a free port, for a master with the name `main`. */
-export async function startSentinel(master: number): Promise<Sentinel> {
-  const port = await freePort();
+/** Starts a Sentinel, on a free port unless it is given, for a master with the name `main`. */
+export async function startSentinel(master: number, given?: number): Promise<Sentinel> {
+  const port = given ?? (await freePort());
   const folder = mkdtempSync(join(tmpdir(), 'espalier-sentinel-'));
   const config = join(folder, 'sentinel.conf');
   const lines = [

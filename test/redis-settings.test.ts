@@ -9,6 +9,7 @@ import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { Redis, type RedisOptions } from 'ioredis';
 import { createPubSub, type PubSub, type PubSubOptions } from '../middleware/pubsub.ts';
+import { freePort } from './programs.ts';
 import { publishWhenConnected, take } from './pubsub/events.ts';
 import { startRedis } from './redis.ts';
 import { startSentinel } from './redis-sentinel.ts';
@@ -85,7 +86,33 @@ it.each([1, 2] as const)(
   },
 );
 
+it('createPubSub rejects events and can be closed if the port of the client is not possible', async () => {
+  const events = connect({ port: 70_000 });
+  await expect(events.publish('tick', 1)).rejects.toThrow(/^Redis is not connected: Port should be/);
+  await events.close();
+});
+
 describe('a client with Sentinel', () => {
+  it.each([undefined, () => null])(
+    'createPubSub rejects events without a Sentinel and connects later, with sentinelRetryStrategy %p',
+    async (sentinelRetryStrategy) => {
+      const server = await startRedis();
+      stops.push(() => server.kill());
+      const port = await freePort();
+      const retry = sentinelRetryStrategy && { sentinelRetryStrategy };
+      const events = connect({ sentinels: [{ host: '127.0.0.1', port }], name: 'main', ...retry });
+      const stream = events.subscribe('tick');
+      await expect(events.publish('tick', 0)).rejects.toThrow(
+        /^Redis is not connected: All sentinels are unreachable/,
+      );
+      const sentinel = await startSentinel(server.port, port);
+      stops.push(sentinel.stop);
+      await events.ready('tick');
+      await publishWhenConnected(() => events.publish('tick', 1));
+      expect(await take(stream, 1)).toEqual([1]);
+    },
+  );
+
   it('createPubSub asks the next Sentinel if the first one does not reply', async () => {
     const server = await startRedis();
     stops.push(() => server.kill());

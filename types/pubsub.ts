@@ -1,6 +1,6 @@
 /**
  * An ioredis client (version 5 or 6). Two connections with its settings are opened, which connect again even if its
- * `retryStrategy` gives up; the client itself is not used.
+ * `retryStrategy` or `sentinelRetryStrategy` gives up; the client itself is not used.
  */
 export interface RedisClient {
   duplicate(override?: object): unknown;

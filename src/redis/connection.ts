@@ -1,5 +1,7 @@
 import type { Cluster, Redis } from 'ioredis';
 import { messageOf } from '../logging/warning-log.ts';
+import { isReadOnly, isReplyError } from './reply-errors.ts';
+import { resetSocket } from './reset.ts';
 import { SilentNodes } from './silent-nodes.ts';
 
 /** The times, in milliseconds, after which a silent connection counts as lost. */
@@ -20,6 +22,8 @@ interface ConnectionEvents {
 
 /** Returns what ioredis puts before the keys of a command: the option `keyPrefix` of the client. */
 export const keyPrefixOf = (client: RedisCommands): string => client.options.keyPrefix ?? '';
+
+const RECONNECT_MILLISECONDS = 2000;
 
 /** Checks per interval; a timeout is noticed at most one check late. */
 const CHECKS = 5;
@@ -45,6 +49,8 @@ export class RedisConnection {
   #silentChecks = 0;
   #idleChecks = 0;
   #timedOut = false;
+  #isClosed = false;
+  #reconnect: NodeJS.Timeout | undefined;
   #lastError: Error | undefined;
 
   constructor(client: RedisCommands, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
@@ -54,7 +60,8 @@ export class RedisConnection {
     this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
     this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period)).unref();
     this.firstAttempt = new Promise((resolve) => {
-      for (const event of ['ready', 'close']) client.once(event, () => resolve());
+      // While no Sentinel replies, and after an exception in `connect`, there is no `close`.
+      for (const event of ['ready', 'close', 'error']) client.once(event, () => resolve());
     });
     client.on('error', (cause: Error) => {
       // ioredis rejects its own AUTH with this error when the connection closes.
@@ -72,6 +79,7 @@ export class RedisConnection {
       this.#heard();
       events.closed();
     });
+    client.on('end', () => this.#ended());
   }
 
   get isReady(): boolean {
@@ -110,6 +118,11 @@ export class RedisConnection {
   /** Closes the connection. Works while Redis is down, unlike QUIT, which would wait for Redis. */
   close(): Promise<void> {
     clearInterval(this.#timer);
+    clearTimeout(this.#reconnect);
+    this.#isClosed = true;
+    // ioredis listens to the first error of a socket. A TLS handshake that is closed may have two: of the certificate,
+    // and the server's alert.
+    for (const { stream } of this.#clients) stream?.on('error', () => undefined);
     return new Promise((resolve) => {
       if (this.#client.status === 'end') return resolve();
       this.#client.once('end', () => resolve());
@@ -119,6 +132,12 @@ export class RedisConnection {
       if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
       this.#client.disconnect();
     });
+  }
+
+  /** Connects again where ioredis gives up: after `sentinelRetryStrategy`, or an exception for `tls` or `port`. */
+  #ended(): void {
+    if (this.#isClosed) return;
+    this.#reconnect = setTimeout(() => this.#client.connect().catch(() => undefined), RECONNECT_MILLISECONDS);
   }
 
   #heard(): void {
@@ -155,15 +174,12 @@ export class RedisConnection {
     return 'nodes' in this.#client ? this.#client.nodes() : [this.#client];
   }
 
-  /** Sends RST, which discards unsent bytes in the kernel, so that Redis does not receive them later. */
+  /** Closes connections so that Redis does not receive unsent commands later. */
   #reset(clients: readonly Redis[] = this.#clients): void {
     this.#heard();
     this.#timedOut = true;
     for (const { stream } of clients) {
-      // Only a TCP connection has an RST: `resetAndDestroy` throws for the socket of a `path`.
-      const isTcp = stream?.remoteAddress !== undefined && !('encrypted' in stream);
-      if (isTcp) stream.resetAndDestroy();
-      else stream?.destroy();
+      if (stream !== undefined) resetSocket(stream);
     }
   }
 
@@ -177,18 +193,4 @@ export class RedisConnection {
     const reason = this.#lastError === undefined ? '' : `: ${messageOf(this.#lastError)}`;
     return new Error(`Redis is not connected${reason}`, { cause: this.#lastError ?? cause });
   }
-}
-
-/** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
-export function isReplyError(error: unknown): error is Error {
-  return error instanceof Error && error.name === 'ReplyError';
-}
-
-/** Whether a replica has refused to write. */
-const isReadOnly = (error: unknown): boolean => isReplyError(error) && error.message.startsWith('READONLY');
-
-/** Whether Redis will reply with this error again, unlike LOADING, CLUSTERDOWN or a reached `maxclients`. */
-export function isRefusal(error: unknown): error is Error {
-  if (!isReplyError(error) || error.message.startsWith('ERR max number of clients')) return false;
-  return /^(?:DENIED|ERR|NOAUTH|NOPERM|WRONGPASS|WRONGTYPE)\b/.test(error.message);
 }

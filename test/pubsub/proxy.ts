@@ -15,6 +15,10 @@ export interface StallingProxy {
   heal(): void;
   /** Closes the open connections. */
   drop(): void;
+  /** Stops reading from the open connections of clients, so that the kernel keeps what they send. */
+  pause(): void;
+  /** Reads again. Resolves when these connections are closed, which their clients have given up. */
+  resume(): Promise<void>;
   /** Drops all bytes of a connection from the moment it sends a command. */
   stallAt(command: string): void;
   /** Keeps what the clients send, from the first chunk that contains a command. */
@@ -52,6 +56,7 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
   let stallingCommand: string | undefined;
   let holding: Holding | undefined;
   const lines = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
+  const paused = new Set<{ unresponsive: boolean; sockets: net.Socket[] }>();
   const server = net.createServer((client) => {
     if (refusing) {
       refused++;
@@ -100,6 +105,17 @@ export async function startProxy(redisUrl: string): Promise<StallingProxy> {
       refusing = false;
     },
     drop,
+    pause() {
+      for (const line of lines) {
+        paused.add(line);
+        line.sockets[0]?.pause();
+      }
+    },
+    async resume() {
+      for (const { sockets } of paused) sockets[0]?.resume();
+      await until(() => [...paused].every((line) => !lines.has(line)));
+      paused.clear();
+    },
     stallAt(command) {
       stallingCommand = command;
     },

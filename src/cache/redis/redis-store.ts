@@ -11,7 +11,8 @@ import { resolveOptions, wrongOption } from '../../options/resolve-options.ts';
 import { isEither, isFunction, isOneOf, isString, positive, type Rules, rule } from '../../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../../options/scopes.ts';
 import { connectClient, type RedisTarget, redisRule } from '../../redis/connect.ts';
-import { isReplyError, type RedisCommands, RedisConnection } from '../../redis/connection.ts';
+import { type RedisCommands, RedisConnection } from '../../redis/connection.ts';
+import { isReplyError } from '../../redis/reply-errors.ts';
 import { InvalidationQueue } from '../tags/invalidation-queue.ts';
 import { ALL_TAGS } from '../tags/tags.ts';
 import { GET, INVALIDATE, SET } from './scripts.ts';
@@ -35,7 +36,6 @@ const RULES: Rules<RedisStoreSettings> = {
 };
 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
-
 const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
 
 /** Redis refuses numbers with an exponent. */

@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRefusal, isReplyError, type RedisConnection } from '../../redis/connection.ts';
+import type { RedisConnection } from '../../redis/connection.ts';
+import { isRefusal, isReplyError } from '../../redis/reply-errors.ts';
 
 /** A subscription that Redis has to confirm. */
 export interface RedisChannel {

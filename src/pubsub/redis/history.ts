@@ -1,5 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRefusal, type RedisCommands } from '../../redis/connection.ts';
+import type { RedisCommands } from '../../redis/connection.ts';
+import { isRefusal } from '../../redis/reply-errors.ts';
 import type { EventLink } from '../cursor.ts';
 import {
   type HistoryExtent,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
-import { isReplyError, keyPrefixOf, type RedisCommands } from '../../redis/connection.ts';
+import { keyPrefixOf, type RedisCommands } from '../../redis/connection.ts';
+import { isReplyError } from '../../redis/reply-errors.ts';
 
 /** Sends a command on the connection for publishing. */
 export type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;

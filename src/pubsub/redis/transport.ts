@@ -1,11 +1,7 @@
 import type { RedisClient } from '../../../types/pubsub.ts';
 import { connectClients } from '../../redis/connect.ts';
-import {
-  type ConnectionTimeouts,
-  isRefusal,
-  type RedisCommands,
-  RedisConnection,
-} from '../../redis/connection.ts';
+import { type ConnectionTimeouts, type RedisCommands, RedisConnection } from '../../redis/connection.ts';
+import { isRefusal } from '../../redis/reply-errors.ts';
 import type { HistoryLimits } from '../history/store.ts';
 import type { Transport, TransportEvents } from '../transport.ts';
 import { createRedisChannel, type RedisChannel, refusedSubscription, subscribeTo } from './channel.ts';
