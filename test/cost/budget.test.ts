@@ -253,6 +253,25 @@ describe('the option budget with Redis', () => {
     expect((await post('{ one { id } }')).status).toBe(429);
   });
 
+  it('the budget treats Redis as unavailable while its client is in a MULTI without a pipeline', async () => {
+    const redis = await readyClient();
+    const { post } = await serve({
+      limit: 1000,
+      window: WINDOW,
+      unit: 'operations',
+      redis,
+      onUnavailable: 'open',
+      key: () => 'multi',
+    });
+    await post('{ one { id } }');
+    await redis.multi({ pipeline: false });
+    const during = await post('{ one { id } }');
+    expect(during.status).toBe(200);
+    expect(during.headers.get('ratelimit')).toBeNull();
+    await redis.exec();
+    expect((await post('{ one { id } }')).headers.get('ratelimit')).toMatch(/^"operations";r=997;/);
+  });
+
   it.each([
     ['local', [200, 200, 429]],
     ['open', [200, 200, 200]],

@@ -41,6 +41,8 @@ export function createRedisBuckets(
       if (!error.message.startsWith('NOSCRIPT')) throw error;
       return client.eval(SCRIPT, 1, ...args);
     });
+    // The reply is QUEUED between MULTI and EXEC.
+    if (!Array.isArray(reply)) throw new Error(`Redis replied ${String(reply)}; use a client without MULTI`);
     // The number is a string if the client has the option `stringNumbers`.
     const [allowed, left] = reply as [number | string, string];
     return { allowed: Number(allowed) === 1, left: Number(left) };
