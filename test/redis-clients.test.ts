@@ -200,6 +200,21 @@ it.each([
   },
 );
 
+it('createPubSub and redisStore connect to a cluster whose seeds have other names than its nodes', async () => {
+  const cluster = await startCluster();
+  stops.push(() => cluster.stop());
+  const seeds = cluster.nodes.map(({ port }) => ({ host: 'localhost', port }));
+  // As ioredis recommends for ElastiCache with TLS.
+  const client = new Cluster(seeds, {
+    dnsLookup: (address, callback) => callback(null, address),
+    lazyConnect: true,
+  });
+  client.on('error', () => undefined);
+  stops.push(() => client.disconnect());
+  await assertHistory(client);
+  await assertInvalidation(client);
+}, 60_000);
+
 it('createPubSub connects to a cluster again when the clusterRetryStrategy of the client returns null', async () => {
   const cluster = await startCluster();
   stops.push(() => cluster.stop());

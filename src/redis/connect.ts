@@ -1,3 +1,4 @@
+import { lookup } from 'node:dns';
 import type { Cluster, Redis, RedisOptions } from 'ioredis';
 import type { RedisClient } from '../../types/pubsub.ts';
 import { type Accepts, isFunction, isObject, isString, type Rule, rule } from '../options/rules.ts';
@@ -125,6 +126,9 @@ function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster
     redisOptions: Object.assign(shared, { commandTimeout: undefined }),
     lazyConnect: false,
     enableOfflineQueue: false,
+    // Without the queue the check fails until a node is connected: always, if a lookup gives the seeds other names than
+    // the nodes have, as for ElastiCache with TLS.
+    enableReadyCheck: cluster.options.dnsLookup === lookup && cluster.options.enableReadyCheck,
     // A replica may not have the newest event yet.
     scaleReads: 'master',
     clusterRetryStrategy: retrying(cluster.options.clusterRetryStrategy),
