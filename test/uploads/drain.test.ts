@@ -115,13 +115,14 @@ describe('a response before the end of the request body', () => {
 
   it.each([
     ['never ends', (stream: http2.ClientHttp2Stream) => stream.write(Buffer.alloc(1000))],
-    // More than the windows of HTTP/2 let through unread.
-    ['is ready to end', (stream: http2.ClientHttp2Stream) => stream.end(Buffer.alloc(1_000_000))],
+    ['exceeds 16 MB', (stream: http2.ClientHttp2Stream) => stream.end(Buffer.alloc(32 << 20))],
   ])('drainRequest resets only the HTTP/2 stream of a body that %s', async (_how, begin) => {
     const server = http2.createServer((req, res) => refuse(req as never, res as never));
     server.listen(0);
     await once(server, 'listening');
-    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`, {
+      maxSessionMemory: 100,
+    });
     const stream = session.request({ ':method': 'POST' }, { endStream: false });
     begin(stream);
     const [headers] = await once(stream, 'response');
@@ -132,6 +133,33 @@ describe('a response before the end of the request body', () => {
     const next = session.request({ ':method': 'GET' });
     next.setEncoding('utf8');
     expect((await next.toArray()).join('')).toBe('ok');
+    session.close();
+    server.close();
+    await once(server, 'close');
+  });
+
+  it('drainRequest keeps an HTTP/2 session usable after many bodies that were refused', async () => {
+    const server = http2.createServer((req, res) => refuse(req as never, res as never));
+    server.listen(0);
+    await once(server, 'listening');
+    const session = http2.connect(`http://localhost:${(server.address() as net.AddressInfo).port}`);
+    const post = async (bytes: number): Promise<unknown> => {
+      const stream = session.request({ ':method': 'POST' });
+      let status: unknown;
+      stream
+        .on('error', () => {})
+        .on('response', (headers) => {
+          status = headers[':status'];
+        });
+      stream.resume().end(Buffer.alloc(bytes));
+      await once(stream, 'close');
+      return status;
+    };
+    // More bytes in all than the memory limit of a session.
+    for (let round = 0; round < 20; round += 1) {
+      const statuses = await Promise.all([post(500_000), post(500_000), post(3 << 20), post(20)]);
+      expect(statuses).toEqual([413, 413, 413, 413]);
+    }
     session.close();
     server.close();
     await once(server, 'close');

@@ -19,12 +19,15 @@ const draining = new WeakSet<IncomingMessage>();
  * connection remains usable if the body ends within 16 MB and 3 s; otherwise it is destroyed one second
  * later. Closing it immediately would reset the connection of a client that is still sending, and the client
  * would never receive the response.
+ *
+ * Over HTTP/2 the limits are the same, and only the stream is reset. An earlier reset is valid (RFC 9113 §8.1), but
+ * Node's client never releases the memory of the bytes it could not send, until it refuses every stream of the
+ * session, and requests of HAProxy on the same connection stall.
  */
 export function drainRequest(req: IncomingMessage, res: ServerResponse): void {
   if (draining.has(req) || req.destroyed || awaitsContinue(req)) return;
   draining.add(req);
-  if (req.httpVersionMajor >= 2) resetAfterResponse(req, res);
-  else if (!req.complete) limitDrain(req, res);
+  if (!req.complete) limitDrain(req, res);
   req.resume();
 }
 
@@ -41,7 +44,8 @@ function limitDrain(req: IncomingMessage, res: ServerResponse): void {
   const giveUp = (): void => {
     stop();
     req.pause();
-    if (res.writableFinished || res.destroyed) destroyLater(req);
+    if (req.httpVersionMajor >= 2) resetAfterResponse(req, res);
+    else if (res.writableFinished || res.destroyed) destroyLater(req);
     else res.once('finish', () => destroyLater(req));
   };
   const timer = setTimeout(giveUp, MAX_MILLISECONDS).unref();
@@ -61,7 +65,7 @@ interface ResettableStream {
 }
 
 /**
- * HTTP/2 keeps the connection: RST_STREAM with NO_ERROR follows the response (RFC 9113 §8.1). The response
+ * RST_STREAM with NO_ERROR follows the response, so the connection is kept (RFC 9113 §8.1). The response
  * object of the compatibility API emits `finish` only when the whole stream is closed, so this function
  * listens to the stream.
  */
@@ -69,7 +73,10 @@ function resetAfterResponse(req: IncomingMessage, res: ServerResponse): void {
   const { stream } = res as ServerResponse & { stream?: ResettableStream };
   if (stream === undefined) return;
   const reset = (): void => {
-    if (!req.complete) stream.close(0);
+    if (req.complete) return;
+    // In Node 20, a paused stream with unread bytes never closes, and neither does its session.
+    req.resume();
+    stream.close(0);
   };
   // Waits two turns of the event loop: Node's client never closes a stream that receives the end and the
   // reset together.
