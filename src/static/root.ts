@@ -33,7 +33,7 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
     const page = pages[name];
     if (page === undefined || statSync(root.join(page), { throwIfNoEntry: false })?.isFile() === true)
       continue;
-    const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end`;
+    const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end, and pass its path below this directory`;
     throw optionError(STATIC_OPTIONS, message);
   }
 }
