@@ -18,12 +18,12 @@ import {
   isOneOf,
   isPositive,
   isString,
+  notPromise,
   oneOrMore,
   optionalFunction,
   type Rule,
   type Rules,
   rule,
-  unchecked,
   type WithDefaults,
 } from '../options/rules.ts';
 import type { CachingSettings } from './caching/options.ts';
@@ -112,8 +112,8 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
 const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore'>> = {
-  context: unchecked,
-  rootValue: unchecked,
+  context: notPromise('a value, or a function of the request, which may be async'),
+  rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),
   typeResolver: optionalFunction(),
   validationRules: rule<readonly ValidationRule[]>([], isListOf(isFunction), 'a list of validation rules'),

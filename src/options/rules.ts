@@ -64,6 +64,10 @@ export const optionalFunction = <T>(): Rule<T | undefined> =>
 /** An option that takes any value. */
 export const unchecked: Rule<unknown> = rule<unknown>(undefined, () => true, 'anything');
 
+/** An option that takes any value except a promise, such as the result of an async function that was called. */
+export const notPromise = (accepted: string): Rule<unknown> =>
+  rule<unknown>(undefined, (value) => !(value instanceof Promise), accepted);
+
 const wholeNumber = (from: number, unit: string | undefined): string =>
   `${unit === undefined ? '' : `${unit}, `}a whole number from ${from}`;
 

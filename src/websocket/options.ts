@@ -10,12 +10,12 @@ import {
   isOneOf,
   isOrigin,
   isString,
+  notPromise,
   oneOf,
   optionalFunction,
   positive,
   type Rules,
   rule,
-  unchecked,
 } from '../options/rules.ts';
 import { LIVE_DEFAULTS, OPERATION_KINDS } from '../subscriptions/endpoint.ts';
 import type { ConnectionSettings } from './connection/settings.ts';
@@ -31,7 +31,7 @@ const isPath: Accepts = (value) => isString(value) && /^\/(?!.*\/:|:)[\w\-.~%!$&
 
 /** The options of a connection, however it was opened. */
 export const connectionRules: Rules<ConnectionSettings> = {
-  context: unchecked,
+  context: notPromise('a value, or a function of the WebSocket, which may be async'),
   contextPer: oneOf('operation', 'event', 'connection'),
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
