@@ -83,8 +83,8 @@ export interface HistoryOptions {
 export interface SubscribeOptions {
   /**
    * The cursor of an event. The stream begins with the events that follow it. The cursor of another topic is
-   * ignored. If the events are no longer stored, the stream rejects with an error whose
-   * `extensions` are `{ code: 'EVENTS_MISSED', refetch: true }`.
+   * ignored. If the events are no longer stored, or the pubsub has no `history`, the stream rejects with an
+   * error whose `extensions` are `{ code: 'EVENTS_MISSED', refetch: true }`.
    * @default none: later events only
    */
   after?: string | undefined;

@@ -144,10 +144,10 @@ class EventBroker<Events extends object> implements PubSub<Events> {
   #open(name: string, { after }: SubscribeOptions): EventStream<unknown> {
     const channel = channelOf(this.#settings.prefix, name);
     const { history } = this.#transport;
-    const cursor = history === undefined ? undefined : (after ?? resumedCursor());
+    const cursor = after ?? (history === undefined ? undefined : resumedCursor());
     const id = cursor === undefined ? undefined : idOf(name, cursor);
     if (id !== undefined) {
-      if (!isId(id)) return this.#endedStream(eventsNotStored());
+      if (history === undefined || !isId(id)) return this.#endedStream(eventsNotStored());
       this.#replays++;
     }
     const topic = this.#topics.get(channel);

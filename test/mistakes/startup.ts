@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import express from 'express';
 import { buildSchema } from 'graphql';
 import { type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
+import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
@@ -45,6 +46,8 @@ function anotherCopy(environment: string): unknown {
 }
 
 /** Runs in an environment. */
+type Numbers = AsyncIterable<number>;
+
 const inEnvironment = (environment: string, run: () => string) => () => {
   const before = process.env['NODE_ENV'];
   process.env['NODE_ENV'] = environment;
@@ -129,6 +132,12 @@ export const STATIC: Mistake[] = [
     files({ fallback: 'app.html' }),
     'option "fallback" is "app.html", which is not a file',
     'create it before the call',
+  ],
+  [
+    'a fallback with an absolute path, as for res.sendFile',
+    files({ fallback: join(folder, 'index.html') }),
+    /option "fallback" is ".*index.html", which is not a file/,
+    'pass its path below this directory',
   ],
   [
     'a notFound page that does not exist',
@@ -229,6 +238,18 @@ export const SCHEMA: Mistake[] = [
 ];
 
 export const GRAPHQL: Mistake[] = [
+  [
+    'a context that an async function returned',
+    api({ context: Promise.resolve({}) }),
+    'option "context" is a promise',
+    'or a function of the request, which may be async',
+  ],
+  [
+    'a rootValue that an async function returned',
+    api({ rootValue: Promise.resolve({}) }),
+    'option "rootValue" is a promise',
+    'a value that is not a promise',
+  ],
   ['graphIQL', api({ graphIQL: false }), 'unknown option "graphIQL"', 'did you mean "graphiql"?'],
   [
     'limits.maxDepth',
@@ -355,6 +376,12 @@ export const GRAPHQL: Mistake[] = [
 ];
 
 export const SUBSCRIPTIONS: Mistake[] = [
+  [
+    'a context that an async function returned',
+    sockets({ context: Promise.resolve({}) }),
+    'option "context" is a promise',
+    'or a function of the WebSocket, which may be async',
+  ],
   [
     'the app in place of the server',
     thrown(() => attachSubscriptions(untyped<http.Server>(express()), handler)),
@@ -558,5 +585,34 @@ export const PUBSUB: Mistake[] = [
     pubsub({ redis: { host: 'localhost' } }),
     'option "redis" is {"host":"localhost"}',
     'or an ioredis client',
+  ],
+  [
+    'filter of a function, as withFilter takes it',
+    thrown(() =>
+      filter(
+        untyped<Numbers>(() => createPubSub().subscribe('tick')),
+        () => true,
+      ),
+    ),
+    'filter: argument "stream" is a function',
+    'Call the function, and pass what it returns',
+  ],
+  [
+    'map without a function',
+    thrown(() => map(createPubSub().subscribe('tick'), untyped<() => number>(undefined))),
+    'map: argument "transform" is undefined',
+    'accepted: a function',
+  ],
+  [
+    'map of a promise',
+    thrown(() => map(untyped<Numbers>(Promise.resolve()), () => 1)),
+    'map: argument "stream" is a promise',
+    'accepted: a stream, such as events.subscribe(topic)',
+  ],
+  [
+    'a list of streams for merge, as Repeater.merge takes it',
+    thrown(() => merge(untyped<Numbers>([createPubSub().subscribe('tick')]))),
+    'merge: argument "streams" is [',
+    'Pass the streams one by one: merge(...streams)',
   ],
 ];

@@ -92,6 +92,13 @@ describe.each([
     },
   );
 
+  it('a cursor ends the stream of a pubsub without a history with EVENTS_MISSED', async () => {
+    await expect(createPubSub().subscribe('tick', { after: 'tick=1-1' }).next()).rejects.toMatchObject({
+      code: 'ERR_EVENTS_MISSED',
+      extensions: { code: 'EVENTS_MISSED', refetch: true },
+    });
+  });
+
   it('an unknown cursor ends the stream with EVENTS_MISSED', async () => {
     const events = create();
     await events.publish('tick', 0);
@@ -447,7 +454,7 @@ describe('a history in Redis', () => {
 
   it('createPubSub without a history sends PUBLISH only and gives no cursors', async () => {
     const events = overRedis({ history: undefined });
-    const stream = events.subscribe('tick', { after: 'tick=1-1' });
+    const stream = events.subscribe('tick');
     await events.ready('tick');
     await fixture.admin.config('RESETSTAT');
     await events.publish('tick', 1);

@@ -1,5 +1,8 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { EventResult, EventStream } from '../../../types/pubsub.ts';
+import { wrongArgument } from '../../options/resolve-options.ts';
+import { isFunction } from '../../options/rules.ts';
+import { PUBSUB_OPTIONS } from '../../options/scopes.ts';
 import { joinCursors, Progress, resultOf, type Source } from '../cursor.ts';
 import { DerivedStream, type Positions } from './derived-stream.ts';
 
@@ -20,7 +23,8 @@ export function filter<T>(
   stream: AsyncIterable<T>,
   test: (event: T) => MaybePromise<boolean>,
 ): EventStream<T> {
-  const source: Source<T> = stream[Symbol.asyncIterator]();
+  const source = open('filter', 'stream', stream);
+  assertFunction('filter', 'test', test);
   const pull = async (): Promise<EventResult<T>> => {
     for (;;) {
       const result = await source.next();
@@ -39,7 +43,8 @@ export function map<T, R>(
   stream: AsyncIterable<T>,
   transform: (event: T) => MaybePromise<R>,
 ): EventStream<R> {
-  const source: Source<T> = stream[Symbol.asyncIterator]();
+  const source = open('map', 'stream', stream);
+  assertFunction('map', 'transform', transform);
   const pull = async (): Promise<EventResult<R>> => {
     const result: EventResult<T> = await source.next();
     return result.done === true ? result : resultOf(await transform(result.value), result.cursor);
@@ -53,7 +58,7 @@ export function map<T, R>(
  * different.
  */
 export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T> {
-  const sources: readonly Source<T>[] = streams.map((stream) => stream[Symbol.asyncIterator]());
+  const sources: readonly Source<T>[] = streams.map((stream) => open('merge', 'streams', stream));
   const progress = new Map(sources.map((source) => [source, new Progress(source)]));
   const positions: Positions = {
     startCursor: () => joinCursors(sources.map(({ startCursor }) => startCursor)),
@@ -74,6 +79,24 @@ export function merge<T>(...streams: readonly AsyncIterable<T>[]): EventStream<T
     }
   };
   return new DerivedStream(sources, pull, positions);
+}
+
+const STREAM = 'a stream, such as events.subscribe(topic), or another async iterable';
+
+/** Opens a stream. Other packages take a function that returns it, or a list of streams. */
+function open<T>(name: string, argument: string, stream: AsyncIterable<T>): Source<T> {
+  if (isFunction((stream as Partial<AsyncIterable<T>> | undefined | null)?.[Symbol.asyncIterator]))
+    return stream[Symbol.asyncIterator]();
+  const hint = isFunction(stream)
+    ? '. Call the function, and pass what it returns'
+    : Array.isArray(stream)
+      ? '. Pass the streams one by one: merge(...streams)'
+      : '';
+  throw wrongArgument({ ...PUBSUB_OPTIONS, name }, argument, stream, STREAM + hint);
+}
+
+function assertFunction(name: string, argument: string, value: unknown): void {
+  if (!isFunction(value)) throw wrongArgument({ ...PUBSUB_OPTIONS, name }, argument, value, 'a function');
 }
 
 const positionsOf = (source: Source<unknown>): Positions => ({
