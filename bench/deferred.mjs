@@ -1,4 +1,5 @@
 // @defer with graphql 17: the compiled engine compared with graphql-js behind the same handler.
+// BENCH_GRAPHQL=17 node bench/deferred.mjs, with Node 22.15 or newer, or with BENCH_NODE=/path/to/node of such a version.
 import assert from 'node:assert/strict';
 import { runTopic } from './harness.mjs';
 
@@ -94,4 +95,7 @@ export const topic = {
   })),
 };
 
+if (process.env.BENCH_GRAPHQL !== '17') {
+  throw new Error('graphql 16 has no incremental delivery; set BENCH_GRAPHQL=17, and BENCH_NODE on Node 20');
+}
 await runTopic(import.meta.url, topic);
