@@ -39,7 +39,7 @@
  * Each contestant is its own process; the server's CPU time (user + system, all threads) is measured around a
  * fixed load, in rounds that interleave the contestants. The results are medians. The load generator has its own core.
  *
- * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)
+ * Command line:  --quick  --rounds=N  --only=<load or contestant, regexp>  --scale=0.1 (share of the count)  --help
  * BENCH_NODE=/path/to/node measures the servers under another Node; from 22.15 on BENCH_GRAPHQL=17 does so on graphql 17.
  * BENCH_RESULT=name writes results/name.json. Before the first run: npm install here.
  */
@@ -62,6 +62,10 @@ const here = (path) => fileURLToPath(new URL(path, import.meta.url));
  */
 export async function runTopic(url, topic) {
   if (process.env.BENCH_ROLE !== undefined || process.argv[1] !== fileURLToPath(url)) return;
+  if (process.argv.includes('--help')) {
+    console.log(helpFor(topic));
+    return;
+  }
   const settings = commandLine();
   installEspalier();
   const result = {
@@ -92,6 +96,14 @@ export async function runTopic(url, topic) {
   const name = process.env.BENCH_RESULT ?? topic.name;
   writeFileSync(here(`results/${name}.json`), `${JSON.stringify(result, null, 2)}\n`);
   return result;
+}
+
+function helpFor({ name, loads, contestants }) {
+  return [
+    `node bench/${name}.mjs [--quick] [--rounds=N] [--scale=0.1] [--only=<load or contestant, regexp>]`,
+    `loads: ${loads.map((load) => load.name).join(' | ')}`,
+    `contestants: ${Object.keys(contestants).join(' | ')}`,
+  ].join('\n');
 }
 
 function commandLine() {
