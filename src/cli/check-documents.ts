@@ -8,7 +8,7 @@ import { createValidator } from '../core/documents/validate.ts';
 import { resolveCoreOptions } from '../core/options.ts';
 
 /** The result of a check. */
-export interface CheckReport {
+interface CheckReport {
   /** The number of documents. */
   readonly documents: number;
   /** The documents that do not fit the schema or exceed a limit. */
