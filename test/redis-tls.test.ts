@@ -24,13 +24,19 @@ let port: number;
 /** A client without TLS. */
 let admin: Redis;
 
-beforeAll(async () => {
+/** Starts Redis with a port for TLS. Another test may take that port before Redis does, so it tries again. */
+async function startTlsRedis(attempts: number): Promise<RedisServer> {
   port = await freePort();
   const { key, cert } = tlsFiles;
-  server = await startRedis([
+  const starting = startRedis([
     ...['--tls-port', `${port}`, '--tls-key-file', key, '--tls-cert-file', cert],
     ...['--tls-ca-cert-file', cert, '--tls-auth-clients', 'optional'],
   ]);
+  return attempts > 1 ? starting.catch(() => startTlsRedis(attempts - 1)) : starting;
+}
+
+beforeAll(async () => {
+  server = await startTlsRedis(3);
   admin = new Redis(server.url);
 });
 afterEach(async () => {
