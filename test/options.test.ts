@@ -83,5 +83,7 @@ describe('options', () => {
       'a function',
       `"${'x'.repeat(76)}...`,
     ]);
+    // Clients may send it in place of a file; a slow search for a password would block the process for minutes.
+    expect(shown('://:'.repeat(200_000))).toBe(`"${'://:'.repeat(19)}...`);
   });
 });

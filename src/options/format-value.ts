@@ -1,3 +1,6 @@
+/** Characters in which the password of a URL is searched. */
+const MAX_SEARCHED = 1000;
+
 /** Formats a value for an error message: one line of at most 80 characters. */
 export function formatValue(value: unknown): string {
   if (typeof value === 'function') return 'a function';
@@ -13,8 +16,8 @@ export function formatValue(value: unknown): string {
     text = undefined;
   }
   text ??= Object.prototype.toString.call(value);
-  // The password of a URL must not reach a log.
-  text = text.replace(/(:\/\/[^/@"]*:).*@/, '$1***@');
+  // The password of a URL must not reach a log. The pattern takes too long for a long text, which clients may send.
+  text = text.slice(0, MAX_SEARCHED).replace(/(:\/\/[^/@"]*:).*@/, '$1***@');
   return text.length > 80 ? `${text.slice(0, 77)}...` : text;
 }
 
