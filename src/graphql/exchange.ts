@@ -26,7 +26,7 @@ export interface Exchange {
   operationName: string | undefined;
   /** The cost of the batch; undefined for a single operation. */
   batchCost: BatchCost | undefined;
-  /** Whether an error of one operation is the response of its batch, so that no client receives the results of the others. */
+  /** Whether an error of one operation is the response of its batch: the results of the others are not sent. */
   isAbandoned: boolean;
   /** The reserved event stream that gets the results; undefined if this response contains them. */
   reservation: Reservation | undefined;

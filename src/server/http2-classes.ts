@@ -13,9 +13,10 @@ export interface Http2Classes {
 export const loadHttp2 = (): typeof import('node:http2') => process.getBuiltinModule('node:http2');
 
 /**
- * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host, also if the client sends both (RFC 9113
- * §8.3.1); a body of unknown length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the response's socket is
- * the closed stream: with no socket, `on-finished` waits forever, and `send` keeps its file open.
+ * Adds HTTP/1.1 headers that middleware expects. `:authority` becomes Host, also if the client sends both
+ * (RFC 9113 §8.3.1); a body of unknown length becomes `Transfer-Encoding: chunked` (§8.1). After an abort the
+ * response's socket is the closed stream: with no socket, `on-finished` waits forever, and `send` keeps its
+ * file open.
  */
 export function withHttp1Headers(base: Http2Classes): Http2Classes {
   const Request = class extends base.Http2ServerRequest {
@@ -51,8 +52,8 @@ export function withHttp1Headers(base: Http2Classes): Http2Classes {
 }
 
 /**
- * Adapts headers that are valid over HTTP/1.1. Node refuses them when the head is sent, and would refuse the response of
- * an error handler for the same reason.
+ * Adapts headers that are valid over HTTP/1.1. Node refuses them when the head is sent, and would refuse the
+ * response of an error handler for the same reason.
  *
  * @returns whether a header was changed
  */

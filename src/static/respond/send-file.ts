@@ -3,6 +3,7 @@ import { checkPreconditions, rangeIsCurrent, type Validators } from '../../http/
 import { type ByteRange, parseRanges } from '../../http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../http/negotiation/accept-encoding.ts';
 import { isWriteReplaced } from '../../http/reply/response-writer.ts';
+import { formatValue } from '../../options/format-value.ts';
 import { isThenable } from '../../options/rules.ts';
 import { isCompressibleType } from '../compression/media-types.ts';
 import { warnOfSystem } from '../disk/warning.ts';
@@ -42,7 +43,8 @@ export function sendFile(request: RequestContext, file: LoadedFile): StreamPlan 
 
 /** An async `setHeaders` is not awaited. Its rejection must not end the process, as an unhandled one does. */
 function warnOfRejection(cause: unknown): void {
-  warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${cause}`, { cause }));
+  const reason = cause instanceof Error ? String(cause) : formatValue(cause);
+  warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${reason}`, { cause }));
 }
 
 /** Selects a coding with a dictionary; undefined for most requests. */
