@@ -2,7 +2,7 @@ import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql'
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
-import { type CursorSettings, resolveCursors } from '../cursors/options.ts';
+import type { CursorSettings } from '../cursors/options.ts';
 import type { EngineSettings } from '../execution/engine.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
@@ -142,7 +142,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     operationHookFor: (onOperation = settings.onOperation) =>
       admission.hookFor(createOperationHook(onOperation, engineSettings)),
     maxCost: admission.maxCost,
-    cursors: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
+    cursors: settings.cursorSettings,
     rootValueFor:
       typeof rootValue === 'function'
         ? (source) => assertSync((rootValue as Callable)(source), GRAPHQL_OPTIONS, 'rootValue')

@@ -5,6 +5,7 @@ import type { DocumentLimits } from '../../types/limits.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
+import type { CursorSettings } from '../cursors/options.ts';
 import type { IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
@@ -49,6 +50,8 @@ export interface CoreSettings {
   /** The allowed hosts; undefined allows every host. */
   readonly allowedHosts: readonly string[] | undefined;
   readonly onOperation: OnOperation | undefined;
+  /** The option `cursors`; undefined if it is not set. */
+  readonly cursorSettings?: CursorSettings | undefined;
   readonly cursors: unknown;
   readonly cost: unknown;
   readonly budget: unknown;
@@ -111,7 +114,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),

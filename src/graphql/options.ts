@@ -10,6 +10,7 @@ import {
   protocolsRule,
   resolveCoreOptions,
 } from '../core/options.ts';
+import { resolveCursors } from '../cursors/options.ts';
 import { noteProductionDefaults } from '../logging/notices.ts';
 import { optionError } from '../options/resolve-options.ts';
 import {
@@ -143,6 +144,7 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
     isEventStreamsSet: eventStreams !== undefined,
+    cursorSettings: resolveCursors(GRAPHQL_OPTIONS, settings.cursors),
     cacheControl,
     responseCache,
     passesRequest: hasFunctions(options),
