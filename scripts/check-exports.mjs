@@ -12,7 +12,7 @@ const OTHER = /['"`](\.{1,2}\/[^'"`\n]*)['"`]/g;
 const ALL = '*';
 
 const root = process.argv[2] ?? fileURLToPath(new URL('..', import.meta.url));
-const { modules } = readSources(root);
+const modules = readSources(root);
 const imported = new Map([...modules.keys()].map((file) => [file, new Set()]));
 
 for (const [file, { imports }] of modules) {

@@ -5,15 +5,14 @@ import { parseSync } from '@swc/core';
 const FUNCTION =
   /^(FunctionDeclaration|FunctionExpression|ArrowFunctionExpression|ClassMethod|PrivateMethod|Constructor|MethodProperty|GetterProperty|SetterProperty)$/;
 
-/** Reads the sources below a root: the paths of all files, and each TypeScript file with its imports and functions. */
+/** Reads the sources below a root: each TypeScript file with its imports, exports and functions. */
 export function readSources(root) {
-  const files = ['types', 'src', 'middleware'].flatMap((folder) => listFiles(root, folder));
   const modules = new Map();
-  for (const file of files) {
+  for (const file of ['types', 'src', 'middleware'].flatMap((folder) => listFiles(root, folder))) {
     if (/\.tsx?$/.test(file)) modules.set(file, parse(file, readFileSync(join(root, file))));
   }
   for (const [file, module] of modules) module.targets = targetsOf(file, module, modules);
-  return { files, modules };
+  return modules;
 }
 
 /** Lists the files below a folder, except those of installed packages and builds. */
@@ -56,7 +55,7 @@ function parse(file, bytes) {
     if (typeof node !== 'object' || node === null) return 0;
     const specifier = specifierOf(node);
     if (specifier !== undefined) {
-      imports.push({ specifier, typeOnly: node.typeOnly === true, names: importedNames(node) });
+      imports.push({ specifier, typeOnly: isTypeOnly(node), names: importedNames(node) });
     }
     for (const name of exportedNames(node)) exports.push({ name, line: lineOf(node.span) });
     if (node.type === 'TsKeywordType' && node.kind === 'any') anyTypes.push(lineOf(node.span));
@@ -67,7 +66,7 @@ function parse(file, bytes) {
     return lines - 1;
   };
   visit(module.body);
-  return { text, lines: text.split('\n').length - 1, imports, exports, functions, anyTypes };
+  return { text, imports, exports, functions, anyTypes };
 }
 
 function linesOf(bytes) {
@@ -87,6 +86,12 @@ function specifierOf(node) {
     default:
       return undefined;
   }
+}
+
+/** Whether an import or a re-export is gone at run time. */
+function isTypeOnly({ type, typeOnly, specifiers = [] }) {
+  if (type === 'TsImportType' || typeOnly === true) return true;
+  return specifiers.length > 0 && specifiers.every((entry) => entry.isTypeOnly === true);
 }
 
 /** The names that an import or a re-export takes from its module; undefined for all of them. */
@@ -109,9 +114,10 @@ function exportedNames({ type, declaration, specifiers }) {
   return specifiers.map(({ exported, orig, name }) => (exported ?? orig ?? name).value);
 }
 
-/** The modules that a file imports by a relative path. */
+/** The modules of which a file imports values by a relative path. */
 function targetsOf(file, { imports }, modules) {
   return imports
+    .filter(({ typeOnly }) => !typeOnly)
     .map(({ specifier }) => targetOf(file, specifier, modules))
     .filter((target) => target !== undefined);
 }
