@@ -1,4 +1,13 @@
-import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  readlinkSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -125,4 +134,15 @@ export function receivedBytes(port: number, target: string, onFirstBytes: () => 
     socket.on('error', () => {});
     socket.on('close', () => resolve(bytes - (head ?? 0)));
   });
+}
+
+/** Counts the descriptors of this process that belong to a file, or to the files in a folder. */
+export function descriptorsIn(path: string): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
+    } catch {
+      return false;
+    }
+  }).length;
 }

@@ -1,25 +1,15 @@
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
 import { until } from '../until.ts';
+import { descriptorsIn } from './fixture.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'espalier-pipelining-'));
 afterAll(() => rmSync(folder, { recursive: true }));
-
-/** Descriptors of this process that are open on the file. */
-function open(file: string): number {
-  return readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`) === file;
-    } catch {
-      return false;
-    }
-  }).length;
-}
 
 it('staticFiles opens the file of a pipelined request after the earlier response, and closes it when the client disconnects', async () => {
   const file = join(folder, 'big.bin');
@@ -37,7 +27,7 @@ it('staticFiles opens the file of a pipelined request after the earlier response
   const hasEtag = async (): Promise<boolean> =>
     (await fetch(`http://127.0.0.1:${port}/big.bin`, { method: 'HEAD' })).headers.has('etag');
   while (!(await hasEtag())) await new Promise((resolve) => setTimeout(resolve, 5));
-  await until(() => open(file) === 0);
+  await until(() => descriptorsIn(file) === 0);
   const socket = net.connect(port, '127.0.0.1');
   socket.pause();
   socket.write('GET /slow HTTP/1.1\r\nHost: a\r\n\r\n');
@@ -46,12 +36,12 @@ it('staticFiles opens the file of a pipelined request after the earlier response
   const counts = new Set<number>();
   for (let turn = 0; turn < 50; turn++) {
     await new Promise((resolve) => setTimeout(resolve, 1));
-    counts.add(open(file));
+    counts.add(descriptorsIn(file));
   }
   expect([...counts]).toEqual([0]);
   slow[0]?.end();
-  await until(() => open(file) === 1);
+  await until(() => descriptorsIn(file) === 1);
   socket.destroy();
-  await until(() => open(file) === 0);
+  await until(() => descriptorsIn(file) === 0);
   server.close();
 });

@@ -1,12 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, readdirSync, readlinkSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect as connectHttp2, constants, createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { until } from '../until.ts';
-import { bare, bytesRead, get, listen, makeFolder } from './fixture.ts';
+import { bare, bytesRead, descriptorsIn, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
 // Large files are always streamed, however often they are requested.
@@ -17,19 +17,8 @@ const folder = makeFolder({
   'large.bin': Buffer.alloc(8_000_000, 'x'),
 });
 
-/** Counts the descriptors of this process that belong to files in the folder. */
-function openFiles(): number {
-  return readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
-    } catch {
-      return false;
-    }
-  }).length;
-}
-
 async function untilClosed(): Promise<void> {
-  await until(() => openFiles() === 0);
+  await until(() => descriptorsIn(folder) === 0);
 }
 
 /** A client that stops reading after the first chunk. */
@@ -52,7 +41,7 @@ describe('clients that disconnect', () => {
     const sockets = await Promise.all(
       Array.from({ length: 60 }, () => slowReader(port, '/large.bin', headers)),
     );
-    expect(openFiles()).toBe(60);
+    expect(descriptorsIn(folder)).toBe(60);
     for (const [index, socket] of sockets.entries())
       index % 2 === 0 ? socket.destroy() : socket.resetAndDestroy();
     await untilClosed();

@@ -1,6 +1,5 @@
 import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readlinkSync } from 'node:fs';
 import { request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
 import { memoryFiles, zipFiles } from '../../middleware/sources.ts';
@@ -11,7 +10,7 @@ import { resolveStaticOptions } from '../../src/static/options.ts';
 import { SourceChecker } from '../../src/static/sources/source-checker.ts';
 import type { StaticSource } from '../../types/sources.ts';
 import { until } from '../until.ts';
-import { bare, get, listen, makeFolder } from './fixture.ts';
+import { bare, descriptorsIn, get, listen, makeFolder } from './fixture.ts';
 import { writeZip } from './source-makers.ts';
 
 /** A source whose `stat` takes a few milliseconds, like that of a remote store. */
@@ -106,20 +105,10 @@ it.each([
     });
     const req = request({ port, path: '/a.txt' }).on('error', () => undefined);
     req.end();
-    await until(() => isOpening && descriptorsOf(path) === 1);
+    await until(() => isOpening && descriptorsIn(path) === 1);
     req.destroy();
     await until(() => isClosed);
     proceed();
-    await until(() => descriptorsOf(path) === 0);
+    await until(() => descriptorsIn(path) === 0);
   },
 );
-
-function descriptorsOf(path: string): number {
-  return readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`) === path;
-    } catch {
-      return false;
-    }
-  }).length;
-}

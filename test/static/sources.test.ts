@@ -1,13 +1,15 @@
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+
+import { dirname, join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import fc from 'fast-check';
 import { memoryFiles, seaFiles, zipFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticSource } from '../../types/sources.ts';
-import { bare, get, listen, makeFolder, put, rawGet } from './fixture.ts';
+import { until } from '../until.ts';
+import { bare, descriptorsIn, get, listen, makeFolder, put, rawGet } from './fixture.ts';
 import { ASSETS, SOURCES, streamsOf, writeZip } from './source-makers.ts';
 
 const js = 'let a = 1;\n'.repeat(300);
@@ -139,6 +141,7 @@ describe.each([...SOURCES, ['assets of an executable', ASSETS] as const])(
         socket.destroy();
       }
       expect((await get(port, '/large.bin')).body.equals(large)).toBe(true);
+      await until(() => descriptorsIn(join(dirname(site), 'espalier-static-')) === 0);
     });
   },
 );
@@ -231,6 +234,22 @@ describe('zipFiles', () => {
     expect(() => zipFiles(Object(5))).toThrow(/argument "file" is .*accepted: a path or a file: URL/);
   });
 
+  it.each([
+    ['no bytes', 0],
+    ['more bytes than the archive has', 1 << 30],
+  ])('staticFiles closes an archive whose deflated entry has %s', async (_what, storedBytes) => {
+    const path = join(makeFolder({}), 'a.zip');
+    writeZip(path, [['a.txt', entry('short')]], { method: 8 });
+    const bytes = readFileSync(path);
+    bytes.writeUInt32LE(storedBytes, bytes.indexOf('PK\x01\x02') + 20);
+    writeFileSync(path, bytes);
+    const port = await listen(bare(staticFiles(zipFiles(path))));
+    const { status, text } = await get(port, '/a.txt');
+    expect([status, text]).toEqual([500, 'Error: zipFiles: the entry "a.txt" is damaged']);
+    // On Node 26 a handle that is left to the garbage collector ends the process.
+    await until(() => descriptorsIn(path) === 0);
+  });
+
   it('staticFiles never sends other bytes from a damaged archive, and the process survives', async () => {
     const path = join(makeFolder({}), 'a.zip');
     writeZip(
@@ -241,7 +260,6 @@ describe('zipFiles', () => {
       ],
       { method: 8 },
     );
-    const { readFileSync } = await import('node:fs');
     const intact = readFileSync(path);
     await fc.assert(
       fc.asyncProperty(fc.nat(intact.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
@@ -264,6 +282,7 @@ describe('zipFiles', () => {
           if (response?.status === 200) expect(response.text).toBe(text);
           else expect([404, 500, 503, undefined]).toContain(response?.status);
         }
+        await until(() => descriptorsIn(path) === 0);
       }),
       { numRuns: 60 },
     );

@@ -91,8 +91,11 @@ async function openEntry(
     if (header.readUInt32LE(0) !== LOCAL_HEADER_SIGNATURE) throw changed(path);
     const first = entry.offset + header.length + header.readUInt16LE(26) + header.readUInt16LE(28);
     // Closes the descriptor when the stream ends or is destroyed.
-    const read = (from: number, bytes: number): Readable =>
-      createReadStream('', { fd: archive, start: from, end: from + bytes - 1 });
+    const read = (from: number, bytes: number): Readable => {
+      // For such a range `createReadStream` throws after it has taken the handle, which then can no longer be closed.
+      if (bytes === 0 || from + bytes > Number(version.size)) throw damaged(entry);
+      return createReadStream('', { fd: archive, start: from, end: from + bytes - 1 });
+    };
     if (!entry.isDeflated) {
       return new EntryBytes(read(first + start, end - start + 1), entry, { start, end });
     }
@@ -131,7 +134,7 @@ class EntryBytes implements AsyncIterable<Uint8Array> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<Uint8Array> {
     const { start, end } = this.#range;
-    const { size, crc: expectedCrc, name } = this.#entry;
+    const { size, crc: expectedCrc } = this.#entry;
     const isWhole = start === 0 && end === size - 1;
     let position = start - this.#skipped;
     let crc = 0;
@@ -142,14 +145,18 @@ class EntryBytes implements AsyncIterable<Uint8Array> {
       if (isWhole) crc = crc32(part, crc);
       // An entry that is longer than declared would be a decompression bomb.
       if (isWhole && (position > size || (position === size && crc !== expectedCrc))) {
-        throw Object.assign(new Error(`zipFiles: the entry ${JSON.stringify(name)} is damaged`), {
-          code: 'ERR_ZIP',
-        });
+        throw damaged(this.#entry);
       }
       if (part.length > 0) yield part;
       if (position > end) return;
     }
   }
+}
+
+function damaged({ name }: ZipEntry): Error {
+  return Object.assign(new Error(`zipFiles: the entry ${JSON.stringify(name)} is damaged`), {
+    code: 'ERR_ZIP',
+  });
 }
 
 function changed(path: string): Error {
