@@ -13,7 +13,6 @@ import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission } from './admission.ts';
 import { type CoreDocuments, createCoreDocuments } from './by-id/core-documents.ts';
-import { createCaching } from './caching/caching.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
 import { assertIncremental, mayBeIncremental } from './incremental.ts';
 import { createOperationHook, type OperationHook } from './operation-hook.ts';
@@ -124,7 +123,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
     maxErrors: settings.limits.errors,
     hideSuggestions,
     price: admission.price,
-    caching: settings.caching && createCaching(schema, settings.caching, settings.cacheStore),
+    caching: settings.createCaching?.(schema),
     formatErrors,
     maskError: createErrorMask(settings, reporter, masking),
   };

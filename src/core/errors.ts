@@ -1,6 +1,7 @@
-import { GraphQLError, type GraphQLFormattedError } from 'graphql';
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { EngineSettings } from '../execution/engine.ts';
+import { isGraphQLError } from '../execution/graphql-error.ts';
 import type { ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
 import type { Reporter } from '../logging/report-error.ts';
@@ -152,35 +153,10 @@ const SERVER_VALUE =
 const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;
 const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
 
-/** Compares the name too, since an application may have a second copy of graphql. Never throws. */
-export function isGraphQLError(error: unknown): error is GraphQLError {
-  try {
-    return error instanceof GraphQLError || (error instanceof Error && error.name === 'GraphQLError');
-  } catch {
-    return false; // a revoked proxy, or a getter that throws
-  }
-}
-
-/** Converts a thrown value to an error that can be formatted. Never throws. */
-export function toGraphQLError(thrown: unknown): GraphQLError {
-  if (isGraphQLError(thrown)) return thrown;
-  try {
-    const originalError = toError(thrown);
-    return new GraphQLError(originalError.message, { originalError });
-  } catch (cause) {
-    return toGraphQLError(new Error('An error was thrown whose properties cannot be read', { cause }));
-  }
-}
-
 /** Converts an error of a context or schema function. Throws errors again that are not meant for the client. */
 export function toRequestError(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
   throw error;
-}
-
-/** Creates the error of a refused request, with a stable code in its extensions. */
-export function refusalError(message: string, code: string): GraphQLError {
-  return new GraphQLError(message, { extensions: { code } });
 }
 
 function clip(message: unknown): string {

@@ -2,6 +2,7 @@ import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
 import type { EngineSettings } from '../execution/engine.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import {
   type ExecutionInputs,
@@ -15,7 +16,6 @@ import type { Headers } from '../http/reply/http-error.ts';
 import { wrongReturnValue } from '../options/resolve-options.ts';
 import { isListOf, isObject } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { toGraphQLError } from './errors.ts';
 import type { OnOperation } from './options.ts';
 
 /** An operation that may be executed. */

@@ -6,6 +6,7 @@ import type { OperationDecision, OperationDetails } from '../../types/operation.
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
 import type { CursorSettings } from '../cursors/options.ts';
+import type { Caching } from '../execution/caching.ts';
 import type { IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
@@ -27,7 +28,6 @@ import {
   rule,
   type WithDefaults,
 } from '../options/rules.ts';
-import type { CachingSettings } from './caching/options.ts';
 import { DEFAULT_ENGINE } from './default-engine.ts';
 
 /** The limits of one document. */
@@ -60,8 +60,8 @@ export interface CoreSettings {
   readonly engine: 'compiled' | 'graphql-js' | ExecuteFunction;
   readonly incremental: boolean | { readonly format?: IncrementalFormat | undefined } | undefined;
   readonly documentCacheBytes: number;
-  /** Undefined if caching is off. */
-  readonly caching?: CachingSettings | undefined;
+  /** Creates the cache policies of a schema; undefined if caching is off. */
+  readonly createCaching?: ((schema: unknown) => Caching) | undefined;
   /** The option `documents`, whose members `resolveDocuments` checks. */
   readonly documents: unknown;
   /** The response cache; undefined if it is off. */
@@ -114,7 +114,7 @@ const documentLimitRules: Rules<DocumentLimitSettings> = {
 };
 
 /** The rules of the options that HTTP and sockets share, except `limits`. */
-const coreRules: Rules<Omit<CoreSettings, 'limits' | 'caching' | 'cacheStore' | 'cursorSettings'>> = {
+const coreRules: Rules<Omit<CoreSettings, 'limits' | 'createCaching' | 'cacheStore' | 'cursorSettings'>> = {
   context: notPromise('a value, or a function of the request, which may be async'),
   rootValue: notPromise('a value that is not a promise, or a synchronous function of the request'),
   fieldResolver: optionalFunction(),

@@ -1,9 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { createNegotiator, type Negotiated } from '../http/negotiation/accept.ts';
+import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation/accept.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { isOwnOrigin, publicHostOf } from '../http/routing/host.ts';
 import { debug } from '../logging/debug.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 
 /** Headers that a page of another origin can send only after a successful CORS preflight. */

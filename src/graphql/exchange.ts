@@ -7,9 +7,6 @@ import type { Reservation } from '../streams/reservations.ts';
 import type { StreamOperation } from '../streams/stream-operation.ts';
 import type { Timings } from './timings.ts';
 
-export const JSON_TYPE = 'application/json';
-export const GRAPHQL_TYPE = 'application/graphql-response+json';
-
 /** One request with its response and the state of its processing. */
 export interface Exchange {
   readonly req: ConnectRequest;

@@ -11,10 +11,10 @@ import {
   isThenable,
   type RequestError,
 } from '../execution/types.ts';
-import { createNegotiator } from '../http/negotiation/accept.ts';
+import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation/accept.ts';
 import { isQueued, whenFirst } from '../http/reply/response-state.ts';
 import { createCsrf } from './csrf.ts';
-import { type Exchange, GRAPHQL_TYPE, JSON_TYPE, type Result, STREAMED } from './exchange.ts';
+import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 import { isBatch, type RequestParams } from './request/params.ts';
 import { createPathIdReader } from './request/path-id.ts';

@@ -2,6 +2,7 @@ import type { GraphiQLOption } from '../../types/graphiql.ts';
 import type { MethodName } from '../../types/graphql.ts';
 import type { DocumentLimits, GraphQLLimits } from '../../types/limits.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
+import { createCaching } from '../core/caching/caching.ts';
 import { type CachingSettings, resolveCacheControl } from '../core/caching/options.ts';
 import {
   type CoreSettings,
@@ -140,6 +141,9 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
   const { eventStreams } = settings;
   const cacheControl = resolveCacheControl(settings.cacheControl);
   const responseCache = resolveResponseCache(settings.cache);
+  // Without `cacheControl` the policies decide only what the response cache stores.
+  const caching = cacheControl ?? resolveCacheControl(responseCache !== undefined);
+  const cacheStore = responseCache && createCacheStore(responseCache);
   return {
     ...settings,
     eventStreams: resolveEventStreams(GRAPHQL_OPTIONS, eventStreams),
@@ -148,9 +152,8 @@ export function resolveHttpOptions(given: unknown): HttpSettings {
     cacheControl,
     responseCache,
     passesRequest: hasFunctions(options),
-    // Without `cacheControl` the policies decide only what the response cache stores.
-    caching: cacheControl ?? resolveCacheControl(responseCache !== undefined),
-    cacheStore: responseCache && createCacheStore(responseCache),
+    createCaching: caching && ((schema) => createCaching(schema, caching, cacheStore)),
+    cacheStore,
   };
 }
 

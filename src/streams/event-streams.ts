@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { GraphQLCore } from '../core/core.ts';
-import { toGraphQLError } from '../core/errors.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
 import type { GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply/http-error.ts';
 import { attachedEndpoint, LIVE_DEFAULTS, LiveEndpoint } from '../subscriptions/endpoint.ts';

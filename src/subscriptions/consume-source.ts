@@ -1,11 +1,11 @@
 import type { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { EventResult } from '../../types/pubsub.ts';
-import { toGraphQLError } from '../core/errors.ts';
 import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
 import { withExtensions } from '../core/operation-hook.ts';
 import { LoopSteps } from '../core/yield-to-event-loop.ts';
 import { type OperationCursors, withCursor } from '../cursors/operation-cursors.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
 import {
   type ExecutionInputs,
   type ExecutionOutcome,

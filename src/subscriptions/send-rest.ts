@@ -1,5 +1,5 @@
-import { toGraphQLError } from '../core/errors.ts';
 import { LoopSteps } from '../core/yield-to-event-loop.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
 import type { RemainingResults } from '../execution/types.ts';
 import { returnIterator, type SourceCounters } from './consume-source.ts';
 import type { LiveOperation } from './live-operation.ts';

@@ -2,9 +2,9 @@ import type { MaybePromise } from '../../types/connect.ts';
 import { invalidateRest } from '../core/caching/invalidate-rest.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events } from '../core/diagnostics.ts';
-import { refusalError, toGraphQLError } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
+import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { type ObservedOperation, observedOf } from '../execution/observed/observed-operation.ts';
 import {
   type ExecutionOutcome,

@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { BudgetClient } from '../../../types/cost.ts';
+import { refusalError } from '../../execution/graphql-error.ts';
 import { isThenable, type RequestError, withNativePromise } from '../../execution/types.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { createWarningLog } from '../../logging/warning-log.ts';
@@ -17,7 +18,6 @@ import {
   rule,
 } from '../../options/rules.ts';
 import { BUDGET_OPTIONS } from '../../options/scopes.ts';
-import { refusalError } from '../errors.ts';
 import { clientAddress } from './client-address.ts';
 import { createRedisBuckets } from './redis-buckets.ts';
 import { type BucketStore, createLocalBuckets, type Taken } from './token-bucket.ts';

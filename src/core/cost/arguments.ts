@@ -11,9 +11,9 @@ import {
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
+import { refusalError } from '../../execution/graphql-error.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { isObject } from '../../options/rules.ts';
-import { refusalError } from '../errors.ts';
 import { costAnnotationOf } from './annotations.ts';
 import { type Formula, sum, type VariableValues } from './formula.ts';
 

@@ -1,5 +1,6 @@
 import { GraphQLError, GraphQLSchema } from 'graphql';
 import type { MemoryAccount } from '../../execution/engine.ts';
+import { isGraphQLError } from '../../execution/graphql-error.ts';
 import type {
   ExecutionInputs,
   PreparedOperation,
@@ -12,7 +13,6 @@ import { resolveOptions } from '../../options/resolve-options.ts';
 import { count, flag, positive, type Rules } from '../../options/rules.ts';
 import { COST_OPTIONS } from '../../options/scopes.ts';
 import { events } from '../diagnostics.ts';
-import { isGraphQLError } from '../errors.ts';
 import { assertCostAnnotations } from './annotations.ts';
 import { evaluate, type VariableValues } from './formula.ts';
 import { compileCost } from './operation-cost.ts';

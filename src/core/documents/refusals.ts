@@ -1,6 +1,6 @@
 import { GraphQLError } from 'graphql';
+import { refusalError } from '../../execution/graphql-error.ts';
 import type { RequestError } from '../../execution/types.ts';
-import { refusalError } from '../errors.ts';
 import type { DocumentReference } from './reference.ts';
 
 /** The response to an id that is not in the list of trusted documents. */

@@ -11,13 +11,13 @@ import {
   validate,
 } from 'graphql';
 import type { EngineSettings } from '../../execution/engine.ts';
+import { refusalError } from '../../execution/graphql-error.ts';
 import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { RequestError } from '../../execution/types.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { isObject } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { events } from '../diagnostics.ts';
-import { refusalError } from '../errors.ts';
 import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';
 import { limitExceeded } from '../limits/limit-exceeded.ts';
 import { type Cost, measure } from '../limits/limits.ts';

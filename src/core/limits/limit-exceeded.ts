@@ -1,5 +1,5 @@
 import type { GraphQLError } from 'graphql';
-import { refusalError } from '../errors.ts';
+import { refusalError } from '../../execution/graphql-error.ts';
 
 const MESSAGES = {
   fields: (max: number) => `has more than ${max} fields`,

@@ -5,10 +5,11 @@ import { isCacheable } from '../../core/caching/operation-policy.ts';
 import type { CachingSettings } from '../../core/caching/options.ts';
 import type { ExecutionOutcome } from '../../execution/types.ts';
 import { checkPreconditions } from '../../http/conditions/preconditions.ts';
+import { GRAPHQL_TYPE } from '../../http/negotiation/accept.ts';
 import { type Headers, HttpError } from '../../http/reply/http-error.ts';
 import { isWriteReplaced } from '../../http/reply/response-writer.ts';
 import { type Reply, withVary } from '../../http/reply/write-reply.ts';
-import { type Exchange, GRAPHQL_TYPE, type ResultCaching } from '../exchange.ts';
+import type { Exchange, ResultCaching } from '../exchange.ts';
 import { hasCredentials, maySetCookie } from './credentials.ts';
 import { fittingTags, toStrings } from './tag-lists.ts';
 

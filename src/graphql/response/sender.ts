@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { events } from '../../core/diagnostics.ts';
 import { drainRequest } from '../../http/body/drain.ts';
+import { JSON_TYPE } from '../../http/negotiation/accept.ts';
 import { CONNECTION_HEADERS } from '../../http/reply/connection-headers.ts';
 import type { Headers } from '../../http/reply/http-error.ts';
 import { isHttp2 } from '../../http/reply/response-state.ts';
@@ -9,7 +10,7 @@ import { assertSync } from '../../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { createCacheHeaders } from '../caching/headers.ts';
 import { addStoreHeaders } from '../caching/tag-lists.ts';
-import { type Exchange, JSON_TYPE } from '../exchange.ts';
+import type { Exchange } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import type { GraphQLResponse } from './response.ts';
 

@@ -1,5 +1,9 @@
 import { cacheByHeader } from './text-cache.ts';
 
+/** The media types of GraphQL responses. */
+export const JSON_TYPE = 'application/json';
+export const GRAPHQL_TYPE = 'application/graphql-response+json';
+
 /** The maximum number of media ranges in an Accept header. A longer header counts as absent. */
 const MAX_RANGES = 32;
 

@@ -1,9 +1,9 @@
 import type { GraphQLFormattedError } from 'graphql';
 import type { SubscriptionProtocol } from '../../../types/subscriptions.ts';
 import { events } from '../../core/diagnostics.ts';
-import { isGraphQLError, refusalError } from '../../core/errors.ts';
 import { cursorRequest } from '../../cursors/operation-cursors.ts';
 import { readError } from '../../diagnostics/error-facts.ts';
+import { isGraphQLError, refusalError } from '../../execution/graphql-error.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { debug } from '../../logging/debug.ts';
 import { estimateMemory } from '../../subscriptions/memory-estimate.ts';
