@@ -1,5 +1,5 @@
 /**
- * Runs every part of the package in one server under malicious and normal traffic together: static files with compression, a zip and
+ * Runs every part of the package in one server under malicious and normal traffic together: static files with compression,
  * files in memory, GraphQL with uploads, documents by id, caches, costs and budgets, subscriptions over sockets and event streams
  * with cursors, live figures and telemetry. Afterwards the server must have no more heap, descriptors, temporary files and timers
  * than before. Prints the latencies of the normal requests without and with the malicious traffic. Needs `npm run build`.

@@ -13,8 +13,8 @@ export type * from '../types/static.ts';
  * Serves the files of a directory with strong ETags computed from their content. Hot files and 304 responses
  * come from memory, and by default no response is older than its request.
  *
- * @param dir - a path or a `file:` URL of a directory, or a source of files such as `zipFiles` of
- * `espalier/sources`. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
+ * @param dir - a path or a `file:` URL of a directory, or a source of files such as `memoryFiles`
+ * of `espalier/sources`. The directory must exist, otherwise an error with code `ERR_STATIC_ROOT` is thrown
  * @param options - a boolean is short for `{ html }`
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example

@@ -4,7 +4,6 @@ import { cpSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import WebSocket from 'ws';
 import { docstringExamples, root, type Snippet, snippets } from './snippets.ts';
-import { writeZip } from './static/source-makers.ts';
 
 jest.setTimeout(60_000);
 
@@ -59,8 +58,6 @@ beforeAll(() => {
     mkdirSync(join(folder, name), { recursive: true });
     writeFileSync(join(folder, name, 'index.html'), '<!doctype html><title>Home</title>');
   }
-  const index = { bytes: Buffer.from('<!doctype html><title>Home</title>'), mtime: new Date() };
-  writeZip(join(folder, 'site.zip'), [['index.html', index]], { method: 8 });
   for (const name of ['key.pem', 'cert.pem'])
     cpSync(join(root, 'test/fixtures/tls', name), join(folder, name));
   writeFileSync(join(folder, 'setup.cjs'), SETUP);

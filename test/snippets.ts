@@ -34,10 +34,9 @@ export function snippets(language: string): Snippet[] {
 }
 
 /** Names that the examples of docstrings use without a declaration. */
-const PRELUDE = `import { isSea } from 'node:sea';
-import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
+const PRELUDE = `import { attachSubscriptions, createServer, graphqlHTTP, staticFiles } from 'espalier';
 import { inspect } from 'espalier/inspect';
-import { memoryFiles, seaFiles, zipFiles } from 'espalier/sources';
+import { memoryFiles } from 'espalier/sources';
 import { inject, subscribe } from 'espalier/testing';
 import express, { type Request } from 'express';
 import { buildSchema } from 'graphql';

@@ -30,17 +30,6 @@ export interface CompressOptions {
    */
   cpuShare?: number | undefined;
   /**
-   * A directory for compressed bodies, so that they are created once for all processes and restarts. It is
-   * created if it does not exist. It must not be writable for other users.
-   * @default none
-   */
-  directory?: string | undefined;
-  /**
-   * Bytes of results in `directory`. The oldest are deleted; other files are not.
-   * @default 268435456 (256 MiB)
-   */
-  maxDirectoryBytes?: number | undefined;
-  /**
    * Whether immutable files whose name contains a hash are sent as the difference to an earlier version that
    * the browser has (RFC 9842, `dcb` and `dcz`). Experimental. `dcz` needs Node 22.19 or 24.6,
    * `dcb` Node 24.15.

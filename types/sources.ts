@@ -45,17 +45,3 @@ export interface MemoryFiles extends StaticSource {
   /** Removes a file. Returns false if there is none. */
   delete(path: string): boolean;
 }
-
-/** Options of `seaFiles`. */
-export interface SeaFilesOptions {
-  /**
-   * The beginning of the keys of the assets to serve, such as `public/`. It is not part of the URL.
-   * @default ''
-   */
-  prefix?: string | undefined;
-  /**
-   * The keys of the assets. Needed before Node 24.8, which can list them.
-   * @default all assets
-   */
-  keys?: readonly string[] | undefined;
-}

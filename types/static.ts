@@ -156,13 +156,6 @@ export interface StaticFilesOptions {
    */
   compress?: boolean | CompressOptions | undefined;
   /**
-   * Whether responses with an HTML page have a `Link` header with the stylesheets, module scripts and fonts
-   * of its head (RFC 8288), which CDNs turn into early hints. `true` means `'link'`. `'103'` also sends them
-   * as a 103 response before the page over HTTP/2 (RFC 8297).
-   * @default false
-   */
-  earlyHints?: boolean | 'link' | '103' | undefined;
-  /**
    * Limits of the memory cache. `false` caches no bodies.
    * @default an eighth of the memory, at most 256 MiB for all middlewares; 8 MiB per file; always revalidated
    */

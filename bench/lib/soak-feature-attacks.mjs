@@ -37,7 +37,8 @@ const REQUESTS = [
   () => withHeaders(json({ query: 'subscription { tick }' }), MULTIPART),
   () => withHeaders(json({ query: '{ hello ... @defer { lines(count: 500) slow } }' }), DEFERRED),
   () => Buffer.from(GET(`/graphql?query={article(id:"${below(500)}"){title,body}}`)),
-  () => Buffer.from(GET(`/zip/${pick(['page.css', 'stored.bin', 'nothing'])}`, 'Accept-Encoding: gzip\r\n')),
+  () =>
+    Buffer.from(GET(`/memory/${pick(['page.css', 'stored.bin', 'nothing'])}`, 'Accept-Encoding: gzip\r\n')),
   () => Buffer.from(GET('/memory/page.css', 'Accept-Encoding: br, gzip\r\n')),
   () => Buffer.from(GET('/graphql/hello')),
   () => json(persisted(`{ hello } # ${below(1e6)}`, '0'.repeat(64))),
@@ -189,7 +190,7 @@ export const FEATURE_ACTIONS = {
   'ranges and codings of sources': ({ send }) =>
     send(
       GET(
-        pick(['/zip/stored.bin', '/zip/page.css', '/memory/page.css', '/zip/..%2f', '/memory/%00']),
+        pick(['/memory/stored.bin', '/memory/page.css', '/memory/..%2f', '/memory/%00']),
         `${pick(['Range: bytes=0-', 'Range: bytes=5-1', 'Range: bytes=-1', 'Accept-Encoding: br;q=x, *;q=0', 'Accept-Encoding: zstd'])}\r\n`,
       ),
       pick([1, 5, 'response']),

@@ -71,15 +71,11 @@ export function featureKinds({ send, fault, isIncremental }) {
       const statuses = replies.map(({ status }) => status).join();
       check(statuses === '200,200,200,429', `budget ${statuses}`, replies[3]);
     },
-    async zip() {
-      const response = await get('/zip/page.css', { 'accept-encoding': pick(['gzip', 'br', 'identity']) });
-      check(response.status === 200, 'zip', response);
-      const range = await get('/zip/stored.bin', { range: 'bytes=100-199' });
-      check(range.status === 206 && range.text.length === 100, 'a range of the zip', range);
-    },
     async memory() {
       const response = await get('/memory/page.css', { 'accept-encoding': pick(['gzip', 'br', 'identity']) });
       check(response.status === 200, 'memory', response);
+      const range = await get('/memory/stored.bin', { range: 'bytes=100-199' });
+      check(range.status === 206 && range.text.length === 100, 'a range of memory', range);
     },
     async inspect() {
       const response = await get('/inspect/figures.json', { 'x-guard': 'open' });

@@ -17,21 +17,15 @@ export async function serve({ folder, leak }) {
       resolve: (specifier, context, next) => next(specifier === 'graphql' ? 'graphql17' : specifier, context),
     });
   }
-  const [
-    graphqlJs,
-    espalier,
-    { createPubSub },
-    { memoryFiles, zipFiles },
-    { inspect },
-    { default: express },
-  ] = await Promise.all([
-    import('graphql'),
-    import('espalier'),
-    import('espalier/pubsub'),
-    import('espalier/sources'),
-    import('espalier/inspect'),
-    import('express'),
-  ]);
+  const [graphqlJs, espalier, { createPubSub }, { memoryFiles }, { inspect }, { default: express }] =
+    await Promise.all([
+      import('graphql'),
+      import('espalier'),
+      import('espalier/pubsub'),
+      import('espalier/sources'),
+      import('espalier/inspect'),
+      import('express'),
+    ]);
   await observe();
   const { attachSubscriptions, createServer, graphqlHTTP, staticFiles, Upload } = espalier;
   const faults = [];
@@ -49,10 +43,15 @@ export async function serve({ folder, leak }) {
   const app = express();
   if (leak !== undefined) app.use(createLeak(leak, folder));
   app.use('/static', staticFiles(site, { compress: true }));
-  app.use('/zip', staticFiles(zipFiles(join(folder, 'site.zip')), { compress: true }));
   app.use(
     '/memory',
-    staticFiles(memoryFiles({ '/page.css': 'p { color: red }\n'.repeat(500) }), { compress: true }),
+    staticFiles(
+      memoryFiles({
+        '/page.css': 'p { color: red }\n'.repeat(500),
+        '/stored.bin': Buffer.alloc(3 << 20, 'z'),
+      }),
+      { compress: true },
+    ),
   );
   app.use('/inspect', inspect({ guard: ({ headers }) => headers['x-guard'] === 'open' }));
   app.use('/graphql', graphql);

@@ -40,7 +40,7 @@ function parts() {
     ours(rows[0], 62, '`staticFiles`', 'strong ETags, ranges, cache'),
     ours(rows[1] - 12, 94, '`graphqlHTTP`', 'limits, cache, compiled engine', 'uploads, streams, GraphiQL'),
     ours(rows[2], 62, '`attachSubscriptions`', 'two subprotocols, shared execution'),
-    right(rows[0], 'Files', 'folder, zip, memory'),
+    right(rows[0], 'Files', 'folder, memory, source'),
     right(rows[1] + 4, 'Your schema', 'resolvers, context'),
     right(rows[2], '`createPubSub`', 'Redis, other processes'),
     across(rows[0] + 31, 'both'),

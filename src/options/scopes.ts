@@ -9,8 +9,6 @@ export const STATIC_OPTIONS: OptionScope = {
     "{ html: true }, or a boolean. The path of the mount belongs to app.use('/path', staticFiles(dir))",
 };
 export const MEMORY_FILES: OptionScope = { name: 'memoryFiles', page: 'static-files' };
-export const ZIP_FILES: OptionScope = { name: 'zipFiles', page: 'static-files' };
-export const SEA_FILES: OptionScope = { name: 'seaFiles', page: 'static-files' };
 export const GRAPHQL_OPTIONS: OptionScope = { name: 'graphqlHTTP', page: 'graphql' };
 export const CACHING_OPTIONS: OptionScope = {
   name: 'graphqlHTTP',

@@ -25,8 +25,6 @@ export interface CompressSettings {
   readonly maxBytes: number;
   /** More than 0, at most 1. */
   readonly cpuShare: number;
-  readonly directory: string | undefined;
-  readonly maxDirectoryBytes: number;
   readonly dictionaries: DictionarySettings | undefined;
 }
 
@@ -55,8 +53,6 @@ const RULES: Rules<ResolvedOptions> = {
   maxFileBytes: count(8 * MIB, 'bytes'),
   maxBytes: count(32 * MIB, 'bytes'),
   cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
-  directory: rule(undefined, isPath, 'a path'),
-  maxDirectoryBytes: count(256 * MIB, 'bytes'),
   dictionaries: rule<boolean | DictionaryOptions>(
     false,
     isEither(isBoolean, isObject),
@@ -73,13 +69,7 @@ export function resolveCompressOptions(given: boolean | CompressOptions): Compre
     RULES,
   );
   const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
-  const { directory } = options;
-  return {
-    ...options,
-    codings,
-    directory: directory === undefined ? undefined : resolve(directory),
-    dictionaries: resolveDictionaryOptions(options.dictionaries),
-  };
+  return { ...options, codings, dictionaries: resolveDictionaryOptions(options.dictionaries) };
 }
 
 function resolveDictionaryOptions(given: boolean | DictionaryOptions): DictionarySettings | undefined {

@@ -81,7 +81,6 @@ export const RULES: Rules<ResolvedOptions> = {
     "a boolean, or a list of 'br', 'zstd', 'gzip'",
   ),
   compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
-  earlyHints: oneOf(false, true, 'link', '103'),
   cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
   setHeaders: optionalFunction(),
 };

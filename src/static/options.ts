@@ -29,7 +29,6 @@ export interface StaticSettings {
   /** Extensions with a leading dot. */
   readonly extensions: readonly string[];
   readonly precompressed: readonly Precompressed[];
-  readonly earlyHints: false | 'link' | '103';
   readonly compress: CompressSettings | undefined;
   readonly cache: CacheSettings;
   readonly setHeaders: StaticFilesOptions['setHeaders'];
@@ -72,7 +71,6 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
     cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
-    earlyHints: options.earlyHints === true ? 'link' : options.earlyHints,
     compress: resolveCompressOptions(options.compress),
     cache: resolveCacheOptions(options.cache),
     setHeaders,

@@ -1,11 +1,9 @@
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import * as zlib from 'node:zlib';
 import { brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import type { CompressOptions, StaticFilesOptions } from '../../types/static.ts';
-import { until } from '../until.ts';
+import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder, put, type TestResponse } from './fixture.ts';
 
 const js = 'export const result = 42;\n'.repeat(400);
@@ -304,108 +302,6 @@ function randomText(length: number, seed: number): string {
   }).join('');
 }
 
-describe('the compress.directory option', () => {
-  async function compressInto(
-    directory: string,
-    options: CompressOptions = {},
-    folder = root,
-  ): Promise<number> {
-    return serve({ compress: { cpuShare: 1, directory, ...options } }, folder);
-  }
-  const stored = (directory: string): string[] =>
-    readdirSync(directory).filter((name) => !name.startsWith('.'));
-
-  it('staticFiles stores compressed bodies in a directory and uses them after a restart', async () => {
-    const directory = join(makeFolder({}), 'cache/deep');
-    const first = await untilCoded(await compressInto(directory), '/large.txt', 'br');
-    while (!existsSync(directory) || stored(directory).length === 0)
-      await new Promise((done) => setTimeout(done, 5));
-    const [name] = stored(directory);
-    expect(name).toMatch(/-br11/);
-    // Another body with a valid digest shows that the second process reads the file.
-    const second = await untilCoded(await compressInto(directory), '/large.txt', 'br');
-    expect(second.body.equals(first.body)).toBe(true);
-    expect(second.headers.etag).toBe(first.headers.etag);
-    expect(stored(directory)).toEqual([name]);
-    const { mtimeMs } = await import('node:fs').then(({ statSync }) =>
-      statSync(join(directory, name as string)),
-    );
-    expect(Date.now() - mtimeMs).toBeGreaterThan(0);
-  });
-
-  it('staticFiles ignores a damaged file in the directory and writes it again', async () => {
-    const directory = makeFolder({});
-    const first = await untilCoded(await compressInto(directory), '/large.txt', 'br');
-    while (stored(directory).length === 0) await new Promise((done) => setTimeout(done, 5));
-    const path = join(directory, stored(directory)[0] as string);
-    const bytes = readFileSync(path);
-    for (const damaged of [bytes.subarray(0, 50), Buffer.alloc(0), Buffer.from(bytes).fill(0, 40, 41)]) {
-      writeFileSync(path, damaged);
-      const again = await untilCoded(await compressInto(directory), '/large.txt', 'br');
-      expect(again.body.equals(first.body)).toBe(true);
-      while (!readFileSync(path).equals(bytes)) await new Promise((done) => setTimeout(done, 5));
-    }
-  });
-
-  it('staticFiles compresses in memory, and warns, when the directory cannot be written', async () => {
-    const directory = join(makeFolder({ file: 'x' }), 'file', 'below-a-file');
-    const messages: string[] = [];
-    const spy = jest
-      .spyOn(process, 'emitWarning')
-      .mockImplementation((warning) => void messages.push(String(warning)));
-    const port = await compressInto(directory);
-    expect((await untilCoded(port, '/app.js', 'br')).status).toBe(200);
-    expect((await untilCoded(port, '/data.json', 'br')).status).toBe(200);
-    await until(() => messages.length === 2);
-    spy.mockRestore();
-    expect(messages.sort()).toEqual(
-      ['read', 'write'].map(
-        (action) =>
-          `staticFiles: cannot ${action} files of "compress.directory" (${directory}): ENOTDIR; bodies are compressed again after a restart`,
-      ),
-    );
-  });
-
-  it('staticFiles deletes the oldest files of the directory beyond maxDirectoryBytes, and old temporary files', async () => {
-    const [older, newer, delta] = ['5-old', '5-new', '5-delta'].map((name) => name.padEnd(29, '_'));
-    const temporary = `.${older}-gzip9.131x64.0123456789ab.tmp`;
-    const directory = makeFolder({
-      [temporary]: 'left behind',
-      [`${older}-br11.110x64`]: Buffer.alloc(20_000),
-      [`${delta}-dcb11.1.1.0-0123456789ab`]: Buffer.alloc(20_000),
-      [`${newer}-br11.110x64`]: Buffer.alloc(1000),
-    });
-    const old = [temporary, `${older}-br11.110x64`, `${delta}-dcb11.1.1.0-0123456789ab`];
-    for (const name of old) utimesSync(join(directory, name), 1e9, 1e9);
-    const port = await compressInto(directory, { maxDirectoryBytes: 20_000 });
-    await untilCoded(port, '/app.js', 'gzip');
-    while (stored(directory).length < 2) await new Promise((done) => setTimeout(done, 5));
-    await until(() => !old.some((name) => existsSync(join(directory, name))));
-    expect(readdirSync(directory)).toContain(`${newer}-br11.110x64`);
-  });
-
-  it('staticFiles deletes each result in turn when the directory has room for one only', async () => {
-    const directory = makeFolder({});
-    const port = await compressInto(directory, { maxDirectoryBytes: 100 });
-    for (const coding of ['gzip', 'br']) {
-      await untilCoded(port, '/app.js', coding);
-      await until(() => stored(directory).join().includes(`-${coding}`));
-      expect(stored(directory)).toHaveLength(1);
-    }
-  });
-
-  it('staticFiles neither counts nor deletes files of the directory that it has not written', async () => {
-    const others = ['notes.txt', '.draft.tmp', 'app.js.br', '.editor.0123456789ab.tmp', 'archive-gzip'];
-    const directory = makeFolder(Object.fromEntries(others.map((name) => [name, Buffer.alloc(30_000)])));
-    for (const name of others) utimesSync(join(directory, name), 1e9, 1e9);
-    const port = await compressInto(directory, { maxDirectoryBytes: 20_000 });
-    await untilCoded(port, '/app.js', 'gzip');
-    await untilCoded(port, '/app.js', 'br');
-    await until(() => stored(directory).filter((name) => !others.includes(name)).length === 2);
-    expect(readdirSync(directory)).toEqual(expect.arrayContaining(others));
-  });
-});
-
 describe('values of the compress option', () => {
   it.each([
     [{ compress: 'yes' }, /option "compress" is "yes"; accepted: a boolean, or an object/],
@@ -418,18 +314,10 @@ describe('values of the compress option', () => {
       /option "compress\.cpuShare" is 0; accepted: a number over 0 and at most 1/,
     ],
     [{ compress: { cpuShare: 2 } }, /option "compress\.cpuShare" is 2/],
-    [{ compress: { directory: '' } }, /option "compress\.directory" is ""; accepted: a path/],
+    [{ compress: { directory: '.cache' } }, /unknown option "compress\.directory"/],
     [{ compress: { level: 4 } }, /unknown option "compress\.level"/],
     [{ compress: { maxBytes: -1 } }, /option "compress\.maxBytes" is -1/],
   ])('staticFiles rejects %j', (options, message) => {
     expect(() => staticFiles(root, Object(options))).toThrow(message);
-  });
-
-  it('staticFiles creates no directory before it compresses a file', () => {
-    const directory = join(tmpdir(), `espalier-unused-${process.pid}`);
-    staticFiles(root, { compress: { directory } });
-    expect(existsSync(directory)).toBe(false);
-    mkdirSync(directory, { recursive: true });
-    rmSync(directory, { recursive: true });
   });
 });

@@ -261,7 +261,7 @@ function supported(): void {
 
   it('staticFiles sends no difference to a dictionary whose bytes have changed', async () => {
     const folder = site();
-    const port = await serve(folder, { codings: ['gzip'], directory: makeFolder({}) });
+    const port = await serve(folder, { codings: ['gzip'] });
     const path = '/assets/app-22222222.js';
     await get(port, path, announce(first));
     await codingAfterWork(port, folder, '/assets/plain.js', {});
@@ -269,17 +269,6 @@ function supported(): void {
     expect(String(await codingAfterWork(port, folder, path, announce(first)))).not.toMatch(/^dc/);
     rmSync(join(folder, 'assets/app-11111111.js'));
     expect(String(await codingAfterWork(port, folder, path, announce(first)))).not.toMatch(/^dc/);
-  });
-
-  it('staticFiles stores differences in the directory of results', async () => {
-    const directory = makeFolder({});
-    const folder = site();
-    const [coding] = availableCodings() as readonly [string];
-    const path = '/assets/app-22222222.js';
-    const one = await until(coding, await serve(folder, { directory }), path, announce(first));
-    const other = await until(coding, await serve(folder, { directory }), path, announce(first));
-    expect(other.body).toEqual(one.body);
-    expect(other.headers.etag).toBe(one.headers.etag);
   });
 
   it('staticFiles sends differences for files that have compressed copies', async () => {

@@ -1,17 +1,13 @@
 import { AsyncResource } from 'node:async_hooks';
-import { randomBytes } from 'node:crypto';
-import { request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
-import { memoryFiles, zipFiles } from '../../middleware/sources.ts';
+import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { FileCache } from '../../src/static/cache/file-cache.ts';
 import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { SourceChecker } from '../../src/static/sources/source-checker.ts';
 import type { StaticSource } from '../../types/sources.ts';
-import { until } from '../until.ts';
-import { bare, descriptorsIn, get, listen, makeFolder } from './fixture.ts';
-import { writeZip } from './source-makers.ts';
+import { bare, get, listen } from './fixture.ts';
 
 /** A source whose `stat` takes a few milliseconds, like that of a remote store. */
 function remote(files: StaticSource): StaticSource & { calls: number } {
@@ -70,45 +66,3 @@ it('a source that fails leaves no entry in the cache', async () => {
   expect(error).toEqual(new Error('the store is down'));
   expect(cache.get('/a.txt')).toBeUndefined();
 });
-
-it.each([
-  ['stored', 0],
-  ['deflated', 8],
-] as const)(
-  'staticFiles closes a zip archive with %s files when the client disconnects before a file is read',
-  async (_name, method) => {
-    const path = `${makeFolder({})}/files.zip`;
-    // Bytes that cannot be compressed: the archive stays open until a client reads them.
-    const bytes = randomBytes(1 << 20);
-    writeZip(path, [['a.txt', { bytes, mtime: new Date() }]], { method });
-    const zip = zipFiles(path);
-    let proceed = (): void => undefined;
-    let isOpening = false;
-    const source: StaticSource = {
-      ...zip,
-      async open(name, range) {
-        const opened = await zip.open(name, range);
-        isOpening = true;
-        await new Promise<void>((done) => {
-          proceed = done;
-        });
-        return opened;
-      },
-    };
-    let isClosed = false;
-    const serve = staticFiles(source, { cache: false, etag: 'stat' });
-    const port = await listen((req, res) => {
-      res.once('close', () => {
-        isClosed = true;
-      });
-      bare(serve)(req, res);
-    });
-    const req = request({ port, path: '/a.txt' }).on('error', () => undefined);
-    req.end();
-    await until(() => isOpening && descriptorsIn(path) === 1);
-    req.destroy();
-    await until(() => isClosed);
-    proceed();
-    await until(() => descriptorsIn(path) === 0);
-  },
-);

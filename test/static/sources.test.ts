@@ -1,16 +1,13 @@
-import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
-import fc from 'fast-check';
-import { memoryFiles, seaFiles, zipFiles } from '../../middleware/sources.ts';
+import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticSource } from '../../types/sources.ts';
-import { until } from '../until.ts';
-import { bare, descriptorsIn, get, listen, makeFolder, put, rawGet } from './fixture.ts';
-import { ASSETS, SOURCES, streamsOf, writeZip } from './source-makers.ts';
+import { bare, get, listen, makeFolder, put, rawGet } from './fixture.ts';
+import { SOURCES, streamsOf } from './source-makers.ts';
 
 const js = 'let a = 1;\n'.repeat(300);
 const large = Buffer.from(Array.from({ length: 700_000 }, (_, index) => (index * 7) % 251));
@@ -32,119 +29,114 @@ const site = makeFolder({
   '404.html': 'not found',
 });
 
-describe.each([...SOURCES, ['assets of an executable', ASSETS] as const])(
-  'staticFiles with %s',
-  (_name, make) => {
-    const source = make(site);
+describe.each(SOURCES)('staticFiles with %s', (_name, make) => {
+  const source = make(site);
 
-    it.each([
-      ['/', 200, '<link rel=stylesheet href=/a.css>home'],
-      ['/docs/', 200, 'docs'],
-      ['/docs/deep/a.txt', 200, 'deep'],
-      ['/about', 200, 'about'],
-      ['/%C3%BC%20%E2%98%83.txt', 200, 'unicode'],
-      ['/empty.txt', 200, ''],
-      ['/.well-known/x.txt', 200, 'well known'],
-      ['/.env', 404, 'passed on'],
-      ['/none', 404, 'passed on'],
-      ['/docs/deep/', 404, 'passed on'],
-      ['/app.js/', 404, 'passed on'],
-      ['/app.js/x', 404, 'passed on'],
-      ['/docs%2findex.html', 404, 'passed on'],
-      ['/__proto__', 404, 'passed on'],
-    ])('staticFiles responds to %s with %i', async (path, status, text) => {
-      const port = await listen(bare(staticFiles(source, { html: true, extensions: 'html' })));
-      const response = await get(port, path);
-      expect([response.status, response.text]).toEqual([status, text]);
-    });
+  it.each([
+    ['/', 200, '<link rel=stylesheet href=/a.css>home'],
+    ['/docs/', 200, 'docs'],
+    ['/docs/deep/a.txt', 200, 'deep'],
+    ['/about', 200, 'about'],
+    ['/%C3%BC%20%E2%98%83.txt', 200, 'unicode'],
+    ['/empty.txt', 200, ''],
+    ['/.well-known/x.txt', 200, 'well known'],
+    ['/.env', 404, 'passed on'],
+    ['/none', 404, 'passed on'],
+    ['/docs/deep/', 404, 'passed on'],
+    ['/app.js/', 404, 'passed on'],
+    ['/app.js/x', 404, 'passed on'],
+    ['/docs%2findex.html', 404, 'passed on'],
+    ['/__proto__', 404, 'passed on'],
+  ])('staticFiles responds to %s with %i', async (path, status, text) => {
+    const port = await listen(bare(staticFiles(source, { html: true, extensions: 'html' })));
+    const response = await get(port, path);
+    expect([response.status, response.text]).toEqual([status, text]);
+  });
 
-    it('staticFiles redirects directories, and refuses paths above the root', async () => {
-      const port = await listen(bare(staticFiles(source, { html: true })));
-      expect((await get(port, '/docs')).headers.location).toBe('./docs/');
-      for (const path of ['/../x', '/docs/../app.js', '//app.js']) {
-        expect(await rawGet(port, path)).toMatch(/^HTTP\/1\.1 404 /);
-      }
-    });
+  it('staticFiles redirects directories, and refuses paths above the root', async () => {
+    const port = await listen(bare(staticFiles(source, { html: true })));
+    expect((await get(port, '/docs')).headers.location).toBe('./docs/');
+    for (const path of ['/../x', '/docs/../app.js', '//app.js']) {
+      expect(await rawGet(port, path)).toMatch(/^HTTP\/1\.1 404 /);
+    }
+  });
 
-    it.each([{}, { cache: false as const }, { cache: { maxFileBytes: 1 << 20 } }])(
-      'staticFiles sends whole files and ranges with %j',
-      async (options) => {
-        const port = await listen(bare(staticFiles(source, options)));
-        const whole = await get(port, '/large.bin');
-        expect(whole.body.equals(large)).toBe(true);
-        expect(whole.headers).toMatchObject({ 'content-length': '700000', 'accept-ranges': 'bytes' });
-        const range = await get(port, '/large.bin', { Range: 'bytes=300000-300099' });
-        expect([range.status, range.body.equals(large.subarray(300_000, 300_100))]).toEqual([206, true]);
-        const parts = await get(port, '/large.bin', { Range: 'bytes=0-9,600000-600009' });
-        expect(parts.body.includes(large.subarray(600_000, 600_010))).toBe(true);
-        const head = await get(port, '/large.bin', {}, 'HEAD');
-        expect([head.status, head.body.length, head.headers.etag]).toEqual([200, 0, whole.headers.etag]);
-        const again = await get(port, '/large.bin', { 'If-None-Match': whole.headers.etag as string });
-        expect(again.status).toBe(304);
-      },
-    );
-
-    it('staticFiles sends the same ETag as for a directory', async () => {
-      const tags: unknown[] = [];
-      for (const files of [site, source]) {
-        const port = await listen(bare(staticFiles(files)));
-        tags.push((await get(port, '/large.bin')).headers.etag, (await get(port, '/app.js')).headers.etag);
-      }
-      expect(tags.slice(2)).toEqual(tags.slice(0, 2));
-    });
-
-    it('staticFiles sends compressed copies, compresses other files, and sends Link headers', async () => {
-      const options = { precompressed: true, compress: { cpuShare: 1 }, earlyHints: true };
+  it.each([{}, { cache: false as const }, { cache: { maxFileBytes: 1 << 20 } }])(
+    'staticFiles sends whole files and ranges with %j',
+    async (options) => {
       const port = await listen(bare(staticFiles(source, options)));
-      const copied = await get(port, '/copied.js', { 'Accept-Encoding': 'br' });
-      expect(copied.body.equals(brotliCompressSync(js))).toBe(true);
-      expect(
-        (await get(port, '/stale.js', { 'Accept-Encoding': 'br' })).headers['content-encoding'],
-      ).not.toBe('zstd');
-      for (;;) {
-        const { headers } = await get(port, '/app.js', { 'Accept-Encoding': 'gzip' });
-        if (headers['content-encoding'] === 'gzip') break;
-      }
-      expect((await get(port, '/index.html')).headers.link).toBe('</a.css>; rel=preload; as=style');
-    });
+      const whole = await get(port, '/large.bin');
+      expect(whole.body.equals(large)).toBe(true);
+      expect(whole.headers).toMatchObject({ 'content-length': '700000', 'accept-ranges': 'bytes' });
+      const range = await get(port, '/large.bin', { Range: 'bytes=300000-300099' });
+      expect([range.status, range.body.equals(large.subarray(300_000, 300_100))]).toEqual([206, true]);
+      const parts = await get(port, '/large.bin', { Range: 'bytes=0-9,600000-600009' });
+      expect(parts.body.includes(large.subarray(600_000, 600_010))).toBe(true);
+      const head = await get(port, '/large.bin', {}, 'HEAD');
+      expect([head.status, head.body.length, head.headers.etag]).toEqual([200, 0, whole.headers.etag]);
+      const again = await get(port, '/large.bin', { 'If-None-Match': whole.headers.etag as string });
+      expect(again.status).toBe(304);
+    },
+  );
 
-    it('staticFiles sends the fallback and notFound pages, and calls setHeaders', async () => {
-      const sizes: number[] = [];
-      const setHeaders = (
-        _res: ServerResponse,
-        _path: string,
-        stat: { size: number; isFile(): boolean },
-      ): void => {
-        sizes.push(stat.isFile() ? stat.size : -1);
-      };
-      const port = await listen(
-        bare(staticFiles(source, { fallback: 'about.html', notFound: '404.html', setHeaders })),
-      );
-      const navigate = { 'Sec-Fetch-Mode': 'navigate' };
-      expect(await get(port, '/route', navigate)).toMatchObject({ status: 200, text: 'about' });
-      expect(await get(port, '/none.png', navigate)).toMatchObject({ status: 404, text: 'not found' });
-      expect(sizes).toEqual([5, 9]);
-    });
+  it('staticFiles sends the same ETag as for a directory', async () => {
+    const tags: unknown[] = [];
+    for (const files of [site, source]) {
+      const port = await listen(bare(staticFiles(files)));
+      tags.push((await get(port, '/large.bin')).headers.etag, (await get(port, '/app.js')).headers.etag);
+    }
+    expect(tags.slice(2)).toEqual(tags.slice(0, 2));
+  });
 
-    it('staticFiles shares one load among simultaneous requests', async () => {
-      const port = await listen(bare(staticFiles(source)));
-      const responses = await Promise.all(Array.from({ length: 50 }, () => get(port, '/app.js')));
-      expect(new Set(responses.map(({ text }) => text))).toEqual(new Set([js]));
-    });
+  it('staticFiles sends compressed copies, and compresses other files', async () => {
+    const options = { precompressed: true, compress: { cpuShare: 1 } };
+    const port = await listen(bare(staticFiles(source, options)));
+    const copied = await get(port, '/copied.js', { 'Accept-Encoding': 'br' });
+    expect(copied.body.equals(brotliCompressSync(js))).toBe(true);
+    expect((await get(port, '/stale.js', { 'Accept-Encoding': 'br' })).headers['content-encoding']).not.toBe(
+      'zstd',
+    );
+    for (;;) {
+      const { headers } = await get(port, '/app.js', { 'Accept-Encoding': 'gzip' });
+      if (headers['content-encoding'] === 'gzip') break;
+    }
+  });
 
-    it('staticFiles releases a body that the client does not read to its end', async () => {
-      const port = await listen(bare(staticFiles(source, { cache: false })));
-      for (let i = 0; i < 20; i++) {
-        const socket = connect(port, '127.0.0.1');
-        socket.write('GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n');
-        await new Promise((done) => socket.once('data', done));
-        socket.destroy();
-      }
-      expect((await get(port, '/large.bin')).body.equals(large)).toBe(true);
-      await until(() => descriptorsIn(join(dirname(site), 'espalier-static-')) === 0);
-    });
-  },
-);
+  it('staticFiles sends the fallback and notFound pages, and calls setHeaders', async () => {
+    const sizes: number[] = [];
+    const setHeaders = (
+      _res: ServerResponse,
+      _path: string,
+      stat: { size: number; isFile(): boolean },
+    ): void => {
+      sizes.push(stat.isFile() ? stat.size : -1);
+    };
+    const port = await listen(
+      bare(staticFiles(source, { fallback: 'about.html', notFound: '404.html', setHeaders })),
+    );
+    const navigate = { 'Sec-Fetch-Mode': 'navigate' };
+    expect(await get(port, '/route', navigate)).toMatchObject({ status: 200, text: 'about' });
+    expect(await get(port, '/none.png', navigate)).toMatchObject({ status: 404, text: 'not found' });
+    expect(sizes).toEqual([5, 9]);
+  });
+
+  it('staticFiles shares one load among simultaneous requests', async () => {
+    const port = await listen(bare(staticFiles(source)));
+    const responses = await Promise.all(Array.from({ length: 50 }, () => get(port, '/app.js')));
+    expect(new Set(responses.map(({ text }) => text))).toEqual(new Set([js]));
+  });
+
+  it('staticFiles releases a body that the client does not read to its end', async () => {
+    const port = await listen(bare(staticFiles(source, { cache: false })));
+    for (let i = 0; i < 20; i++) {
+      const socket = connect(port, '127.0.0.1');
+      socket.write('GET /large.bin HTTP/1.1\r\nHost: x\r\n\r\n');
+      await new Promise((done) => socket.once('data', done));
+      socket.destroy();
+    }
+    expect((await get(port, '/large.bin')).body.equals(large)).toBe(true);
+  });
+});
 
 describe('memoryFiles', () => {
   it('staticFiles sends files in memory that are added, replaced and deleted', async () => {
@@ -172,120 +164,6 @@ describe('memoryFiles', () => {
 
   it('memoryFiles rejects other contents', () => {
     expect(() => memoryFiles({ 'a.txt': Object(5) })).toThrow(/accepted: a string or a Uint8Array/);
-  });
-});
-
-describe('zipFiles', () => {
-  const entry = (text: string): { bytes: Buffer; mtime: Date } => ({
-    bytes: Buffer.from(text),
-    mtime: new Date(1e12),
-  });
-
-  it('staticFiles sends the files of an archive that is replaced', async () => {
-    const folder = makeFolder({});
-    const path = join(folder, 'a.zip');
-    writeZip(path, [['a.txt', entry('one')]], {
-      method: 8,
-      comment: 'a comment PK\x05\x06 with a signature',
-    });
-    const port = await listen(bare(staticFiles(zipFiles(path))));
-    expect((await get(port, '/a.txt')).text).toBe('one');
-    expect((await get(port, '/a.txt')).headers['last-modified']).toBe('Sun, 09 Sep 2001 01:46:40 GMT');
-    writeZip(
-      `${path}.new`,
-      [
-        ['a.txt', entry('two')],
-        ['b.txt', entry('b')],
-      ],
-      { method: 0 },
-    );
-    renameSync(`${path}.new`, path);
-    expect((await get(port, '/a.txt')).text).toBe('two');
-    expect((await get(port, '/b.txt')).text).toBe('b');
-    rmSync(path);
-    expect((await get(port, '/a.txt')).text).toBe('two');
-    writeZip(path, [['c.txt', entry('c')]], { method: 8 });
-    expect((await get(port, '/a.txt')).status).toBe(404);
-    expect((await get(port, '/c.txt')).text).toBe('c');
-  });
-
-  it('zipFiles leaves out entries that lead outside the archive', async () => {
-    const path = join(makeFolder({}), 'a.zip');
-    const names = ['../a.txt', '/etc/b.txt', 'c/../../d.txt', 'e\\f.txt', 'ok.txt'];
-    writeZip(
-      path,
-      names.map((name) => [name, entry(name)]),
-      { method: 8 },
-    );
-    expect([...(await zipFiles(path).list())].sort()).toEqual(['/etc/b.txt', '/ok.txt']);
-  });
-
-  it.each([
-    ['no archive', Buffer.from('not a zip archive at all, but long enough for one')],
-    ['an empty file', Buffer.alloc(0)],
-  ])('zipFiles throws ERR_ZIP for %s', (_name, bytes) => {
-    const path = join(makeFolder({}), 'a.zip');
-    writeFileSync(path, bytes);
-    expect(() => zipFiles(path)).toThrow(expect.objectContaining({ code: 'ERR_ZIP' }));
-  });
-
-  it('zipFiles throws for a missing archive and for other arguments', () => {
-    expect(() => zipFiles('/none.zip')).toThrow(/ENOENT/);
-    expect(() => zipFiles(Object(5))).toThrow(/argument "file" is .*accepted: a path or a file: URL/);
-  });
-
-  it.each([
-    ['no bytes', 0],
-    ['more bytes than the archive has', 1 << 30],
-  ])('staticFiles closes an archive whose deflated entry has %s', async (_what, storedBytes) => {
-    const path = join(makeFolder({}), 'a.zip');
-    writeZip(path, [['a.txt', entry('short')]], { method: 8 });
-    const bytes = readFileSync(path);
-    bytes.writeUInt32LE(storedBytes, bytes.indexOf('PK\x01\x02') + 20);
-    writeFileSync(path, bytes);
-    const port = await listen(bare(staticFiles(zipFiles(path))));
-    const { status, text } = await get(port, '/a.txt');
-    expect([status, text]).toEqual([500, 'Error: zipFiles: the entry "a.txt" is damaged']);
-    // On Node 26 a handle that is left to the garbage collector ends the process.
-    await until(() => descriptorsIn(path) === 0);
-  });
-
-  it('staticFiles never sends other bytes from a damaged archive, and the process survives', async () => {
-    const path = join(makeFolder({}), 'a.zip');
-    writeZip(
-      path,
-      [
-        ['a.txt', entry(js)],
-        ['b.txt', entry('short')],
-      ],
-      { method: 8 },
-    );
-    const intact = readFileSync(path);
-    await fc.assert(
-      fc.asyncProperty(fc.nat(intact.length - 1), fc.integer({ min: 1, max: 255 }), async (at, change) => {
-        const bytes = Buffer.from(intact);
-        bytes[at] = (bytes[at] as number) ^ change;
-        writeFileSync(path, bytes);
-        let source: StaticSource;
-        try {
-          source = zipFiles(path);
-        } catch (error) {
-          expect(error).toMatchObject({ code: 'ERR_ZIP' });
-          return;
-        }
-        const port = await listen(bare(staticFiles(source)));
-        for (const [url, text] of [
-          ['/a.txt', js],
-          ['/b.txt', 'short'],
-        ] as const) {
-          const response = await get(port, url).catch(() => undefined);
-          if (response?.status === 200) expect(response.text).toBe(text);
-          else expect([404, 500, 503, undefined]).toContain(response?.status);
-        }
-        await until(() => descriptorsIn(path) === 0);
-      }),
-      { numRuns: 60 },
-    );
   });
 });
 
@@ -388,23 +266,12 @@ describe('sources of the user', () => {
   });
 });
 
-it('seaFiles throws outside of a single executable application', () => {
-  const isMissing = process.getBuiltinModule === undefined;
-  expect(() => seaFiles()).toThrow(isMissing ? TypeError : /not a single executable application/);
+it('staticFiles with memoryFiles sends another ETag for other bytes of a large file in another process', async () => {
+  const tags = new Set<string | undefined>();
+  for (const byte of [1, 2]) {
+    const files = memoryFiles({ 'a.bin': Buffer.alloc(9 << 20, byte) });
+    const port = await listen(bare(staticFiles(files)));
+    tags.add((await get(port, '/a.bin', {}, 'HEAD')).headers.etag);
+  }
+  expect(tags.size).toBe(2);
 });
-
-it.each([
-  ['memoryFiles', (folder: string) => memoryFiles({ 'a.bin': readFileSync(join(folder, 'a.bin')) })],
-  ['seaFiles', ASSETS],
-])(
-  'staticFiles with %s sends another ETag for other bytes of a large file in another process',
-  async (_name, make) => {
-    const tags = new Set<string | undefined>();
-    for (const byte of [1, 2]) {
-      const folder = makeFolder({ 'a.bin': Buffer.alloc(9 << 20, byte) });
-      const port = await listen(bare(staticFiles(make(folder))));
-      tags.add((await get(port, '/a.bin', {}, 'HEAD')).headers.etag);
-    }
-    expect(tags.size).toBe(2);
-  },
-);

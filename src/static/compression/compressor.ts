@@ -7,7 +7,6 @@ import type { FileContent } from '../file/loaded-file.ts';
 import { BackgroundQueue, type Task } from './background-queue.ts';
 import { encode, encodingId } from './encoders.ts';
 import { type CompressionResult, ResultCache } from './result-cache.ts';
-import { ResultDirectory } from './result-directory.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
@@ -37,15 +36,13 @@ export class Compressor {
   readonly preferencesOf: (acceptEncoding: string) => Preferences;
   readonly #results: ResultCache;
   readonly #queue: BackgroundQueue;
-  readonly #directory: ResultDirectory | undefined;
 
   constructor(settings: CompressSettings) {
-    const { maxBytes, cpuShare, directory, maxDirectoryBytes } = settings;
+    const { maxBytes, cpuShare } = settings;
     this.settings = settings;
     this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
     this.#results = new ResultCache(maxBytes);
     this.#queue = new BackgroundQueue({ share: cpuShare, maxTasks: MAX_QUEUED });
-    this.#directory = directory === undefined ? undefined : new ResultDirectory(directory, maxDirectoryBytes);
   }
 
   /** Returns a result that is in memory. */
@@ -70,11 +67,6 @@ export class Compressor {
   }
 
   async #run(key: string, work: Work): Promise<number> {
-    const stored = await this.#directory?.read(key);
-    if (stored !== undefined) {
-      this.#results.set(key, stored);
-      return 0;
-    }
     const bytes = await work.content.read();
     if (bytes === undefined) return 0;
     const startedAt = performance.now();
@@ -84,7 +76,6 @@ export class Compressor {
     const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
     debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
     this.#results.set(key, result);
-    await this.#directory?.write(key, result);
     return milliseconds;
   }
 }

@@ -1,9 +1,7 @@
 import { isNotFoundError, isPermissionError, isStaleError } from '../disk/file-errors.ts';
 import { isRacilyClean, lastModifiedOf } from '../disk/file-version.ts';
-import { readBytes } from '../disk/hash.ts';
 import { notFound, openInsideRoot, type ReadableFile, resolveInsideRoot } from '../disk/open-inside-root.ts';
 import type { RootDirectory } from '../disk/root-directory.ts';
-import { HEAD_BYTES, linkHeaderOf } from '../hints/link-header.ts';
 import type { StaticSettings } from '../options.ts';
 import { codingsFor } from './created-codings.ts';
 import type { LoadedFile, LoadResult } from './loaded-file.ts';
@@ -96,7 +94,6 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
     cacheControl,
     vary: codings.vary,
     acceptRanges: settings.acceptRanges,
-    link: settings.earlyHints === false ? undefined : await findLinks(type, file, snapshot),
     useAsDictionary: codings.useAsDictionary,
   };
   const snapshots = [snapshot, ...copies.files.map((copy) => copy.snapshot)];
@@ -129,27 +126,16 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
   };
 }
 
-/** Returns the `Link` header of a page. */
-async function findLinks(
-  type: string,
-  { fd }: ReadableFile,
-  { body, version }: Snapshot,
-): Promise<string | undefined> {
-  if (!/^(?:text\/html|application\/xhtml\+xml)/.test(type)) return undefined;
-  const head = body ?? (await readBytes(fd, Math.min(Number(version.size), HEAD_BYTES)));
-  return head && linkHeaderOf(head);
-}
-
 function representationOf(
   { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
   { version, body, etag }: Snapshot,
   metadata: Omit<Metadata, 'size'>,
   settings: StaticSettings,
 ): Representation {
-  const { coding, type, cacheControl, vary, acceptRanges, link, useAsDictionary } = metadata;
+  const { coding, type, cacheControl, vary, acceptRanges, useAsDictionary } = metadata;
   const modified = settings.lastModified ? lastModifiedOf(version) : undefined;
   return new Representation(
-    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, link, useAsDictionary },
+    { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, useAsDictionary },
     { path, realPath, version, body },
     {
       tag: etag && etagForCoding(etag, coding),

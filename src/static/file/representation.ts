@@ -15,8 +15,6 @@ export interface Metadata {
   /** The value of `Vary`, when the URL has several representations. */
   readonly vary: string | undefined;
   readonly acceptRanges: boolean;
-  /** The value of `Link` for the resources of a page. */
-  readonly link?: string | undefined;
   /** The value of `Use-As-Dictionary` (RFC 9842 §2.1). */
   readonly useAsDictionary?: string | undefined;
 }
@@ -67,7 +65,6 @@ export class Representation implements Validators {
     const { metadata } = this;
     const headers = bodyHeaders(metadata, metadata.size, metadata.type);
     this.#addHeaders304(headers);
-    if (metadata.link !== undefined) headers.push('Link', metadata.link);
     if (metadata.useAsDictionary !== undefined) headers.push('Use-As-Dictionary', metadata.useAsDictionary);
     return headers;
   }

@@ -9,7 +9,6 @@ import { isCompressibleType } from '../compression/media-types.ts';
 import { warnOfSystem } from '../disk/warning.ts';
 import type { CreatedCodings, DeltaCodings, LoadedFile, SelectionRules } from '../file/loaded-file.ts';
 import type { Metadata, Representation } from '../file/representation.ts';
-import { isNavigation } from '../request/navigation.ts';
 import { type PresetHeaders, presetHeadersOf, writeHeaders } from './headers.ts';
 import type { RequestContext, StreamPlan } from './request-context.ts';
 import { sendNotFoundPage, sendRanges, sendWhole } from './send-body.ts';
@@ -86,7 +85,6 @@ function sendRepresentation(
   const validators = effectiveValidators(request, representation, preset);
   const result = checkPreconditions(req.headers, validators);
   if (result === 'proceed') {
-    if (request.context.settings.earlyHints === '103') sendEarlyHints(request, representation.metadata);
     const ranges = requestedRanges(request, representation, validators);
     return ranges === undefined
       ? sendWhole(request, representation, preset)
@@ -159,15 +157,4 @@ function mayBeCompressed({ coding, type }: Metadata, accepted: string | undefine
   if (type !== 'application/octet-stream' && !isCompressibleType(type)) return false;
   const weightOf = parseAcceptEncoding(accepted);
   return CODINGS.some((name) => weightOf(name) > 0);
-}
-
-/**
- * Sends a 103 with the resources of a page before its response (RFC 8297). Only over HTTP/2, because some
- * clients of HTTP/1.1 take a 103 for the response, and only to page navigations: browsers ignore it
- * otherwise.
- */
-function sendEarlyHints({ req, res }: RequestContext, { link }: Metadata): void {
-  if (link === undefined || req.httpVersionMajor < 2 || req.method !== 'GET' || !isNavigation(req)) return;
-  // Splits at commas between links: a URL may contain a comma.
-  if (typeof res.writeEarlyHints === 'function') res.writeEarlyHints({ link: link.split(/, (?=<)/) });
 }

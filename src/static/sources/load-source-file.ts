@@ -7,7 +7,6 @@ import type { CodingFactory, LoadedFile, LoadResult } from '../file/loaded-file.
 import { mediaTypeOf } from '../file/media-type.ts';
 import { COPY_EXTENSIONS } from '../file/precompressed.ts';
 import { etagForCoding, type Representation } from '../file/representation.ts';
-import { HEAD_BYTES, linkHeaderOf } from '../hints/link-header.ts';
 import type { StaticSettings } from '../options.ts';
 import { hashAll, readAll, readVerified } from './read-bytes.ts';
 import { resolveSourceFile, type SourceDependency, versionOf } from './resolve-source-file.ts';
@@ -31,7 +30,7 @@ export async function loadSourceFile(
   const content = await readContent(loader, found.path, found.stat);
   if (content === undefined) return undefined;
   const copies = await findCopies(loader, content);
-  const result = await assemble(loader, content, copies);
+  const result = assemble(loader, content, copies);
   return { result, dependencies: [...dependencies, ...copies.dependencies] };
 }
 
@@ -78,7 +77,7 @@ async function findCopies(loader: SourceLoader, { path, body }: SourceContent): 
   return { contents, dependencies };
 }
 
-async function assemble(loader: SourceLoader, content: SourceContent, copies: Copies): Promise<LoadedFile> {
+function assemble(loader: SourceLoader, content: SourceContent, copies: Copies): LoadedFile {
   const { settings } = loader;
   const { path, stat, contentEtag } = content;
   const type = mediaTypeOf(path);
@@ -92,7 +91,6 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
     cacheControl: settings.cacheControl(path),
     vary: copies.contents.length > 0 || factory !== undefined ? 'Accept-Encoding' : undefined,
     acceptRanges: settings.acceptRanges,
-    link: settings.earlyHints === false ? undefined : await findLinks(loader.source, content, type),
   };
   const represent = (part: SourceContent, coding: Precompressed | undefined): Representation => {
     const tag = tagOf(part, settings);
@@ -115,14 +113,4 @@ async function assemble(loader: SourceLoader, content: SourceContent, copies: Co
     isRacilyClean: false,
     changedAt: 0,
   };
-}
-
-async function findLinks(
-  source: StaticSource,
-  { path, stat, body }: SourceContent,
-  type: string,
-): Promise<string | undefined> {
-  if (!/^(?:text\/html|application\/xhtml\+xml)/.test(type)) return undefined;
-  const head = body ?? (await readAll(source, path, Math.min(stat.size, HEAD_BYTES)));
-  return head && linkHeaderOf(head);
 }
