@@ -1,4 +1,4 @@
-import { createMemoryFiles } from '../src/static/sources/memory.ts';
+import { createMemoryFiles } from '../src/static/memory-files.ts';
 import type { MemoryFiles } from '../types/sources.ts';
 
 export type * from '../types/sources.ts';

@@ -1,7 +1,7 @@
 import { createDirectoryHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveRoot } from '../src/static/root.ts';
-import { createSourceHandler, isSource } from '../src/static/source-handler.ts';
+import { createSourceHandler, isSource } from '../src/static/source.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
 import type { StaticFilesOptions } from '../types/static.ts';

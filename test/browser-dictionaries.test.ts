@@ -5,7 +5,7 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { type Browser, chromium } from 'playwright-core';
-import { availableCodings } from '../src/static/dictionaries/dictionary-encoders.ts';
+import { availableCodings } from '../src/static/dictionaries.ts';
 import { launchOptions } from './chromium.ts';
 import { nodeOf } from './programs.ts';
 

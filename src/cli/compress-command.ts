@@ -2,7 +2,7 @@ import { stat } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Precompressed } from '../../types/static.ts';
-import { canEncode } from '../static/compression/encoders.ts';
+import { canEncode } from '../static/compress.ts';
 import { type Output, UsageError } from './command.ts';
 import { type CompressReport, compressDirectory } from './compress-directory.ts';
 

@@ -3,11 +3,10 @@ import type { Stats } from 'node:fs';
 import { chmod, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import type { Precompressed } from '../../types/static.ts';
-import { encodeBest } from '../static/compression/encoders.ts';
-import { isCompressibleType } from '../static/compression/media-types.ts';
-import { isCopyOf } from '../static/file/compare-copy.ts';
-import { mediaTypeOf } from '../static/file/media-type.ts';
-import { COPY_EXTENSIONS } from '../static/file/precompressed.ts';
+import { encodeBest } from '../static/compress.ts';
+import { isCopyOf } from '../static/copies.ts';
+import { COPY_EXTENSIONS } from '../static/load.ts';
+import { isCompressibleType, mediaTypeOf } from '../static/media-types.ts';
 
 /** Arguments of `compressDirectory`. */
 interface CompressDirectoryOptions {

@@ -5,7 +5,7 @@ import { readGauges } from '../diagnostics/gauges.ts';
 import { readProcessStats } from '../diagnostics/process-stats.ts';
 import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
-import type { ObservedRequest } from '../static/observed-request.ts';
+import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
 import { ErrorCounters } from './error-figures.ts';
 import { OperationCounters } from './operation-figures.ts';

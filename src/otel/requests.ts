@@ -1,5 +1,5 @@
 import type { Attributes } from '@opentelemetry/api';
-import type { ObservedRequest } from '../static/observed-request.ts';
+import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
 import { errorType, recordErrors } from './errors.ts';
 import type { Count } from './metrics.ts';

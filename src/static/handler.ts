@@ -1,31 +1,26 @@
 import { AsyncResource } from 'node:async_hooks';
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import { createBackgroundEtags } from './cache/background-etag.ts';
-import { createCircuitBreaker, diskBytesOfThread } from './cache/circuit-breaker.ts';
-import { Coalescer } from './cache/coalesce.ts';
-import { budgetFor } from './cache/default-budget.ts';
-import type { CacheEntry } from './cache/entry.ts';
-import { FileCache } from './cache/file-cache.ts';
-import type { CheckContext } from './cache/revalidate.ts';
-import { createCodingFactory } from './compression/compressed-codings.ts';
-import { Compressor } from './compression/compressor.ts';
-import { createDeltas } from './dictionaries/file-deltas.ts';
-import type { RootDirectory } from './disk/root-directory.ts';
-import { createThreadsOf } from './disk/thread-share.ts';
-import { loadFile, stillResolves } from './file/load.ts';
-import type { CodingFactory, LoadResult } from './file/loaded-file.ts';
-import { observeRequest, staticRequests } from './observed-request.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
+import { BufferPool, DiskSender } from './body.ts';
+import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
+import {
+  type CheckContext,
+  Coalescer,
+  createBackgroundEtags,
+  createCircuitBreaker,
+  diskBytesOfThread,
+} from './check.ts';
+import { Compressor, createCodingFactory } from './compress.ts';
+import { createDeltas } from './dictionaries.ts';
+import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, parseRequestPath } from './request/request-path.ts';
-import { passThrough } from './respond/pass-through.ts';
-import { mountSegmentWithoutSlash, redirectToSlash } from './respond/redirect.ts';
-import type { RequestContext, RequestTriple, ServeContext } from './respond/request-context.ts';
-import { respond, serve } from './respond/respond.ts';
-import { DiskSender } from './respond/send-from-disk.ts';
-import { sendStatus } from './respond/send-status.ts';
-import { assertPages } from './root.ts';
-import { BufferPool } from './stream/buffer-pool.ts';
+import { hasDotSegment, parseRequestPath } from './path.ts';
+import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } from './reply.ts';
+import type { CodingFactory, LoadResult } from './representation.ts';
+import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
+import { assertPages, type RootDirectory } from './root.ts';
+import { createThreadsOf } from './threads.ts';
 
 /** Responds to one request, or calls `next`. */
 export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
@@ -157,4 +152,45 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return mount === undefined ? path : void redirectToSlash(request, mount);
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** The end of a request for a file. */
+interface StaticResult {
+  /** The status of the response; undefined if the request was passed to `next`. */
+  readonly status: number | undefined;
+  /** Whether the client disconnected before it had the whole response. */
+  readonly aborted: boolean;
+}
+
+/** Published when a request for a file arrives. Subscribers may observe how it ends. */
+export class ObservedRequest extends Observed<StaticResult> {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  /** Whether the file was in the cache. Its file on disk may be checked all the same. */
+  readonly isCached: boolean;
+
+  constructor(req: IncomingMessage, res: ServerResponse, isCached: boolean) {
+    super();
+    this.req = req;
+    this.res = res;
+    this.isCached = isCached;
+  }
+}
+
+const staticRequests: EventChannel<ObservedRequest> = createChannel('static:request');
+
+/** Publishes a request. Returns the `next` function to use for it. */
+function observeRequest(
+  { req, res, next }: { req: IncomingMessage; res: ServerResponse; next: NextFunction },
+  isCached: boolean,
+): NextFunction {
+  const observed = new ObservedRequest(req, res, isCached);
+  staticRequests.publish(observed);
+  const onClose = (): void => observed.end({ status: res.statusCode, aborted: !res.writableFinished });
+  res.once('close', onClose);
+  return (error) => {
+    res.off('close', onClose);
+    observed.end({ status: undefined, aborted: false });
+    next(error);
+  };
 }

@@ -1,11 +1,359 @@
-import type { Precompressed, StaticCacheOptions, StaticFilesOptions } from '../../types/static.ts';
-import { assertCalled, resolveOptions } from '../options/resolve-options.ts';
-import { isBoolean } from '../options/rules.ts';
+import { validateHeaderValue } from 'node:http';
+import { resolve } from 'node:path';
+import { types } from 'node:util';
+import * as zlib from 'node:zlib';
+import type {
+  CompressOptions,
+  DictionaryOptions,
+  Precompressed,
+  StaticCacheOptions,
+  StaticFilesOptions,
+} from '../../types/static.ts';
+import { formatValue } from '../options/format-value.ts';
+import {
+  assertCalled,
+  assertSync,
+  resolveOptions,
+  wrongOption,
+  wrongReturnValue,
+} from '../options/resolve-options.ts';
+import {
+  count,
+  flag,
+  isBoolean,
+  isEither,
+  isFunction,
+  isListOf,
+  isObject,
+  isOneOf,
+  isString,
+  oneOf,
+  optionalCount,
+  optionalFunction,
+  type Rules,
+  rule,
+  type WithDefaults,
+} from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { cacheControlFor, type FileCacheControl } from './cache-control.ts';
-import { type CompressSettings, resolveCompressOptions } from './compress-options.ts';
-import { CACHE_RULES, type CacheSettings, CODINGS, MIB, RULES } from './option-rules.ts';
-import { REPLACED_OPTIONS, rejectCoercedValues } from './replaced-options.ts';
+
+/**
+ * Returns the `Cache-Control` value for a file, given as its path below the root; undefined sends no header.
+ */
+type FileCacheControl = (filePath: string) => string | undefined;
+
+const ACCEPTED_CACHE_CONTROL =
+  'a boolean, a Cache-Control value, or a function that returns one of these or undefined';
+
+const YEAR = 365.25 * 24 * 60 * 60 * 1000;
+const UNITS: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+  y: YEAR,
+};
+// The strings that the package `ms` accepts.
+const DURATION = /^(-?\d*\.?\d+) *(ms|s|m|h|d|w|y)$/i;
+
+/**
+ * Converts a `maxAge` option to milliseconds, at least 0 and at most a year; undefined for an invalid value.
+ * Null is 0, as in serve-static.
+ */
+function parseMaxAge(value: unknown): number | undefined {
+  if (value === null) return 0;
+  const age =
+    typeof value === 'number' ? value : typeof value === 'string' ? parseDuration(value) : Number.NaN;
+  return Number.isNaN(age) ? undefined : Math.min(Math.max(age, 0), YEAR);
+}
+
+function parseDuration(text: string): number {
+  const match = DURATION.exec(abbreviateUnit(text.trim()));
+  return Number(match?.[1]) * (UNITS[match?.[2]?.toLowerCase() ?? ''] ?? Number.NaN);
+}
+
+/** Turns `2 days` and `30 min` into `2 d` and `30 m`; a number without a unit is in milliseconds. */
+function abbreviateUnit(text: string): string {
+  if (/^-?\d*\.?\d+$/.test(text)) return `${text}ms`;
+  return text
+    .replace(/milliseconds?$|msecs?$/i, 'ms')
+    .replace(/seconds?$|secs?$/i, 's')
+    .replace(/minutes?$|mins?$/i, 'm')
+    .replace(/hours?$|hrs?$/i, 'h')
+    .replace(/days?$/i, 'd')
+    .replace(/weeks?$/i, 'w')
+    .replace(/years?$|yrs?$/i, 'y');
+}
+
+/** Whether a value is a boolean or may be sent as a header. */
+function isCacheControl(value: unknown): value is string | boolean {
+  if (typeof value === 'boolean') return true;
+  if (typeof value !== 'string' || value.trim() === '') return false;
+  try {
+    validateHeaderValue('Cache-Control', value);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Combines the options `cacheControl`, `maxAge` and `immutable` into one function of the file. */
+function cacheControlFor(
+  option: NonNullable<StaticFilesOptions['cacheControl']>,
+  maxAge: StaticFilesOptions['maxAge'],
+  immutable: NonNullable<StaticFilesOptions['immutable']>,
+): FileCacheControl {
+  if (option === false) return () => undefined;
+  if (typeof option === 'string') return () => option;
+  const byAge = cacheControlByAge(maxAge, immutable);
+  if (option === true) return byAge;
+  return (filePath) => {
+    const value = assertSync(option(filePath), STATIC_OPTIONS, 'cacheControl');
+    if (value === undefined || value === true) return byAge(filePath);
+    if (value === false) return undefined;
+    if (isCacheControl(value)) return value;
+    throw wrongReturnValue(STATIC_OPTIONS, 'cacheControl', value, ACCEPTED_CACHE_CONTROL);
+  };
+}
+
+/** Builds the possible header values once, so that loading a file only selects one of them. */
+function cacheControlByAge(
+  maxAge: StaticFilesOptions['maxAge'],
+  immutable: NonNullable<StaticFilesOptions['immutable']>,
+): FileCacheControl {
+  const mutableValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
+  if (immutable === false) return () => mutableValue;
+  if (immutable === true) {
+    const value = `public, max-age=${seconds(parseMaxAge(maxAge) ?? YEAR)}, immutable`;
+    return () => value;
+  }
+  const immutableValue = `public, max-age=${seconds(YEAR)}, immutable`;
+  const isImmutable =
+    typeof immutable === 'function'
+      ? (filePath: string) => assertSync(immutable(filePath), STATIC_OPTIONS, 'immutable')
+      : statelessMatcher(immutable);
+  return (filePath) => (isImmutable(filePath) ? immutableValue : mutableValue);
+}
+
+/** Removes the flags `g` and `y`, which would make `test` continue after the last match. */
+function statelessMatcher(pattern: RegExp): (filePath: string) => boolean {
+  const stateless = new RegExp(pattern.source, pattern.flags.replace(/[gy]/g, ''));
+  return (filePath) => stateless.test(filePath);
+}
+
+function seconds(milliseconds: number): number {
+  // By convention a year in Cache-Control has 365 days.
+  return Math.min(Math.floor(milliseconds / 1000), 31_536_000);
+}
+
+/** The option `cache` after checks. */
+export interface CacheSettings {
+  /** Undefined for the budget that middlewares share. */
+  readonly maxBytes: number | undefined;
+  readonly maxFileBytes: number;
+  readonly maxEntries: number | undefined;
+  readonly revalidateAfter: number;
+}
+
+/** Options whose default is not a value. */
+type WithoutDefault = 'html' | 'index' | 'fallback' | 'notFound' | 'maxAge' | 'cache' | 'setHeaders';
+type ResolvedOptions = WithDefaults<Omit<StaticFilesOptions, WithoutDefault>> &
+  Required<Pick<StaticFilesOptions, WithoutDefault>>;
+
+const MIB: number = 1 << 20;
+const CODINGS: readonly Precompressed[] = ['br', 'zstd', 'gzip'];
+
+const isFileName = (value: unknown): boolean => isString(value) && /^[^/\\\0]+$/.test(value);
+const isFileNames = isListOf(isFileName);
+const isRelativePath = (value: unknown): boolean =>
+  isString(value) && value !== '' && !value.split(/[/\\]/).includes('..');
+const isCodingList = isListOf(isOneOf(...CODINGS));
+
+const RULES: Rules<ResolvedOptions> = {
+  html: rule(undefined, isBoolean, 'a boolean'),
+  index: rule(
+    undefined,
+    isEither(isFileName, isFileNames, isOneOf(false)),
+    'a file name, a list of file names, or false',
+  ),
+  fallback: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  cleanUrls: flag(false),
+  notFound: rule(undefined, isRelativePath, 'the path of a file below the root directory'),
+  fallthrough: flag(true),
+  dotfiles: oneOf('ignore', 'deny', 'allow'),
+  symlinks: oneOf('inside', 'follow'),
+  etag: oneOf('content', 'stat', true, false),
+  lastModified: flag(true),
+  acceptRanges: flag(true),
+  cacheControl: rule<NonNullable<StaticFilesOptions['cacheControl']>>(
+    true,
+    isEither(isCacheControl, isFunction),
+    ACCEPTED_CACHE_CONTROL,
+  ),
+  maxAge: rule(undefined, (v) => parseMaxAge(v) !== undefined, "milliseconds, or a string such as '1d'"),
+  immutable: rule(
+    false,
+    isEither(isBoolean, isFunction, types.isRegExp),
+    'a boolean, a RegExp or a function',
+  ),
+  extensions: rule(
+    false,
+    isEither(isOneOf(false), isFileName, isFileNames),
+    "false, 'html', or a list such as ['html']",
+  ),
+  redirect: flag(true),
+  precompressed: rule(
+    false,
+    isEither(isBoolean, isCodingList),
+    "a boolean, or a list of 'br', 'zstd', 'gzip'",
+  ),
+  compress: rule<boolean | CompressOptions>(false, isEither(isBoolean, isObject), 'a boolean, or an object'),
+  cache: rule(undefined, isEither(isOneOf(false), isObject), 'false, or an object'),
+  setHeaders: optionalFunction(),
+};
+
+const CACHE_RULES: Rules<CacheSettings> = {
+  maxBytes: optionalCount('bytes'),
+  maxFileBytes: count(8 * MIB, 'bytes'),
+  maxEntries: optionalCount(),
+  revalidateAfter: count(0, 'milliseconds'),
+};
+
+/** The `compress` option after checks, with defaults filled in. */
+export interface CompressSettings {
+  readonly codings: readonly Precompressed[];
+  readonly minBytes: number;
+  readonly maxFileBytes: number;
+  readonly maxBytes: number;
+  /** More than 0, at most 1. */
+  readonly cpuShare: number;
+  readonly dictionaries: DictionarySettings | undefined;
+}
+
+/** The option `compress.dictionaries` after checks. */
+interface DictionarySettings {
+  /** Absolute paths of directories with previous builds. */
+  readonly previous: readonly string[];
+}
+
+const isPath = (value: unknown): boolean => isString(value) && value !== '';
+const isShare = (value: unknown): boolean => typeof value === 'number' && value > 0 && value <= 1;
+
+const DICTIONARY_RULES: Rules<WithDefaults<DictionaryOptions>> = {
+  previous: rule<string | readonly string[]>(
+    [],
+    isEither(isPath, isListOf(isPath)),
+    'a path, or a list of paths',
+  ),
+};
+
+type ResolvedCompressOptions = Omit<CompressSettings, 'dictionaries'> & {
+  dictionaries: boolean | DictionaryOptions;
+};
+
+const COMPRESS_RULES: Rules<ResolvedCompressOptions> = {
+  codings: rule(CODINGS, isListOf(isOneOf(...CODINGS)), "a list of 'br', 'zstd', 'gzip'"),
+  minBytes: count(1024, 'bytes'),
+  maxFileBytes: count(8 * MIB, 'bytes'),
+  maxBytes: count(32 * MIB, 'bytes'),
+  cpuShare: rule(0.5, isShare, 'a number over 0 and at most 1'),
+  dictionaries: rule<boolean | DictionaryOptions>(
+    false,
+    isEither(isBoolean, isObject),
+    'a boolean, or an object',
+  ),
+};
+
+/** Checks the `compress` option. Codings that this version of Node cannot create are left out. */
+function resolveCompressOptions(given: boolean | CompressOptions): CompressSettings | undefined {
+  if (given === false) return undefined;
+  const options = resolveOptions(
+    { ...STATIC_OPTIONS, within: 'compress' },
+    given === true ? {} : given,
+    COMPRESS_RULES,
+  );
+  const codings = options.codings.filter((coding) => coding !== 'zstd' || 'zstdCompress' in zlib);
+  return { ...options, codings, dictionaries: resolveDictionaryOptions(options.dictionaries) };
+}
+
+function resolveDictionaryOptions(given: boolean | DictionaryOptions): DictionarySettings | undefined {
+  if (given === false) return undefined;
+  const { previous } = resolveOptions(
+    { ...STATIC_OPTIONS, within: 'compress.dictionaries' },
+    given === true ? {} : given,
+    DICTIONARY_RULES,
+  );
+  return { previous: [previous].flat().map((path) => resolve(path)) };
+}
+
+const VIEW = 'a request selects a part of a file with the Range header';
+
+/** Replacements for options of serve-static, send, sirv and @fastify/static, for error messages. */
+const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  start: VIEW,
+  end: VIEW,
+  hidden: "use dotfiles: 'allow'",
+  from: 'pass the directory as the first argument',
+  root: 'pass the directory as the first argument',
+  highWaterMark: 'the size of read buffers adapts to the load',
+  gzip: "use precompressed: ['gzip']",
+  brotli: "use precompressed: ['br']",
+  preCompressed: 'use "precompressed"',
+  single: "use fallback: 'index.html'",
+  ignores: 'only page navigations get the "fallback" page',
+  onNoMatch: 'mount a handler after staticFiles',
+  dev: 'leave it out: files are always current',
+  prefix: "mount the middleware with app.use('/prefix', staticFiles(dir))",
+  wildcard: 'leave it out: files that are added later are served',
+  list: 'mount a directory listing after staticFiles',
+  allowedPath: 'mount a middleware that checks the path before staticFiles',
+};
+
+// The conversions of option values in express.static and send; undefined if they reject a value too.
+const toBoolean = (value: unknown): unknown => Boolean(value);
+const unlessFalse = (value: unknown): unknown => value !== false;
+const listOrFalse = (value: unknown): unknown => (value ? undefined : false);
+
+/** Symbols, and objects without a primitive value, cannot be converted. */
+function toNumber(value: unknown): number | undefined {
+  try {
+    return Number(value) || 0;
+  } catch {
+    return undefined;
+  }
+}
+
+const CONVERSIONS: Readonly<Record<string, (value: unknown) => unknown>> = {
+  acceptRanges: toBoolean,
+  cacheControl: toBoolean,
+  etag: toBoolean,
+  lastModified: toBoolean,
+  immutable: toBoolean,
+  fallthrough: unlessFalse,
+  redirect: unlessFalse,
+  index: listOrFalse,
+  extensions: listOrFalse,
+  maxAge: (value) => (isString(value) ? 0 : toNumber(value)),
+  setHeaders: (value) => (value ? undefined : 'no function'),
+};
+
+/**
+ * Throws for a value that express.static accepts by conversion, such as `fallthrough: 0`. The message
+ * contains the value that has the same meaning.
+ */
+function rejectCoercedValues(given: unknown, rules: Rules<ResolvedOptions>): void {
+  if (!isObject(given)) return;
+  for (const name of Object.keys(CONVERSIONS) as (keyof ResolvedOptions)[]) {
+    const value = given[name];
+    const { accepts, accepted } = rules[name];
+    if (value === undefined || accepts(value)) continue;
+    const meaning = CONVERSIONS[name]?.(value);
+    if (meaning === undefined) continue;
+    const text = isString(meaning) ? meaning : formatValue(meaning);
+    throw wrongOption(STATIC_OPTIONS, name, value, `${accepted}. express.static treats it as ${text}`);
+  }
+}
 
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings {

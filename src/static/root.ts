@@ -1,11 +1,15 @@
-import { statSync } from 'node:fs';
-import { isAbsolute, resolve } from 'node:path';
+import { close, closeSync, constants, fstat, fstatSync, open, readlinkSync, statSync } from 'node:fs';
+import { lstat, readdir, realpath } from 'node:fs/promises';
+import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { codeOf } from '../http/reply/system-error.ts';
 import { formatValue } from '../options/format-value.ts';
 import { optionError, wrongArgument } from '../options/resolve-options.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
-import { RootDirectory } from './disk/root-directory.ts';
 import type { StaticSettings } from './options.ts';
+import { localDeviceOf, Mounts } from './threads.ts';
+import { type FileVersion, type OpenFileVersion, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
 export function resolveRoot(dir: unknown): RootDirectory {
@@ -36,4 +40,291 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
     const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end, and pass its path below this directory`;
     throw optionError(STATIC_OPTIONS, message);
   }
+}
+
+/**
+ * The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any
+ * time.
+ */
+export class RootDirectory {
+  readonly path: string;
+  /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
+  readonly localDevice: bigint | undefined;
+  readonly mounts: Mounts = new Mounts(() => this.#realPath ?? this.path);
+  #realPath: string | undefined;
+  #inode: bigint | undefined;
+
+  constructor(path: string) {
+    this.path = path;
+    this.localDevice = localDeviceOf(path);
+  }
+
+  /** The path of a file, given as its URL path below the root. */
+  join(urlPath: string): string {
+    return joinUrlPath(this.path, urlPath);
+  }
+
+  /** The part of a path that follows the root and its separator. */
+  relative(path: string): string {
+    return path.slice(withSeparator(this.path).length);
+  }
+
+  /** The root without symbolic links, if it is known and still the same directory. */
+  cachedRealPath(): string | undefined {
+    return this.#inode !== undefined && this.#inode === this.#currentInode() ? this.#realPath : undefined;
+  }
+
+  /** Resolves the symbolic links of the root. */
+  async resolve(): Promise<string> {
+    const inode = this.#currentInode();
+    const realPath = await realpath(this.path);
+    this.#realPath = realPath;
+    this.#inode = inode === this.#currentInode() ? inode : undefined;
+    return realPath;
+  }
+
+  /** The inode; undefined if a synchronous stat may be slow. */
+  #currentInode(): bigint | undefined {
+    if (this.localDevice === undefined) return undefined;
+    const stats = statSync(this.path, { bigint: true, throwIfNoEntry: false });
+    return stats?.dev === this.localDevice ? stats.ino : undefined;
+  }
+}
+
+/**
+ * Returns the path of a file below a directory, given as its URL path. Nothing is normalised: the parser of
+ * request paths accepts only paths that stay below the directory. `separator` is that of the system, except in
+ * tests.
+ */
+export function joinUrlPath(directory: string, urlPath: string, separator: string = sep): string {
+  const relative = separator === '/' ? urlPath : urlPath.replaceAll('/', separator);
+  return withSeparator(directory, separator) + relative.slice(1);
+}
+
+/** Appends a separator, except to the root of the file system, which ends with one. */
+function withSeparator(directory: string, separator: string = sep): string {
+  return directory.endsWith(separator) ? directory : directory + separator;
+}
+
+const openAsync = promisify(open);
+const fstatAsync = promisify(fstat);
+
+// Windows has neither flag. With O_NONBLOCK, opening a FIFO that has replaced the file does not wait for a
+// writer.
+const NOFOLLOW = constants.O_NOFOLLOW ?? 0;
+const NONBLOCK = constants.O_NONBLOCK ?? 0;
+
+/** The URL path leads to no file that may be served. */
+export interface NotFound {
+  readonly kind: 'not-found';
+  /** The reason for the debug log; never sent to the client. */
+  readonly reason: string;
+  /** The error of the file system. */
+  readonly error?: Error | undefined;
+}
+
+export function notFound(reason: string, error?: Error): NotFound {
+  return { kind: 'not-found', reason, error };
+}
+
+/** A file that was opened to be read. The operations are synchronous where they take microseconds. */
+export class ReadableFile {
+  readonly fd: number;
+  /** The path without symbolic links. */
+  readonly realPath: string;
+  readonly #isLocal: boolean;
+
+  constructor(fd: number, realPath: string, { isLocal }: { readonly isLocal: boolean }) {
+    this.fd = fd;
+    this.realPath = realPath;
+    this.#isLocal = isLocal;
+  }
+
+  /** The current version; undefined when it is not a regular file. */
+  async version(): Promise<OpenFileVersion | undefined> {
+    const stats = this.#isLocal
+      ? fstatSync(this.fd, { bigint: true })
+      : await fstatAsync(this.fd, { bigint: true });
+    return stats.isFile() ? stats : undefined;
+  }
+
+  /** Ignores errors: the descriptor is freed even when `close` fails. */
+  close(): void {
+    if (!this.#isLocal) {
+      close(this.fd, () => {});
+      return;
+    }
+    try {
+      closeSync(this.fd);
+    } catch {
+      // The descriptor is freed nevertheless.
+    }
+  }
+}
+
+/**
+ * Opens a file that a stat has found, unless it is outside the root. Compares the path of the open
+ * descriptor, so that a link that is switched between check and open is detected before the first byte is
+ * read. Returns undefined if the path has changed and must be resolved again.
+ */
+export async function openInsideRoot(
+  root: RootDirectory,
+  path: string,
+  stats: FileVersion,
+  options: { followSymlinks: boolean },
+): Promise<ReadableFile | NotFound | undefined> {
+  const file = await openLiteral(root, path, stats.dev === root.localDevice);
+  if (file !== undefined) return file;
+  const realPath = await resolveInsideRoot(root, path, options);
+  return typeof realPath === 'string' ? openRealPath(realPath) : realPath;
+}
+
+/**
+ * Opens a path without symbolic links below the root, which needs no separate resolution; undefined for other
+ * paths.
+ */
+async function openLiteral(
+  root: RootDirectory,
+  path: string,
+  isLocal: boolean,
+): Promise<ReadableFile | undefined> {
+  if (process.platform !== 'linux') return undefined;
+  const fd = await openOrUndefined(path, NOFOLLOW);
+  if (fd === undefined) return undefined;
+  const actual = descriptorPath(fd);
+  const file = new ReadableFile(fd, actual ?? path, { isLocal });
+  try {
+    if (actual === (await literalPath(root, path))) return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  file.close();
+  return undefined;
+}
+
+/**
+ * Opens a real path that was inside the root. Returns undefined if the path has changed and must be resolved
+ * again.
+ */
+export async function openRealPath(realPath: string): Promise<ReadableFile | undefined> {
+  // O_NOFOLLOW protects the last segment only, so the path of the descriptor is compared too.
+  const fd = await openOrUndefined(realPath, NOFOLLOW);
+  if (fd === undefined) return undefined;
+  const file = new ReadableFile(fd, realPath, { isLocal: false });
+  try {
+    if (await isOpenAt(fd, realPath, descriptorPath(fd))) return file;
+  } catch (error) {
+    file.close();
+    throw error;
+  }
+  file.close();
+  return undefined;
+}
+
+async function openOrUndefined(path: string, flags: number): Promise<number | undefined> {
+  try {
+    return await openAsync(path, constants.O_RDONLY | NONBLOCK | flags);
+  } catch (error) {
+    // ELOOP and EMLINK: the last segment has become a link; ENOENT and ENOTDIR: it was deleted or moved.
+    if (['ELOOP', 'EMLINK', 'ENOENT', 'ENOTDIR'].includes(codeOf(error) ?? '')) return undefined;
+    throw error;
+  }
+}
+
+/** Returns the path of an open file; Linux reads it without access to a disk. */
+function descriptorPath(fd: number): string | undefined {
+  if (process.platform !== 'linux') return undefined;
+  try {
+    return readlinkSync(`/proc/self/fd/${fd}`);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Returns the path that an open file has if no segment of `path` below the root is a symbolic link. */
+async function literalPath(root: RootDirectory, path: string): Promise<string> {
+  const realRoot = root.cachedRealPath() ?? (await root.resolve());
+  return withSeparator(realRoot) + root.relative(path);
+}
+
+async function isOpenAt(fd: number, realPath: string, actual: string | undefined): Promise<boolean> {
+  // A file that was deleted after it was opened was still at this path when it was opened.
+  if (actual !== undefined) return actual === realPath || actual === `${realPath} (deleted)`;
+  const opened = await fstatAsync(fd, { bigint: true });
+  const atPath = await lstat(realPath, { bigint: true });
+  return sameVersion(opened, atPath) && (await realpath(realPath)) === realPath;
+}
+
+/**
+ * Returns the path without symbolic links, and refuses files outside the root and other spellings of a name.
+ */
+export async function resolveInsideRoot(
+  root: RootDirectory,
+  path: string,
+  options: { followSymlinks: boolean },
+): Promise<string | NotFound> {
+  // The links of the root are resolved once, so that both steps see the same deployment if the root is
+  // switched.
+  const realRoot = await root.resolve();
+  const relative = root.relative(path);
+  const realPath = await realpath(withSeparator(realRoot) + relative);
+  if (!options.followSymlinks && !realPath.startsWith(withSeparator(realRoot))) {
+    return notFound('a symbolic link leads outside the root');
+  }
+  if (await isExactSpelling(realRoot, relative, realPath)) return realPath;
+  return notFound('the spelling differs from the name on disk');
+}
+
+/**
+ * Whether every segment has the spelling that it has on disk. A file system that ignores case or the Unicode
+ * form would let `/.ENV` or `/A.TXT` bypass a guard. Symbolic links may lead to a name that differs in case
+ * only.
+ */
+async function isExactSpelling(realRoot: string, relative: string, realPath: string): Promise<boolean> {
+  if (withSeparator(realRoot) + relative === realPath) return true;
+  let directory = realRoot;
+  for (const segment of relative.split(sep)) {
+    const path = join(directory, segment);
+    const resolved = await realpath(path);
+    if (resolved !== path) {
+      if (!(await lstat(path)).isSymbolicLink()) return false;
+      if (!(await readdir(directory)).includes(segment)) return false;
+    }
+    directory = resolved;
+  }
+  return true;
+}
+
+// Errors that a request path can cause. All of them become a 404, which reveals nothing about the disk.
+const NOT_FOUND = new Set([
+  'ENOENT',
+  'ENOTDIR',
+  'ENAMETOOLONG',
+  'ELOOP',
+  'EACCES',
+  'EPERM',
+  'EINVAL',
+  'ENXIO',
+  'ENODEV',
+  // The permission model of Node (`--permission`).
+  'ERR_ACCESS_DENIED',
+]);
+
+/** Whether the error means that there is no file to serve at a path. */
+export function isNotFoundError(error: unknown): boolean {
+  return NOT_FOUND.has(codeOf(error) ?? '');
+}
+
+/** Whether the file exists but this process may not read it. */
+export function isPermissionError(error: unknown): boolean {
+  return ['EACCES', 'EPERM', 'ERR_ACCESS_DENIED'].includes(codeOf(error) ?? '');
+}
+
+/**
+ * Whether the file was replaced or deleted on the server of a network file system. Opening the path again
+ * finds the new file.
+ */
+export function isStaleError(error: unknown): boolean {
+  return codeOf(error) === 'ESTALE';
 }

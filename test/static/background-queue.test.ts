@@ -1,4 +1,4 @@
-import { BackgroundQueue } from '../../src/static/compression/background-queue.ts';
+import { BackgroundQueue } from '../../src/static/compress.ts';
 import { until } from '../until.ts';
 
 /** A task that ends when the test calls `end`. */

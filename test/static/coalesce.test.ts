@@ -1,12 +1,8 @@
 import { AsyncResource } from 'node:async_hooks';
-import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { Coalescer } from '../../src/static/cache/coalesce.ts';
-import { budgetFor } from '../../src/static/cache/default-budget.ts';
-import type { CacheEntry, Waiter } from '../../src/static/cache/entry.ts';
-import { FileCache } from '../../src/static/cache/file-cache.ts';
-import type { CheckContext } from '../../src/static/cache/revalidate.ts';
-import { Mounts } from '../../src/static/disk/mounts.ts';
-import type { LoadResult } from '../../src/static/file/loaded-file.ts';
+import { budgetFor, type CacheEntry, FileCache, type Waiter } from '../../src/static/cache.ts';
+import { type CheckContext, Coalescer, createCircuitBreaker } from '../../src/static/check.ts';
+import type { LoadResult } from '../../src/static/representation.ts';
+import { Mounts } from '../../src/static/threads.ts';
 import { loadedFile } from './loaded-file.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));

@@ -1,10 +1,9 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { openRealPath, type ReadableFile } from '../../src/static/disk/open-inside-root.ts';
-import { compareCopy } from '../../src/static/file/compare-copy.ts';
-import { type Snapshot, takeSnapshot } from '../../src/static/file/snapshot.ts';
-import { isWindowAccepted } from '../../src/static/file/zstd-window.ts';
+import { compareCopy, isWindowAccepted } from '../../src/static/copies.ts';
+import { type Snapshot, takeSnapshot } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
+import { openRealPath, type ReadableFile } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder, put } from './fixture.ts';
 
 const settings = resolveStaticOptions({ precompressed: true });

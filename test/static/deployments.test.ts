@@ -15,9 +15,9 @@ import { format } from 'node:util';
 import { brotliCompressSync, brotliDecompressSync, gunzipSync, gzipSync } from 'node:zlib';
 import createDebug from 'debug';
 import { staticFiles } from '../../middleware/static.ts';
-import { RootDirectory } from '../../src/static/disk/root-directory.ts';
-import { loadFile } from '../../src/static/file/load.ts';
+import { loadFile } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
+import { RootDirectory } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const source = 'let a = 1;\n'.repeat(200);

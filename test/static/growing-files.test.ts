@@ -10,9 +10,9 @@ import {
   writeSync,
 } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { RootDirectory } from '../../src/static/disk/root-directory.ts';
-import { loadFile } from '../../src/static/file/load.ts';
+import { loadFile } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
+import { RootDirectory } from '../../src/static/root.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder, receivedBytes } from './fixture.ts';
 

@@ -1,12 +1,10 @@
 import { execFileSync } from 'node:child_process';
 import fs, { closeSync, constants, openSync, readdirSync, readlinkSync, writeSync } from 'node:fs';
-import { Mounts } from '../../src/static/disk/mounts.ts';
-import { RootDirectory } from '../../src/static/disk/root-directory.ts';
-import { THREADS } from '../../src/static/disk/thread-share.ts';
-import { loadFile } from '../../src/static/file/load.ts';
-import type { LoadOptions } from '../../src/static/file/snapshot.ts';
 import { createFileHandler } from '../../src/static/handler.ts';
+import { type LoadOptions, loadFile } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
+import { RootDirectory } from '../../src/static/root.ts';
+import { Mounts, THREADS } from '../../src/static/threads.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { until } from '../until.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';

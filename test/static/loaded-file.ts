@@ -1,5 +1,4 @@
-import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
-import { Representation } from '../../src/static/file/representation.ts';
+import { type LoadedFile, Representation } from '../../src/static/representation.ts';
 
 /** Creates a loaded file of a size; with its body unless `isInMemory` is false. */
 export function loadedFile(

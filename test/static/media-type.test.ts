@@ -1,5 +1,5 @@
 import { contentType, types } from 'mime-types';
-import { mediaTypeOf } from '../../src/static/file/media-type.ts';
+import { mediaTypeOf } from '../../src/static/media-types.ts';
 
 describe('the Content-Type of a file', () => {
   it('staticFiles sends the type that mime-types has, for each known extension', () => {

@@ -1,9 +1,12 @@
-import { budgetFor, defaultMaxBytes } from '../../src/static/cache/default-budget.ts';
-import type { CacheEntry } from '../../src/static/cache/entry.ts';
-import { FileCache } from '../../src/static/cache/file-cache.ts';
-import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
-import type { LoadedFile } from '../../src/static/file/loaded-file.ts';
-import { parseRequestPath } from '../../src/static/request/request-path.ts';
+import {
+  budgetFor,
+  type CacheEntry,
+  defaultMaxBytes,
+  FileCache,
+  MemoryBudget,
+} from '../../src/static/cache.ts';
+import { parseRequestPath } from '../../src/static/path.ts';
+import type { LoadedFile } from '../../src/static/representation.ts';
 import { memoryInUse } from '../heap.ts';
 import { loadedFile } from './loaded-file.ts';
 

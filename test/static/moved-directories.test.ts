@@ -1,15 +1,17 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { createCircuitBreaker } from '../../src/static/cache/circuit-breaker.ts';
-import { budgetFor } from '../../src/static/cache/default-budget.ts';
-import type { CacheEntry } from '../../src/static/cache/entry.ts';
-import { FileCache } from '../../src/static/cache/file-cache.ts';
-import { type CheckContext, isUnchangedSync, revalidate } from '../../src/static/cache/revalidate.ts';
-import { RootDirectory } from '../../src/static/disk/root-directory.ts';
-import { loadFile, stillResolves } from '../../src/static/file/load.ts';
-import type { LoadResult } from '../../src/static/file/loaded-file.ts';
+import { budgetFor, type CacheEntry, FileCache } from '../../src/static/cache.ts';
+import {
+  type CheckContext,
+  createCircuitBreaker,
+  isUnchangedSync,
+  revalidate,
+} from '../../src/static/check.ts';
+import { loadFile, stillResolves } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
+import type { LoadResult } from '../../src/static/representation.ts';
+import { RootDirectory } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 describe.each([

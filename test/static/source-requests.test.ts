@@ -2,10 +2,9 @@ import { AsyncResource } from 'node:async_hooks';
 import { setTimeout } from 'node:timers/promises';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
-import { FileCache } from '../../src/static/cache/file-cache.ts';
-import { MemoryBudget } from '../../src/static/cache/memory-budget.ts';
+import { FileCache, MemoryBudget } from '../../src/static/cache.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
-import { SourceChecker } from '../../src/static/sources/source-checker.ts';
+import { SourceChecker } from '../../src/static/source.ts';
 import type { StaticSource } from '../../types/sources.ts';
 import { bare, get, listen } from './fixture.ts';
 

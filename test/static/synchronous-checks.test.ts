@@ -12,11 +12,15 @@ import {
 import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createCircuitBreaker, diskBytesOfThread } from '../../src/static/cache/circuit-breaker.ts';
-import { areUnchangedSync, canCheckSync } from '../../src/static/cache/revalidate.ts';
-import type { FileVersion } from '../../src/static/disk/file-version.ts';
-import { isKernelCached, localDeviceOf } from '../../src/static/disk/local-device.ts';
-import type { Dependency } from '../../src/static/file/resolve-file.ts';
+import {
+  areUnchangedSync,
+  canCheckSync,
+  createCircuitBreaker,
+  diskBytesOfThread,
+} from '../../src/static/check.ts';
+import type { Dependency } from '../../src/static/load.ts';
+import { isKernelCached, localDeviceOf } from '../../src/static/threads.ts';
+import type { FileVersion } from '../../src/static/version.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
 const TMPFS = 0x01021994;

@@ -3,10 +3,10 @@ import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts
 import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
 import { parseRanges } from '../../src/http/conditions/ranges.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
-import { isStaleError } from '../../src/static/disk/file-errors.ts';
-import { isRacilyClean, sameContent } from '../../src/static/disk/file-version.ts';
-import { parseRequestPath } from '../../src/static/request/request-path.ts';
-import { BufferPool } from '../../src/static/stream/buffer-pool.ts';
+import { BufferPool } from '../../src/static/body.ts';
+import { parseRequestPath } from '../../src/static/path.ts';
+import { isStaleError } from '../../src/static/root.ts';
+import { isRacilyClean, sameContent } from '../../src/static/version.ts';
 import { storageError } from '../../src/uploads/storage/storage-error.ts';
 
 describe('entity tag lists', () => {

@@ -1,8 +1,8 @@
 import { win32 } from 'node:path';
 import fc from 'fast-check';
 import { projectFiles } from '../../src/cli/init-command.ts';
-import { joinUrlPath } from '../../src/static/disk/root-directory.ts';
-import { parseRequestPath } from '../../src/static/request/request-path.ts';
+import { parseRequestPath } from '../../src/static/path.ts';
+import { joinUrlPath } from '../../src/static/root.ts';
 
 // The rules of Windows on any system: path.win32 interprets the paths as Windows does.
 

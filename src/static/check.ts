@@ -1,0 +1,590 @@
+import { readFileSync, stat, statSync } from 'node:fs';
+import { setImmediate } from 'node:timers';
+import type { CacheEntry, FileCache, Waiter } from './cache.ts';
+import type { Dependency, LoadOptions } from './load.ts';
+import type { CacheSettings, StaticSettings } from './options.ts';
+import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './representation.ts';
+import { isNotFoundError, isStaleError, openRealPath } from './root.ts';
+import { inThread, type Mounts, mountThreads, THREADS, type ThreadShare, type ThreadsOf } from './threads.ts';
+import { etagOfFile, type FileVersion, readBytes, sameContent, sameVersion } from './version.ts';
+
+// Checks per turn of the event loop, which take about a millisecond when they are synchronous.
+const MAX_PER_TURN = 256;
+// Synchronous checks between two reads of the clock: one read costs a tenth of a check.
+const CHUNK = 8;
+
+/**
+ * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in
+ * the same turn of the event loop share a check, which starts after the last of them arrived; requests that
+ * arrive during a check share the next one. Therefore no response is older than its request, and a file is
+ * checked, read and hashed once for all of them.
+ */
+export class Coalescer {
+  readonly #context: CheckContext;
+  #queued: CacheEntry[] = [];
+  #isScheduled = false;
+  /** Entries that wait for the thread pool. */
+  readonly #pendingAsync: CheckQueue;
+
+  constructor(context: CheckContext) {
+    this.#context = context;
+    this.#pendingAsync = new CheckQueue(context.mounts, () => this.#startAsyncChecks());
+  }
+
+  /** Checks the entry of a request, then calls its `onChecked`. */
+  check(waiter: Waiter): void {
+    const { entry } = waiter;
+    if (entry.waiting === undefined) entry.waiting = [waiter];
+    else entry.waiting.push(waiter);
+    if (entry.state === 'idle') this.#enqueue(entry);
+  }
+
+  #enqueue(entry: CacheEntry): void {
+    entry.state = 'queued';
+    this.#queued.push(entry);
+    this.#schedule();
+  }
+
+  #schedule(): void {
+    if (this.#isScheduled) return;
+    this.#isScheduled = true;
+    // The check phase follows the poll phase, in which all requests of this turn arrive.
+    setImmediate(this.#checkBatch);
+  }
+
+  readonly #checkBatch = (): void => {
+    this.#isScheduled = false;
+    const batch = this.#queued;
+    this.#queued = batch.length > MAX_PER_TURN ? batch.splice(MAX_PER_TURN) : [];
+    if (this.#queued.length > 0) this.#schedule();
+    // All checks run before all responses, which keeps the code of each step in the CPU caches.
+    const unchanged: Waiter[] = [];
+    for (let i = 0; i < batch.length; i += CHUNK) this.#checkChunk(batch.slice(i, i + CHUNK), unchanged);
+    this.#startAsyncChecks();
+    for (const waiter of unchanged) finishIsolated(waiter, undefined, waiter.entry.file);
+  };
+
+  /**
+   * Checks entries on the event loop, adds their requests to `unchanged`, and leaves the others to the thread
+   * pool.
+   */
+  #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
+    const { breaker, mounts } = this.#context;
+    const startedAt = performance.now();
+    mounts.refresh(startedAt);
+    let hasChecked = false;
+    for (const entry of entries) {
+      const isAllowed =
+        entry.isCheckedSync && entry.mountGeneration === mounts.generation && breaker.allows(startedAt);
+      hasChecked ||= isAllowed;
+      if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
+        entry.state = 'idle';
+        for (const waiter of takeWaiting(entry)) unchanged.push(waiter);
+      } else this.#pendingAsync.add(entry);
+    }
+    if (hasChecked) breaker.record(startedAt, performance.now());
+  }
+
+  #startAsyncChecks(): void {
+    for (let entry = this.#pendingAsync.start(); entry !== undefined; entry = this.#pendingAsync.start()) {
+      this.#checkInThreadPool(entry);
+    }
+  }
+
+  #checkInThreadPool(entry: CacheEntry): void {
+    const waiters = takeWaiting(entry);
+    entry.state = 'checking';
+    revalidate(this.#context, entry, (error, result) => {
+      this.#pendingAsync.finish(entry);
+      entry.state = 'idle';
+      if (entry.waiting !== undefined) this.#enqueue(entry);
+      else this.#context.cache.release(entry);
+      this.#startAsyncChecks();
+      for (const waiter of waiters) finishIsolated(waiter, error, result);
+    });
+  }
+}
+
+/** Removes and returns the requests for the check that starts now. */
+function takeWaiting(entry: CacheEntry): Waiter[] {
+  const waiters = entry.waiting ?? [];
+  entry.waiting = undefined;
+  return waiters;
+}
+
+/**
+ * Continues one request. An exception of its handlers must not leave the other requests without a response.
+ */
+function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | undefined): void {
+  try {
+    waiter.asyncScope.runInAsyncScope(waiter.onChecked, waiter, error, result);
+  } catch (thrown) {
+    queueMicrotask(() => {
+      throw thrown;
+    });
+  }
+}
+
+/** Dependencies of the check of a cache entry. */
+export interface CheckContext {
+  readonly cache: FileCache;
+  readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
+  /** Whether the symbolic links on the path still lead to the same place inside the root. */
+  readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
+  /** The device whose files may be checked on the event loop; undefined if there is none. */
+  readonly localDevice: bigint | undefined;
+  readonly breaker: CircuitBreaker;
+  readonly mounts: Mounts;
+  /** Milliseconds for which the result of a check is valid. */
+  readonly revalidateAfter: number;
+  /** Called for each file that is added to the cache. */
+  readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
+}
+
+/** Called once, with an error or with a result. */
+type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
+
+// Milliseconds after which the symbolic links on the path of a cached file are resolved again.
+const PATH_VERIFIED_FOR = 60_000;
+
+const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
+
+/** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
+export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
+  const { file } = entry;
+  if (file === undefined || now >= entry.pathVerifiedUntil || !areUnchangedSync(file.dependencies))
+    return false;
+  entry.freshUntil = freshUntil(file, context.revalidateAfter);
+  return true;
+}
+
+/**
+ * Stats the dependencies of a file on the event loop. Returns true if none has changed, and false if the thread
+ * pool has to check them.
+ */
+export function areUnchangedSync(dependencies: readonly Dependency[]): boolean {
+  try {
+    for (const { path, version } of dependencies) {
+      const stats = statSync(path, SYNC_STAT);
+      if (stats === undefined || version === undefined) {
+        if (stats !== version) return false;
+      } else if (!sameVersion(version, stats)) return false;
+    }
+    return true;
+  } catch {
+    // The check in the thread pool handles the error.
+    return false;
+  }
+}
+
+/**
+ * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
+ * less of the event loop's time than handing it to the thread pool and receiving the result.
+ *
+ * @param localDevice - the device whose files may be checked this way; undefined if there is none
+ */
+export function canCheckSync(dependencies: readonly Dependency[], localDevice: bigint | undefined): boolean {
+  if (localDevice === undefined) return false;
+  return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
+}
+
+/** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
+export function revalidate(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+  const { file } = entry;
+  if (file === undefined || file.isRacilyClean) {
+    reload(context, entry, done);
+    return;
+  }
+  const mountGeneration = context.mounts.generation;
+  const keep = (): void => {
+    entry.mountGeneration = mountGeneration;
+    entry.freshUntil = freshUntil(file, context.revalidateAfter);
+    done(undefined, file);
+  };
+  areUnchanged(file.dependencies, (error, unchanged) => {
+    if (error !== undefined) done(error, undefined);
+    else if (!unchanged) reload(context, entry, done);
+    else if (performance.now() < entry.pathVerifiedUntil) keep();
+    else
+      verifyPath(context, entry, file, (isVerified) => (isVerified ? keep() : reload(context, entry, done)));
+  });
+}
+
+function verifyPath(
+  context: CheckContext,
+  entry: CacheEntry,
+  file: LoadedFile,
+  done: (isVerified: boolean) => void,
+): void {
+  const until = performance.now() + PATH_VERIFIED_FOR;
+  context.stillResolves(file).then(
+    (isVerified) => {
+      entry.pathVerifiedUntil = isVerified ? until : 0;
+      done(isVerified);
+    },
+    // The error is reported when the file is loaded again.
+    () => done(false),
+  );
+}
+
+function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+  context.cache.invalidate(entry);
+  const until = performance.now() + PATH_VERIFIED_FOR;
+  const mountGeneration = context.mounts.generation;
+  context.load(entry.urlPath, { isPopular: entry.isPopular }).then(
+    (result) => {
+      if (result.kind === 'file') {
+        context.cache.set(entry, result);
+        context.onCached(entry, result);
+        entry.isCheckedSync = !result.isRacilyClean && canCheckSync(result.dependencies, context.localDevice);
+        entry.mountGeneration = mountGeneration;
+        entry.pathVerifiedUntil = until;
+        entry.freshUntil = freshUntil(result, context.revalidateAfter);
+      }
+      done(undefined, result);
+    },
+    (error: unknown) => done(error, undefined),
+  );
+}
+
+/**
+ * Returns the new `freshUntil`. A file that changed within `revalidateAfter` is likely to change again and is
+ * always checked.
+ */
+function freshUntil(file: LoadedFile, revalidateAfter: number): number {
+  if (revalidateAfter === 0 || file.isRacilyClean || Date.now() - file.changedAt <= revalidateAfter) return 0;
+  return performance.now() + revalidateAfter;
+}
+
+/**
+ * Stats the dependencies of a file in the thread pool, one after the other: a check whose file system hangs
+ * blocks one thread.
+ */
+function areUnchanged(
+  dependencies: readonly Dependency[],
+  done: (error: unknown, unchanged: boolean) => void,
+  index = 0,
+): void {
+  const dependency = dependencies[index];
+  if (dependency === undefined) {
+    done(undefined, true);
+    return;
+  }
+  const { path, version } = dependency;
+  stat(path, { bigint: true }, (error, stats) => {
+    if (error !== null && !isNotFoundError(error) && !isStaleError(error)) done(error, false);
+    else if (error === null ? isVersion(version, stats) : version === undefined && !isStaleError(error))
+      areUnchanged(dependencies, done, index + 1);
+    else done(undefined, false);
+  });
+}
+
+const isVersion = (version: FileVersion | undefined, stats: FileVersion): boolean =>
+  version !== undefined && sameVersion(version, stats);
+
+// Checks that run simultaneously. More would delay the application's own DNS and file operations.
+const MAX_RUNNING = Math.max(16, THREADS);
+// Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one
+// thread when a file system hangs.
+const MAX_RUNNING_IF_SLOW = Math.max(THREADS - 1, 1);
+// Milliseconds without a finished check after which a folder counts as slow.
+const SLOW_MS = 50;
+// Names of fast folders that are stored while they have no checks.
+const MAX_FAST_NAMES = 1024;
+
+interface Folder {
+  readonly name: string;
+  /** Whether another file system is mounted there. It may hang at any time. */
+  readonly isMount: boolean;
+  readonly waiting: CacheEntry[];
+  running: number;
+  /** When the first of the running checks started, or the last check finished (`performance.now()`). */
+  lastProgress: number;
+}
+
+/**
+ * Entries that wait for a check in the thread pool. Alternates between folders: a mounted file system, or the
+ * first segment of a path on the file system of the root.
+ */
+export class CheckQueue {
+  readonly #mounts: Mounts;
+  readonly #folders = new Map<string, Folder>();
+  /** Folders with waiting entries that may start. */
+  readonly #ready = new Set<Folder>();
+  readonly #fastNames = new Set<string>();
+  /** Entries that were started, with the folder that each counts for: mounts may change meanwhile. */
+  readonly #started = new Map<CacheEntry, Folder>();
+  readonly #threads: ThreadShare;
+  readonly #onReady: () => void;
+  #waitsForThread = false;
+
+  /**
+   * @param onReady - called when a check may start although none has finished
+   * @param threads - the threads that checks of mounts share with other operations on mounts
+   */
+  constructor(mounts: Mounts, onReady: () => void, threads: ThreadShare = mountThreads) {
+    this.#mounts = mounts;
+    this.#onReady = onReady;
+    this.#threads = threads;
+  }
+
+  add(entry: CacheEntry): void {
+    const folder = this.#folderOf(entry);
+    folder.waiting.push(entry);
+    this.#ready.add(folder);
+  }
+
+  /** Removes and returns the next entry that may be checked now; its check must end with `finish`. */
+  start(): CacheEntry | undefined {
+    if (this.#started.size >= MAX_RUNNING) return undefined;
+    const now = performance.now();
+    for (const folder of this.#ready) {
+      this.#ready.delete(folder);
+      if (!this.#mayStart(folder, now)) continue;
+      const entry = folder.waiting.shift();
+      if (entry === undefined) continue;
+      if (folder.running === 0) folder.lastProgress = now;
+      this.#started.set(entry, folder);
+      folder.running++;
+      if (folder.isMount) this.#threads.take();
+      if (folder.waiting.length > 0) this.#ready.add(folder);
+      return entry;
+    }
+    return undefined;
+  }
+
+  finish(entry: CacheEntry): void {
+    const folder = this.#started.get(entry);
+    if (folder === undefined) return;
+    this.#started.delete(entry);
+    const now = performance.now();
+    this.#setFast(folder.name, now - folder.lastProgress < SLOW_MS);
+    folder.lastProgress = now;
+    folder.running--;
+    if (folder.waiting.length > 0) this.#ready.add(folder);
+    else if (folder.running === 0) this.#folders.delete(folder.name);
+    if (folder.isMount) this.#threads.release();
+  }
+
+  /**
+   * Other file systems together leave a thread to the one of the root, and a slow folder leaves one to the
+   * others.
+   */
+  #mayStart({ name, isMount, running, lastProgress }: Folder, now: number): boolean {
+    if (isMount) return this.#threads.hasFree || this.#waitForThread();
+    const hasProgress = running === 0 || now - lastProgress < SLOW_MS;
+    return running < (hasProgress && this.#fastNames.has(name) ? MAX_RUNNING : MAX_RUNNING_IF_SLOW);
+  }
+
+  #waitForThread(): false {
+    if (!this.#waitsForThread) {
+      this.#waitsForThread = true;
+      this.#threads.whenFree(() => {
+        this.#waitsForThread = false;
+        for (const folder of this.#folders.values()) if (folder.waiting.length > 0) this.#ready.add(folder);
+        this.#onReady();
+      });
+    }
+    return false;
+  }
+
+  #setFast(name: string, isFast: boolean): void {
+    if (!isFast) this.#fastNames.delete(name);
+    else if (!this.#fastNames.has(name)) {
+      if (this.#fastNames.size >= MAX_FAST_NAMES) this.#fastNames.clear();
+      this.#fastNames.add(name);
+    }
+  }
+
+  #folderOf({ urlPath }: CacheEntry): Folder {
+    const point = this.#mounts.pointOf(urlPath);
+    const name = point === undefined ? firstSegment(urlPath) : `mount ${point}`;
+    let folder = this.#folders.get(name);
+    if (folder === undefined) {
+      folder = { name, isMount: point !== undefined, waiting: [], running: 0, lastProgress: 0 };
+      this.#folders.set(name, folder);
+    }
+    return folder;
+  }
+}
+
+function firstSegment(urlPath: string): string {
+  const end = urlPath.indexOf('/', 1);
+  return end < 0 ? '' : urlPath.slice(0, end);
+}
+
+/**
+ * Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`.
+ */
+export interface CircuitBreaker {
+  allows(now: number): boolean;
+  /** Records how long a few checks took. */
+  record(startedAt: number, endedAt: number): void;
+}
+
+// A stat of a cached inode takes a few microseconds. If a few of them take a millisecond, they waited.
+const SLOW_CHECK_MS = 1;
+// Milliseconds for which the thread pool runs all checks after a slow one. Each further slow one within a
+// second doubles the time.
+const MIN_OPEN_MS = 100;
+const MAX_OPEN_MS = 10_000;
+const FORGET_MS = 1000;
+// Reading the block counter costs as much as a stat, so a value of up to this age is used as the starting
+// point.
+const SAMPLE_MS = 100;
+
+/**
+ * Creates a breaker that opens when checks were slow and the thread read blocks from a disk meanwhile. A
+ * preempted or throttled process is slow too, but reads no blocks.
+ */
+export function createCircuitBreaker(bytesRead: () => number): CircuitBreaker {
+  let openUntil = 0;
+  let openMs = 0;
+  let sampledAt = Number.NEGATIVE_INFINITY;
+  let bytes = 0;
+
+  function sample(now: number): void {
+    sampledAt = now;
+    bytes = bytesRead();
+  }
+
+  return {
+    allows(now) {
+      if (now < openUntil) return false;
+      if (now - sampledAt >= SAMPLE_MS) sample(now);
+      return true;
+    },
+    record(startedAt, endedAt) {
+      if (endedAt - startedAt < SLOW_CHECK_MS) return;
+      const before = bytes;
+      sample(endedAt);
+      if (bytes <= before) return;
+      const isRepeated = endedAt - openUntil < FORGET_MS;
+      openMs = isRepeated ? Math.min(Math.max(2 * openMs, MIN_OPEN_MS), MAX_OPEN_MS) : MIN_OPEN_MS;
+      openUntil = endedAt + openMs;
+    },
+  };
+}
+
+/**
+ * The bytes that this thread has read from disks; those of the process if Linux does not count them by
+ * thread.
+ */
+export function diskBytesOfThread(): number {
+  try {
+    const text = readFileSync('/proc/thread-self/io', 'latin1');
+    return Number(/^read_bytes: (\d+)$/m.exec(text)?.[1] ?? 0);
+  } catch {
+    return process.resourceUsage().fsRead;
+  }
+}
+
+/**
+ * Hashes files that are too large to be hashed before their first response, one at a time and slice by slice.
+ * Until the ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves
+ * the cache. Files over `maxHashBytes` get no ETag.
+ */
+export function createBackgroundEtags(
+  settings: StaticSettings,
+  threadsOf: ThreadsOf,
+): (entry: CacheEntry, file: LoadedFile) => void {
+  const needsEtag = ({ tag, metadata }: Representation): boolean =>
+    tag === undefined && metadata.size <= settings.maxHashBytes;
+  const ofRoot = new HashQueue(needsEtag, undefined);
+  // A mount that hangs does not keep the files of the root without ETags.
+  const ofMounts = new HashQueue(needsEtag, mountThreads);
+  return (entry, file) => {
+    if (settings.etag !== 'content' || file.isRacilyClean) return;
+    if (![file.uncompressed, ...file.precompressed].some(needsEtag)) return;
+    const threads = threadsOf(entry.urlPath, file.uncompressed.version.dev);
+    (threads === undefined ? ofRoot : ofMounts).add(entry, file);
+  };
+}
+
+/** Files that wait until they are hashed. */
+class HashQueue {
+  readonly #needsEtag: (representation: Representation) => boolean;
+  readonly #threads: ThreadShare | undefined;
+  readonly #queue: [CacheEntry, LoadedFile][] = [];
+  #isRunning = false;
+
+  constructor(needsEtag: (representation: Representation) => boolean, threads: ThreadShare | undefined) {
+    this.#needsEtag = needsEtag;
+    this.#threads = threads;
+  }
+
+  add(entry: CacheEntry, file: LoadedFile): void {
+    this.#queue.push([entry, file]);
+    // `#run` does not reject: a file that cannot be read stays without an ETag.
+    if (!this.#isRunning) this.#run().catch(() => {});
+  }
+
+  async #run(): Promise<void> {
+    this.#isRunning = true;
+    for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
+      const [entry, file] = next;
+      const isWanted = (): boolean => entry.file === file;
+      for (const representation of [file.uncompressed, ...file.precompressed]) {
+        if (!this.#needsEtag(representation)) continue;
+        await inThread(this.#threads, () => addEtag(representation, isWanted));
+      }
+    }
+    this.#isRunning = false;
+  }
+}
+
+async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {
+  const etag = await hashVersion(representation, isWanted).catch(() => undefined);
+  if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
+}
+
+/**
+ * Computes the ETag of the version that the representation describes; undefined when the file has changed.
+ */
+async function hashVersion(
+  { realPath, version, metadata }: Representation,
+  isWanted: () => boolean,
+): Promise<string | undefined> {
+  const file = await openRealPath(realPath);
+  if (file === undefined) return undefined;
+  try {
+    const before = await file.version();
+    if (before === undefined || !sameVersion(version, before)) return undefined;
+    const etag = await etagOfFile(file.fd, metadata.size, isWanted);
+    const after = await file.version();
+    return after !== undefined && sameContent(before, after) ? etag : undefined;
+  } finally {
+    file.close();
+  }
+}
+
+/**
+ * Reads the body of a large file into the cache in the background, if the file is requested often enough.
+ * `threads` are those for a file system that may hang.
+ */
+export function fillBody(
+  cache: FileCache,
+  entry: CacheEntry,
+  { representation, threads }: { representation: Representation; threads: ThreadShare | undefined },
+  { maxFileBytes }: CacheSettings,
+): void {
+  if (representation.metadata.size > maxFileBytes || !cache.reserveLargeBody(entry, representation)) return;
+  const settle = (body: Buffer | undefined): void => cache.settleLargeBody(entry, representation, body);
+  // The error is reported when a response reads the file.
+  inThread(threads, () => readVersion(representation)).then(settle, () => settle(undefined));
+}
+
+/** Reads the version that the representation describes; undefined when the file has changed. */
+async function readVersion({ realPath, version, metadata }: Representation): Promise<Buffer | undefined> {
+  const file = await openRealPath(realPath);
+  if (file === undefined) return undefined;
+  try {
+    const before = await file.version();
+    if (before === undefined || !sameVersion(version, before)) return undefined;
+    const body = await readBytes(file.fd, metadata.size);
+    const after = await file.version();
+    return after !== undefined && sameContent(before, after) ? body : undefined;
+  } finally {
+    file.close();
+  }
+}

@@ -1,0 +1,456 @@
+import type { IncomingMessage } from 'node:http';
+import { promisify } from 'node:util';
+import zlib, { constants, type InputType } from 'node:zlib';
+import type { Precompressed } from '../../types/static.ts';
+import { listMatchesWeakly } from '../http/conditions/entity-tags.ts';
+import { type EncodingWeights, parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
+import { cacheByHeader } from '../http/negotiation/text-cache.ts';
+import { debug } from '../logging/debug.ts';
+import { MAX_DELAY } from '../options/rules.ts';
+import { isCompressibleType } from './media-types.ts';
+import type { CompressSettings } from './options.ts';
+import {
+  type CodingFactory,
+  type CreatedCodings,
+  type DeltaFactory,
+  type FileContent,
+  Representation,
+  type SelectionRules,
+} from './representation.ts';
+
+// Tasks keep the path of a file, not its bytes.
+const MAX_QUEUED = 4096;
+
+/** The compression of one content with one coding. */
+export interface Work {
+  readonly content: FileContent;
+  /** The share of the size that the result probably has. Used to check for room before the work. */
+  readonly expectedRatio: number;
+  /** The share of the size up to which the result is worth the work of the client. */
+  readonly maxRatio: number;
+  /** Returns the compressed bytes; undefined if there is no result, which is not stored. */
+  encode(bytes: Buffer): Promise<Buffer | undefined>;
+}
+
+/** The weights of an `Accept-Encoding`, and the order of the codings for it. */
+interface Preferences {
+  readonly weightOf: EncodingWeights;
+  readonly identityWeight: number;
+  /** The indexes of the codings that the client prefers to the file itself, the best first. */
+  readonly preferred: readonly number[];
+}
+
+/** Compresses each content once per coding, in the background, for all files of one middleware. */
+export class Compressor {
+  readonly settings: CompressSettings;
+  readonly preferencesOf: (acceptEncoding: string) => Preferences;
+  readonly #results: ResultCache;
+  readonly #queue: BackgroundQueue;
+
+  constructor(settings: CompressSettings) {
+    const { maxBytes, cpuShare } = settings;
+    this.settings = settings;
+    this.preferencesOf = cacheByHeader((header) => parsePreferences(header, settings.codings));
+    this.#results = new ResultCache(maxBytes);
+    this.#queue = new BackgroundQueue({ share: cpuShare, maxTasks: MAX_QUEUED });
+  }
+
+  /** Returns a result that is in memory. */
+  getReady(key: string): CompressionResult | undefined {
+    return this.#results.get(key);
+  }
+
+  /** Returns the result for a key, which identifies its bytes; or undefined and queues the work. */
+  get(key: string, work: Work): CompressionResult | undefined {
+    const result = this.#results.get(key);
+    if (result !== undefined) return result;
+    // Without room, hot files would evict each other and be compressed again and again.
+    if (this.#results.makeRoom(Math.ceil(work.content.size * work.expectedRatio))) {
+      this.#queue.add(key, () => this.#run(key, work));
+    }
+    return undefined;
+  }
+
+  /** Runs a task in the background within the CPU budget, unless its key is queued already. */
+  schedule(key: string, task: Task): void {
+    this.#queue.add(key, task);
+  }
+
+  async #run(key: string, work: Work): Promise<number> {
+    const bytes = await work.content.read();
+    if (bytes === undefined) return 0;
+    const startedAt = performance.now();
+    const encoded = await work.encode(bytes);
+    const milliseconds = performance.now() - startedAt;
+    if (encoded === undefined) return milliseconds;
+    const result = encoded.length <= bytes.length * work.maxRatio ? encoded : 'useless';
+    debug.static('compressed %s: %d to %d bytes', key, bytes.length, encoded.length);
+    this.#results.set(key, result);
+    return milliseconds;
+  }
+}
+
+/** Creates the work of compressing a content with a coding. */
+function workFor(coding: Precompressed, content: FileContent): Work {
+  return {
+    content,
+    // Text compresses to about this share.
+    expectedRatio: 0.3,
+    maxRatio: 0.95,
+    encode: (bytes) => encode(bytes, coding),
+  };
+}
+
+function parsePreferences(header: string, codings: readonly Precompressed[]): Preferences {
+  const weightOf = parseAcceptEncoding(header);
+  const identityWeight = weightOf('identity');
+  const weights = codings.map(weightOf);
+  const weightAt = (index: number): number => weights[index] as number;
+  const preferred = [...codings.keys()]
+    .filter((index) => weightAt(index) > 0 && weightAt(index) >= identityWeight)
+    .sort((a, b) => weightAt(b) - weightAt(a));
+  return { weightOf, identityWeight, preferred };
+}
+
+/** Identifies the compressed bytes of a content. */
+function keyFor(coding: Precompressed, { etag, size }: FileContent): string {
+  return `${etag.slice(1, -1)}-${encodingId(coding, size)}`;
+}
+
+/** One coding that a file may be sent in. */
+interface Candidate {
+  readonly coding: Precompressed;
+  /** Identifies the bytes in the compressor. */
+  readonly key: string;
+  readonly tag: string | undefined;
+  readonly work: Work;
+}
+
+/** The codings of one loaded file, which are compressed when a client first prefers them. */
+class CompressedCodings implements CreatedCodings {
+  readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
+  readonly #identity: Representation;
+  #candidates: readonly Candidate[] | undefined;
+
+  /** @param identity - the representation of the file itself */
+  constructor(compressor: Compressor, content: FileContent, identity: Representation) {
+    this.#work = { compressor, content };
+    this.#identity = identity;
+  }
+
+  /** A coding is selected when its bytes are ready, or when the client has them already and gets a 304. */
+  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none' {
+    const header = headers['accept-encoding'];
+    if (typeof header !== 'string') return undefined;
+    const preferences = this.#work.compressor.preferencesOf(header);
+    const { weightOf, identityWeight } = preferences;
+    // A range of a compressed body would be of little use, because only its whole is cached.
+    if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
+      return undefined;
+    const known = headers['if-none-match'];
+    if (known !== undefined && !rules.hasOtherEtag) {
+      const current = this.#findKnown(known, weightOf);
+      if (current !== undefined) return current;
+      const { tag } = this.#identity;
+      if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return undefined;
+    }
+    return this.#best(preferences);
+  }
+
+  /** Finds a coding whose current bytes the client has, as its `If-None-Match` shows. */
+  #findKnown(known: string, weightOf: EncodingWeights): Representation | undefined {
+    for (const candidate of this.#list()) {
+      const { coding, tag } = candidate;
+      const isKnown = tag !== undefined && weightOf(coding) > 0 && listMatchesWeakly(known, tag);
+      if (isKnown) return this.#represent(candidate, undefined);
+    }
+    return undefined;
+  }
+
+  /**
+   * Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file
+   * itself.
+   */
+  #best({ preferred, identityWeight }: Preferences): Representation | undefined | 'none' {
+    const { compressor } = this.#work;
+    const candidates = this.#list();
+    for (const index of preferred) {
+      const candidate = candidates[index] as Candidate;
+      const { key, work } = candidate;
+      const isBest = index === preferred[0];
+      const body = isBest ? compressor.get(key, work) : compressor.getReady(key);
+      if (body !== undefined && body !== 'useless') return this.#represent(candidate, body);
+    }
+    return identityWeight > 0 ? undefined : 'none';
+  }
+
+  #list(): readonly Candidate[] {
+    this.#candidates ??= this.#work.compressor.settings.codings.map((coding) =>
+      this.#createCandidate(coding),
+    );
+    return this.#candidates;
+  }
+
+  #createCandidate(coding: Precompressed): Candidate {
+    const key = keyFor(coding, this.#work.content);
+    const suffix = key.slice(key.lastIndexOf('-'));
+    const tag = this.#identity.tag?.replace(/"$/, `${suffix}"`);
+    return { coding, key, tag, work: workFor(coding, this.#work.content) };
+  }
+
+  #represent({ coding, tag }: Candidate, body: Buffer | undefined): Representation {
+    return encodedRepresentation(this.#identity, coding, tag, body);
+  }
+}
+
+/**
+ * Creates the representation of a coding. Only the compressor keeps bodies, so it lives as long as its
+ * response.
+ */
+export function encodedRepresentation(
+  { metadata, path, realPath, version, modified }: Representation,
+  coding: string,
+  tag: string | undefined,
+  body: Buffer | undefined,
+): Representation {
+  return new Representation(
+    { ...metadata, coding, size: body?.length ?? 0, acceptRanges: false },
+    { path, realPath, version, body },
+    { tag, modified },
+  );
+}
+
+/** Returns the factory that the loader calls for each file without precompressed copies. */
+export function createCodingFactory(compressor: Compressor, deltas: DeltaFactory | undefined): CodingFactory {
+  const { minBytes, maxFileBytes } = compressor.settings;
+  return {
+    accepts: (type, size) => size >= minBytes && size <= maxFileBytes && isCompressibleType(type),
+    create: (content, identity) => new CompressedCodings(compressor, content, identity),
+    deltas,
+  };
+}
+
+/** Work that runs in the background. Returns the milliseconds of CPU time that it took. */
+type Task = () => Promise<number>;
+
+/** Milliseconds after which the next task does not wait for one that has not ended. */
+const PATIENCE = 30_000;
+/** Tasks that may hang at a time: each of them keeps its file and possibly a thread. */
+const MAX_HANGING = 16;
+
+/** The limits of a queue. */
+interface QueueLimits {
+  /** The share of one CPU core: more than 0, at most 1. */
+  readonly share: number;
+  readonly maxTasks: number;
+  readonly patience?: number;
+}
+
+/**
+ * Runs tasks one at a time, and pauses between them so that they use at most a share of one CPU core on
+ * average. Tasks have keys: a key that is queued or running is not queued again. A task that hangs, for example
+ * because it reads from a file system that does not respond, stops the others for a limited time only.
+ */
+export class BackgroundQueue {
+  readonly #limits: Required<QueueLimits>;
+  readonly #tasks = new Map<string, Task>();
+  /** The keys of tasks that have started and not ended. */
+  readonly #running = new Set<string>();
+  /** Whether the next task has to wait for the last one, or for the pause after it. */
+  #isBusy = false;
+
+  constructor(limits: QueueLimits) {
+    this.#limits = { patience: PATIENCE, ...limits };
+  }
+
+  /** Queues a task. A full queue drops it: the next request for the same file queues it again. */
+  add(key: string, task: Task): void {
+    if (this.#running.has(key) || this.#tasks.has(key) || this.#tasks.size >= this.#limits.maxTasks) return;
+    this.#tasks.set(key, task);
+    if (!this.#isBusy) this.#runNext();
+  }
+
+  #runNext(): void {
+    this.#isBusy = false;
+    if (this.#running.size >= MAX_HANGING) return;
+    const next = this.#tasks.entries().next();
+    if (next.done === true) return;
+    const [key, task] = next.value;
+    this.#tasks.delete(key);
+    this.#isBusy = true;
+    this.#running.add(key);
+    let isLate = false;
+    const watch = setTimeout(() => {
+      isLate = true;
+      this.#runNext();
+    }, this.#limits.patience).unref();
+    const finish = (milliseconds: number): void => {
+      clearTimeout(watch);
+      this.#running.delete(key);
+      if (!isLate) this.#pauseAfter(milliseconds);
+      else if (!this.#isBusy) this.#runNext();
+    };
+    // A task that fails is not repeated before the next request for its file.
+    task().then(finish, () => finish(0));
+  }
+
+  #pauseAfter(milliseconds: number): void {
+    const pause = Math.min(milliseconds * (1 / this.#limits.share - 1), MAX_DELAY);
+    // The timer does not keep the process alive.
+    setTimeout(() => this.#runNext(), pause).unref();
+  }
+}
+
+/** The compressed bytes, or `useless` if they are not smaller than the file. */
+type CompressionResult = Buffer | 'useless';
+
+interface Stored {
+  readonly result: CompressionResult;
+  usedAt: number;
+}
+
+// Results that were used within this time are not evicted, so that more files than fit cause no endless
+// recompression.
+const MIN_IDLE_MS = 60_000;
+// A result without bytes, its key and its place in the Map take about this many bytes.
+const OVERHEAD = 200;
+
+/** Results of compression in memory, by content and coding. `maxBytes` bounds them. */
+class ResultCache {
+  readonly #maxBytes: number;
+  /** The least recently inserted results are first. */
+  readonly #stored = new Map<string, Stored>();
+  #bytes = 0;
+
+  constructor(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+  }
+
+  get(key: string): CompressionResult | undefined {
+    const stored = this.#stored.get(key);
+    if (stored === undefined) return undefined;
+    stored.usedAt = performance.now();
+    return stored.result;
+  }
+
+  /**
+   * Makes room for a result by evicting results that are not in use. Returns false if there are too few of
+   * them.
+   */
+  makeRoom(bytes: number): boolean {
+    const needed = bytes + OVERHEAD;
+    if (needed > this.#maxBytes) return false;
+    if (this.#bytes + needed <= this.#maxBytes) return true;
+    const idleSince = performance.now() - MIN_IDLE_MS;
+    for (const [key, stored] of this.#stored) {
+      if (stored.usedAt > idleSince) continue;
+      this.#stored.delete(key);
+      this.#bytes -= sizeOf(stored.result);
+      if (this.#bytes + needed <= this.#maxBytes) return true;
+    }
+    return false;
+  }
+
+  /** Stores a result if there is room for it. */
+  set(key: string, result: CompressionResult): void {
+    if (this.#stored.has(key) || !this.makeRoom(sizeOf(result) - OVERHEAD)) return;
+    this.#stored.set(key, { result, usedAt: performance.now() });
+    this.#bytes += sizeOf(result);
+  }
+}
+
+function sizeOf(result: CompressionResult): number {
+  return OVERHEAD + (result === 'useless' ? 0 : result.length);
+}
+
+const MIB = 1 << 20;
+// Output is written in one buffer if it fits, which needs one call of the thread pool.
+const CHUNK = 256 * 1024;
+
+interface Encoder {
+  /** Levels for files up to a MiB, and for larger ones. */
+  readonly levels: readonly [small: number, large: number];
+  readonly library: string | undefined;
+  encode(bytes: Buffer, level: number): Promise<Buffer>;
+}
+
+type Compress = (
+  input: InputType,
+  options: { params: Record<number, number>; chunkSize: number },
+  done: (error: Error | null, result: Buffer) => void,
+) => void;
+
+// Node has zstd since 22.15.
+const { zstdCompress }: { readonly zstdCompress?: Compress } = Object(zlib);
+const { ZSTD_c_compressionLevel: ZSTD_LEVEL = 100 }: Readonly<Record<string, number>> = Object(constants);
+const libraries = new Map(Object.entries(process.versions));
+const brotli = promisify(zlib.brotliCompress);
+const gzip = promisify(zlib.gzip);
+const zstd = zstdCompress && promisify(zstdCompress);
+
+const ENCODERS: Readonly<Record<Precompressed, Encoder | undefined>> = {
+  br: {
+    levels: [constants.BROTLI_MAX_QUALITY, 9],
+    library: libraries.get('brotli'),
+    encode: (bytes, level) =>
+      brotli(bytes, {
+        chunkSize: CHUNK,
+        params: {
+          [constants.BROTLI_PARAM_QUALITY]: level,
+          [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
+        },
+      }),
+  },
+  zstd: zstd && {
+    levels: [19, 12],
+    library: libraries.get('zstd'),
+    encode: (bytes, level) => zstd(bytes, { chunkSize: CHUNK, params: { [ZSTD_LEVEL]: level } }),
+  },
+  gzip: {
+    levels: [constants.Z_BEST_COMPRESSION, constants.Z_BEST_COMPRESSION],
+    library: libraries.get('zlib'),
+    encode: (bytes, level) => gzip(bytes, { level, chunkSize: CHUNK }),
+  },
+};
+
+/** Whether this version of Node can compress with a coding. */
+export function canEncode(coding: Precompressed): boolean {
+  return ENCODERS[coding] !== undefined;
+}
+
+/** Compresses bytes in the thread pool, at the highest level that is fast enough for the background. */
+async function encode(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
+  const encoder = encoderFor(coding);
+  const result = await encoder.encode(bytes, levelFor(encoder, bytes.length));
+  // The result may be a part of a larger buffer, which would stay in memory.
+  const exact = Buffer.allocUnsafeSlow(result.length);
+  result.copy(exact);
+  return exact;
+}
+
+/** Compresses bytes at the highest level, however long it takes. */
+export function encodeBest(bytes: Buffer, coding: Precompressed): Promise<Buffer> {
+  const encoder = encoderFor(coding);
+  return encoder.encode(bytes, encoder.levels[0]);
+}
+
+function encoderFor(coding: Precompressed): Encoder {
+  const encoder = ENCODERS[coding];
+  if (encoder === undefined) throw new Error(`This version of Node cannot compress with ${coding}`);
+  return encoder;
+}
+
+/**
+ * Identifies the output of `encode` for given bytes: equal values give equal bytes. Output depends on the
+ * level, on the version of the library, and on the instructions that the processor has.
+ */
+function encodingId(coding: Precompressed, size: number): string {
+  const encoder = ENCODERS[coding];
+  if (encoder === undefined) return coding;
+  const library = `${encoder.library ?? ''}${process.arch}`.replace(/[^\da-z]/gi, '');
+  return `${coding}${levelFor(encoder, size)}.${library}`;
+}
+
+function levelFor({ levels }: Encoder, size: number): number {
+  return size <= MIB ? levels[0] : levels[1];
+}

@@ -1,0 +1,178 @@
+import { createHash } from 'node:crypto';
+import type { Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import zlib from 'node:zlib';
+import type { Precompressed } from '../../types/static.ts';
+import type { Snapshot } from './load.ts';
+import type { ReadableFile } from './root.ts';
+import { etagFromDigest, readAsync, readBytes } from './version.ts';
+
+// Bytes of one read.
+const CHUNK = 64 * 1024;
+
+interface Decoder {
+  readonly decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
+  readonly createStream: () => Transform;
+}
+
+// Node has zstd since 22.15.
+const { zstdDecompress, createZstdDecompress }: typeof zlib & ZstdFunctions = zlib;
+
+interface ZstdFunctions {
+  readonly zstdDecompress?: typeof zlib.gunzip;
+  readonly createZstdDecompress?: typeof zlib.createGunzip;
+}
+
+/** Decompressors by coding. */
+const DECODERS: Readonly<Record<Precompressed, Decoder | undefined>> = {
+  br: { decode: promisify(zlib.brotliDecompress), createStream: () => zlib.createBrotliDecompress() },
+  gzip: { decode: promisify(zlib.gunzip), createStream: () => zlib.createGunzip() },
+  zstd:
+    zstdDecompress === undefined || createZstdDecompress === undefined
+      ? undefined
+      : { decode: promisify(zstdDecompress), createStream: () => createZstdDecompress() },
+};
+
+// Deployment tools and file systems round times; FAT has the coarsest, of two seconds.
+const MTIME_TOLERANCE_NS = 2_000_000_000n;
+
+/** A compressed copy that is compared with its source. */
+export interface CopyToCompare {
+  readonly file: ReadableFile;
+  readonly copy: Snapshot;
+  readonly coding: Precompressed;
+  readonly source: Snapshot;
+}
+
+/**
+ * Returns why a compressed copy does not belong to its source; undefined when it does. The copy is
+ * decompressed and compared with the content ETag or the bytes of the source, because deployment tools do not
+ * keep the order of modification times. Times are compared only if the source was not hashed, or if this
+ * version of Node cannot decompress the coding.
+ */
+export async function compareCopy(comparison: CopyToCompare): Promise<string | undefined> {
+  const { file, copy, coding, source } = comparison;
+  if (coding === 'zstd') {
+    const size = Math.min(Number(copy.version.size), ZSTD_HEADER_BYTES);
+    const header = copy.body ?? (await readBytes(file.fd, size));
+    if (header !== undefined && !isWindowAccepted(header)) return 'browsers refuse its window of over 8 MiB';
+  }
+  const decoder = DECODERS[coding];
+  if (decoder === undefined || source.contentEtag === undefined) {
+    // A source is not hashed in the first milliseconds after a write; the next request compares the content.
+    if (source.isRacilyClean) return 'its source was written a moment ago';
+    const isOlder = copy.version.mtimeNs + MTIME_TOLERANCE_NS < source.version.mtimeNs;
+    return isOlder ? 'it is older than its source' : undefined;
+  }
+  const isSame =
+    copy.body !== undefined && source.body !== undefined
+      ? await decodesTo(copy.body, source.body, decoder)
+      : (await hashDecoded(file, decoder, Number(source.version.size))) === source.contentEtag;
+  return isSame ? undefined : 'its content differs from its source';
+}
+
+/**
+ * Whether compressed bytes are a copy of `source` that browsers can decompress; false if this version of Node
+ * cannot decompress the coding.
+ */
+export async function isCopyOf(copy: Buffer, source: Buffer, coding: Precompressed): Promise<boolean> {
+  const decoder = DECODERS[coding];
+  if (decoder === undefined || (coding === 'zstd' && !isWindowAccepted(copy))) return false;
+  return await decodesTo(copy, source, decoder);
+}
+
+/**
+ * Whether bytes decompress to `expected`. Output longer than `expected` is not read, which stops
+ * decompression bombs.
+ */
+async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decoder): Promise<boolean> {
+  try {
+    const bytes = await decode(compressed, { maxOutputLength: Math.max(expected.length, 1) });
+    return bytes.equals(expected);
+  } catch {
+    return false;
+  }
+}
+
+/** Returns the ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
+async function hashDecoded(
+  file: ReadableFile,
+  { createStream }: Decoder,
+  size: number,
+): Promise<string | undefined> {
+  const hash = createHash('sha1');
+  let length = 0;
+  const input = new FileChunks(file.fd);
+  try {
+    await pipeline(input, createStream(), async (output: AsyncIterable<Buffer>) => {
+      for await (const chunk of output) {
+        length += chunk.length;
+        if (length > size) throw new Error('longer than the source');
+        hash.update(chunk);
+      }
+    });
+    return etagFromDigest(length, hash);
+  } catch {
+    return undefined;
+  } finally {
+    await input.stop();
+  }
+}
+
+/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
+class FileChunks implements AsyncIterable<Buffer> {
+  readonly #fd: number;
+  #isStopped = false;
+  #lastRead: Promise<unknown> = Promise.resolve();
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (let position = 0; !this.#isStopped; ) {
+      const buffer = Buffer.allocUnsafeSlow(CHUNK);
+      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
+      this.#lastRead = reading.catch(() => undefined);
+      const bytesRead = await reading;
+      if (bytesRead === 0) return;
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  /** Resolves when the descriptor is not used any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#lastRead;
+  }
+}
+
+/** Bytes of the longest header of a frame. */
+const ZSTD_HEADER_BYTES = 18;
+
+const MAGIC = 0xfd2f_b528;
+// Browsers refuse larger windows (RFC 9659). `zstd --ultra` and `--long` write them.
+const MAX_WINDOW = 8 << 20;
+const SINGLE_SEGMENT = 0x20;
+
+/** Whether browsers decompress these zstd bytes, according to the header of the first frame (RFC 8878 §3.1.1.1). */
+export function isWindowAccepted(header: Buffer): boolean {
+  // The decoder finds out whether other bytes are a copy.
+  if (header.length < ZSTD_HEADER_BYTES || header.readUInt32LE(0) !== MAGIC) return true;
+  return windowOf(header) <= MAX_WINDOW;
+}
+
+function windowOf(header: Buffer): number {
+  const descriptor = header.readUInt8(4);
+  if ((descriptor & SINGLE_SEGMENT) === 0) {
+    const window = header.readUInt8(5);
+    return 2 ** (10 + (window >> 3)) * (1 + (window & 7) / 8);
+  }
+  // The window is the whole content, whose size follows the identifier of a dictionary. Short sizes are small.
+  const position = 5 + ((1 << (descriptor & 3)) >> 1);
+  const sizeBytes = 1 << (descriptor >> 6);
+  if (sizeBytes < 4) return 0;
+  return sizeBytes === 4 ? header.readUInt32LE(position) : Number(header.readBigUInt64LE(position));
+}

@@ -1,0 +1,464 @@
+import { randomBytes } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { parseHttpDate } from '../http/conditions/date.ts';
+import { checkPreconditions, rangeIsCurrent, type Validators } from '../http/conditions/preconditions.ts';
+import { type ByteRange, parseRanges } from '../http/conditions/ranges.ts';
+import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
+import { toError } from '../http/reply/http-error.ts';
+import { endWithBody, isWriteReplaced } from '../http/reply/response-writer.ts';
+import { isResourceError } from '../http/reply/system-error.ts';
+import { addVary } from '../http/reply/write-reply.ts';
+import { formatValue } from '../options/format-value.ts';
+import { isThenable } from '../options/rules.ts';
+import type { Section, StreamedBody } from './body.ts';
+import type { CacheEntry, FileCache, Waiter } from './cache.ts';
+import { isCompressibleType } from './media-types.ts';
+import type { StaticSettings } from './options.ts';
+import { isNavigation, mayBePage } from './path.ts';
+import {
+  failResponse,
+  isFinished,
+  lastSegment,
+  type NotServed,
+  type PresetHeaders,
+  passThrough,
+  presetHeadersOf,
+  redirectToSlash,
+  sendOutOfResources,
+  sendStatus,
+  sendUnavailable,
+  warnOfSystem,
+  writeHeaders,
+} from './reply.ts';
+import {
+  bodyHeaders,
+  type CreatedCodings,
+  type DeltaCodings,
+  type HeaderList,
+  type LoadedFile,
+  type LoadResult,
+  type Metadata,
+  type Representation,
+  type SelectionRules,
+} from './representation.ts';
+
+// Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
+const MAX_RETRIES = 40;
+
+/** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
+export function serve(request: RequestContext): void {
+  const { entry } = request;
+  request.context.cache.use(entry);
+  const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
+  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
+  else lookUp(request, entry);
+}
+
+/**
+ * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
+ * `respond`.
+ */
+function lookUp(request: RequestContext, entry: CacheEntry): void {
+  request.entry = entry;
+  request.context.checker.check(request);
+}
+
+/** Responds with the result of a check. */
+export function respond(request: RequestContext, error: unknown, result: LoadResult | undefined): void {
+  if (isFinished(request.res)) return;
+  if (result === undefined) respondToError(request, error);
+  else if (result.kind === 'file') respondWithFile(request, result);
+  else if (result.kind === 'busy') sendUnavailable(request);
+  else if (result.kind === 'not-found') respondNotFound(request, result);
+  else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
+  else respondNotFound(request, { reason: 'a directory' });
+}
+
+function respondToError(request: RequestContext, error: unknown): void {
+  if (isResourceError(error)) sendOutOfResources(request, error);
+  else request.next(toError(error));
+}
+
+/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
+function respondNotFound(request: RequestContext, cause: NotServed): void {
+  const { settings, cache } = request.context;
+  const { fallback, notFound } = settings;
+  const { urlPath } = request.entry;
+  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
+  if (page === undefined || page === urlPath || request.status === 404) {
+    passThrough(request, cause, settings);
+    return;
+  }
+  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store
+  // either.
+  addVary(request.res, 'Accept, Sec-Fetch-Mode');
+  if (!isNavigation(request.req)) {
+    passThrough(request, cause, settings);
+    return;
+  }
+  if (page !== fallback) request.status = 404;
+  const entry = cache.getOrCreate(page);
+  cache.use(entry);
+  lookUp(request, entry);
+}
+
+/** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
+function respondWithFile(request: RequestContext, file: LoadedFile): void {
+  let plan: StreamPlan | undefined;
+  try {
+    plan = sendFile(request, file);
+  } catch (error) {
+    failResponse(request, error);
+    return;
+  }
+  if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
+}
+
+/** Checks the entry again after the file was replaced or moved between the check and the response. */
+function retry(request: RequestContext): void {
+  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
+  else {
+    const entry = request.context.cache.getOrCreate(request.entry.urlPath);
+    entry.pathVerifiedUntil = 0;
+    lookUp(request, entry);
+  }
+}
+
+/** A response whose body has to be read from the file. */
+export interface StreamPlan extends StreamedBody {
+  readonly representation: Representation;
+  readonly status: number;
+  readonly headers: HeaderList;
+}
+
+/** Checks cache entries. */
+interface Checker {
+  /** Checks the entry of a request, then calls its `onChecked`. */
+  check(request: Waiter): void;
+}
+
+/** The state that all requests of one middleware share. */
+export interface ServeContext {
+  readonly settings: StaticSettings;
+  readonly cache: FileCache;
+  readonly checker: Checker;
+  /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
+  readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
+}
+
+/** A request with its response and the `next` function. */
+export interface RequestTriple {
+  readonly req: ConnectRequest;
+  readonly res: ServerResponse;
+  readonly next: NextFunction;
+}
+
+/** A request for a URL path that may lead to a file. */
+export interface RequestContext extends RequestTriple, Waiter {
+  readonly context: ServeContext;
+  /** The cache entry of the URL path, or of the fallback page. */
+  entry: CacheEntry;
+  /** The status of the response: 404 for the page of the option `notFound`. */
+  status: 200 | 404;
+  /** The number of changes of the file between its check and its response. */
+  retries: number;
+}
+
+/** The codings of middleware that compresses responses. */
+const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
+
+/**
+ * Responds to a GET or HEAD with a file: content coding, preconditions, ranges, body.
+ *
+ * @returns undefined when the response is complete, otherwise the plan of a stream
+ */
+function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undefined {
+  const { req, res } = request;
+  const { setHeaders } = request.context.settings;
+  if (setHeaders !== undefined && file.stats !== undefined) {
+    const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
+    if (isThenable(returned)) returned.then(undefined, warnOfRejection);
+  }
+  const preset = presetHeadersOf(res);
+  const representation =
+    (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
+    (file.createdCodings === undefined
+      ? negotiateCoding(file, req.headers['accept-encoding'])
+      : selectCreated(request, file, file.createdCodings, preset));
+  if (representation !== undefined) return sendRepresentation(request, representation, preset);
+  sendStatus(request, 406, { Vary: 'Accept-Encoding' });
+  return undefined;
+}
+
+/** An async `setHeaders` is not awaited. Its rejection must not end the process, as an unhandled one does. */
+function warnOfRejection(cause: unknown): void {
+  const reason = cause instanceof Error ? String(cause) : formatValue(cause);
+  warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${reason}`, { cause }));
+}
+
+/** Selects a coding with a dictionary; undefined for most requests. */
+function selectDelta(
+  request: RequestContext,
+  file: LoadedFile,
+  deltas: DeltaCodings,
+  preset: PresetHeaders,
+): Representation | undefined {
+  return request.status === 404 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
+}
+
+function selectCreated(
+  request: RequestContext,
+  file: LoadedFile,
+  createdCodings: CreatedCodings,
+  preset: PresetHeaders,
+): Representation | undefined {
+  const selected = createdCodings.select(request.req, rulesFor(request, file, preset));
+  return selected === undefined ? file.uncompressed : selected === 'none' ? undefined : selected;
+}
+
+function rulesFor(
+  { status }: RequestContext,
+  { uncompressed }: LoadedFile,
+  preset: PresetHeaders,
+): SelectionRules {
+  const hasOtherEtag = status === 404 || preset?.includes('etag') === true;
+  return { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
+}
+
+function sendRepresentation(
+  request: RequestContext,
+  representation: Representation,
+  preset: PresetHeaders,
+): StreamPlan | undefined {
+  const { req, res } = request;
+  if (request.status === 404) return sendNotFoundPage(request, representation, preset);
+  const validators = effectiveValidators(request, representation, preset);
+  const result = checkPreconditions(req.headers, validators);
+  if (result === 'proceed') {
+    const ranges = requestedRanges(request, representation, validators);
+    return ranges === undefined
+      ? sendWhole(request, representation, preset)
+      : sendRanges(request, representation, ranges);
+  }
+  if (result === 'failed') sendStatus(request, 412);
+  else {
+    writeHeaders(res, 304, representation.headers304, preset);
+    res.end();
+  }
+  return undefined;
+}
+
+/**
+ * Selects the best coding by the client's weights, then by our order; undefined when the client accepts none.
+ */
+function negotiateCoding(file: LoadedFile, header: string | undefined): Representation | undefined {
+  if (file.precompressed.length === 0) return file.uncompressed;
+  const weightOf = parseAcceptEncoding(header);
+  let best: Representation | undefined;
+  let bestWeight = 0;
+  for (const candidate of [...file.precompressed, file.uncompressed]) {
+    const weight = weightOf(candidate.metadata.coding ?? 'identity');
+    if (weight > bestWeight) {
+      best = candidate;
+      bestWeight = weight;
+    }
+  }
+  return best;
+}
+
+/** Returns the ETag and date of the response, which earlier middleware or `setHeaders` may have replaced. */
+function effectiveValidators(
+  { res }: RequestContext,
+  representation: Representation,
+  preset: PresetHeaders,
+): Validators {
+  if (!preset?.includes('etag') && !preset?.includes('last-modified')) return representation;
+  const etag = res.getHeader('ETag');
+  const modified = res.getHeader('Last-Modified');
+  return {
+    tag: typeof etag === 'string' ? etag : representation.tag,
+    modified: typeof modified === 'string' ? parseHttpDate(modified) : representation.modified,
+  };
+}
+
+/**
+ * Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2).
+ */
+function requestedRanges(
+  { req, res }: RequestContext,
+  { metadata }: Representation,
+  validators: Validators,
+): ByteRange[] | undefined {
+  const { range } = req.headers;
+  if (range === undefined || !metadata.acceptRanges || req.method !== 'GET') return undefined;
+  if (isWriteReplaced(res) && mayBeCompressed(metadata, req.headers['accept-encoding'])) return undefined;
+  const ifRange = req.headers['if-range'];
+  if (!rangeIsCurrent(typeof ifRange === 'string' ? ifRange : undefined, validators)) return undefined;
+  return parseRanges(range, metadata.size);
+}
+
+/**
+ * Whether a middleware that has replaced `write` may compress this body. It would compress a range on its
+ * own, and a client cannot reassemble compressed ranges. Browsers accept no coding of a range.
+ */
+function mayBeCompressed({ coding, type }: Metadata, accepted: string | undefined): boolean {
+  if (coding !== undefined) return false;
+  if (/^(?:text|font)\/|[/+](?:json|javascript|xml|wasm)/.test(type)) return true;
+  if (type !== 'application/octet-stream' && !isCompressibleType(type)) return false;
+  const weightOf = parseAcceptEncoding(accepted);
+  return MIDDLEWARE_CODINGS.some((name) => weightOf(name) > 0);
+}
+
+/** Sends a 200 from memory; otherwise returns the plan of a stream. */
+function sendWhole(
+  request: RequestTriple,
+  representation: Representation,
+  preset: PresetHeaders,
+): StreamPlan | undefined {
+  return sendAll(request, representation, { status: 200, headers: representation.headers200, preset });
+}
+
+/**
+ * Sends the page for 404 responses. Conditions and ranges do not apply, and clients must revalidate it before
+ * reuse.
+ */
+function sendNotFoundPage(
+  request: RequestTriple,
+  representation: Representation,
+  preset: PresetHeaders,
+): StreamPlan | undefined {
+  const { metadata } = representation;
+  const headers = bodyHeaders(metadata, metadata.size, metadata.type);
+  if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
+  headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
+  return sendAll(request, representation, { status: 404, headers, preset });
+}
+
+function sendAll(
+  { req, res }: RequestTriple,
+  representation: Representation,
+  { status, headers, preset }: Pick<StreamPlan, 'status' | 'headers'> & { preset: PresetHeaders },
+): StreamPlan | undefined {
+  const { body, metadata } = representation;
+  if (req.method === 'HEAD') {
+    writeHeaders(res, status, headers, preset);
+    res.end();
+  } else if (body !== undefined) {
+    writeHeaders(res, status, headers, preset);
+    endWithBody(res, body);
+  } else {
+    const section = { start: 0, end: metadata.size - 1, before: undefined };
+    return { representation, status, headers, sections: [section], tail: undefined };
+  }
+  return undefined;
+}
+
+/** Sends a 206 from memory, or a 416 when no range is satisfiable; otherwise returns the plan of a stream. */
+function sendRanges(
+  request: RequestTriple,
+  representation: Representation,
+  ranges: readonly ByteRange[],
+): StreamPlan | undefined {
+  const [first] = ranges;
+  if (first === undefined) {
+    sendStatus(request, 416, { 'Content-Range': `bytes */${representation.metadata.size}` });
+    return undefined;
+  }
+  return ranges.length === 1
+    ? sendRange(request, representation, first)
+    : sendMultipart(request, representation, ranges);
+}
+
+function sendRange(
+  request: RequestTriple,
+  representation: Representation,
+  range: ByteRange,
+): StreamPlan | undefined {
+  const { metadata, body } = representation;
+  const { start, end } = range;
+  const headers = [
+    ...bodyHeaders(metadata, end - start + 1, metadata.type),
+    'Content-Range',
+    `bytes ${start}-${end}/${metadata.size}`,
+    ...representation.headers304,
+  ];
+  if (body === undefined) {
+    const section = { start, end, before: undefined };
+    return { representation, status: 206, headers, sections: [section], tail: undefined };
+  }
+  sendPartial(request, headers, body.subarray(start, end + 1));
+  return undefined;
+}
+
+function sendMultipart(
+  request: RequestTriple,
+  representation: Representation,
+  ranges: readonly ByteRange[],
+): StreamPlan | undefined {
+  const { metadata, body } = representation;
+  const multipart = buildMultipart(ranges, metadata.size, metadata.type);
+  const headers = [...bodyHeaders(metadata, multipart.length, multipart.type), ...representation.headers304];
+  // A Content-Type that earlier middleware set describes the file, not the multipart body.
+  request.res.removeHeader('Content-Type');
+  if (body === undefined) {
+    const { sections, tail } = multipart;
+    return { representation, status: 206, headers, sections, tail };
+  }
+  sendPartial(request, headers, joinSections(multipart.sections, multipart.tail, body));
+  return undefined;
+}
+
+function sendPartial({ res }: RequestTriple, headers: HeaderList, body: Buffer): void {
+  writeHeaders(res, 206, headers, presetHeadersOf(res));
+  endWithBody(res, body);
+}
+
+/** Sends a planned response from a body that was read meanwhile. */
+export function sendPlanned({ res }: RequestTriple, plan: StreamPlan, file: Buffer): void {
+  const { status, headers, sections, tail } = plan;
+  const [section] = sections;
+  let body = file;
+  if (tail !== undefined) body = joinSections(sections, tail, file);
+  else if (section !== undefined && section.end - section.start + 1 < file.length)
+    body = file.subarray(section.start, section.end + 1);
+  writeHeaders(res, status, headers, presetHeadersOf(res));
+  endWithBody(res, body);
+}
+
+/** A response body of several ranges (RFC 9110 §14.6). */
+interface MultipartBody {
+  readonly type: string;
+  readonly length: number;
+  readonly sections: readonly Section[];
+  readonly tail: Buffer;
+}
+
+/**
+ * Builds a `multipart/byteranges` body. The boundary is random, so that no file can contain it on purpose.
+ */
+function buildMultipart(ranges: readonly ByteRange[], size: number, type: string): MultipartBody {
+  const boundary = randomBytes(18).toString('hex');
+  const tail = Buffer.from(`\r\n--${boundary}--\r\n`);
+  let length = tail.length;
+  const sections = ranges.map(({ start, end }, index) => {
+    const lines = [
+      `${index === 0 ? '' : '\r\n'}--${boundary}`,
+      `Content-Type: ${type}`,
+      `Content-Range: bytes ${start}-${end}/${size}`,
+    ];
+    const before = Buffer.from(`${lines.join('\r\n')}\r\n\r\n`);
+    length += before.length + end - start + 1;
+    return { before, start, end };
+  });
+  return { type: `multipart/byteranges; boundary=${boundary}`, length, sections, tail };
+}
+
+/** The whole multipart body, from a file in memory. */
+function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer): Buffer {
+  const pieces = sections.flatMap(({ before, start, end }) => [
+    before ?? Buffer.alloc(0),
+    file.subarray(start, end + 1),
+  ]);
+  return Buffer.concat([...pieces, tail]);
+}
