@@ -1,6 +1,5 @@
 import type { MaybePromise } from '../../types/connect.ts';
-import type { EngineSettings } from '../execution/engine.ts';
-import { isThenable, type RequestError } from '../execution/types.ts';
+import { type EngineSettings, isThenable, type RequestError } from '../execution/types.ts';
 import { type BudgetCheck, createBudgetCheck, resolveBudget } from './budget/budget.ts';
 import { type CostCheck, createCostCheck, createPrice, resolveCost } from './cost/cost-check.ts';
 import type { Admission, OperationHook } from './operation-hook.ts';

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DocumentNode, GraphQLError, OperationDefinitionNode } from 'graphql';
 import type { StreamConnection, SubscriptionConnection } from '../../types/subscriptions.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 
 /** Published when a request arrives, before it is read. */

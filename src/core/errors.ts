@@ -1,8 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
-import type { EngineSettings } from '../execution/engine.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
-import type { ErrorOrigin, RequestError } from '../execution/types.ts';
+import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply/http-error.ts';
 import type { Reporter } from '../logging/report-error.ts';
 import { formatValue } from '../options/format-value.ts';

@@ -1,13 +1,11 @@
 import { GraphQLSchema } from 'graphql';
-import type { Engine, EngineSettings, MemoryAccount } from '../execution/engine.ts';
-import {
-  declaresIncremental,
-  incrementalDirectives,
-  SUPPORTS_INCREMENTAL,
-} from '../execution/incremental.ts';
+import { declaresIncremental, incrementalDirectives, SUPPORTS_INCREMENTAL } from '../execution/graphql-js.ts';
 import type {
+  Engine,
+  EngineSettings,
   ExecuteOperation,
   IncrementalFormat,
+  MemoryAccount,
   PreparedOperation,
   ValidatedOperation,
 } from '../execution/types.ts';

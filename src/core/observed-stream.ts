@@ -1,11 +1,11 @@
-import type {
-  ErrorOrigin,
-  ExecuteOperation,
-  ExecutionOutcome,
-  PreparedOperation,
-  RemainingResults,
+import {
+  type ErrorOrigin,
+  type ExecuteOperation,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+  type RemainingResults,
 } from '../execution/types.ts';
-import { isThenable } from '../execution/types.ts';
 import { events, type StreamEndEvent, type StreamStartEvent } from './diagnostics.ts';
 
 /** A stream of results that subscribers of the diagnostics channels observe. */

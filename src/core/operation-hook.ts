@@ -1,10 +1,10 @@
 import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { OperationDecision } from '../../types/operation.ts';
-import type { EngineSettings } from '../execution/engine.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import { setErrorCode } from '../execution/graphql-js.ts';
 import {
+  type EngineSettings,
   type ExecutionInputs,
   type ExecutionOutcome,
   isThenable,

@@ -6,8 +6,7 @@ import type { OperationDecision, OperationDetails } from '../../types/operation.
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
 import type { CursorSettings } from '../cursors/options.ts';
-import type { Caching } from '../execution/caching.ts';
-import type { IncrementalFormat } from '../execution/types.ts';
+import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {

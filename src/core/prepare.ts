@@ -1,7 +1,12 @@
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { Engine, EngineSettings } from '../execution/engine.ts';
-import type { GraphQLParams, PreparedOperation, RequestError } from '../execution/types.ts';
+import type {
+  Engine,
+  EngineSettings,
+  GraphQLParams,
+  PreparedOperation,
+  RequestError,
+} from '../execution/types.ts';
 import { createDocumentCache, retainedBytes } from './documents/document-cache.ts';
 import { createLoadQueue } from './documents/load-queue.ts';
 import { createOperationSelector, type LoadedDocument } from './documents/operations.ts';

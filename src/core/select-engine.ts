@@ -1,7 +1,6 @@
 import { compiled, compiledIncrementallyOnSecondUse, compiledOnSecondUse } from '../engine/index.ts';
-import type { Engine, IncrementalEngine } from '../execution/engine.ts';
-import { engineFromExecute, graphqlJs } from '../execution/graphql-js.ts';
-import { executeIncrementally } from '../execution/incremental.ts';
+import { engineFromExecute, executeIncrementally, graphqlJs } from '../execution/graphql-js.ts';
+import type { Engine, IncrementalEngine } from '../execution/types.ts';
 import type { CoreSettings } from './options.ts';
 
 /** Returns the engine that the option `engine` selects. */

@@ -1,18 +1,44 @@
+import { type DocumentNode, visit } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { CONDITIONS } from '../execution/conditions.ts';
-import type { Engine, EngineSettings, IncrementalEngine, MemoryAccount } from '../execution/engine.ts';
-import { graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
+import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../execution/document.ts';
+import { executeIncrementally, graphqlJs, outcomeFromResult } from '../execution/graphql-js.ts';
 import { V17 } from '../execution/graphql-version.ts';
-import { executeIncrementally } from '../execution/incremental.ts';
-import { warnIfExecuteIsWrapped } from '../execution/observed/replaced-execute.ts';
-import { isTraced, resolveChannel } from '../execution/tracing.ts';
-import type { ExecuteOperation, ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
-import { compileIncrementally } from './incremental/compile-program.ts';
-import { type CompiledForm, CurrentForm, selectRun } from './operation/compiled-form.ts';
-import { needsGraphqlJs, needsGraphqlJsIncrementally } from './operation/delegation.ts';
-import { compileProgram } from './operation/execute.ts';
-import { executeTraced, isExecutionTraced } from './operation/traced.ts';
-import { createProgram } from './run/program.ts';
+import { warnIfExecuteIsWrapped } from '../execution/observed.ts';
+import {
+  coercionChannel,
+  executeChannel,
+  isTraced,
+  operationContext,
+  requestContext,
+  resolveChannel,
+  selectionChannel,
+  type TraceContext,
+  type TracingChannel,
+  trace,
+} from '../execution/tracing.ts';
+import {
+  type Engine,
+  type EngineSettings,
+  type ExecuteOperation,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  type IncrementalEngine,
+  isThenable,
+  type MemoryAccount,
+  type ValidatedOperation,
+} from '../execution/types.ts';
+import { CompiledMemory, createProgram, type Program, SharedFields, type SharedPlans } from './compile.ts';
+import { compileProgram, type ProgramRun } from './execute.ts';
+import { compileIncrementally } from './incremental.ts';
+import {
+  type CoercedVariables,
+  type CoerceVariables,
+  compileVariables,
+  toCoerced,
+  type VariableErrors,
+  variableValues,
+} from './input.ts';
+import { SchemaSnapshot } from './schema-snapshot.ts';
 
 /**
  * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes.
@@ -119,3 +145,252 @@ export const compiledOnSecondUse: Engine = (operation, settings, account) =>
 /** Like `compiledIncrementally`, but retains nothing for a document that is used once. */
 export const compiledIncrementallyOnSecondUse: IncrementalEngine = (operation, settings, format, account) =>
   onSecondUse((charged) => compiledIncrementally(operation, settings, format, charged), account);
+
+const NO_PROPAGATION_DIRECTIVE = 'experimental_disableErrorPropagation';
+
+/**
+ * Whether graphql-js has to execute an operation, because it uses a feature that the engine does not
+ * implement. Without incremental delivery, `@defer` and `@stream` have no effect.
+ */
+function needsGraphqlJs({ schema, document, operation }: ValidatedOperation): boolean {
+  if (schema.getRootType(operation.operation) === undefined) return true;
+  if (operation.directives?.some(({ name }) => name.value === NO_PROPAGATION_DIRECTIVE) === true) return true;
+  return document.definitions.some((node) => node.kind === 'FragmentDefinition' && hasVariables(node));
+}
+
+/** Whether graphql-js has to execute an operation in several payloads. */
+function needsGraphqlJsIncrementally(operation: ValidatedOperation): boolean {
+  if (needsGraphqlJs(operation)) return true;
+  let found = false;
+  visit(operation.document, {
+    Directive: ({ name, arguments: args = [] }) => {
+      if (name.value === 'stream') found = true;
+      // Validation requires a static label, but its rules may be replaced.
+      if (name.value === 'defer' && args.some(isVariableLabel)) found = true;
+    },
+  });
+  return found;
+}
+
+interface Argument {
+  readonly name: { readonly value: string };
+  readonly value: { readonly kind: string };
+}
+
+const isVariableLabel = ({ name, value }: Argument): boolean =>
+  name.value === 'label' && value.kind === 'Variable';
+
+/** Whether a fragment has arguments (graphql 17, experimental). */
+function hasVariables(fragment: { variableDefinitions?: readonly unknown[] | undefined }): boolean {
+  return fragment.variableDefinitions !== undefined && fragment.variableDefinitions.length > 0;
+}
+
+const MAX_VARIANTS = 64;
+
+/** The inputs of the compiled form of an operation. */
+interface FormSource {
+  readonly program: Program;
+  readonly document: DocumentNode;
+  readonly account: MemoryAccount | undefined;
+  /** The directives whose variables select a variant. */
+  readonly conditions: readonly string[];
+  /** Compiles one variant. */
+  compile(program: Program, shared: SharedPlans): ProgramRun;
+}
+
+/**
+ * A compiled form that is created when it is first needed, and again after a function of the schema was
+ * replaced.
+ */
+class CurrentForm {
+  readonly #source: FormSource;
+  #form: CompiledForm | undefined;
+
+  constructor(source: FormSource) {
+    this.#source = source;
+  }
+
+  get(): CompiledForm {
+    let form = this.#form;
+    if (form?.snapshot.isCurrent() === true) return form;
+    this.release();
+    form = compileForm(this.#source);
+    this.#form = form;
+    return form;
+  }
+
+  release(): void {
+    this.#form?.memory.release();
+    this.#form = undefined;
+  }
+}
+
+/** The run for the variables of a request; undefined if graphql-js has to execute it. */
+function selectRun({ variants, memory }: CompiledForm, inputs: ExecutionInputs): ProgramRun | undefined {
+  const run = variants.select(inputs.variableValues);
+  if (run === undefined && memory.isExceeded) memory.release();
+  return run;
+}
+
+/** The compiled form of an operation. It is valid as long as the functions of the schema stay the same. */
+interface CompiledForm {
+  readonly snapshot: SchemaSnapshot;
+  readonly memory: CompiledMemory;
+  readonly coerceVariables: CoerceVariables;
+  readonly variants: Variants;
+}
+
+function compileForm(source: FormSource): CompiledForm {
+  const { schema, operation, settings } = source.program;
+  const snapshot = new SchemaSnapshot();
+  const memory = new CompiledMemory(source.account);
+  return {
+    snapshot,
+    memory,
+    coerceVariables: compileVariables(schema, operation, settings, snapshot),
+    variants: new Variants(source, { leafFields: new SharedFields(), memory, snapshot }),
+  };
+}
+
+/**
+ * The compiled variants of one operation: one for each combination of the variables in its conditions.
+ */
+class Variants {
+  readonly #source: FormSource;
+  readonly #conditions: readonly Condition[];
+  readonly #shared: SharedPlans;
+  readonly #runs = new Map<string, ProgramRun>();
+  /** The run of an operation without conditions. */
+  #only: ProgramRun | undefined;
+
+  constructor(source: FormSource, shared: SharedPlans) {
+    this.#source = source;
+    this.#conditions = conditionsOf(source.program.operation, source.document, source.conditions);
+    this.#shared = shared;
+  }
+
+  /**
+   * Returns undefined where graphql-js has to execute: for a value that is not a boolean, after 64
+   * combinations, and once the compiled form needs more memory than its account allows. Reads the variables
+   * as received, so that no variable is coerced twice if graphql-js executes.
+   */
+  select(variables: Record<string, unknown> = {}): ProgramRun | undefined {
+    if (this.#shared.memory.isExceeded) {
+      this.#runs.clear();
+      this.#only = undefined;
+      return undefined;
+    }
+    if (this.#conditions.length === 0) {
+      this.#only ??= this.#compile();
+      return this.#only;
+    }
+    const key = variantKey(this.#conditions, variables);
+    if (key === undefined) return undefined;
+    let run = this.#runs.get(key);
+    if (run === undefined && this.#runs.size < MAX_VARIANTS) {
+      run = this.#compile();
+      this.#runs.set(key, run);
+    }
+    return run;
+  }
+
+  #compile(): ProgramRun {
+    return this.#source.compile(this.#source.program, this.#shared);
+  }
+}
+
+/** Whether a channel that executions publish on has subscribers. */
+function isExecutionTraced(): boolean {
+  return (
+    isTraced(executeChannel) ||
+    isTraced(resolveChannel) ||
+    isTraced(coercionChannel) ||
+    isTraced(selectionChannel)
+  );
+}
+
+/** The compiled form of an operation for one request. */
+interface TracedOperation {
+  readonly operation: ValidatedOperation;
+  readonly settings: EngineSettings;
+  readonly run: ProgramRun;
+}
+
+/** Executes an operation and publishes the events that graphql-js publishes. */
+function executeTraced(traced: TracedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+  const { operation, settings } = traced;
+  // graphql-js coerces the variables of a subscription once, and its events are not executions.
+  const isEvent = operation.operation.operation === 'subscription';
+  const execute = (): MaybePromise<Settled> => executeSteps(traced, inputs, isEvent);
+  const settled = isEvent ? execute() : traceStep(executeChannel, requestContext(operation, inputs), execute);
+  const toOutcome = (result: Settled): ExecutionOutcome =>
+    'kind' in result ? result : outcomeFromResult(result, settings, inputs);
+  return isThenable(settled) ? settled.then(toOutcome) : toOutcome(settled);
+}
+
+/** The outcome of an execution, or the errors of variables, which are formatted after the events. */
+type Settled = ExecutionOutcome | VariableErrors;
+
+function executeSteps(
+  { operation, settings, run }: TracedOperation,
+  inputs: ExecutionInputs,
+  isEvent: boolean,
+): MaybePromise<Settled> {
+  const coerced = coerce(operation, settings, inputs, isEvent);
+  if ('errors' in coerced) return coerced;
+  return traceStep(selectionChannel, operationContext(operation, inputs), () => {
+    const outcome = run(inputs, coerced.variables, coerced.values);
+    return isThenable(outcome) ? outcome.then(retained) : retained(outcome);
+  });
+}
+
+function coerce(
+  operation: ValidatedOperation,
+  settings: EngineSettings,
+  inputs: ExecutionInputs,
+  isEvent: boolean,
+): CoercedVariables | VariableErrors {
+  const read = (): object =>
+    variableValues(operation.schema, operation.operation, settings, inputs.variableValues);
+  if (isEvent || !isTraced(coercionChannel)) return toCoerced(read());
+  return toCoerced(trace(coercionChannel, operationContext(operation, inputs), read));
+}
+
+/** Subscribers may read the response later, so its buffer must not be reused. */
+function retained(outcome: ExecutionOutcome): ExecutionOutcome {
+  return outcome.release === undefined ? outcome : { ...outcome, release: undefined };
+}
+
+function traceStep(
+  channel: TracingChannel,
+  context: TraceContext,
+  step: () => MaybePromise<Settled>,
+): MaybePromise<Settled> {
+  return isTraced(channel) ? trace(channel, context, step, setResult) : step();
+}
+
+/** Results by outcome, since graphql-js publishes one object on both channels. */
+const results = new WeakMap<Settled, object>();
+
+/**
+ * Sets the result that graphql-js publishes. The data is parsed from the response when a subscriber reads it.
+ */
+function setResult(context: TraceContext, settled: Settled): void {
+  Object.defineProperty(context, 'result', {
+    configurable: true,
+    enumerable: true,
+    get: () => resultOf(settled),
+    set: (value: object) => results.set(settled, value),
+  });
+}
+
+function resultOf(settled: Settled): object {
+  if (!('kind' in settled)) return settled;
+  let result = results.get(settled);
+  if (result === undefined) {
+    const { data } = JSON.parse(settled.body.toString());
+    result = settled.kind === 'data' ? { data } : { errors: settled.errors, data };
+    results.set(settled, result);
+  }
+  return result;
+}

@@ -1,17 +1,30 @@
-import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
+import * as graphql from 'graphql';
+import {
+  type DocumentNode,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+  type GraphQLSchema,
+  visit,
+} from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
-import type { Caching, FieldTracker } from './caching.ts';
-import type { Engine, EngineSettings } from './engine.ts';
-import { executionArgsWith } from './execution-args.ts';
-import { executeGuarded, executeWithGuardedArgs, guardedArgs } from './guard/execute-guarded.ts';
+import type { StreamedResults } from '../../types/operation.ts';
+import { optionalExport, V17 } from './graphql-version.ts';
+import { createGuard, executeGuarded, executeWithGuardedArgs, guardedArgs } from './guard/execute-guarded.ts';
+import type { ExecutionGuard } from './guard/guarded-execution.ts';
 import { runTracked } from './guard/guarded-resolvers.ts';
-import { executeNonIncremental } from './non-incremental.ts';
-import { outcomeFromStream } from './result-stream.ts';
 import {
+  type Caching,
+  type Engine,
+  type EngineSettings,
   type ExecutionInputs,
   type ExecutionOutcome,
+  type FieldTracker,
+  type IncrementalEngine,
+  type IncrementalFormat,
   isThenable,
+  type RemainingResults,
   type ValidatedOperation,
   withNativePromise,
 } from './types.ts';
@@ -70,7 +83,7 @@ function outcomeFromReturned(
 }
 
 /** Creates the tracker that counts fields and sets `info.cacheControl`. */
-export function createTracker(
+function createTracker(
   caching: Caching,
   { caching: execution }: Pick<ExecutionInputs, 'caching'>,
 ): FieldTracker {
@@ -117,4 +130,308 @@ export function outcomeFromResult(
 export function setErrorCode(error: GraphQLError, code: string): void {
   // `Reflect.set` does not throw: the extensions of an error that the application threw may be frozen.
   if (error.extensions['code'] === undefined) Reflect.set(error.extensions, 'code', code);
+}
+
+/** Creates graphql-js's arguments for one operation and one request. graphql 16 has no abort signals. */
+export function executionArgs(operation: ValidatedOperation, inputs: ExecutionInputs): ExecutionArgs {
+  const args: ExecutionArgs & { abortSignal: AbortSignal | undefined } = {
+    schema: operation.schema,
+    document: operation.document,
+    operationName: operation.operation.name?.value,
+    rootValue: inputs.rootValue,
+    contextValue: inputs.contextValue,
+    variableValues: inputs.variableValues,
+    abortSignal: V17 ? inputs.signal : undefined,
+  };
+  return args;
+}
+
+/** Like `executionArgs`, with the settings for field resolution and the maximum number of errors. */
+function executionArgsWith(
+  settings: EngineSettings,
+  operation: ValidatedOperation,
+  inputs: ExecutionInputs,
+): ExecutionArgs {
+  // A literal without a spread: V8 turns a spread object that gets more properties into a slow dictionary.
+  const args = {
+    schema: operation.schema,
+    document: operation.document,
+    operationName: operation.operation.name?.value,
+    rootValue: inputs.rootValue,
+    contextValue: inputs.contextValue,
+    variableValues: inputs.variableValues,
+    abortSignal: V17 ? inputs.signal : undefined,
+    fieldResolver: settings.fieldResolver,
+    typeResolver: settings.typeResolver,
+    options: { maxCoercionErrors: settings.maxErrors },
+    hideSuggestions: settings.hideSuggestions,
+  };
+  return args as ExecutionArgs;
+}
+
+/** graphql 17 exports the two steps of `execute`; 16 does not. */
+interface ExecuteSteps {
+  validateExecutionArgs?: (args: ExecutionArgs) => readonly graphql.GraphQLError[] | object;
+  executeRootSelectionSet?: (validated: object) => MaybePromise<ExecutionResult>;
+}
+
+const { validateExecutionArgs, executeRootSelectionSet } = graphql as ExecuteSteps;
+const INCREMENTAL_DIRECTIVES = ['defer', 'stream'];
+
+/** Documents without `@defer` and `@stream`, by the original documents. */
+const withoutDirectives = new WeakMap<DocumentNode, DocumentNode>();
+
+/**
+ * Calls graphql-js's `execute`. In version 17 it throws if the schema defines `@defer` or `@stream`. A server
+ * may ignore both directives and send one response, as 16 does, so they are removed from the document first.
+ */
+export const executeNonIncremental: ExecuteFunction = (args) => {
+  const { schema, document } = args;
+  if (validateExecutionArgs === undefined || executeRootSelectionSet === undefined) return execute(args);
+  if (!INCREMENTAL_DIRECTIVES.some((name) => schema.getDirective(name) != null)) return execute(args);
+  let stripped = withoutDirectives.get(document);
+  if (stripped === undefined) {
+    stripped = removeIncrementalDirectives(document);
+    withoutDirectives.set(document, stripped);
+  }
+  const validated = validateExecutionArgs({ ...args, document: stripped });
+  return Array.isArray(validated) ? { errors: validated } : executeRootSelectionSet(validated);
+};
+
+const execute = (args: ExecutionArgs): MaybePromise<ExecutionResult> =>
+  graphql.execute(args) as MaybePromise<ExecutionResult>;
+
+function removeIncrementalDirectives(document: DocumentNode): DocumentNode {
+  return graphql.visit(document, {
+    Directive: ({ name }) => (INCREMENTAL_DIRECTIVES.includes(name.value) ? null : undefined),
+  });
+}
+
+const isStreamed = (result: object): result is StreamedResults =>
+  Symbol.asyncIterator in result || ('initialResult' in result && 'subsequentResults' in result);
+
+/**
+ * Returns the outcome of an engine that returned several results: the first of them, with the others as
+ * `rest`. Undefined for any other value.
+ */
+function outcomeFromStream(
+  returned: ExecutionResult,
+  settings: EngineSettings,
+  inputs: ExecutionInputs,
+): Promise<ExecutionOutcome> | undefined {
+  if (!isStreamed(returned)) return undefined;
+  const iterator =
+    'initialResult' in returned ? returned.subsequentResults : returned[Symbol.asyncIterator]();
+  const results = new MaskedResults(iterator, (result) => maskErrors(result, settings, inputs));
+  if (inputs.acceptsStreams !== true) {
+    results.return().catch(() => undefined);
+    throw new TypeError('The engine returned an async iterable of results, which only sockets deliver');
+  }
+  return 'initialResult' in returned
+    ? Promise.resolve(results.outcomeOf(returned.initialResult))
+    : firstOf(results, inputs.signal);
+}
+
+/** Waits for the first result. The iterator is returned if the client disconnects meanwhile. */
+async function firstOf(results: MaskedResults, signal: AbortSignal | undefined): Promise<ExecutionOutcome> {
+  const onAbort = (): void => void results.return().catch(() => undefined);
+  if (signal?.aborted === true) onAbort();
+  else signal?.addEventListener('abort', onAbort, { once: true });
+  const { done, value } = await results.nextResult();
+  signal?.removeEventListener('abort', onAbort);
+  if (done === true) throw new TypeError('The engine returned an async iterable without a result');
+  return results.outcomeOf(value);
+}
+
+/** The results of an engine, whose errors are masked and reported. */
+class MaskedResults implements RemainingResults {
+  readonly #iterator: AsyncIterator<unknown>;
+  readonly #mask: (result: unknown) => object;
+  #isReturned = false;
+
+  constructor(iterator: AsyncIterator<unknown>, mask: (result: unknown) => object) {
+    this.#iterator = iterator;
+    this.#mask = mask;
+  }
+
+  /** The outcome of the first result. */
+  outcomeOf(first: unknown): ExecutionOutcome {
+    const { errors = [], extensions } = Object(first) as ResultPart;
+    const kind = errors.length > 0 ? 'partial' : 'data';
+    return { kind, body: this.#format(first), errors, extensions, rest: this };
+  }
+
+  async nextResult(): Promise<IteratorResult<unknown>> {
+    if (this.#isReturned) return { done: true, value: undefined };
+    return this.#iterator.next();
+  }
+
+  async next(): Promise<IteratorResult<string, undefined>> {
+    const { done, value } = await this.nextResult();
+    return done === true ? { done, value: undefined } : { done: false, value: this.#format(value) };
+  }
+
+  /** Calls `return` of the iterator once. */
+  async return(): Promise<IteratorResult<string, undefined>> {
+    if (!this.#isReturned) {
+      this.#isReturned = true;
+      await this.#iterator.return?.();
+    }
+    return { done: true, value: undefined };
+  }
+
+  /** A result without a JSON form ends the iteration, so its source is released. */
+  #format(result: unknown): string {
+    try {
+      return JSON.stringify(this.#mask(result));
+    } catch (error) {
+      this.return().catch(() => undefined);
+      throw error;
+    }
+  }
+}
+
+/** A result, or a part of an incremental one. */
+interface ResultPart {
+  readonly errors?: readonly GraphQLError[];
+  readonly extensions?: Readonly<Record<string, unknown>>;
+  readonly incremental?: readonly object[];
+  readonly completed?: readonly object[];
+}
+
+/** Masks and reports the errors of a result and of its incremental parts. */
+function maskErrors(result: unknown, settings: EngineSettings, inputs: ExecutionInputs): object {
+  if (typeof result !== 'object' || result === null) {
+    throw new TypeError('The engine returned a stream with a result that is not an object');
+  }
+  const part: ResultPart = result;
+  const mask = (each: object): object => maskErrors(each, settings, inputs);
+  return {
+    ...part,
+    ...(part.errors && { errors: settings.formatErrors(part.errors, inputs.origin) }),
+    ...(part.incremental && { incremental: part.incremental.map(mask) }),
+    ...(part.completed && { completed: part.completed.map(mask) }),
+  };
+}
+
+/** The result of graphql 17 for an operation with deferred parts. */
+interface IncrementalResults {
+  readonly initialResult: InitialPayload;
+  readonly subsequentResults: AsyncGenerator<Payload, void, void>;
+}
+
+interface WithErrors {
+  readonly errors?: readonly GraphQLError[];
+}
+
+/** A payload after the first one, in either format. */
+interface Payload {
+  readonly incremental?: readonly WithErrors[];
+  readonly completed?: readonly WithErrors[];
+}
+
+interface InitialPayload extends Payload, WithErrors {
+  readonly data: unknown;
+}
+
+type ExecuteIncrementally = (args: ExecutionArgs) => MaybePromise<ExecutionResult | IncrementalResults>;
+
+/** The functions of graphql 17 for each format. */
+const EXECUTORS: Readonly<Record<IncrementalFormat, unknown>> = {
+  'v0.2': optionalExport('experimentalExecuteIncrementally'),
+  20220824: optionalExport('legacyExecuteIncrementally'),
+};
+
+/** Whether graphql-js is able to execute `@defer` and `@stream`. */
+export const SUPPORTS_INCREMENTAL: boolean = Object.values(EXECUTORS).every(
+  (execute) => typeof execute === 'function',
+);
+
+const DIRECTIVES: readonly string[] = ['defer', 'stream'];
+
+/** Whether a schema declares `@defer` or `@stream`. */
+export const declaresIncremental = (schema: GraphQLSchema): boolean =>
+  DIRECTIVES.some((name) => schema.getDirective(name) != null);
+
+/** Returns which of `@defer` and `@stream` a document uses. */
+export function incrementalDirectives(document: DocumentNode): ReadonlySet<string> {
+  const found = new Set<string>();
+  visit(document, {
+    Directive({ name }) {
+      if (DIRECTIVES.includes(name.value)) found.add(name.value);
+    },
+  });
+  return found;
+}
+
+/** Executes an operation with graphql-js: the first payload is the outcome, the others are its `rest`. */
+export const executeIncrementally: IncrementalEngine = (operation, settings, format) => {
+  const execute = EXECUTORS[format] as ExecuteIncrementally;
+  return (inputs) => {
+    const args = executionArgsWith(settings, operation, inputs);
+    const { caching } = settings;
+    const guard = createGuard(args, caching && createTracker(caching, inputs));
+    // Deferred parts read values after the promises in them may have rejected.
+    guard.fail();
+    const abort = (): void => guard.end(undefined);
+    inputs.signal?.addEventListener('abort', abort, { once: true });
+    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
+      // An operation whose directives are all disabled has an ordinary result.
+      if ('initialResult' in returned) return outcomeOfPayloads(returned, settings, inputs, guard);
+      guard.end(returned);
+      return outcomeFromResult(returned, settings, inputs);
+    };
+    const result = guard.run(execute, args);
+    return isThenable(result)
+      ? result.then(onResult, (error) => {
+          abort();
+          throw error;
+        })
+      : onResult(result);
+  };
+};
+
+function outcomeOfPayloads(
+  { initialResult, subsequentResults }: IncrementalResults,
+  settings: EngineSettings,
+  inputs: ExecutionInputs,
+  guard: ExecutionGuard,
+): ExecutionOutcome {
+  const { errors = [], data, ...others } = initialResult;
+  const format = (payload: Payload): Payload => formatPayload(payload, settings, inputs);
+  const first = { ...(errors.length > 0 && { errors: settings.formatErrors(errors, inputs.origin) }), data };
+  return {
+    kind: errors.length > 0 ? 'partial' : 'data',
+    body: JSON.stringify({ ...first, ...format(others) }),
+    errors,
+    rest: {
+      next: async () => {
+        const { done, value } = await subsequentResults.next();
+        if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
+        guard.end({});
+        return { done, value: undefined };
+      },
+      return: async () => {
+        guard.end(undefined);
+        await subsequentResults.return();
+        return { done: true, value: undefined };
+      },
+    },
+  };
+}
+
+/** Masks, formats and reports the errors of deferred parts. */
+function formatPayload(
+  payload: Payload,
+  { formatErrors }: EngineSettings,
+  { origin }: ExecutionInputs,
+): Payload {
+  const format = (entry: WithErrors): object =>
+    entry.errors === undefined ? entry : { ...entry, errors: formatErrors(entry.errors, origin) };
+  const { incremental, completed } = payload;
+  return {
+    ...payload,
+    ...(incremental && { incremental: incremental.map(format) }),
+    ...(completed && { completed: completed.map(format) }),
+  };
 }

@@ -1,9 +1,20 @@
-// The types that HTTP, WebSockets and the engines share: plain values without any transport.
-import type { DocumentNode, GraphQLError, GraphQLSchema, OperationDefinitionNode } from 'graphql';
+import type {
+  DocumentNode,
+  GraphQLError,
+  GraphQLField,
+  GraphQLFormattedError,
+  GraphQLObjectType,
+  GraphQLResolveInfo,
+  GraphQLSchema,
+  OperationDefinitionNode,
+  SourceLocation,
+} from 'graphql';
+import type { CacheControl, CacheHint, CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import { isThenable } from '../options/rules.ts';
-import type { ExecutionCaching, OperationCaching } from './caching.ts';
+
+// The types that HTTP, WebSockets and the engines share: plain values without any transport.
 
 export { isThenable };
 
@@ -149,4 +160,139 @@ export type ExecuteOperation = (inputs: ExecutionInputs) => MaybePromise<Executi
  */
 export function withNativePromise<T>(returned: MaybePromise<T>): MaybePromise<T> {
   return isThenable(returned) ? Promise.resolve(returned) : returned;
+}
+
+// The signature and the settings of all engines.
+
+/** Counts the memory of one operation against the budget of the document cache. */
+export interface MemoryAccount {
+  /**
+   * Adds bytes that the operation retains from now on. Returns false if they are more than one operation may
+   * have: the operation should release them.
+   */
+  charge(bytes: number): boolean;
+}
+
+/**
+ * Creates the function that executes an operation: with graphql-js, the compiled engine, or a user's
+ * function. Without `account` the memory of the operation is not limited.
+ */
+export type Engine = (
+  operation: ValidatedOperation,
+  settings: EngineSettings,
+  account?: MemoryAccount,
+) => ExecuteOperation;
+
+/**
+ * Creates the function that executes an operation with deferred parts: the first payload is the outcome, the
+ * others are its `rest`.
+ */
+export type IncrementalEngine = (
+  operation: ValidatedOperation,
+  settings: EngineSettings,
+  format: IncrementalFormat,
+  account?: MemoryAccount,
+) => ExecuteOperation;
+
+/** The settings that engines need. */
+export interface EngineSettings {
+  fieldResolver: unknown;
+  typeResolver: unknown;
+  /** The coercion of variables stops after this many errors. */
+  maxErrors: number;
+  /** Omits "Did you mean ...?" from messages. */
+  hideSuggestions: boolean;
+  /** Compiles the cost of an operation; undefined without the options `cost` and `budget`. */
+  price?: ((operation: ValidatedOperation, account: MemoryAccount) => Price) | undefined;
+  /** The cache policies; undefined if caching is off. */
+  caching?: Caching | undefined;
+  /** Masks and formats the errors of one response, in order, and reports unexpected errors. */
+  formatErrors(errors: readonly GraphQLError[], origin?: ErrorOrigin): readonly GraphQLFormattedError[];
+  /**
+   * Like `formatErrors`, for an error that a resolver threw and that has no properties of a GraphQLError: no
+   * GraphQLError is created for it. Undefined if the format of such errors depends on more than the
+   * arguments.
+   */
+  readonly maskError?:
+    | ((error: Error, place: ErrorPlace, origin?: ErrorOrigin) => GraphQLFormattedError)
+    | undefined;
+}
+
+/** The place of a field error, as the response contains it. */
+interface ErrorPlace {
+  readonly locations: readonly SourceLocation[] | undefined;
+  readonly path: readonly (string | number)[];
+}
+
+// The types of caching that engines and transports use. The policies are in core/caching.
+
+/** A valid operation and its document. */
+export interface CachedOperation {
+  readonly schema: GraphQLSchema;
+  readonly document: DocumentNode;
+  readonly operation: OperationDefinitionNode;
+}
+
+/** Receives the `info` of each field, with its parent value, before its resolver is called. */
+export type FieldTracker = (info: GraphQLResolveInfo, source: unknown) => void;
+
+/** The cache policies of one handler. Part of the settings of engines if caching is on. */
+export interface Caching {
+  /** Computes the static policy of an operation. `charge` counts its memory, as in `MemoryAccount`. */
+  policyOf(operation: CachedOperation, account: { charge(bytes: number): boolean }): OperationCaching;
+  /**
+   * Whether a field has a static hint that a resolver may replace. `isRootField`: a field of the operation's
+   * root type.
+   */
+  isCounted(definition: GraphQLField<unknown, unknown>, isRootField: boolean): boolean;
+  /** The tags of objects of a type in which a field is executed; undefined if there are none. */
+  objectTagsOf(type: GraphQLObjectType, definition: GraphQLField<unknown, unknown>): ObjectTags | undefined;
+  /**
+   * Creates `info.cacheControl` of one call of a resolver. Its hints have no effect if `execution` is
+   * undefined: over sockets nothing is cached.
+   */
+  controlFor(
+    execution: ExecutionCaching | undefined,
+    definition: GraphQLField<unknown, unknown>,
+    isRoot: boolean,
+  ): CacheControl;
+}
+
+/** Tags whose values are properties of an object. */
+export type ObjectTags = readonly {
+  /** Returns the tags of an object; undefined if a property is missing. */
+  of(source: unknown): readonly string[] | undefined;
+}[];
+
+/** The static cache policy of a prepared operation, without the hints of resolvers. */
+interface OperationCaching {
+  /** Returns the policy for the variables of a request, which decide about `@skip` and `@include`. */
+  of(variables: Record<string, unknown> | undefined): CachePolicy;
+  /** Begins the policy of one execution. */
+  start(variables: Record<string, unknown> | undefined): ExecutionCaching;
+  /** Begins the execution of a mutation or an event; undefined for queries, and without a response cache. */
+  startWrite(variables: Record<string, unknown> | undefined): ExecutionCaching | undefined;
+}
+
+/** The cache policy of one execution: the static policy, changed by `info.cacheControl`. */
+export interface ExecutionCaching {
+  /** Counts the execution of a field for which `isCounted` is true. */
+  count(definition: GraphQLField<unknown, unknown>, isRoot: boolean): void;
+  /** The engine reports fields through a guard. If it reports none, the result is not cacheable. */
+  expectFields(): void;
+  /** Adds tags to the result. */
+  addTags(tags: readonly string[]): void;
+  /** Adds the tags of an object that is executed. */
+  addObjectTags(tags: ObjectTags, source: unknown): void;
+  /** Returns the tags of the result, after the execution. */
+  tags(): readonly string[];
+  /**
+   * Removes the results with the tags of this one from the response cache, after a mutation or an event. Undefined
+   * if that is done, or a promise that is resolved soon and never rejects.
+   */
+  invalidate(): Promise<void> | undefined;
+  /** Makes the policy of the whole result stricter. */
+  restrict(hint: CacheHint): void;
+  /** Returns the policy of the result, after the execution. */
+  policy(): CachePolicy;
 }

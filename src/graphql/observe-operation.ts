@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { events } from '../core/diagnostics.ts';
-import { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import { ObservedOperation } from '../execution/observed.ts';
 import {
   type GraphQLParams,
   isThenable,

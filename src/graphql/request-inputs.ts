@@ -1,6 +1,11 @@
 import type { IncomingMessage } from 'node:http';
-import type { ExecutionCaching } from '../execution/caching.ts';
-import type { ErrorOrigin, ExecutionInputs, GraphQLParams, IncrementalFormat } from '../execution/types.ts';
+import type {
+  ErrorOrigin,
+  ExecutionCaching,
+  ExecutionInputs,
+  GraphQLParams,
+  IncrementalFormat,
+} from '../execution/types.ts';
 import { isAborted } from '../http/reply/response-state.ts';
 import type { Exchange } from './exchange.ts';
 

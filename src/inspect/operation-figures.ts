@@ -1,10 +1,10 @@
 import type { InspectFigures, Latencies, OperationFigures } from '../../types/inspect.ts';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
 import type {
   ExecutionObserver,
+  ObservedOperation,
   ObservedResult,
   OperationObserver,
-} from '../execution/observed/observers.ts';
+} from '../execution/observed.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import { LatencyWindow, RateHistory } from './latency.ts';
 import { operationName } from './operation-names.ts';

@@ -3,7 +3,7 @@ import type { InspectFigures } from '../../types/inspect.ts';
 import type { ResponseEvent } from '../core/diagnostics.ts';
 import { readGauges } from '../diagnostics/gauges.ts';
 import { readProcessStats } from '../diagnostics/process-stats.ts';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';

@@ -1,5 +1,5 @@
 import type { ObservedConnection, ParseEvent, ValidateEvent } from '../core/diagnostics.ts';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import type { DeliveryEvent, ObservedPublish } from '../pubsub/observed-publish.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
 import { createOperationInfo } from './operations/operation-info.ts';

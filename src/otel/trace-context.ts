@@ -9,7 +9,7 @@ import {
   type TextMapGetter,
   trace,
 } from '@opentelemetry/api';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 
 type Carrier = Readonly<Record<string, unknown>>;
 

@@ -3,10 +3,10 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
 import { events } from '../core/diagnostics.ts';
 import type { CursorRequest, OperationCursors } from '../cursors/operation-cursors.ts';
-import type { ExecutionCaching } from '../execution/caching.ts';
-import type { ObservedOperation } from '../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
 import type {
   ErrorOrigin,
+  ExecutionCaching,
   ExecutionInputs,
   ExecutionOutcome,
   GraphQLParams,

@@ -1,8 +1,7 @@
 import type { ExecutionArgs, ExecutionResult } from 'graphql';
 import * as graphql from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { executionArgs } from '../execution/execution-args.ts';
-import { setErrorCode } from '../execution/graphql-js.ts';
+import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
 import { optionalExport } from '../execution/graphql-version.ts';
 import { isTraced, requestContext, subscribeChannel, trace } from '../execution/tracing.ts';
 import { type ExecutionInputs, isThenable, type PreparedOperation } from '../execution/types.ts';

@@ -5,7 +5,7 @@ import { events } from '../core/diagnostics.ts';
 import { assertVariableLimits } from '../core/limits/variables.ts';
 import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
-import { type ObservedOperation, observedOf } from '../execution/observed/observed-operation.ts';
+import { type ObservedOperation, observedOf } from '../execution/observed.ts';
 import {
   type ExecutionOutcome,
   isThenable,

@@ -1,9 +1,4 @@
-import {
-  createBufferPool,
-  type PooledBuffer,
-  RESPONSE_START,
-  withViews,
-} from '../../src/engine/json/buffer.ts';
+import { createBufferPool, type PooledBuffer, RESPONSE_START, withViews } from '../../src/engine/json.ts';
 
 const KIB = 1024;
 const bufferOf = (bytes: number): PooledBuffer => withViews(Buffer.alloc(bytes));

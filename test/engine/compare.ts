@@ -1,10 +1,7 @@
 import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, parse } from 'graphql';
 import { compiled } from '../../src/engine/index.ts';
-import type { Engine, EngineSettings } from '../../src/execution/engine.ts';
-import { engineFromExecute, graphqlJs } from '../../src/execution/graphql-js.ts';
-import { executeNonIncremental } from '../../src/execution/non-incremental.ts';
-import type { ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
-
+import { engineFromExecute, executeNonIncremental, graphqlJs } from '../../src/execution/graphql-js.ts';
+import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
 export const engines = { compiled, graphqlJs };
 /** graphql-js without the guard, which must not change its responses. */
 export const unguardedGraphqlJs: Engine = engineFromExecute(executeNonIncremental);

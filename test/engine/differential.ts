@@ -1,6 +1,6 @@
 import { defaultFieldResolver, defaultTypeResolver, printSchema } from 'graphql';
 import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts';
-import type { EngineSettings } from '../../src/execution/engine.ts';
+import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
 import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './compare.ts';

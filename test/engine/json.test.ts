@@ -3,10 +3,10 @@ import {
   type Sink,
   StaticText,
   withViews,
+  writeNumber,
   writeStatic,
-} from '../../src/engine/json/buffer.ts';
-import { writeNumber } from '../../src/engine/json/numbers.ts';
-import { writeString } from '../../src/engine/json/strings.ts';
+  writeString,
+} from '../../src/engine/json.ts';
 
 /** A sink with a small buffer, so that it has to grow at many offsets. */
 const emptySink = (): Sink => {

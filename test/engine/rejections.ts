@@ -3,9 +3,9 @@ import { tracingChannel } from 'node:diagnostics_channel';
 import { buildSchema, type GraphQLObjectType, type GraphQLScalarType } from 'graphql';
 import { selectEngine } from '../../src/core/select-engine.ts';
 import { compiledIncrementally } from '../../src/engine/index.ts';
-import type { Engine } from '../../src/execution/engine.ts';
+import { executeIncrementally } from '../../src/execution/graphql-js.ts';
 import { V17 } from '../../src/execution/graphql-version.ts';
-import { executeIncrementally } from '../../src/execution/incremental.ts';
+import type { Engine } from '../../src/execution/types.ts';
 import { engines, prepare } from './compare.ts';
 
 // The rules of these directives are those of graphql 17, which finds them by their names.

@@ -5,7 +5,7 @@ import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject } from '../../middleware/testing.ts';
-import type { ObservedOperation } from '../../src/execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../../src/execution/observed.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import { listen as listenForSockets, MODERN, ready } from '../subscriptions/client.ts';
 import { until } from '../until.ts';

@@ -8,9 +8,8 @@ import {
   parse,
 } from 'graphql';
 import { compiledIncrementally } from '../../src/engine/index.ts';
-import type { IncrementalEngine } from '../../src/execution/engine.ts';
-import { executeIncrementally } from '../../src/execution/incremental.ts';
-import type { ExecutionOutcome, IncrementalFormat } from '../../src/execution/types.ts';
+import { executeIncrementally } from '../../src/execution/graphql-js.ts';
+import type { ExecutionOutcome, IncrementalEngine, IncrementalFormat } from '../../src/execution/types.ts';
 import { readChoices } from '../engine/choices.ts';
 import { settingsOf } from '../engine/compare.ts';
 import { TEST_ALL } from '../test-all.ts';

@@ -1,5 +1,5 @@
 import { GraphQLSchema, Kind } from 'graphql';
-import type { MemoryAccount } from '../../execution/engine.ts';
+import type { MemoryAccount } from '../../execution/types.ts';
 import { toError } from '../../http/reply/http-error.ts';
 import { createOperationSelector, type LoadedDocument } from '../documents/operations.ts';
 import { createValidator } from '../documents/validate.ts';

@@ -1,7 +1,7 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { FindDocument, PersistedQueryStore } from '../../../types/documents.ts';
-import type { EngineSettings } from '../../execution/engine.ts';
+import type { EngineSettings } from '../../execution/types.ts';
 import { formatValue } from '../../options/format-value.ts';
 import { optionError, resolveOptions, wrongOption } from '../../options/resolve-options.ts';
 import {

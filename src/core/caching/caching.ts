@@ -1,6 +1,6 @@
 import { GraphQLSchema, getNamedType, isCompositeType } from 'graphql';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
-import type { Caching, ExecutionCaching } from '../../execution/caching.ts';
+import type { Caching, ExecutionCaching } from '../../execution/types.ts';
 import { assertAnnotations, hintAnnotationOf } from './annotations.ts';
 import { ExecutionPolicy } from './execution-policy.ts';
 import { FieldControl } from './field-control.ts';

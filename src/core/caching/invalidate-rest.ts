@@ -1,5 +1,4 @@
-import type { ExecutionCaching } from '../../execution/caching.ts';
-import type { RemainingResults } from '../../execution/types.ts';
+import type { ExecutionCaching, RemainingResults } from '../../execution/types.ts';
 
 /**
  * Invalidates the tags that the deferred parts of a mutation add, before the payload with them is sent. The tags of

@@ -1,7 +1,6 @@
 import type { CachePolicy } from '../../../types/caching.ts';
-import type { CachedOperation } from '../../execution/caching.ts';
-import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../../execution/conditions.ts';
-import type { MemoryAccount } from '../../execution/engine.ts';
+import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../../execution/document.ts';
+import type { CachedOperation, MemoryAccount } from '../../execution/types.ts';
 import { emptyHint, type HintState, restrictHint } from './hints.ts';
 import { OperationTags } from './operation-tags.ts';
 import type { SchemaHints } from './schema-hints.ts';

@@ -17,7 +17,7 @@ import {
   type ValueNode,
   valueFromASTUntyped,
 } from 'graphql';
-import type { CachedOperation, ObjectTags } from '../../execution/caching.ts';
+import type { CachedOperation, ObjectTags } from '../../execution/types.ts';
 import { isObject } from '../../options/rules.ts';
 import {
   createTagBudget,

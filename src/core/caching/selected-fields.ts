@@ -11,7 +11,7 @@ import {
   type SelectionNode,
   type SelectionSetNode,
 } from 'graphql';
-import type { CachedOperation } from '../../execution/caching.ts';
+import type { CachedOperation } from '../../execution/types.ts';
 import type { FieldPlace, SchemaHints, SelectedField } from './schema-hints.ts';
 
 /** The values of the variables in `@skip` and `@include`; a variable that is missing counts as either value. */

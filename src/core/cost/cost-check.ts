@@ -1,8 +1,8 @@
 import { GraphQLError, GraphQLSchema } from 'graphql';
-import type { MemoryAccount } from '../../execution/engine.ts';
 import { isGraphQLError } from '../../execution/graphql-error.ts';
 import type {
   ExecutionInputs,
+  MemoryAccount,
   PreparedOperation,
   Price,
   RequestError,

@@ -12,7 +12,7 @@ import {
   Kind,
   type SelectionSetNode,
 } from 'graphql';
-import { fragmentsOf } from '../../execution/fragments.ts';
+import { fragmentsOf } from '../../execution/document.ts';
 import type { ValidatedOperation } from '../../execution/types.ts';
 import { costAnnotationOf, fieldAnnotation, type ListSize } from './annotations.ts';
 import { argumentsCost, listLevels } from './arguments.ts';

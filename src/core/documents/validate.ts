@@ -10,10 +10,9 @@ import {
   type ValidationRule,
   validate,
 } from 'graphql';
-import type { EngineSettings } from '../../execution/engine.ts';
 import { refusalError } from '../../execution/graphql-error.ts';
 import { setErrorCode } from '../../execution/graphql-js.ts';
-import type { RequestError } from '../../execution/types.ts';
+import type { EngineSettings, RequestError } from '../../execution/types.ts';
 import { wrongReturnValue } from '../../options/resolve-options.ts';
 import { isObject } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';

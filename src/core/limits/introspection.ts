@@ -10,7 +10,7 @@ import {
   parse,
   type SelectionSetNode,
 } from 'graphql';
-import { fragmentsOf } from '../../execution/fragments.ts';
+import { fragmentsOf } from '../../execution/document.ts';
 
 /** An introspection may return this many times the values of the standard query, which tools send. */
 export const STANDARD_QUERIES = 3;

@@ -7,7 +7,7 @@ import type {
   SelectionSetNode,
   VariableDefinitionNode,
 } from 'graphql';
-import { fragmentsOf } from '../../execution/fragments.ts';
+import { fragmentsOf } from '../../execution/document.ts';
 import type { DocumentLimitSettings } from '../options.ts';
 import { depthOfType, depthOfValue } from './depth.ts';
 import { limitExceeded } from './limit-exceeded.ts';

@@ -1,5 +1,5 @@
 import type { DocumentNode, FieldNode, FragmentDefinitionNode, SelectionSetNode } from 'graphql';
-import { fragmentsOf } from '../../execution/fragments.ts';
+import { fragmentsOf } from '../../execution/document.ts';
 
 /**
  * Selections that are visited. Cyclic fragments have no end; other documents that reach this number are

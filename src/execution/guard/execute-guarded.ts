@@ -1,8 +1,7 @@
 import { defaultFieldResolver, type ExecutionArgs, type ExecutionResult } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { ExecuteFunction } from '../../../types/graphql.ts';
-import type { FieldTracker } from '../caching.ts';
-import { isThenable } from '../types.ts';
+import { type FieldTracker, isThenable } from '../types.ts';
 import { ExecutionGuard } from './guarded-execution.ts';
 import { expectTrackers, guardedTypeResolver } from './guarded-resolvers.ts';
 import { guardedSchema } from './guarded-schema.ts';

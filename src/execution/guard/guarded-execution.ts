@@ -6,9 +6,8 @@
  */
 import { types } from 'node:util';
 import type { ExecutionArgs, ExecutionResult, GraphQLResolveInfo } from 'graphql';
-import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
-import { isThenable } from '../types.ts';
+import { type FieldTracker, isThenable } from '../types.ts';
 import {
   GuardedList,
   ListChain,

@@ -6,9 +6,8 @@ import type {
   GraphQLTypeResolver,
 } from 'graphql';
 import { defaultTypeResolver, isObjectType } from 'graphql';
-import type { FieldTracker } from '../caching.ts';
 import { V17 } from '../graphql-version.ts';
-import { isThenable } from '../types.ts';
+import { type FieldTracker, isThenable } from '../types.ts';
 import { currentGuard, type ExecutionGuard } from './guarded-execution.ts';
 import { isObject, isSafePrimitive, type ValueShape } from './value-shape.ts';
 

@@ -16,7 +16,7 @@ import {
   type SelectionSetNode,
   TypeMetaFieldDef,
 } from 'graphql';
-import { fragmentsOf } from '../../execution/fragments.ts';
+import { fragmentsOf } from '../../execution/document.ts';
 import { type JsonSchema, leafSchema, orNull } from './type-schemas.ts';
 
 /** The fields with one response key. */

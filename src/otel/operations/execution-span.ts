@@ -1,5 +1,5 @@
 import { type Context, context, type Link, type Span, trace } from '@opentelemetry/api';
-import type { ExecutionObserver, ObservedResult } from '../../execution/observed/observers.ts';
+import type { ExecutionObserver, ObservedResult } from '../../execution/observed.ts';
 import { errorType, recordErrors } from '../errors.ts';
 import { safely, secondsSince, type Telemetry } from '../telemetry.ts';
 import { publisherOf } from '../topics.ts';

@@ -1,6 +1,5 @@
 import { type Attributes, type Context, context, type Span, trace } from '@opentelemetry/api';
-import type { ObservedOperation } from '../../execution/observed/observed-operation.ts';
-import type { ExecutionObserver, OperationObserver } from '../../execution/observed/observers.ts';
+import type { ExecutionObserver, ObservedOperation, OperationObserver } from '../../execution/observed.ts';
 import type { ExecutionInputs } from '../../execution/types.ts';
 import { errorType, recordErrors } from '../errors.ts';
 import { readEpoch, reportFailure, safely, type Telemetry, toSpanTime } from '../telemetry.ts';

@@ -1,6 +1,6 @@
 import { type Attributes, type Context, SpanStatusCode } from '@opentelemetry/api';
 import type { ParseEvent, ValidateEvent } from '../../core/diagnostics.ts';
-import type { ObservedOperation } from '../../execution/observed/observed-operation.ts';
+import type { ObservedOperation } from '../../execution/observed.ts';
 import type { Telemetry } from '../telemetry.ts';
 
 type PhaseName = 'parse' | 'validate';

@@ -2,7 +2,7 @@ import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
 import type { SubscriptionConnection } from '../../../types/subscriptions.ts';
 import type { CursorRequest } from '../../cursors/operation-cursors.ts';
-import { ObservedOperation } from '../../execution/observed/observed-operation.ts';
+import { ObservedOperation } from '../../execution/observed.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams } from '../../execution/types.ts';
 import { isObject } from '../../options/rules.ts';
 import { closeCodeOf } from '../../subscriptions/format-errors.ts';

@@ -6,7 +6,7 @@ import {
   isObjectType,
   versionInfo,
 } from 'graphql';
-import type { EngineSettings } from '../../../src/execution/engine.ts';
+import type { EngineSettings } from '../../../src/execution/types.ts';
 
 export const V17: boolean = versionInfo.major >= 17;
 

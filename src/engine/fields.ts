@@ -1,16 +1,20 @@
 import type { ResponsePath } from 'graphql';
-import { V17 } from '../../execution/graphql-version.ts';
-import { completeValue, handleSyncError } from '../complete/complete-value.ts';
-import { writeIfString } from '../complete/leaf.ts';
-import { NULL, writeByte, writeStatic } from '../json/buffer.ts';
-import { writeString } from '../json/strings.ts';
-import type { Execution } from '../run/execution.ts';
-import type { FieldError } from '../run/field-error.ts';
-import { ignoreRejections } from '../run/ignore-rejections.ts';
-import { isWaiting } from '../run/pending.ts';
-import type { DirectWrite, FieldPlan, FieldRun, Position } from '../run/plan.ts';
-import { createInfo, fieldPath } from '../run/resolve-info.ts';
-import { emptyArguments } from './arguments.ts';
+import { V17 } from '../execution/graphql-version.ts';
+import { completeValue, handleSyncError } from './complete.ts';
+import {
+  createInfo,
+  type DirectWrite,
+  type Execution,
+  type FieldError,
+  type FieldPlan,
+  type FieldRun,
+  fieldPath,
+  type Position,
+} from './execution.ts';
+import { emptyArguments } from './input.ts';
+import { NULL, writeByte, writeStatic, writeString } from './json.ts';
+import { writeIfString } from './leaf.ts';
+import { ignoreRejections, isWaiting } from './promises.ts';
 
 const OPEN = 123;
 const CLOSE = 125;

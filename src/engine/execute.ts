@@ -1,19 +1,37 @@
-import type { MaybePromise } from '../../../types/connect.ts';
-import { V17 } from '../../execution/graphql-version.ts';
-import type { ExecutionInputs, ExecutionOutcome } from '../../execution/types.ts';
-import { runFields } from '../compile/run-fields.ts';
-import { compileRootFields, createCompiler, type RootFields } from '../compile/selection-set.ts';
-import type { SharedPlans } from '../compile/shared-plans.ts';
-import { RESPONSE_START, writeByte } from '../json/buffer.ts';
-import { toNullOutcome, toOutcome } from '../result/outcome.ts';
-import { abortExecution, addError, Execution, endSyncRun, FAILED, Pending } from '../run/execution.ts';
-import { type ErrorPosition, type FieldError, toFieldError } from '../run/field-error.ts';
-import { ignoreRootRejections } from '../run/ignore-rejections.ts';
-import { afterMicrotasks } from '../run/microtasks.ts';
-import { attachChildren, isWaiting, takePending } from '../run/pending.ts';
-import type { FieldRun } from '../run/plan.ts';
-import type { Program } from '../run/program.ts';
-import { handleError, onChildDone } from '../run/promises.ts';
+import type { MaybePromise } from '../../types/connect.ts';
+import { V17 } from '../execution/graphql-version.ts';
+import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
+import {
+  compileRootFields,
+  createCompiler,
+  type Program,
+  type RootFields,
+  type SharedPlans,
+} from './compile.ts';
+import {
+  abortExecution,
+  addError,
+  type ErrorPosition,
+  Execution,
+  endSyncRun,
+  FAILED,
+  type FieldError,
+  type FieldRun,
+  Pending,
+  toFieldError,
+} from './execution.ts';
+import { runFields } from './fields.ts';
+import { RESPONSE_START, writeByte } from './json.ts';
+import { toNullOutcome, toOutcome } from './outcome.ts';
+import {
+  afterMicrotasks,
+  attachChildren,
+  handleError,
+  ignoreRootRejections,
+  isWaiting,
+  onChildDone,
+  takePending,
+} from './promises.ts';
 
 const OPEN = 123;
 const CLOSE = 125;

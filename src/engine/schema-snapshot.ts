@@ -9,7 +9,7 @@ import {
   GraphQLString,
   isLeafType,
 } from 'graphql';
-import { V17 } from '../../execution/graphql-version.ts';
+import { V17 } from '../execution/graphql-version.ts';
 
 type InputFunctions = Readonly<Record<string, unknown>>;
 

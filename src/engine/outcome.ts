@@ -1,0 +1,406 @@
+import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
+import { V17 } from '../execution/graphql-version.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
+import {
+  type ErrorField,
+  type Execution,
+  type FieldError,
+  keysOf,
+  NO_BUFFER,
+  type Pending,
+  releaseExecution,
+} from './execution.ts';
+import { LONG_RESPONSE, type PooledBuffer, RESPONSE_START, useBuffer, writeByte } from './json.ts';
+
+const CLOSE = 125;
+const NO_GRAPHQL_ERRORS: readonly never[] = Object.freeze([]);
+
+/**
+ * Finishes an execution. Without `root` the text of `data` is contiguous in the working buffer; with `root` the segments have
+ * to be joined. The working buffer returns to the pool now, or later together with a long response.
+ */
+export function toOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
+  markFinished(ex);
+  try {
+    return ex.errors === undefined ? dataOutcome(ex, root) : partialOutcome(ex, root, bodyAfter);
+  } finally {
+    releaseExecution(ex);
+  }
+}
+
+/** Finishes an execution whose error has propagated to `data`. */
+export function toNullOutcome(ex: Execution): ExecutionOutcome {
+  markFinished(ex);
+  try {
+    return partialOutcome(ex, undefined, nullBodyAfter);
+  } finally {
+    releaseExecution(ex);
+  }
+}
+
+function markFinished(ex: Execution): void {
+  ex.finished = true;
+  ex.running = false;
+  ex.abortResolvers?.();
+}
+
+function dataOutcome(ex: Execution, root: Pending | undefined): ExecutionOutcome {
+  if (root !== undefined) return concatenatedOutcome(ex, root);
+  writeByte(ex, CLOSE);
+  const { buffer, pos } = ex;
+  if (pos < LONG_RESPONSE || isMostlyEmpty(buffer, pos)) return copiedResult(ex, pos);
+  useBuffer(ex, NO_BUFFER);
+  return bufferOutcome(ex, buffer, pos);
+}
+
+function concatenatedOutcome(ex: Execution, root: Pending): ExecutionOutcome {
+  const { pool } = ex;
+  const size = maxConcatSize(root, RESPONSE_START);
+  if (size < LONG_RESPONSE) {
+    const body = concatSegments(ex, root, RESPONSE_START, Buffer.allocUnsafe(size));
+    return { kind: 'data', body, errors: NO_GRAPHQL_ERRORS };
+  }
+  const buffer = pool.take(size);
+  const { length } = concatSegments(ex, root, RESPONSE_START, buffer.buf);
+  if (!isMostlyEmpty(buffer, length)) return bufferOutcome(ex, buffer, length);
+  const copied = copiedOutcome(buffer.buf, length);
+  pool.give(buffer);
+  return copied;
+}
+
+/** Whether the response would keep more unused than used memory. */
+const isMostlyEmpty = ({ buf }: PooledBuffer, length: number): boolean => length * 2 < buf.length;
+
+function copiedResult({ program, buffer }: Execution, length: number): ExecutionOutcome {
+  const { repeated } = program;
+  return repeated === undefined ? copiedOutcome(buffer.buf, length) : repeated.outcomeOf(buffer, length);
+}
+
+/** A long response that keeps its buffer until `release` is called. */
+function bufferOutcome({ pool }: Execution, buffer: PooledBuffer, length: number): ExecutionOutcome {
+  const release = once(() => pool.give(buffer));
+  return { kind: 'data', body: buffer.buf.subarray(0, length), errors: NO_GRAPHQL_ERRORS, release };
+}
+
+/** Guards against a double release, after which two executions would share one buffer. */
+function once(run: () => void): () => void {
+  let called = false;
+  return () => {
+    if (!called) run();
+    called = true;
+  };
+}
+
+/**
+ * Returns the body with the JSON text of the errors. The execution is a parameter, because a closure over it would
+ * be created for executions without errors too.
+ */
+type BodyOf = (errorsJson: string, ex: Execution, root: Pending | undefined) => Buffer;
+
+function partialOutcome(ex: Execution, root: Pending | undefined, bodyOf: BodyOf): ExecutionOutcome {
+  const errors = ex.errors ?? [];
+  const masked = maskErrors(errors, ex);
+  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked), ex, root), errors);
+  const graphqlErrors = toGraphQLErrors(errors);
+  const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
+  const body = bodyOf(JSON.stringify(formatted), ex, root);
+  return { kind: 'partial', body, errors: graphqlErrors };
+}
+
+function nullBodyAfter(errorsJson: string): Buffer {
+  return Buffer.from(`{"errors":${errorsJson},"data":null}`);
+}
+
+function bodyAfter(errorsJson: string, ex: Execution, root: Pending | undefined): Buffer {
+  if (root?.isNull === true) return nullBodyAfter(errorsJson);
+  const head = Buffer.from(`{"errors":${errorsJson},"data":`);
+  if (root !== undefined) {
+    return concatSegments(ex, root, head, Buffer.allocUnsafe(maxConcatSize(root, head)));
+  }
+  const body = Buffer.allocUnsafe(head.length + ex.pos - RESPONSE_START.length + 1);
+  head.copy(body);
+  ex.buf.copy(body, head.length, RESPONSE_START.length, ex.pos);
+  body[body.length - 1] = CLOSE;
+  return body;
+}
+
+/** Converts the errors of an execution, in order. */
+function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
+  // Each GraphQLError shows the stack of its original error, and capturing another stack would be most of the
+  // cost.
+  const limit = Error.stackTraceLimit;
+  Reflect.set(Error, 'stackTraceLimit', 0);
+  try {
+    return errors.map(toGraphQLError);
+  } finally {
+    Reflect.set(Error, 'stackTraceLimit', limit);
+  }
+}
+
+/** The parts of an execution that formatting its errors needs. */
+type ErrorScope = Pick<Execution, 'program' | 'inputs'>;
+
+/** Masks, formats and reports the errors of one part of a response. */
+export function formatFieldErrors(
+  errors: readonly FieldError[],
+  scope: ErrorScope,
+): readonly GraphQLFormattedError[] {
+  const { settings } = scope.program;
+  return maskErrors(errors, scope) ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin);
+}
+
+/** Formats errors without creating GraphQLErrors; undefined if one of them needs it. */
+function maskErrors(
+  errors: readonly FieldError[],
+  { program, inputs }: ErrorScope,
+): readonly GraphQLFormattedError[] | undefined {
+  const { maskError } = program.settings;
+  if (maskError === undefined || !errors.every(isMaskable)) return undefined;
+  return errors.map(({ reason, field, path }) =>
+    maskError(reason as Error, { locations: field?.location().locations, path: keysOf(path) }, inputs.origin),
+  );
+}
+
+function isMaskable({ reason, field }: FieldError): boolean {
+  try {
+    return field !== undefined && isPlainError(reason) && hasPlainText(reason);
+  } catch {
+    return false;
+  }
+}
+
+function hasPlainText({ name, message }: Error): boolean {
+  return name !== 'GraphQLError' && typeof message === 'string';
+}
+
+/** An outcome whose errors were masked by `maskError`. */
+class MaskedOutcome implements ExecutionOutcome {
+  readonly kind = 'partial';
+  readonly isMasked = true;
+  readonly body: Buffer;
+  readonly #errors: readonly FieldError[];
+  #graphqlErrors: readonly GraphQLError[] | undefined;
+
+  constructor(body: Buffer, errors: readonly FieldError[]) {
+    this.body = body;
+    this.#errors = errors;
+  }
+
+  get errors(): readonly GraphQLError[] {
+    this.#graphqlErrors ??= toGraphQLErrors(this.#errors);
+    return this.#graphqlErrors;
+  }
+}
+
+function toGraphQLError(error: FieldError): GraphQLError {
+  try {
+    return convert(error);
+  } catch (cause) {
+    // A getter of the reason has thrown. The other fields and errors of the response remain.
+    const originalError = new Error('A resolver threw an error whose properties cannot be read', { cause });
+    return locatedError(originalError, error.field?.nodes, keysOf(error.path));
+  }
+}
+
+/** Creates the GraphQLError that graphql-js would create. */
+function convert({ reason, field, path }: FieldError): GraphQLError {
+  if (field === undefined) return reason instanceof GraphQLError ? reason : locatedError(reason, undefined);
+  if (isPlainError(reason) && typeof reason.message === 'string')
+    return fromPlainError(reason, field, keysOf(path));
+  return locatedError(reason, field.nodes, keysOf(path));
+}
+
+/**
+ * `new GraphQLError(message, { nodes, path, originalError })` at a lower cost: lines are counted once per
+ * field, and the stack of the original error is formatted when it is read.
+ */
+function fromPlainError(originalError: Error, field: ErrorField, path: (string | number)[]): GraphQLError {
+  const message = originalError.message;
+  const options = V17 ? [message, { cause: originalError }] : [message];
+  const error: object = Reflect.construct(Error, options, GraphQLError);
+  const { source, positions, locations } = field.location();
+  Object.assign(error, { path, locations: locations?.map(copyOf), extensions: Object.create(null) });
+  Object.defineProperty(error, 'message', { value: message, enumerable: true });
+  defineHidden(error, 'name', 'GraphQLError');
+  defineHidden(error, 'nodes', field.nodes);
+  defineHidden(error, 'source', source);
+  defineHidden(error, 'positions', positions);
+  defineHidden(error, 'originalError', originalError);
+  Object.defineProperty(error, 'stack', { configurable: true, get: () => originalError.stack });
+  return error as GraphQLError;
+}
+
+function copyOf({ line, column }: SourceLocation): SourceLocation {
+  return { line, column };
+}
+
+function defineHidden(error: object, name: string, value: unknown): void {
+  Object.defineProperty(error, name, { value, enumerable: false, configurable: true, writable: true });
+}
+
+/** Properties that `locatedError` copies from an error into the response. */
+const COPIED_PROPERTIES = ['path', 'nodes', 'source', 'positions', 'extensions'];
+
+/** An Error without any property that `locatedError` would copy. */
+function isPlainError(reason: unknown): reason is Error {
+  return reason instanceof Error && !COPIED_PROPERTIES.some((name) => name in reason);
+}
+
+const NULL_BYTES = Buffer.from('null');
+const NO_HEAD = Buffer.alloc(0);
+const OPEN_BRACE = 123;
+const CLOSE_BRACE = 125;
+const COMMA = 44;
+/** Up to this many bytes a loop is faster than a native copy. */
+const SHORT = 48;
+
+interface Target {
+  readonly from: Buffer;
+  readonly bytes: Buffer;
+  at: number;
+  /** The first key of the object was removed and its brace is written: the next key is written without its comma. */
+  braceWritten: boolean;
+}
+
+/** The maximum number of bytes that `concatSegments` needs, with `head`. Must be called before `concatSegments`. */
+function maxConcatSize(root: Pending, head: Buffer): number {
+  writeDeferredJson(root);
+  return head.length + sizeOf(root) + 1;
+}
+
+/** Joins the segments of an asynchronous execution in `bytes`, after `head`. Returns the part that was filled. */
+function concatSegments(ex: Execution, root: Pending, head: Buffer, bytes: Buffer): Buffer {
+  head.copy(bytes);
+  const target: Target = { from: ex.buf, bytes, at: head.length, braceWritten: false };
+  copyPosition(target, root);
+  bytes[target.at++] = CLOSE_BRACE;
+  return bytes.subarray(0, target.at);
+}
+
+function copyPosition(target: Target, pending: Pending): void {
+  if (pending.isNull) target.at += NULL_BYTES.copy(target.bytes, target.at);
+  else if (pending.deferredJson !== undefined) {
+    target.at += target.bytes.write(pending.deferredJson.json, target.at);
+  } else {
+    for (const child of pending.children ?? []) {
+      const end = child.precedingEnd - child.omittedKeyLength;
+      copySegment(target, child.precedingStart, end);
+      if (child.omittedKeyLength === 0) copyPosition(target, child);
+      else if (target.from[end] === OPEN_BRACE) {
+        target.bytes[target.at++] = OPEN_BRACE;
+        target.braceWritten = true;
+      }
+    }
+    copySegment(target, pending.start, pending.end);
+  }
+}
+
+function copySegment(target: Target, start: number, end: number): void {
+  if (start === end) return;
+  const from = target.braceWritten && target.from[start] === COMMA ? start + 1 : start;
+  target.braceWritten = false;
+  if (end - from > SHORT) {
+    target.at += target.from.copy(target.bytes, target.at, from, end);
+    return;
+  }
+  const { from: source, bytes } = target;
+  let { at } = target;
+  for (let i = from; i < end; i++) bytes[at++] = source[i] as number;
+  target.at = at;
+}
+
+/** An upper bound of the bytes of a position. */
+function sizeOf(pending: Pending): number {
+  if (pending.isNull) return NULL_BYTES.length;
+  if (pending.deferredJson !== undefined) return Buffer.byteLength(pending.deferredJson.json);
+  let size = pending.end - pending.start;
+  for (const child of pending.children ?? []) {
+    size += child.precedingEnd - child.precedingStart + sizeOf(child);
+  }
+  return size;
+}
+
+/**
+ * Stringifies the values that failed before, in document order. The first failure throws, as JSON.stringify of the whole
+ * response would.
+ */
+function writeDeferredJson(pending: Pending): void {
+  if (pending.isNull) return;
+  const { deferredJson } = pending;
+  if (deferredJson !== undefined) deferredJson.json = JSON.stringify(deferredJson.value) ?? 'null';
+  for (const child of pending.children ?? []) writeDeferredJson(child);
+}
+
+/** Returns the data of an execution as text, without `{"data":` around it. `root` is that of `toOutcome`. */
+export function dataText(ex: Execution, root: Pending | undefined): string {
+  if (root === undefined) return ex.buf.toString('utf8', RESPONSE_START.length, ex.pos);
+  const bytes = concatSegments(ex, root, NO_HEAD, Buffer.allocUnsafe(maxConcatSize(root, NO_HEAD)));
+  return bytes.toString('utf8', 0, bytes.length - 1);
+}
+
+/** The length up to which the last result of an operation is kept. */
+const MAX_KEPT = 4096;
+/** After so many different results in succession, the next ones are not compared. */
+const MAX_MISSES = 16;
+const UNCOMPARED = 64;
+const NO_ERRORS: readonly never[] = Object.freeze([]);
+const NO_BODY = Buffer.alloc(0);
+
+type CopiedOutcome = ExecutionOutcome & { readonly body: Buffer };
+
+/** Returns the outcome of an execution without errors, whose JSON text is the first bytes of a working buffer. */
+function copiedOutcome(buf: Buffer, length: number): CopiedOutcome {
+  const body = Buffer.allocUnsafe(length);
+  buf.copy(body, 0, 0, length);
+  return { kind: 'data', body, errors: NO_ERRORS };
+}
+
+/**
+ * The last result of a subscription. Private subscriptions of many clients often have equal results for one event. They
+ * share the bytes, which take memory once and which the transport frames once.
+ */
+export class RepeatedOutcome {
+  #last: CopiedOutcome | undefined;
+  #body: Buffer = NO_BODY;
+  /** The whole words of `#body`, once it has repeated. */
+  #words: Int32Array | undefined;
+  /** The number of different results in succession; negative while results are not compared. */
+  #misses = 0;
+
+  /** Returns an outcome whose body equals the first bytes of a working buffer. */
+  outcomeOf(buffer: PooledBuffer, length: number): ExecutionOutcome {
+    if (this.#misses < 0) {
+      this.#misses++;
+      return copiedOutcome(buffer.buf, length);
+    }
+    const last = this.#last;
+    if (last !== undefined && length === this.#body.length && this.#equals(buffer)) {
+      this.#misses = 0;
+      return last;
+    }
+    const outcome = copiedOutcome(buffer.buf, length);
+    const isKept = length <= MAX_KEPT && ++this.#misses < MAX_MISSES;
+    if (!isKept) this.#misses = -UNCOMPARED;
+    this.#last = isKept ? outcome : undefined;
+    this.#body = isKept ? outcome.body : NO_BODY;
+    this.#words = undefined;
+    return outcome;
+  }
+
+  /** Compares the whole words first: a call of a native function costs more than all of them. */
+  #equals({ buf, words }: PooledBuffer): boolean {
+    const body = this.#body;
+    const kept = this.#words;
+    let at = 0;
+    if (kept !== undefined) {
+      for (let i = 0; i < kept.length; i++) if (kept[i] !== words[i]) return false;
+      at = kept.length << 2;
+    }
+    for (; at < body.length; at++) if (body[at] !== buf[at]) return false;
+    // A view needs an offset that is a multiple of four, as the offsets in Node's buffer pool are.
+    if (kept === undefined && (body.byteOffset & 3) === 0) {
+      this.#words = new Int32Array(body.buffer, body.byteOffset, body.length >> 2);
+    }
+    return true;
+  }
+}

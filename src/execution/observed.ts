@@ -1,0 +1,265 @@
+import type { IncomingMessage } from 'node:http';
+import * as graphql from 'graphql';
+import type { MaybePromise, WebSocketLike } from '../../types/connect.ts';
+import { notify, throwLater } from '../diagnostics/channel.ts';
+import { optionalExport } from './graphql-version.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+} from './types.ts';
+
+const NO_ERRORS: readonly unknown[] = [];
+const NO_OBSERVERS: readonly OperationObserver[] = [];
+
+/** The origin of an operation. */
+interface Origin {
+  readonly transport: 'http' | 'websocket';
+  /** The request; undefined over a socket. */
+  readonly request: IncomingMessage | undefined;
+  readonly socket: WebSocketLike | undefined;
+  /** The payload of `connection_init`; undefined over HTTP. */
+  readonly connectionParams: Readonly<Record<string, unknown>> | undefined;
+  /** The parameter `extensions` of the operation. */
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
+}
+
+/**
+ * One operation that subscribers of `espalier:graphql:operation` observe. It is created when the operation
+ * arrives, and published when it is prepared or refused.
+ */
+export class ObservedOperation {
+  /** The time of arrival, by `performance.now()`. */
+  readonly started: number = performance.now();
+  readonly transport: 'http' | 'websocket';
+  readonly request: IncomingMessage | undefined;
+  readonly socket: WebSocketLike | undefined;
+  /** The origin, until the message was published. */
+  origin: Origin | undefined;
+  /** The operation; undefined if it was refused. */
+  prepared: PreparedOperation | undefined;
+  /** The result of the last execution. */
+  result: ObservedResult | undefined;
+  /** The errors with which the operation was refused or failed, before masking. */
+  failures: readonly unknown[] | undefined;
+  observers: readonly OperationObserver[] = NO_OBSERVERS;
+  #hasEnded = false;
+
+  constructor(origin: Origin) {
+    this.transport = origin.transport;
+    this.request = origin.request;
+    this.socket = origin.socket;
+    this.origin = origin;
+  }
+
+  /** The errors so far, before masking. Those of some results are created when they are read. */
+  get errors(): readonly unknown[] {
+    if (this.failures !== undefined) return this.failures;
+    return this.result === undefined || this.result.kind === 'data' ? NO_ERRORS : this.result.errors;
+  }
+
+  /** Adds an observer. Subscribers call it while they handle the message. */
+  observe(observer: OperationObserver): void {
+    this.observers = this.observers.length === 0 ? [observer] : [...this.observers, observer];
+  }
+
+  /**
+   * Calls `publish`, and `step` within the steps of the observers. The operation that `step` gets reports its
+   * executions.
+   */
+  begin<T>(
+    prepared: PreparedOperation | RequestError,
+    publish: (message: this) => void,
+    step: (observed: PreparedOperation | RequestError) => T,
+  ): T {
+    if ('errors' in prepared) this.failures = prepared.errors;
+    else this.prepared = prepared;
+    warnIfExecuteIsWrapped();
+    publish(this);
+    this.origin = undefined;
+    // No code of the application runs for a refused operation.
+    if ('errors' in prepared) return step(prepared);
+    return this.run(() => step(new ObservedPrepared(prepared, this)));
+  }
+
+  /** Runs a step of the operation within the steps of the observers. */
+  run<T>(step: () => T): T {
+    return runWithin(this.observers, step);
+  }
+
+  subscribed(): void {
+    for (const observer of this.observers) notify(() => observer.subscribed?.());
+  }
+
+  fail(errors: readonly unknown[]): void {
+    this.failures ??= errors;
+  }
+
+  end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    for (const observer of this.observers) notify(() => observer.ended?.());
+  }
+}
+
+/** Returns the observed operation that has prepared an operation; undefined without subscribers. */
+export const observedOf = (prepared: PreparedOperation): ObservedOperation | undefined =>
+  prepared instanceof ObservedPrepared ? (prepared.observed as ObservedOperation) : undefined;
+
+/** The operation that gets the results of its executions. */
+interface ResultReceiver {
+  readonly observers: readonly OperationObserver[];
+  result: ObservedResult | undefined;
+}
+
+/** Has all members of another type, also those that are optional there. */
+type Complete<T> = { [Name in keyof Required<T>]: T[Name] };
+
+const NO_EXECUTION_OBSERVERS: readonly ExecutionObserver[] = [];
+
+/** A prepared operation of one request, which reports its executions. */
+class ObservedPrepared implements Complete<PreparedOperation> {
+  readonly schema: PreparedOperation['schema'];
+  readonly source: PreparedOperation['source'];
+  readonly document: PreparedOperation['document'];
+  readonly operation: PreparedOperation['operation'];
+  readonly cost: PreparedOperation['cost'];
+  readonly maxErrors: PreparedOperation['maxErrors'];
+  readonly price: PreparedOperation['price'];
+  readonly incremental: PreparedOperation['incremental'];
+  readonly cachePolicy: PreparedOperation['cachePolicy'];
+  readonly observed: ResultReceiver;
+  readonly #prepared: PreparedOperation;
+
+  constructor(prepared: PreparedOperation, observed: ResultReceiver) {
+    this.schema = prepared.schema;
+    this.source = prepared.source;
+    this.document = prepared.document;
+    this.operation = prepared.operation;
+    this.cost = prepared.cost;
+    this.maxErrors = prepared.maxErrors;
+    this.price = prepared.price;
+    this.incremental = prepared.incremental;
+    this.cachePolicy = prepared.cachePolicy;
+    this.observed = observed;
+    this.#prepared = prepared;
+  }
+
+  execute(inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+    const prepared = this.#prepared;
+    const observers = this.#startExecution(inputs);
+    if (observers.length === 0) {
+      const outcome = prepared.execute(inputs);
+      return isThenable(outcome) ? outcome.then((settled) => this.#keep(settled)) : this.#keep(outcome);
+    }
+    const onResult = (outcome: ExecutionOutcome): ExecutionOutcome => {
+      this.#keep(outcome);
+      for (const observer of observers) notify(() => observer.ended?.(outcome));
+      return outcome;
+    };
+    const onError = (error: unknown): never => {
+      for (const observer of observers) notify(() => observer.ended?.(undefined, error));
+      throw error;
+    };
+    let running: MaybePromise<ExecutionOutcome>;
+    try {
+      running = runWithin(observers, () => prepared.execute(inputs));
+    } catch (error) {
+      return onError(error);
+    }
+    return isThenable(running) ? running.then(onResult, onError) : onResult(running);
+  }
+
+  #keep(outcome: ExecutionOutcome): ExecutionOutcome {
+    // The events of a subscription have their own observers, and it would keep their bodies in memory.
+    if (this.operation.operation !== 'subscription') this.observed.result = outcome;
+    return outcome;
+  }
+
+  /** Returns the observers of one execution. */
+  #startExecution(inputs: ExecutionInputs): readonly ExecutionObserver[] {
+    let observers: ExecutionObserver[] | undefined;
+    for (const observer of this.observed.observers) {
+      try {
+        const execution = observer.executing?.(inputs);
+        if (execution === undefined) continue;
+        observers ??= [];
+        observers.push(execution);
+      } catch (error) {
+        throwLater(error);
+      }
+    }
+    return observers ?? NO_EXECUTION_OBSERVERS;
+  }
+}
+
+/** A part of the work of an operation, as a subscriber observes it. */
+interface Observer {
+  /**
+   * Runs a step, for example in an asynchronous context. Must call `step` once, synchronously, and return its
+   * result.
+   */
+  run?<T>(step: () => T): T;
+}
+
+/** Observes one execution: of an operation, or of one event of a subscription. */
+export interface ExecutionObserver extends Observer {
+  /** Called with the result, or with the error that the execution threw. */
+  ended?(result: ObservedResult | undefined, error?: unknown): void;
+}
+
+/** Observes one operation. */
+export interface OperationObserver extends Observer {
+  /** Called before the operation, or an event of its subscription, is executed; also after `ended`. */
+  executing?(inputs: ExecutionInputs): ExecutionObserver | undefined;
+  /** Called when the source stream of a subscription is open. */
+  subscribed?(): void;
+  /** Called once, when the operation has its last result or was stopped. */
+  ended?(): void;
+}
+
+/** The result of an execution without its body, which may be in a buffer that is used again. */
+export type ObservedResult = Pick<ExecutionOutcome, 'kind' | 'errors'>;
+
+/** Runs a step within the steps of all observers; the first observer's is the outermost. */
+function runWithin<T>(observers: readonly Observer[], step: () => T): T {
+  const [first] = observers;
+  if (first === undefined) return step();
+  if (observers.length === 1) return first.run === undefined ? step() : first.run(step);
+  return observers.reduceRight<() => T>(
+    (inner, observer) => (observer.run === undefined ? inner : () => observer.run?.(inner) as T),
+    step,
+  )();
+}
+
+/** If graphql is a CommonJS module, only its default export reflects later changes. */
+const COMMON_JS = optionalExport('default') as { execute?: unknown } | undefined;
+const currentExecute = (): unknown => COMMON_JS?.execute ?? graphql.execute;
+
+const EXECUTE_AT_START = currentExecute();
+/** Properties that common libraries set on a function that wraps another one. */
+const WRAPPER_MARKS = ['__wrapped', '__original', '__unwrap', '__NR_original'];
+/** The function of the last check. */
+let checked: unknown;
+let hasWarned = false;
+
+/**
+ * Warns once per process if a library has replaced `execute` of graphql-js, as some tracers do: the compiled
+ * engine does not call it, so the library would not see those operations.
+ */
+export function warnIfExecuteIsWrapped(): void {
+  const execute = currentExecute();
+  if (execute === checked) return;
+  checked = execute;
+  const isMarked = typeof execute === 'function' && WRAPPER_MARKS.some((mark) => mark in execute);
+  if (hasWarned || (execute === EXECUTE_AT_START && !isMarked)) return;
+  hasWarned = true;
+  process.emitWarning(
+    'The function execute of graphql has been replaced, probably by a tracer such as ' +
+      "@opentelemetry/instrumentation-graphql. espalier's compiled engine does not call it, so operations are missing in " +
+      "its traces. Use espalier/otel instead (see https://github.com/espalier-js/espalier/blob/main/docs/observability.md), or set the option engine: 'graphql-js'.",
+    { code: 'ESPALIER_EXECUTE_REPLACED' },
+  );
+}
