@@ -1,7 +1,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
@@ -20,14 +20,35 @@ export function nodeOf(line: number): string {
   return output.trim().split('\n').at(-1) as string;
 }
 
-/** Returns a free port. */
+/**
+ * Ports below those that systems give to clients, and to servers that ask for any port: 40 for each process that runs tests.
+ * So nothing takes a port before the test uses it, or while the program that uses it is started again.
+ */
+const FIRST_PORT = 20_000;
+const PORTS_PER_PROCESS = 40;
+const firstOwn = FIRST_PORT + (process.pid % 300) * PORTS_PER_PROCESS;
+let index = Math.floor(Math.random() * PORTS_PER_PROCESS);
+
+/** Returns a free port, which no other test uses. */
 export async function freePort(): Promise<number> {
-  const probe = createServer().listen(0, '127.0.0.1');
-  await once(probe, 'listening');
-  const { port } = probe.address() as AddressInfo;
+  for (let attempt = 0; attempt < PORTS_PER_PROCESS; attempt++) {
+    const port = firstOwn + (index++ % PORTS_PER_PROCESS);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port from ${firstOwn} to ${firstOwn + PORTS_PER_PROCESS - 1}`);
+}
+
+/** Whether a server can listen on a port of all addresses. */
+async function isFree(port: number): Promise<boolean> {
+  const probe = createServer().listen(port);
+  try {
+    await once(probe, 'listening');
+  } catch {
+    return false;
+  }
   probe.close();
   await once(probe, 'close');
-  return port;
+  return true;
 }
 
 interface ProgramOptions {

@@ -15,9 +15,10 @@ let redis: RedisServer;
 let servers: Running[];
 const clients = new Set<Client>();
 
+const start = () => startExample('../test/pubsub/server', { REDIS_URL: redis.url });
+
 beforeAll(async () => {
   redis = await startRedis();
-  const start = () => startExample('../test/pubsub/server', { REDIS_URL: redis.url });
   servers = await Promise.all([start(), start()]);
 });
 afterEach(async () => {
@@ -40,7 +41,7 @@ async function sendRequest(url: string, query: string): Promise<{ data?: unknown
 }
 const emit = (url: string, from: number, to: number) =>
   sendRequest(url, `mutation { emit(from: ${from}, to: ${to}) }`);
-const ready = () => Promise.all(servers.map(({ url }) => sendRequest(url, '{ ready }')));
+const ready = (all = servers) => Promise.all(all.map(({ url }) => sendRequest(url, '{ ready }')));
 
 interface Listener {
   readonly delivered: number[];
@@ -202,10 +203,10 @@ it('after a restart of Redis every client is closed once, reconnects and receive
 });
 
 it('after SIGTERM each client misses only events while it reconnects', async () => {
-  const [leaving, staying] = servers as [Running, Running];
+  const [leaving, staying] = await Promise.all([start(), start()]);
   let here = leaving.url;
   const listeners = await Promise.all(numbers(0, 20).map(() => listen(() => here)));
-  await ready();
+  await ready([leaving, staying]);
   let tick = 0;
   let over = false;
   const publishing = (async () => {
