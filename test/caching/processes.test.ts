@@ -17,11 +17,15 @@ async function start(store: 'memory' | 'redis'): Promise<void> {
   redis = await startRedis();
   admin = new Redis(redis.url);
   proxies = await Promise.all([startProxy(redis.url), startProxy(redis.url)]);
-  processes = await Promise.all(
-    proxies.map(({ url }) =>
-      startExample('../test/caching/value-server', { DATABASE_URL: redis.url, BUS_URL: url, STORE: store }),
-    ),
-  );
+  processes = await Promise.all(proxies.map(({ url }) => startProcess(url, store)));
+}
+
+function startProcess(bus: string, store: 'memory' | 'redis'): Promise<Running> {
+  return startExample('../test/caching/value-server', {
+    DATABASE_URL: redis.url,
+    BUS_URL: bus,
+    STORE: store,
+  });
 }
 
 async function stop(): Promise<void> {
@@ -146,5 +150,6 @@ describe.each(['memory', 'redis'] as const)('two processes with the store "%s"',
     expect(load.writes).toBe(1);
     await load.read(0, 1);
     expect(load.stale).toEqual([]);
+    processes[1] = await startProcess((proxies[1] as StallingProxy).url, store);
   });
 });

@@ -20,20 +20,20 @@ let cluster: RedisCluster;
 const stops: (() => Promise<unknown>)[] = [];
 
 beforeAll(async () => {
-  cluster = await startCluster({ replicas: 1 });
+  cluster = await startCluster();
 });
 afterEach(async () => {
-  for (const stop of stops.splice(0)) await stop();
+  for (const stop of stops.splice(0).reverse()) await stop();
 });
 afterAll(() => cluster.stop());
 
-function createStore(prefix: string): RedisStore {
-  const store = redisStore({ redis: cluster.client(), prefix, onError: false });
+function createStore(prefix: string, nodes = cluster): RedisStore {
+  const store = redisStore({ redis: nodes.client(), prefix, onError: false });
   stops.push(() => store.close());
   return store;
 }
 
-/** Returns a prefix whose keys are on the master with this index. Only the first master has a replica. */
+/** Returns a prefix whose keys are on the master with this index. */
 async function prefixOf(admin: Redis, master: number): Promise<string> {
   for (;;) {
     const prefix = randomUUID();
@@ -120,10 +120,13 @@ it('invalidations over a pubsub with a history reach the memory of other process
 });
 
 it('after a failover of a node, entries whose invalidation was lost are not used', async () => {
-  const [master, , , replica] = cluster.nodes as [RedisServer, RedisServer, RedisServer, RedisServer];
-  const admin = cluster.connectTo(master);
+  const own = await startCluster({ replicas: 1 });
+  stops.push(() => own.stop());
+  // Only the first master has a replica.
+  const [master, , , replica] = own.nodes as [RedisServer, RedisServer, RedisServer, RedisServer];
+  const admin = own.connectTo(master);
   const prefix = await prefixOf(admin, 0);
-  const [one, two] = [createStore(prefix), createStore(prefix)];
+  const [one, two] = [createStore(prefix, own), createStore(prefix, own)];
   await versionOf(two);
   const started = await versionOf(one);
   expect(await one.set('k', entryOf('old', ['x']), started)).toBe(true);
@@ -132,7 +135,7 @@ it('after a failover of a node, entries whose invalidation was lost are not used
   const dumps = await Promise.all(keys.map((key) => admin.dumpBuffer(key)));
   await two.invalidate(['x']);
   await master.kill();
-  const promoted = cluster.connectTo(replica);
+  const promoted = own.connectTo(replica);
   while (!(await promoted.info('replication')).includes('role:master')) await pause(20);
   while (!String(await promoted.call('CLUSTER', 'INFO')).includes('cluster_state:ok')) await pause(20);
   // As if the replica had not received the invalidation.

@@ -130,6 +130,7 @@ describe('automatic persisted queries in Redis', () => {
 
   it('graphqlHTTP finds a query that another process has registered, and stores one key per hash with a TTL', async () => {
     const admin = connect();
+    await admin.flushall();
     const [one, other] = [await process(connect(), { ttl: 60_000 }), await process(connect())];
     expect((await one.post({ query: HELLO, ...persisted })).body).toEqual(WORLD);
     let body: unknown = NOT_FOUND;

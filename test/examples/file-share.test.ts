@@ -7,7 +7,7 @@ import WebSocket from 'ws';
 import { handshake } from '../subscriptions/client.ts';
 import { type Running, startExample, stopExamples } from './start.ts';
 
-jest.setTimeout(20_000);
+jest.setTimeout(60_000);
 
 const folder = resolve(__dirname, '../../examples/file-share');
 const data = mkdtempSync(join(tmpdir(), 'espalier-file-share-'));
@@ -34,10 +34,15 @@ interface Result {
 /** A person with the cookie of a session. */
 class Visitor {
   readonly headers: Record<string, string> = {};
+  readonly url: string;
 
-  static async signIn(name: string): Promise<Visitor> {
-    const visitor = new Visitor();
-    const response = await fetch(`${app.url}/sign-in`, {
+  constructor(url = app.url) {
+    this.url = url;
+  }
+
+  static async signIn(name: string, url?: string): Promise<Visitor> {
+    const visitor = new Visitor(url);
+    const response = await fetch(`${visitor.url}/sign-in`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       body: JSON.stringify({ name }),
@@ -49,7 +54,7 @@ class Visitor {
   async run(query: string, variables: object = {}): Promise<Result> {
     const headers = { ...this.headers, 'content-type': 'application/json' };
     const body = JSON.stringify({ query, variables });
-    const response = await fetch(`${app.url}/graphql`, { method: 'POST', headers, body });
+    const response = await fetch(`${this.url}/graphql`, { method: 'POST', headers, body });
     return { status: response.status, ...((await response.json()) as Omit<Result, 'status'>) };
   }
 
@@ -59,12 +64,12 @@ class Visitor {
     body.set('operations', JSON.stringify({ query, variables: { file: null } }));
     body.set('map', '{"0":["variables.file"]}');
     body.set('0', new Blob([content]), name);
-    const response = await fetch(`${app.url}/graphql`, { method: 'POST', headers: this.headers, body });
+    const response = await fetch(`${this.url}/graphql`, { method: 'POST', headers: this.headers, body });
     return { status: response.status, ...((await response.json()) as Omit<Result, 'status'>) };
   }
 
   download(path: string, headers: Record<string, string> = {}): Promise<Response> {
-    return fetch(app.url + path, { headers: { ...this.headers, ...headers } });
+    return fetch(this.url + path, { headers: { ...this.headers, ...headers } });
   }
 
   client(): Client {
@@ -75,7 +80,7 @@ class Visitor {
       }
     }
     return createClient({
-      url: `${app.url.replace('http', 'ws')}/graphql`,
+      url: `${this.url.replace('http', 'ws')}/graphql`,
       webSocketImpl: Socket,
       retryAttempts: 0,
     });
@@ -86,7 +91,7 @@ const file = async (visitor: Visitor, name: string, content: string): Promise<Fi
   (await visitor.upload(name, content)).data?.addFile as File;
 
 it('a shared file appears in the subscription of the other person, who downloads it', async () => {
-  const [ada, bob, eve] = await Promise.all(['Ada', 'Bob', 'Eve'].map(Visitor.signIn));
+  const [ada, bob, eve] = await Promise.all(['Ada', 'Bob', 'Eve'].map((name) => Visitor.signIn(name)));
   const client = bob?.client() as Client;
   const events = client.iterate<{ fileShared: File & { owner: { name: string } } }>({
     query: 'subscription { fileShared { id name url owner { name } } }',
@@ -167,11 +172,13 @@ it('the page is served for its routes, and its hashed script precompressed and i
 });
 
 it('the process exits with 0 on SIGTERM while a socket is open', async () => {
-  const dan = await Visitor.signIn('Dan');
+  const own = mkdtempSync(join(data, 'own-'));
+  const leaving = await startExample('file-share/server', { DATA_DIR: own });
+  const dan = await Visitor.signIn('Dan', leaving.url);
   const client = dan.client();
   const events = client.iterate({ query: 'subscription { fileShared { id } }' });
   const ended = events.next().catch(({ code }: { code: number }) => code);
   for await (const { data } of client.iterate({ query: '{ me { name } }' })) expect(data).toBeDefined();
-  expect(await app.stop('SIGTERM')).toBe(0);
+  expect(await leaving.stop('SIGTERM')).toBe(0);
   expect(await ended).toBe(1001);
 });
