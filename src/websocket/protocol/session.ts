@@ -16,10 +16,7 @@ import {
 } from './graphql-ws-adapter.ts';
 import { type OperationPayload, paramsOf, parseMessage } from './message.ts';
 import type { Acceptance, SessionConnection } from './session-connection.ts';
-import { type OperationSession, SocketOperation } from './socket-operation.ts';
-
-// Taken when the module is loaded: fake timers of a test must not delay requests.
-const { queueMicrotask } = globalThis;
+import { type OperationSession, queueMicrotask, SocketOperation } from './socket-operation.ts';
 
 /**
  * `opened` until `connection_init` arrives, `initialising` while `onConnect` runs, `acknowledged` while

@@ -12,7 +12,7 @@ import type { ResultTarget } from '../write/large-results.ts';
 import type { SendQueue } from '../write/send-queue.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
-const { queueMicrotask } = globalThis;
+export const queueMicrotask: typeof globalThis.queueMicrotask = globalThis.queueMicrotask;
 
 /** The members of a connection that its operations use. */
 export interface OperationConnection extends OperationClient {
