@@ -5,8 +5,8 @@ import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { createInvalidate } from '../src/graphql/response-cache/invalidate.ts';
 import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
+import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
-import { createWebsocketHandler } from '../src/websocket/websocket-handler.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {
   GraphQLHandler,

@@ -1,5 +1,5 @@
 import type { Server } from 'node:net';
-import { attach } from '../src/websocket/attach.ts';
+import { attach } from '../src/live/websocket.ts';
 import type { SubscriptionTarget } from '../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../types/subscriptions.ts';
 

@@ -11,14 +11,13 @@ const LAYERS = [
   ['src/diagnostics', 'src/logging', 'src/options'],
   ['src/http', 'src/redis', 'src/testing'],
   ['src/cache', 'src/execution', 'src/pubsub', 'src/server', 'src/static'],
-  ['src/cursors', 'src/engine'],
+  ['src/engine'],
   ['src/cost'],
   ['src/core'],
   ['src/cli', 'src/uploads'],
-  ['src/subscriptions'],
   ['src/live'],
   ['src/graphiql', 'src/inspect', 'src/openapi', 'src/otel', 'src/streams'],
-  ['src/graphql', 'src/websocket'],
+  ['src/graphql'],
   ['middleware'],
 ];
 const RANKS = new Map(LAYERS.flatMap((folders, rank) => folders.map((folder) => [folder, rank])));

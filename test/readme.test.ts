@@ -2,9 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
 import { resolveCacheControl } from '../src/core/caching/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
+import { connectionRules, upgradeRules } from '../src/live/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveUploadOptions } from '../src/uploads/options.ts';
-import { connectionRules, upgradeRules } from '../src/websocket/options.ts';
 import { pages, root } from './snippets.ts';
 
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');

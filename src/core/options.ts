@@ -5,8 +5,8 @@ import type { DocumentLimits } from '../../types/limits.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
-import type { CursorSettings } from '../cursors/options.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
+import type { CursorSettings } from '../live/cursors.ts';
 import type { OnError } from '../logging/report-error.ts';
 import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {

@@ -3,8 +3,8 @@ import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { ExecutionOutcome, RequestError } from '../execution/types.ts';
 import type { Negotiated } from '../http/negotiation/accept.ts';
+import type { StreamOperation } from '../live/event-stream.ts';
 import type { Reservation } from '../streams/reservations.ts';
-import type { StreamOperation } from '../streams/stream-operation.ts';
 import type { Timings } from './timings.ts';
 
 /** One request with its response and the state of its processing. */

@@ -11,7 +11,8 @@ import {
   protocolsRule,
   resolveCoreOptions,
 } from '../core/options.ts';
-import { resolveCursors } from '../cursors/options.ts';
+import { resolveCursors } from '../live/cursors.ts';
+import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
 import { noteProductionDefaults } from '../logging/notices.ts';
 import { optionError } from '../options/resolve-options.ts';
 import {
@@ -30,7 +31,6 @@ import {
   type WithDefaults,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { type EventStreamSettings, resolveEventStreams } from '../streams/options.ts';
 import { REPLACED_OPTIONS } from './replaced-options.ts';
 import {
   createCacheStore,

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { clientAddress } from '../core/budget/client-address.ts';
 import { HttpError } from '../http/reply/http-error.ts';
+import type { EventStream } from '../live/event-stream.ts';
+import type { EventStreamSettings } from '../live/options.ts';
+import { createIntervalTimer, type IntervalTimer } from '../live/timers.ts';
 import { assertSync } from '../options/resolve-options.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createIntervalTimer, type IntervalTimer } from '../subscriptions/interval-timer.ts';
-import type { EventStream } from './event-stream.ts';
-import type { EventStreamSettings } from './options.ts';
 
 /** Milliseconds until a reservation without a stream expires. */
 const TTL = 10_000;

@@ -8,7 +8,7 @@ import { createPubSub } from '../../middleware/pubsub.ts';
 import { createServer } from '../../middleware/server.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
-import { REPLACED_OPTIONS as SOCKET_OPTIONS } from '../../src/websocket/options.ts';
+import { REPLACED_OPTIONS as SOCKET_OPTIONS } from '../../src/live/options.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { apiOf, pubsub, server, socketsOn } from './creation.ts';
 import { type Mistake, post, send, thrown, untyped, withLog } from './mistake.ts';

@@ -12,7 +12,7 @@ import { Server as SocketServer } from 'socket.io';
 import { createServer as createVite } from 'vite';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
+import { registerPath } from '../../src/live/upgrade-router.ts';
 
 const schema = buildSchema('type Query { hello: String }');
 /** Milliseconds that other listeners have to respond; without a public option. */

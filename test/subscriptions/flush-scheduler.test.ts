@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
-import { createFlushScheduler } from '../../src/subscriptions/flush-scheduler.ts';
+import { createFlushScheduler } from '../../src/live/queue.ts';
 
 describe('the flush scheduler', () => {
   it('the flush scheduler yields during a huge fan-out and flushes each queue once, in order', async () => {

@@ -8,7 +8,7 @@ import type { Duplex } from 'node:stream';
 import { buildSchema } from 'graphql';
 import WebSocket, { WebSocketServer } from 'ws';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
+import { registerPath } from '../../src/live/upgrade-router.ts';
 import { handshake, listen, ready, wrap } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
 import { upgradeRequest, wire } from './wire.ts';

@@ -1,6 +1,5 @@
 import { PassThrough } from 'node:stream';
-import { type FrameEnvelope, Frames } from '../../src/websocket/write/frames.ts';
-import { createFrameWriter } from '../../src/websocket/write/repeated-frames.ts';
+import { createFrameWriter, type FrameEnvelope, Frames } from '../../src/live/frames.ts';
 import { hash } from '../engine/choices.ts';
 import { MODERN, ready } from './client.ts';
 import { events, received } from './connect-clients.ts';

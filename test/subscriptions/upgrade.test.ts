@@ -7,7 +7,7 @@ import WebSocket, { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import { registerPath } from '../../src/websocket/upgrade/upgrade-router.ts';
+import { registerPath } from '../../src/live/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
 import { closeServers, connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';

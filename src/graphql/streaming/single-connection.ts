@@ -7,11 +7,9 @@ import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
 import { HttpError } from '../../http/reply/http-error.ts';
 import { isAborted } from '../../http/reply/response-state.ts';
 import { writeReply } from '../../http/reply/write-reply.ts';
-import type { EventStreams } from '../../streams/event-streams.ts';
+import { type EventStreams, streamOperationRequest } from '../../live/event-stream.ts';
+import { SERVER_SENT_EVENTS, streamTypesOf } from '../../live/stream-formats.ts';
 import { type Reservation, Reservations } from '../../streams/reservations.ts';
-import { SERVER_SENT_EVENTS } from '../../streams/stream-formats.ts';
-import { streamOperationRequest } from '../../streams/stream-operation.ts';
-import { streamTypesOf } from '../../streams/stream-types.ts';
 import { type Exchange, STREAMED } from '../exchange.ts';
 
 const TOKEN_HEADER = 'x-graphql-event-stream-token';

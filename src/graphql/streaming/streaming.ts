@@ -10,13 +10,13 @@ import { HttpError } from '../../http/reply/http-error.ts';
 import type { Framing } from '../../http/stream/framing.ts';
 import { streamPayloads } from '../../http/stream/stream-payloads.ts';
 import { StreamWriter } from '../../http/stream/stream-writer.ts';
-import { EventStreams } from '../../streams/event-streams.ts';
+import { EventStreams } from '../../live/event-stream.ts';
 import {
   MULTIPART_SUBSCRIPTION,
   SERVER_SENT_EVENTS,
   type StreamFormat,
-} from '../../streams/stream-formats.ts';
-import { streamTypesOf } from '../../streams/stream-types.ts';
+  streamTypesOf,
+} from '../../live/stream-formats.ts';
 import type { Exchange } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';
 import { allPayloads, incrementalResponse } from './incremental.ts';

@@ -1,0 +1,222 @@
+import type {
+  StreamConnection,
+  SubscriptionConnection,
+  SubscriptionStats,
+} from '../../types/subscriptions.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { events, ObservedConnection } from '../core/diagnostics.ts';
+import { registerGauge } from '../diagnostics/gauges.ts';
+import { assertSync } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { SubscriptionGroups } from './groups.ts';
+import type { OperationSettings } from './operation.ts';
+import type { FlushScheduler } from './queue.ts';
+import type { SourceCounters } from './source.ts';
+import { createIntervalTimer, type IntervalTimer } from './timers.ts';
+
+/** A client with operations in progress: a WebSocket or an event stream. */
+export interface LiveConnection extends DisconnectableConnection {
+  readonly operationCount: number;
+  checkDeadlines(now: number): void;
+}
+
+const MIB = 1024 * 1024;
+
+/** The limits of one client. */
+export interface ClientLimits {
+  readonly maxOperations: number;
+  /** Bytes of memory for the documents and variables of all operations. */
+  readonly maxOperationBytes: number;
+  readonly maxIdLength: number;
+  readonly maxBufferedBytes: number;
+}
+
+/** The options of one endpoint that every transport has. */
+export type EndpointSettings = OperationSettings & ClientLimits;
+
+export const OPERATION_KINDS: readonly ['query', 'mutation', 'subscription'] = [
+  'query',
+  'mutation',
+  'subscription',
+];
+
+/** The defaults of every transport, which the options of `attachSubscriptions` change. */
+export const LIVE_DEFAULTS: EndpointSettings & { readonly maxConnections: number } = {
+  operations: OPERATION_KINDS,
+  drop: false,
+  share: undefined,
+  maxOperations: 100,
+  maxOperationBytes: 4 * MIB,
+  maxIdLength: 256,
+  maxBufferedBytes: MIB,
+  maxConnections: 100_000,
+};
+
+/**
+ * The connections of one endpoint over all transports, with the sources, groups and timers that they share.
+ */
+export class LiveEndpoint {
+  readonly core: GraphQLCore;
+  readonly settings: EndpointSettings;
+  readonly scheduler: FlushScheduler;
+  readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
+  readonly timer: IntervalTimer;
+  readonly groups: SubscriptionGroups;
+  /** True when the endpoint accepts no more connections. */
+  isClosed = false;
+  readonly #connections = new Set<LiveConnection>();
+  readonly #deadlines = new Set<(now: number) => boolean>();
+  readonly #emptyListeners: (() => void)[] = [];
+  /** The connections that subscribers of `espalier:graphql:connection` observe. */
+  readonly #observed = new WeakMap<LiveConnection, ObservedConnection>();
+
+  /** `period` is the number of milliseconds between two checks of deadlines. */
+  constructor(core: GraphQLCore, settings: EndpointSettings, scheduler: FlushScheduler, period: number) {
+    this.core = core;
+    this.settings = settings;
+    this.scheduler = scheduler;
+    this.timer = createIntervalTimer(period, (now) => this.#tick(now));
+    const pacing = {
+      burstBytes: settings.maxBufferedBytes / 4,
+      isBackpressured: scheduler.isBackpressured,
+      yield: scheduler.yield,
+    };
+    this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
+    registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
+  }
+
+  get connections(): ReadonlySet<LiveConnection> {
+    return this.#connections;
+  }
+  get connectionCount(): number {
+    return this.#connections.size;
+  }
+
+  add(connection: LiveConnection): void {
+    this.#connections.add(connection);
+    this.timer.start();
+    if (events.connection.hasSubscribers) this.#observe(connection);
+  }
+
+  remove(connection: LiveConnection): void {
+    this.#connections.delete(connection);
+    this.#observed.get(connection)?.end(undefined);
+    if (this.#connections.size === 0) for (const resolve of this.#emptyListeners.splice(0)) resolve();
+  }
+
+  #observe(connection: LiveConnection): void {
+    const observed = new ObservedConnection(connection.describe());
+    this.#observed.set(connection, observed);
+    events.connection.publish(observed);
+  }
+
+  stats(): SubscriptionStats {
+    let operations = 0;
+    for (const { operationCount } of this.#connections) operations += operationCount;
+    return {
+      connections: this.#connections.size,
+      operations,
+      groups: this.groups.size,
+      ...this.counters,
+    };
+  }
+
+  /** Calls `check` at each tick of the timer until it returns false. */
+  watch(check: (now: number) => boolean): void {
+    this.#deadlines.add(check);
+    this.timer.start();
+  }
+
+  /** Resolves when all connections are closed, and releases all sources. */
+  async closed(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      if (this.#connections.size === 0) resolve();
+      else this.#emptyListeners.push(resolve);
+    });
+    this.groups.close();
+    this.timer.stop();
+  }
+
+  #tick(now: number): boolean {
+    for (const connection of this.#connections) connection.checkDeadlines(now);
+    for (const check of this.#deadlines) if (!check(now)) this.#deadlines.delete(check);
+    const hasIdleGroups = this.groups.releaseIdle(now);
+    return hasIdleGroups || this.#connections.size > 0 || this.#deadlines.size > 0;
+  }
+}
+
+/** An endpoint that `attachSubscriptions` has created for a core. */
+interface AttachedEndpoint {
+  readonly endpoint: LiveEndpoint;
+  readonly maxConnections: number;
+  /** Whether the option `onConnect` decides about connections. */
+  readonly hasOnConnect: boolean;
+}
+
+const attached = new WeakMap<GraphQLCore, AttachedEndpoint[]>();
+
+/** Makes the event streams of the core's handler connections of this endpoint. */
+export function attachEndpoint(core: GraphQLCore, entry: AttachedEndpoint): void {
+  const open = attached.get(core)?.filter(({ endpoint }) => !endpoint.isClosed) ?? [];
+  attached.set(core, [...open, entry]);
+}
+
+/**
+ * Returns the endpoint for new event streams: the last one that was attached and is not closed, or the last
+ * one.
+ */
+export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefined {
+  const entries = attached.get(core);
+  return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);
+}
+
+/** A connection that `disconnect` may close. */
+interface DisconnectableConnection {
+  readonly isClosing: boolean;
+  /** False until the application has accepted the client and its context is complete. */
+  readonly isAccepted: boolean;
+  /** The checks that are repeated when the client is accepted; undefined while the application does not decide. */
+  readonly pendingChecks?: (() => void)[] | undefined;
+  /** Returns the object that `disconnect` passes to its predicate. */
+  describe(): SubscriptionConnection | StreamConnection;
+  /** Ends all operations and closes the connection. Event streams have neither a code nor a reason. */
+  closeSocket(code: number, reason: string): void;
+}
+
+/** The arguments of `disconnect`. */
+interface DisconnectRequest {
+  readonly predicate: (connection: SubscriptionConnection | StreamConnection) => boolean;
+  readonly code: number;
+  readonly reason: string;
+}
+
+/**
+ * Closes the connections that the predicate selects; returns their number. Connections that are not accepted yet have
+ * no complete context, so the predicate may throw for them. It decides again when a socket is accepted: `onConnect` may
+ * have checked its session before the logout.
+ */
+export function disconnect(
+  connections: Iterable<DisconnectableConnection>,
+  { predicate, code, reason }: DisconnectRequest,
+): number {
+  const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
+  const isSelected = (connection: DisconnectableConnection): boolean =>
+    !connection.isClosing && assertSync(predicate(connection.describe()), scope, 'predicate');
+  const isSelectedEarly = (connection: DisconnectableConnection): boolean => {
+    try {
+      if (isSelected(connection)) return true;
+    } catch {
+      // A member of a user that the context does not have yet.
+    }
+    connection.pendingChecks?.push(() => {
+      if (isSelected(connection)) connection.closeSocket(code, reason);
+    });
+    return false;
+  };
+  // Selected before any of them closes, so that a predicate that throws closes no connection.
+  const selected = [...connections].filter((connection) =>
+    connection.isAccepted ? isSelected(connection) : isSelectedEarly(connection),
+  );
+  for (const connection of selected) connection.closeSocket(code, reason);
+  return selected.length;
+}

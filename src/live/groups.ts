@@ -1,0 +1,491 @@
+import type { GraphQLError, GraphQLSchema } from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { SharedOperation } from '../../types/subscriptions.ts';
+import type {
+  ExecutionInputs,
+  ExecutionOutcome,
+  GraphQLParams,
+  PreparedOperation,
+} from '../execution/types.ts';
+import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { areEqualCursors } from '../pubsub/cursor.ts';
+import type { OperationCursors } from './cursors.ts';
+import type { LiveOperation } from './operation.ts';
+import { consumeSource, type EventConsumer, type SourceCounters } from './source.ts';
+import type { IntervalTimer } from './timers.ts';
+
+/** Milliseconds that a source stays open after its last subscriber has unsubscribed, for clients that reconnect. */
+const IDLE_SOURCE_TTL = 1000;
+
+/**
+ * The groups of one subscription: live, and those that replay stored events until they reach the live group.
+ */
+interface Family {
+  live: SharedSubscription | undefined;
+  replays: Set<SharedSubscription> | undefined;
+}
+
+/** The groups of equal subscriptions of one endpoint. */
+export class SubscriptionGroups {
+  readonly #counters: SourceCounters;
+  readonly #pacing: GroupPacing;
+  readonly #timer: IntervalTimer;
+  readonly #bySchema = new Map<GraphQLSchema, Map<string, Family>>();
+  #size = 0;
+
+  constructor(counters: SourceCounters, pacing: GroupPacing, timer: IntervalTimer) {
+    this.#counters = counters;
+    this.#pacing = pacing;
+    this.#timer = timer;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  /**
+   * Adds an operation to the group of equal operations at its position, or to a new group. Returns false if
+   * it cannot be compared.
+   */
+  join(operation: LiveOperation, prepared: PreparedOperation, key: ShareKey): boolean {
+    const name = groupNameOf(operation, key);
+    if (name === undefined) return false;
+    const family = this.#familyOf(prepared.schema, name);
+    const { cursors } = operation;
+    family.live ??= this.#open(prepared, operation, family, name);
+    if (cursors?.after === undefined) {
+      family.live.add(operation);
+      this.#setRelease(operation, family.live);
+      operation.onStarted();
+      return true;
+    }
+    const now = this.#timer.now();
+    const { after } = cursors;
+    const group =
+      [family.live, ...(family.replays ?? [])].find((each) => each.addAfter(operation, after, now)) ??
+      this.#openReplay(prepared, operation, family, name);
+    this.#setRelease(operation, group);
+    return true;
+  }
+
+  /**
+   * Releases the sources without subscribers for `IDLE_SOURCE_TTL`, and ends the replays that have become
+   * live. Returns true while more may follow.
+   */
+  releaseIdle(now: number): boolean {
+    let waiting = false;
+    this.#forEach((group, family) => {
+      group.expireLog(now);
+      if (family.live === group && hasReplays(family)) {
+        this.#endReplays(family);
+        waiting = true;
+      } else if (group.members.size > 0) return;
+      else if (now - group.emptySince >= IDLE_SOURCE_TTL) group.release();
+      else waiting = true;
+    });
+    return waiting;
+  }
+
+  /** Releases all sources without subscribers. */
+  close(): void {
+    this.#forEach((group) => {
+      if (group.members.size === 0) group.release();
+    });
+  }
+
+  #familyOf(schema: GraphQLSchema, name: string): Family {
+    let families = this.#bySchema.get(schema);
+    if (families === undefined) {
+      families = new Map();
+      this.#bySchema.set(schema, families);
+    }
+    let family = families.get(name);
+    if (family === undefined) {
+      family = { live: undefined, replays: undefined };
+      families.set(name, family);
+    }
+    return family;
+  }
+
+  #setRelease(operation: LiveOperation, group: SharedSubscription): void {
+    operation.setSource(() => {
+      group.members.delete(operation);
+      if (group.members.size > 0) return;
+      group.emptySince = this.#timer.now();
+      this.#timer.start();
+    });
+  }
+
+  /** Opens the group of live events. */
+  #open(prepared: PreparedOperation, first: LiveOperation, family: Family, name: string): SharedSubscription {
+    const cursors = first.cursors?.forSource({ after: undefined });
+    const group = this.#create(first, family, cursors, () => {
+      if (family.live === group) family.live = undefined;
+      this.#forget(prepared.schema, family, name);
+    });
+    group.open(prepared, this.#counters);
+    return group;
+  }
+
+  /** Opens a group that begins after the cursor of its first member. */
+  #openReplay(
+    prepared: PreparedOperation,
+    first: LiveOperation,
+    family: Family,
+    name: string,
+  ): SharedSubscription {
+    const group = this.#create(first, family, first.cursors, () => {
+      family.replays?.delete(group);
+      this.#forget(prepared.schema, family, name);
+    });
+    family.replays ??= new Set();
+    family.replays.add(group);
+    group.addAfter(first, first.cursors?.after as string, this.#timer.now());
+    group.open(prepared, this.#counters);
+    return group;
+  }
+
+  #create(
+    first: LiveOperation,
+    family: Family,
+    cursors: OperationCursors | undefined,
+    remove: () => void,
+  ): SharedSubscription {
+    let isEnded = false;
+    this.#size++;
+    return new SharedSubscription(first, {
+      pacing: this.#pacing,
+      cursors,
+      onAdvanced: () => {
+        if (hasReplays(family)) this.#endReplays(family);
+      },
+      onEnded: () => {
+        if (isEnded) return;
+        isEnded = true;
+        this.#size--;
+        remove();
+      },
+    });
+  }
+
+  /** Moves the members of replays that have reached the position of the live group to that group. */
+  #endReplays({ live, replays }: Family): void {
+    if (live?.position === undefined || replays === undefined) return;
+    for (const replay of replays) {
+      if (replay.position === undefined || !areEqualCursors(replay.position, live.position)) continue;
+      live.absorb(replay, (member) => {
+        live.add(member);
+        this.#setRelease(member, live);
+      });
+    }
+  }
+
+  #forget(schema: GraphQLSchema, family: Family, name: string): void {
+    if (family.live !== undefined || hasReplays(family)) return;
+    const families = this.#bySchema.get(schema);
+    if (families?.get(name) !== family) return;
+    families.delete(name);
+    if (families.size === 0) this.#bySchema.delete(schema);
+  }
+
+  #forEach(visit: (group: SharedSubscription, family: Family) => void): void {
+    for (const families of this.#bySchema.values()) {
+      for (const family of families.values()) {
+        for (const replay of family.replays ?? []) visit(replay, family);
+        if (family.live !== undefined) visit(family.live, family);
+      }
+    }
+  }
+}
+
+const hasReplays = ({ replays }: Family): boolean => replays !== undefined && replays.size > 0;
+
+/** Milliseconds for which results are kept that no client has needed. */
+const LOG_TTL = 5000;
+
+/** Equal subscriptions that share one source stream and execute and serialise each event once. */
+class SharedSubscription implements EventConsumer {
+  readonly inputs: ExecutionInputs;
+  /** Those of the first member, since all members have the same. */
+  readonly extensions: string | undefined;
+  readonly cursors: OperationCursors | undefined;
+  readonly members: Set<LiveOperation> = new Set();
+  /** The time at which the last member left, by the endpoint's timer. */
+  emptySince = 0;
+  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  readonly #abortController = new AbortController();
+  readonly #services: GroupServices;
+  readonly #isReplay: boolean;
+  #releaseSource: (() => void) | undefined;
+  #isOpen = false;
+  #burst = 0;
+  /** The last results, for clients that continue after the same cursors; only after a replay. */
+  #log: ResultLog | undefined;
+  #logUsedAt = 0;
+
+  /**
+   * The events are executed with the context of `first`, or each with a new context of one of the members.
+   */
+  constructor(first: LiveOperation, services: GroupServices) {
+    this.inputs = {
+      rootValue: first.rootValue,
+      contextValue: first.contextValue,
+      variableValues: first.variableValues,
+      signal: this.#abortController.signal,
+      origin: first.origin,
+    };
+    this.extensions = first.extensions;
+    this.cursors = services.cursors;
+    this.#isReplay = services.cursors?.after !== undefined;
+    // The first member may have left; all members have the same key, so any context serves them all.
+    this.contextForEvent = first.contextForEvent === undefined ? undefined : () => this.#contextOfMember();
+    this.#services = services;
+    const after = services.cursors?.after;
+    if (after !== undefined) this.#log = new ResultLog(after, services.pacing.burstBytes * 2);
+  }
+
+  /** The cursor of the events that all members have received; undefined without cursors. */
+  get position(): string | undefined {
+    return this.cursors?.cursor ?? this.cursors?.after;
+  }
+
+  open(prepared: PreparedOperation, counters: SourceCounters): void {
+    this.#releaseSource = consumeSource(prepared, this, counters);
+  }
+
+  onOpen(): void {
+    this.#isOpen = true;
+    for (const member of this.members) member.onOpen();
+  }
+
+  release(): void {
+    this.#services.onEnded();
+    this.#releaseSource?.();
+  }
+
+  add(member: LiveOperation): void {
+    this.members.add(member);
+    member.cursors = this.cursors;
+    // Stored events are not urgent: the group waits for its slow members.
+    member.appliesBackpressure = this.#isReplay && !member.droppable;
+    if (this.#isOpen) member.onOpen();
+  }
+
+  /**
+   * Adds a member that has received the events up to a cursor. Returns false if the group has not kept the
+   * results after it.
+   */
+  addAfter(member: LiveOperation, cursor: string, now: number): boolean {
+    const { position } = this;
+    const isCurrent = position !== undefined && areEqualCursors(position, cursor);
+    const results = isCurrent ? [] : this.#log?.after(cursor);
+    if (results === undefined) return false;
+    this.#logUsedAt = now;
+    this.add(member);
+    for (const { bytes, signed } of results) member.send(bytes, 'batched', signed);
+    return true;
+  }
+
+  /** Moves the members of a replay that has reached the position of this group, and its log. */
+  absorb(replay: SharedSubscription, add: (member: LiveOperation) => void): void {
+    for (const member of replay.members) add(member);
+    replay.members.clear();
+    if ((replay.#log?.length ?? 0) > (this.#log?.length ?? -1)) {
+      this.#log = replay.#log;
+      this.#logUsedAt = replay.#logUsedAt;
+    }
+    replay.release();
+  }
+
+  /** Forgets results that no client has needed for some seconds. */
+  expireLog(now: number): void {
+    if (now - this.#logUsedAt > LOG_TTL) this.#log = undefined;
+  }
+
+  isWanted(): boolean {
+    if (this.members.size > 0) return true;
+    // The event will be missing in the log.
+    this.#log = undefined;
+    return false;
+  }
+
+  onStarted(): void {
+    for (const member of this.members) member.onStarted();
+    this.#services.onAdvanced();
+  }
+
+  onResult({ body }: ExecutionOutcome, cursor?: string): void {
+    const bytes = typeof body === 'string' ? Buffer.from(body) : body;
+    this.#burst += bytes.length;
+    for (const member of this.members) member.send(bytes, 'batched', cursor);
+    if (this.#log !== undefined) this.#record(bytes, cursor);
+    if (cursor !== undefined) this.#services.onAdvanced();
+  }
+
+  /**
+   * Never waits for a client with live events, but yields when many messages are queued: a client that reads
+   * everything must not be closed because the server had no time to write.
+   */
+  waitForDrain(): Promise<unknown> | undefined {
+    const drained = this.#isReplay ? drainedMembers(this.members) : undefined;
+    const { burstBytes, isBackpressured, yield: yieldToWrites } = this.#services.pacing;
+    if (drained !== undefined || (this.#burst < burstBytes && !isBackpressured())) return drained;
+    this.#burst = 0;
+    return yieldToWrites();
+  }
+
+  // The group is unregistered before its members end: a client that subscribes again gets a new source.
+  complete(): void {
+    this.#services.onEnded();
+    for (const member of this.members) member.complete();
+  }
+
+  fail(errors: readonly GraphQLError[]): void {
+    this.#services.onEnded();
+    for (const member of this.members) member.fail(errors);
+  }
+
+  abort(): void {
+    this.#abortController.abort();
+  }
+
+  #record(bytes: Buffer, signed: string | undefined): void {
+    const position = this.cursors?.delivered;
+    const isKept =
+      signed !== undefined && position !== undefined && this.#log?.append(position, { bytes, signed });
+    // Without a cursor a client could not continue after this event.
+    if (isKept !== true) this.#log = undefined;
+  }
+
+  #contextOfMember(): MaybePromise<unknown> {
+    const [member] = this.members;
+    return member?.contextForEvent?.() ?? this.inputs.contextValue;
+  }
+}
+
+/** Resolves when all slow members have read something; undefined if none is slow. */
+function drainedMembers(members: Iterable<LiveOperation>): Promise<unknown> | undefined {
+  const slow = [...members].flatMap((member) => member.waitForDrain() ?? []);
+  return slow.length > 0 ? Promise.all(slow) : undefined;
+}
+
+/** Decides when a group has to wait until its results are written before it executes further events. */
+interface GroupPacing {
+  /** The number of bytes after which a group yields. */
+  readonly burstBytes: number;
+  /** True if so many messages are queued that producers should yield. */
+  isBackpressured(): boolean;
+  /** Writes the queued messages and yields to the event loop. */
+  yield(): Promise<void>;
+}
+
+/** The parts of a group that its endpoint manages. */
+interface GroupServices {
+  readonly pacing: GroupPacing;
+  readonly cursors: OperationCursors | undefined;
+  /** Called when all members have the result of an event, or when the position of the source is known. */
+  onAdvanced(): void;
+  /** Called when the group accepts no more members. */
+  onEnded(): void;
+}
+
+/** The result of one event with its cursor. */
+interface LoggedResult {
+  readonly bytes: Buffer;
+  /** The signed cursor. */
+  readonly signed: string;
+}
+
+/**
+ * Results that are kept for clients that continue after a cursor in the same seconds, for example after a
+ * deployment.
+ */
+class ResultLog {
+  readonly #results: LoggedResult[] = [];
+  /** The number of results up to each cursor. */
+  readonly #counts: Map<string, number>;
+  readonly #maxBytes: number;
+  #bytes = 0;
+
+  /** `from` is the cursor before the first result. */
+  constructor(from: string, maxBytes: number) {
+    this.#counts = new Map([[from, 0]]);
+    this.#maxBytes = maxBytes;
+  }
+
+  get length(): number {
+    return this.#results.length;
+  }
+
+  /** Returns false if the log is too large, and can no longer be used. */
+  append(cursor: string, result: LoggedResult): boolean {
+    this.#bytes += result.bytes.length;
+    this.#results.push(result);
+    this.#counts.set(cursor, this.#results.length);
+    return this.#bytes <= this.#maxBytes;
+  }
+
+  /** Returns the results after a cursor; undefined if the log has no such cursor. */
+  after(cursor: string): readonly LoggedResult[] | undefined {
+    const count = this.#counts.get(cursor);
+    return count === undefined ? undefined : this.#results.slice(count);
+  }
+}
+
+/** The option `share`. */
+export type ShareFunction = (context: unknown, operation: SharedOperation) => unknown;
+
+/** A key of the application: subscriptions with different keys are never shared. */
+export type ShareKey = string | number;
+
+/**
+ * Returns the key of one subscription, or undefined for a private subscription.
+ *
+ * @throws TypeError (code `ERR_OPTION`) if the function returns a value of another type.
+ */
+export function shareKeyOf(
+  share: ShareFunction | undefined,
+  context: unknown,
+  params: GraphQLParams,
+): ShareKey | undefined {
+  const key = share?.(context, params);
+  if (key === undefined || key === null) return undefined;
+  assertSync(key, SUBSCRIPTION_OPTIONS, 'share');
+  // NaN and Infinity have the same JSON, so they would be the same key.
+  if (typeof key === 'string' || Number.isFinite(key)) return key as ShareKey;
+  throw wrongReturnValue(SUBSCRIPTION_OPTIONS, 'share', key, 'a string, a finite number, undefined or null');
+}
+
+/**
+ * Returns the name of a group: equal only for equal subscriptions. JSON separates its parts, so clients
+ * cannot forge it. Returns undefined for variables with numbers such as 1e400, which become Infinity and have
+ * the same JSON as null.
+ */
+function groupNameOf(
+  { params, extensions }: { readonly params: GraphQLParams; readonly extensions: string | undefined },
+  key: ShareKey,
+): string | undefined {
+  const { operationName, variables, query } = params;
+  let isExact = true;
+  const name = JSON.stringify([key, operationName, variables, query, extensions], (_, value: unknown) => {
+    if (typeof value === 'number' && !Number.isFinite(value)) isExact = false;
+    return sortMembers(value);
+  });
+  return isExact ? name : undefined;
+}
+
+/**
+ * Returns a text that is equal only for equal operations of one principal: a user, or a share key. Numbers
+ * such as 1e400 count as null.
+ */
+export function identityOf(principal: object, { operationName, variables, query }: GraphQLParams): string {
+  return JSON.stringify([principal, operationName, variables, query], (_, value: unknown) =>
+    sortMembers(value),
+  );
+}
+
+function sortMembers(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
+}

@@ -1,0 +1,237 @@
+import type { ExecutionArgs, ExecutionResult, GraphQLError } from 'graphql';
+import * as graphql from 'graphql';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { EventResult } from '../../types/pubsub.ts';
+import { type ObservedStream, observeStream } from '../core/observed-stream.ts';
+import { withExtensions } from '../core/operation-hook.ts';
+import { LoopSteps } from '../core/yield-to-event-loop.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
+import { executionArgs, setErrorCode } from '../execution/graphql-js.ts';
+import { optionalExport } from '../execution/graphql-version.ts';
+import { isTraced, requestContext, subscribeChannel, trace } from '../execution/tracing.ts';
+import {
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+} from '../execution/types.ts';
+import { returnSource, type Source } from '../pubsub/cursor.ts';
+import { type OperationCursors, withCursor } from './cursors.ts';
+
+/** The numbers of source streams, for `stats()`. */
+export interface SourceCounters {
+  /** Source streams that are being read. */
+  sources: number;
+  /** Source streams whose `return` was called and has not finished. */
+  unreleased: number;
+}
+
+/** Consumes the results of one source stream: an operation, or a group of equal ones. */
+export interface EventConsumer {
+  readonly inputs: ExecutionInputs;
+  /** The JSON text of the `extensions` to add to each result. */
+  readonly extensions: string | undefined;
+  /** Returns the context of the next event; undefined if all events have the context of `inputs`. */
+  readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
+  /** The cursors of the source; undefined if the option `cursors` is not set. */
+  readonly cursors: OperationCursors | undefined;
+  /** Called when the position of the source is known, if it has positions. */
+  onStarted(): void;
+  /** Called when the source stream is open. */
+  onOpen(): void;
+  /** False while no client waits for events; they are then read but not executed. */
+  isWanted(): boolean;
+  /** Receives the result of one event, with its signed cursor. */
+  onResult(outcome: ExecutionOutcome, cursor?: string): void;
+  /** Called for each event until it returns undefined; a promise pauses the source. */
+  waitForDrain(): Promise<unknown> | undefined;
+  /** Called when the source stream has ended. */
+  complete(): void;
+  /** Called when the source stream could not be opened or has failed. */
+  fail(errors: readonly GraphQLError[]): void;
+  /**
+   * Fires the signal of `inputs`. Called only when the source is open: graphql 17 leaks a source that is
+   * aborted earlier.
+   */
+  abort(): void;
+}
+
+/**
+ * Opens the source stream of a subscription, and executes its events one after the other. The function that
+ * it returns releases the source.
+ */
+export function consumeSource(
+  prepared: PreparedOperation,
+  consumer: EventConsumer,
+  counters: SourceCounters,
+): () => void {
+  let iterator: AsyncIterator<unknown> | undefined;
+  let stream: ObservedStream | undefined;
+  let released = false;
+
+  async function read(): Promise<void> {
+    // Awaited even if it is not a promise, so that the consumer is called after `consumeSource` has returned.
+    const { cursors, contextForEvent } = consumer;
+    const subscribe = () => openSource(prepared, consumer.inputs);
+    const opened: SourceResult = await (cursors === undefined ? subscribe() : cursors.resume(subscribe));
+    if (!isStream(opened)) {
+      if (!released) consumer.fail(opened.errors ?? []);
+      return;
+    }
+    iterator = opened[Symbol.asyncIterator]();
+    counters.sources++;
+    // Released while the source was being opened.
+    if (released) return returnIterator(iterator, consumer, counters);
+    stream = observeStream('subscription', prepared, consumer.inputs.origin);
+    onSourceOpen(iterator, cursors, consumer);
+    const { variableValues, origin } = consumer.inputs;
+    let { contextValue } = consumer.inputs;
+    const steps = new LoopSteps();
+    for (;;) {
+      const { done, value, cursor }: EventResult<unknown> = await iterator.next();
+      if (released) return;
+      if (done === true) break;
+      let waiting = steps.next() ?? consumer.waitForDrain();
+      for (; waiting !== undefined; waiting = consumer.waitForDrain()) {
+        await waiting;
+        if (released) return;
+      }
+      if (!consumer.isWanted()) {
+        cursors?.skip(cursor);
+        continue;
+      }
+      if (contextForEvent !== undefined) {
+        contextValue = await contextForEvent();
+        if (released) return;
+      }
+      const running = executeEvent(prepared, { rootValue: value, contextValue, variableValues, origin });
+      const outcome = isThenable(running) ? await running : running;
+      if (released) return;
+      const signed = cursors?.deliver(cursor);
+      stream?.count();
+      consumer.onResult(withExtensions(outcome, withCursor(consumer.extensions, signed)), signed);
+    }
+    markReleased('completed');
+    consumer.complete();
+  }
+
+  function markReleased(reason: 'completed' | 'failed'): void {
+    stream?.end(reason);
+    if (iterator !== undefined) counters.sources--;
+    iterator = undefined;
+    released = true;
+  }
+
+  read().catch((error) => {
+    if (released) return;
+    const source = iterator;
+    markReleased('failed');
+    // A failed execution leaves the source open. `return` of a source that has thrown has no effect.
+    returnSource(source);
+    consumer.fail([toGraphQLError(error)]);
+  });
+
+  return () => {
+    if (released) return;
+    released = true;
+    stream?.end('cancelled');
+    if (iterator !== undefined) returnIterator(iterator, consumer, counters);
+  };
+}
+
+/** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
+function executeEvent(prepared: PreparedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
+  const caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
+  if (caching === undefined) return prepared.execute(inputs);
+  const running = prepared.execute({ ...inputs, caching });
+  const invalidate = (outcome: ExecutionOutcome): MaybePromise<ExecutionOutcome> =>
+    caching.invalidate()?.then(() => outcome) ?? outcome;
+  return isThenable(running) ? running.then(invalidate) : invalidate(running);
+}
+
+/** Uses the positions of a source. Sources without `started` know their start when they are opened. */
+function onSourceOpen(
+  source: Source<unknown>,
+  cursors: OperationCursors | undefined,
+  consumer: EventConsumer,
+): void {
+  consumer.onOpen();
+  if (cursors === undefined) return;
+  cursors.follow(source);
+  const started = source.started?.() ?? Promise.resolve();
+  // The source itself reports its errors.
+  started.then(() => consumer.onStarted()).catch(() => undefined);
+}
+
+/**
+ * Counts the release instead of awaiting it: `return` of an async generator waits for a pending `await` in
+ * it.
+ */
+export function returnIterator(
+  iterator: Pick<AsyncIterator<unknown>, 'return'>,
+  consumer: Pick<EventConsumer, 'abort'>,
+  counters: SourceCounters,
+): void {
+  consumer.abort();
+  counters.sources--;
+  counters.unreleased++;
+  const onReturned = (): void => {
+    counters.unreleased--;
+  };
+  try {
+    const returning = iterator.return?.();
+    if (returning === undefined) {
+      onReturned();
+      return;
+    }
+    Promise.resolve(returning).then(onReturned, onReturned);
+  } catch {
+    onReturned();
+  }
+}
+
+/** The source stream that a subscription's root field returned, or the errors that it returned instead. */
+type SourceResult = AsyncIterable<unknown> | ExecutionResult;
+
+/** graphql 17 checks the arguments in a separate step. */
+type ValidateSubscriptionArgs = (args: ExecutionArgs) => readonly graphql.GraphQLError[] | ExecutionArgs;
+const validateSubscriptionArgs = optionalExport('validateSubscriptionArgs') as
+  | ValidateSubscriptionArgs
+  | undefined;
+
+/** Opens the source stream. `operation.execute` runs for each event, with the event as root value. */
+type OpenSource = (operation: PreparedOperation, inputs: ExecutionInputs) => MaybePromise<SourceResult>;
+
+/** Opens the source stream of a subscription. */
+const openSource: OpenSource = (operation, inputs) =>
+  isTraced(subscribeChannel)
+    ? trace(subscribeChannel, requestContext(operation, inputs), () => open(operation, inputs))
+    : open(operation, inputs);
+
+const open: OpenSource = (operation, inputs) => {
+  const { maxErrors } = operation;
+  const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
+  if (validateSubscriptionArgs === undefined) {
+    const opened = graphql.createSourceEventStream(args);
+    return isThenable(opened)
+      ? opened.then((result) => withCodes(result, operation))
+      : withCodes(opened, operation);
+  }
+  const checked = validateSubscriptionArgs(args);
+  return Array.isArray(checked)
+    ? withCodes({ errors: checked }, operation)
+    : graphql.createSourceEventStream(checked as ExecutionArgs);
+};
+
+/** Adds the code to errors of variables, and of a schema without subscriptions. Errors of resolvers have a path. */
+function withCodes(result: SourceResult, { maxErrors, schema }: PreparedOperation): SourceResult {
+  if (isStream(result) || result.errors === undefined) return result;
+  const errors = result.errors.slice(0, maxErrors);
+  // graphql 17 refuses the operation in its validation.
+  const isSupported = schema.getSubscriptionType() != null;
+  const code = isSupported ? 'BAD_USER_INPUT' : 'GRAPHQL_VALIDATION_FAILED';
+  for (const error of errors) if (error.path === undefined) setErrorCode(error, code);
+  return { errors };
+}
+
+const isStream = (result: SourceResult): result is AsyncIterable<unknown> => Symbol.asyncIterator in result;

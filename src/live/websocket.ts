@@ -1,0 +1,337 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage } from 'node:http';
+import { Server, Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { GraphQLSchema } from 'graphql';
+import type {
+  SubscriptionProtocol,
+  Subscriptions,
+  WebSocketLike,
+  WebsocketHandler,
+} from '../../types/subscriptions.ts';
+import { coreOf, createContextFactory, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
+import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { addPart } from '../http/server-parts.ts';
+import { noteBareSchema, noteServerWithoutSockets } from '../logging/notices.ts';
+import type { OnError } from '../logging/report-error.ts';
+import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
+import { delay, isCount, isFunction } from '../options/rules.ts';
+import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import {
+  Connection,
+  type ConnectionServices,
+  type ConnectionSettings,
+  type ContextPolicy,
+} from './connection.ts';
+import { attachEndpoint, disconnect, LiveEndpoint } from './endpoint.ts';
+import { createFrameWriter, createPrivateResultSender } from './frames.ts';
+import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
+import { type SessionLimits, UNKNOWN_SUBPROTOCOL } from './protocols.ts';
+import { createFlushScheduler, isOpen } from './queue.ts';
+import { createUpgradeHandler, type UpgradeTarget } from './upgrade.ts';
+import { registerPath } from './upgrade-router.ts';
+
+// The scopes of the methods of `Subscriptions`.
+const CLOSE = { ...SUBSCRIPTION_OPTIONS, name: 'close' };
+const DISCONNECT = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
+
+/** Serves a schema's operations over the WebSockets of one path of a server. */
+export function attach(server: unknown, target: unknown, options: unknown): Subscriptions {
+  if (!isServer(server)) {
+    const accepted = 'an http.Server, such as app.listen() returns: attachSubscriptions(server, handler)';
+    throw wrongArgument(SUBSCRIPTION_OPTIONS, 'server', server, accepted);
+  }
+  assertTarget(target);
+  const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
+  const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
+  const core = coreFor(target, settings.onError);
+  // Later, so that the mounts of the same module are complete.
+  if (coreOf(target) === undefined) setImmediate(noteUnusedHandler, server, settings.path);
+  setImmediate(noteHttp2Only, server);
+  const endpoint = new WebSocketEndpoint(core, settings);
+  const upgrades = createUpgradeHandler(server, endpoint, settings);
+  const releasePath = registerPath(server, settings.path, upgrades.handle);
+  const { maxConnections, onConnect } = settings;
+  attachEndpoint(core, { endpoint, maxConnections, hasOnConnect: onConnect !== undefined });
+  let closing: Promise<void> | undefined;
+  const subscriptions: Subscriptions = {
+    close(given) {
+      const { drain } = resolveOptions(CLOSE, given, { drain: delay(0, 0) });
+      if (closing === undefined) {
+        upgrades.close();
+        endpoint.isClosed = true;
+        closing = drainEndpoint(endpoint, drain).finally(releasePath);
+      }
+      return closing;
+    },
+    disconnect(predicate, code = 4403, reason = 'Forbidden') {
+      if (!isFunction(predicate)) throw wrongArgument(DISCONNECT, 'predicate', predicate, 'a function');
+      if (!isCloseCode(code)) {
+        const accepted = 'a close code that may be sent, such as 1000 or 4403';
+        throw wrongArgument(DISCONNECT, 'code', code, accepted);
+      }
+      return disconnect(endpoint.connections, { predicate, code, reason });
+    },
+    stats: () => endpoint.stats(),
+  };
+  addPart(server, (drainOptions) => subscriptions.close(drainOptions));
+  return subscriptions;
+}
+
+/** Servers of Bun are not instances of `net.Server`. An Express app has `listen` too, but is a function. */
+function isServer(value: unknown): value is Server {
+  if (value instanceof Server) return true;
+  return value instanceof EventEmitter && 'listen' in value && 'address' in value;
+}
+
+function assertTarget(target: unknown): void {
+  if (coreOf(target) !== undefined || target instanceof GraphQLSchema) return;
+  const accepted = `the handler that graphqlHTTP returned, or a GraphQLSchema${schemaHint(target)}`;
+  throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
+}
+
+/**
+ * Of the servers of `node:http2`, those with `allowHTTP1` have a timeout for headers, and those that accept WebSockets
+ * a listener for `connect`.
+ */
+function noteHttp2Only(server: Server): void {
+  const isHttp2Only = 'updateSettings' in server && !('headersTimeout' in server);
+  if (isHttp2Only && server.listenerCount('connect') === 0) noteServerWithoutSockets();
+}
+
+function noteUnusedHandler(server: Server, path: string): void {
+  if (hasHandlerAt(server, path)) noteBareSchema(path);
+}
+
+/** Returns the core of a handler, or creates one for a schema. */
+function coreFor(target: unknown, onError: OnError): GraphQLCore {
+  const core = coreOf(target);
+  if (core !== undefined) {
+    if (onError === undefined) return core;
+    const message =
+      'option "onError" has no effect with a handler; pass it to graphqlHTTP(schema, { onError })';
+    throw optionError(SUBSCRIPTION_OPTIONS, message);
+  }
+  const settings = resolveCoreOptions(SUBSCRIPTION_OPTIONS, { onError }, { rules: {}, limits: {} });
+  return createCore(SUBSCRIPTION_OPTIONS, target, settings);
+}
+
+/** Whether a close frame may carry the code (RFC 6455 §7.4). */
+function isCloseCode(code: unknown): boolean {
+  if (!isCount(code)) return false;
+  return (code >= 3000 && code < 5000) || (code >= 1000 && code < 1015 && (code < 1004 || code > 1006));
+}
+
+/** Milliseconds between two steps of a drain. */
+const DRAIN_STEP = 50;
+
+/**
+ * Closes all connections over a period of `drain` milliseconds, because clients reconnect soon after a 1001.
+ */
+async function drainEndpoint(endpoint: WebSocketEndpoint, drain: number): Promise<void> {
+  const connections = [...endpoint.connections];
+  const started = performance.now();
+  await new Promise<void>((resolve) => {
+    let next = 0;
+    const step = (): void => {
+      const share = drain === 0 ? 1 : Math.min(1, (performance.now() - started) / drain);
+      const due = Math.floor(connections.length * share);
+      while (next < due) connections[next++]?.closeSocket(1001, 'Going away');
+      if (next === connections.length) resolve();
+      else setTimeout(step, Math.min(DRAIN_STEP, drain / connections.length));
+    };
+    step();
+  });
+  await endpoint.closed();
+}
+
+const CONNECTION = Symbol('espalier.connection');
+type BoundWebSocket = WebSocketLike & { [CONNECTION]?: Connection };
+
+/** The endpoint of one `attachSubscriptions`, or of one `websocketHandler`. */
+class WebSocketEndpoint extends LiveEndpoint implements UpgradeTarget {
+  declare readonly settings: ConnectionSettings;
+  readonly #services: ConnectionServices;
+
+  constructor(core: GraphQLCore, settings: ConnectionSettings) {
+    const scheduler = Object.assign(createFlushScheduler(), { write: createFrameWriter() });
+    super(core, settings, scheduler, periodOf(settings));
+    const { counters, groups, timer } = this;
+    this.#services = {
+      core,
+      settings,
+      limits: limitsOf(settings, core),
+      scheduler,
+      timer,
+      counters,
+      groups,
+      sendPrivateResult: createPrivateResultSender(),
+      context: contextPolicy(settings, core),
+      onOperation: core.operationHookFor(settings.onOperation),
+      onClosed: (connection) => this.remove(connection),
+    };
+  }
+
+  isHostAllowed(request: IncomingMessage): boolean {
+    return this.core.isHostAllowed?.(request) ?? true;
+  }
+
+  reportError(error: unknown, request: IncomingMessage): void {
+    const socket = undefined;
+    this.core.reportError(error, { transport: 'websocket', operationName: undefined, request, socket });
+  }
+
+  /** Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. */
+  open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex | undefined): void {
+    websocket.on('error', ignore);
+    if (!isOpen(websocket)) return;
+    const protocol = this.settings.subscriptionProtocols.find((name) => name === websocket.protocol);
+    if (protocol === undefined) {
+      websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
+      return;
+    }
+    const connection = new Connection(this.#services, { websocket, request, socket, protocol });
+    (websocket as BoundWebSocket)[CONNECTION] = connection;
+    websocket.on('message', onMessage);
+    websocket.on('close', onClose);
+    this.add(connection);
+  }
+}
+
+/** Returns the option `context`, or the context of the core if the option is not set. */
+function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): ContextPolicy {
+  const { context, contextPer, onOperation } = settings;
+  const isFunction = context === undefined ? core.hasContextFunction : typeof context === 'function';
+  const create = context === undefined ? core.contextFor : createContextFactory(context);
+  return {
+    create,
+    isFunction,
+    exposesRequest: isFunction || core.readsSource || core.operationHookFor(onOperation) !== undefined,
+    perOperation: isFunction && contextPer !== 'connection',
+    perEvent: isFunction && contextPer === 'event',
+  };
+}
+
+const ignore = (): void => undefined;
+
+// Functions instead of closures, so that all WebSockets share their listeners.
+function onClose(this: BoundWebSocket): void {
+  this[CONNECTION]?.onClosed();
+}
+
+function onMessage(this: BoundWebSocket, data: string | Buffer | ArrayBuffer | Buffer[]): void {
+  this[CONNECTION]?.session.receive(textOf(data));
+}
+
+function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
+  if (typeof data === 'string') return data;
+  if (Array.isArray(data)) return Buffer.concat(data).toString();
+  return Buffer.isBuffer(data) ? data.toString() : Buffer.from(data).toString();
+}
+
+function limitsOf(settings: ConnectionSettings, core: GraphQLCore): SessionLimits {
+  const { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes } = settings;
+  const { maxVariables, documents } = core;
+  const acceptsIds = documents !== undefined;
+  return { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes, maxVariables, acceptsIds };
+}
+
+/** Deadlines are checked at a quarter of the shortest one, and at least every second. */
+function periodOf({ keepAlive, connectionInitWaitTimeout }: ConnectionSettings): number {
+  const shortest = Math.min(keepAlive || Number.POSITIVE_INFINITY, connectionInitWaitTimeout, 4000);
+  return Math.max(5, Math.floor(shortest / 4));
+}
+
+/**
+ * Creates the `websocketHandler` of a `graphqlHTTP` handler, for `app.ws(path, ...)` of express-ws or a
+ * WebSocketServer.
+ */
+export function createWebsocketHandler(
+  core: GraphQLCore,
+  subscriptionProtocols: readonly SubscriptionProtocol[],
+): WebsocketHandler {
+  const endpoint = new WebSocketEndpoint(
+    core,
+    resolveOptions(SUBSCRIPTION_OPTIONS, { subscriptionProtocols }, connectionRules),
+  );
+  return function websocketHandler(websocket, request) {
+    // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
+    const socket =
+      request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
+    endpoint.open(websocket, request, socket);
+  };
+}
+
+/** A list of middleware, as Express 4, Express 5 and Connect store it. */
+interface Stack {
+  readonly stack?: readonly Layer[];
+}
+
+interface Layer {
+  readonly handle?: unknown;
+  /** The path of a mount of Connect, or a route of Express. */
+  readonly route?: string | Stack;
+  /** The part of the path that the last call of `match` has matched. Newer versions of Express return it. */
+  readonly path?: string;
+  match?(path: string): boolean | { readonly path?: string };
+}
+
+/** The member with the middleware is `_router` in Express 4, `router` in Express 5 and `stack` in Connect. */
+interface App extends Stack {
+  readonly lazyrouter?: unknown;
+  readonly _router?: Stack;
+  readonly router?: Stack;
+}
+
+/** Whether an app of the server has a handler of `graphqlHTTP` mounted on a path. */
+function hasHandlerAt(server: Server, path: string): boolean {
+  const listeners: unknown[] = server.listeners('request');
+  try {
+    return listeners.some((listener) => {
+      const app = listener as App;
+      // In Express 4 the getter of `router` throws.
+      const router = app.lazyrouter === undefined ? app.router : app._router;
+      return contains(router ?? app, path);
+    });
+  } catch {
+    // Another object with members of these names. This check must not end the process.
+    return false;
+  }
+}
+
+function contains({ stack }: Stack, path: string): boolean {
+  if (!Array.isArray(stack)) return false;
+  return stack.some((layer: Layer) => {
+    const rest = restOf(layer, path);
+    if (rest === undefined) return false;
+    if (typeof layer.route === 'object' && contains(layer.route, '/')) return true;
+    // A handler that is mounted on a prefix passes on the paths below it.
+    if (coreOf(layer.handle) !== undefined) return rest === '/' || rest === path;
+    return contains(layer.handle as Stack, rest);
+  });
+}
+
+/**
+ * Returns the path below the mount of a layer; undefined if the layer does not match. The layers of a route
+ * match any path.
+ */
+function restOf(layer: Layer, path: string): string | undefined {
+  if (typeof layer.handle !== 'function') return undefined;
+  const mount = mountOf(layer, path);
+  if (mount === undefined) return undefined;
+  const rest = path.slice(mount.length);
+  if (!path.toLowerCase().startsWith(mount.toLowerCase())) return undefined;
+  if (rest === '') return '/';
+  return rest.startsWith('/') || mount.endsWith('/') ? rest : undefined;
+}
+
+/**
+ * Returns the beginning of the path that a layer matches, `''` for a layer of a route; undefined if it does
+ * not match.
+ */
+function mountOf(layer: Layer, path: string): string | undefined {
+  if (typeof layer.route === 'string') return layer.route;
+  const matched = layer.match?.(path);
+  if (matched === false) return undefined;
+  return (typeof matched === 'object' ? matched.path : layer.path) ?? '';
+}
