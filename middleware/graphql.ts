@@ -16,17 +16,12 @@ import type {
   SchemaSource,
 } from '../types/graphql.ts';
 
-export { Upload } from '../src/uploads/storage/upload.ts';
+export { Upload } from '../src/uploads/files.ts';
 export type * from '../types/caching.ts';
-export type * from '../types/cost.ts';
-export type * from '../types/cursors.ts';
-export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
-export type * from '../types/limits.ts';
 export type * from '../types/operation.ts';
 export type * from '../types/response-cache.ts';
-export type * from '../types/streaming.ts';
 export type * from '../types/uploads.ts';
 
 /** The HTTP methods that the option `methods` accepts. */

@@ -1,8 +1,5 @@
 export type * from '../types/caching.ts';
 export type { ConnectRequest, ContextSource, Middleware, NextFunction } from '../types/connect.ts';
-export type * from '../types/cost.ts';
-export type * from '../types/cursors.ts';
-export type * from '../types/documents.ts';
 export type * from '../types/graphiql.ts';
 export type * from '../types/graphql.ts';
 export type * from '../types/operation.ts';

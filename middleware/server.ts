@@ -1,11 +1,14 @@
 import type * as http from 'node:http';
 import type * as http2 from 'node:http2';
 import type * as https from 'node:https';
-import { type AnyOptions, type AnyServer, createNodeServer } from '../src/server/create-server.ts';
-import { handleExpectContinue } from '../src/server/expect-continue.ts';
-import { addHealth } from '../src/server/health/health.ts';
+import {
+  type AnyOptions,
+  type AnyServer,
+  createNodeServer,
+  handleExpectContinue,
+} from '../src/server/create-server.ts';
+import { addHealth } from '../src/server/health.ts';
 import { checkArguments } from '../src/server/options.ts';
-import type { ServerHealth } from '../types/health.ts';
 import type {
   App,
   Http2App,
@@ -13,10 +16,10 @@ import type {
   HttpOptions,
   HttpsOptions,
   SecureHttp2Options,
+  ServerHealth,
   TlsIdentity,
 } from '../types/server.ts';
 
-export type * from '../types/health.ts';
 export type * from '../types/server.ts';
 
 /**

@@ -1,4 +1,4 @@
-export { ConnectionClosedError } from '../src/testing/clients/connection-closed.ts';
+export { ConnectionClosedError } from '../src/testing/subscribe.ts';
 
 import { injectRequest } from '../src/testing/inject.ts';
 import { startSubscription } from '../src/testing/subscribe.ts';

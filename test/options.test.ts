@@ -1,5 +1,14 @@
-import { type OptionScope, resolveOptions } from '../src/options/resolve-options.ts';
-import { count, delay, flag, oneOf, optionalFunction, positive, rule } from '../src/options/rules.ts';
+import {
+  count,
+  delay,
+  flag,
+  type OptionScope,
+  oneOf,
+  optionalFunction,
+  positive,
+  resolveOptions,
+  rule,
+} from '../src/options/rules.ts';
 
 const rules = {
   html: flag(false),

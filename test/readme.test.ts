@@ -4,7 +4,7 @@ import { resolveCacheControl } from '../src/core/caching/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { connectionRules, upgradeRules } from '../src/live/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
-import { resolveUploadOptions } from '../src/uploads/options.ts';
+import { resolveUploadOptions } from '../src/uploads/receive.ts';
 import { pages, root } from './snippets.ts';
 
 const read = (name: string): string => readFileSync(join(root, name), 'utf8');

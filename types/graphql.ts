@@ -10,20 +10,21 @@ import type {
   ValidationRule,
 } from 'graphql';
 import type { CacheControlOptions } from './caching.ts';
-import type { ConnectRequest, ContextSource, Hook, MaybePromise, NextFunction } from './connect.ts';
-import type { BudgetOptions, CostOptions } from './cost.ts';
-import type { CursorOptions } from './cursors.ts';
-import type { DocumentsOptions } from './documents.ts';
-import type { ErrorReporter } from './errors.ts';
+import type {
+  ConnectRequest,
+  ContextSource,
+  ErrorReporter,
+  Hook,
+  MaybePromise,
+  NextFunction,
+} from './connect.ts';
 import type { GraphiQLOption } from './graphiql.ts';
-import type { GraphQLLimits } from './limits.ts';
 import type { OperationDecision, OperationDetails, StreamedResults } from './operation.ts';
 import type { CacheInvalidator, ResponseCacheOptions } from './response-cache.ts';
-import type { EventStreamOptions, IncrementalOptions } from './streaming.ts';
 import type { ContextDetails, SubscriptionProtocol, WebsocketHandler } from './subscriptions.ts';
 import type { UploadOptions } from './uploads.ts';
 
-export type { ErrorDetails, ErrorReporter } from './errors.ts';
+export type { ErrorDetails, ErrorReporter } from './connect.ts';
 
 /** The request that option functions receive; `state` is always set. */
 export interface GraphQLRequest extends ConnectRequest {
@@ -198,3 +199,246 @@ export interface GraphQLHandler extends CacheInvalidator {
 
 /** The target of `attachSubscriptions`: the handler that `graphqlHTTP` returned, or a schema. */
 export type SubscriptionTarget = GraphQLSchema | GraphQLHandler;
+
+/** Limits of one document, checked once per document, before validation. `Infinity` means no limit. */
+export interface DocumentLimits {
+  /** Lexical tokens. @default 5000 */
+  tokens?: number | undefined;
+  /** Characters of a document; its lines are limited to a twentieth of this number. @default 100000 */
+  characters?: number | undefined;
+  /**
+   * Levels of nested fields, fragments counted where they are spread; introspection has its own limit.
+   * @default 50
+   */
+  depth?: number | undefined;
+  /** Fields of one operation, fragments counted at each spread. @default 10000 */
+  fields?: number | undefined;
+  /** Fields at the root of one operation. @default 100 */
+  rootFields?: number | undefined;
+  /** Aliases in one operation, fragments counted at each spread. @default 1000 */
+  aliases?: number | undefined;
+  /** Directives in one operation, fragments counted at each spread. @default 200 */
+  directives?: number | undefined;
+  /** Fragments of one document. @default 500 */
+  fragments?: number | undefined;
+  /**
+   * Pairs of fields with the same name in the same place, fragments included: validation compares each pair.
+   * @default 20000
+   */
+  merges?: number | undefined;
+  /** Errors after which validation and coercion stop; all errors of resolvers are reported. @default 10 */
+  errors?: number | undefined;
+  /** Values in the variables of one request, lists and objects counted by their members. @default 20000 */
+  variables?: number | undefined;
+}
+
+/** The limits of a request over HTTP. */
+export interface GraphQLLimits extends DocumentLimits {
+  /** Bytes of a JSON body, counted after decompression; more is 413. @default 1048576 */
+  bodyBytes?: number | undefined;
+  /** Milliseconds until a body is complete; then 408. @default 30000 */
+  bodyTimeout?: number | undefined;
+  /** Operations in one batch; more is 413. @default 10 */
+  batch?: number | undefined;
+}
+
+/** The manifest that Apollo's `generate-persisted-query-manifest` writes. */
+export interface PersistedQueryManifest {
+  readonly format: 'apollo-persisted-query-manifest';
+  readonly version: 1;
+  readonly operations: readonly {
+    readonly id: string;
+    readonly body: string;
+    readonly name?: string | undefined;
+    readonly type?: string | undefined;
+  }[];
+}
+
+/** The texts of documents by id. Ids are compared as they are: a hash, or any other name. */
+export type DocumentMap = Readonly<Record<string, string>>;
+
+/** Returns the text of a document by its id, or undefined for an unknown id. */
+export type FindDocument = (id: string) => MaybePromise<string | null | undefined>;
+
+/**
+ * The trusted documents: a file, a directory, an object, a Map or a function. A file contains Apollo's manifest
+ * or a JSON object of texts by id, as Relay and graphql-codegen write it. A directory contains one
+ * `<id>.graphql` per document.
+ */
+export type DocumentSource =
+  | string
+  | URL
+  | DocumentMap
+  | PersistedQueryManifest
+  | ReadonlyMap<string, string>
+  | FindDocument;
+
+/**
+ * A store that several processes share. A client of `ioredis` is one. It gets one key per hash.
+ */
+export interface PersistedQueryStore {
+  get(key: string): Promise<string | null | undefined>;
+  set(key: string, value: string, unit: 'PX', milliseconds: number): Promise<unknown>;
+}
+
+/** Options of automatic persisted queries. */
+export interface PersistedQueryOptions {
+  /**
+   * A store that several processes share, such as a client of `ioredis`. If it fails or is slow, the query counts
+   * as not found.
+   * @default none: the document cache of this process
+   */
+  store?: PersistedQueryStore | undefined;
+  /**
+   * Milliseconds until the store forgets a query. Each registration begins them again.
+   * @default 86_400_000 (a day)
+   */
+  ttl?: number | undefined;
+  /**
+   * Milliseconds to wait for the store.
+   * @default 200
+   */
+  timeout?: number | undefined;
+  /**
+   * Prefix of the keys in the store.
+   * @default 'espalier:apq:'
+   */
+  prefix?: string | undefined;
+}
+
+/** The option `documents` of `graphqlHTTP`: documents that clients request by id. */
+export interface DocumentsOptions<Source = ContextSource> {
+  /**
+   * The trusted documents. All of them are validated and prepared when the middleware is created. A file or
+   * directory is read again when it changes; the previous documents stay in use if it cannot be read.
+   * @default none
+   */
+  from?: DocumentSource | undefined;
+  /**
+   * Whether all other documents are refused (403, code `DOCUMENT_NOT_TRUSTED`), or a function of the request or
+   * WebSocket.
+   * @default false
+   */
+  only?: boolean | Hook<[source: Source], boolean> | undefined;
+  /**
+   * Automatic persisted queries: clients register the hashes of their queries. This saves bandwidth and protects
+   * nothing, because any client can register any query.
+   * @default false
+   */
+  apq?: boolean | PersistedQueryOptions | undefined;
+  /**
+   * The path of a JSON file that collects the documents that clients send, by id. For development: it throws if
+   * `NODE_ENV` is `production`.
+   * @default none
+   */
+  record?: string | URL | undefined;
+}
+
+/** Options of subscriptions over HTTP. */
+export interface EventStreamOptions<Req = ConnectRequest> {
+  /**
+   * Whether a client may use one event stream for several operations (GraphQL over server-sent events, single
+   * connection mode). PUT and DELETE are then accepted for reservations.
+   * @default true
+   */
+  single?: boolean | undefined;
+  /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
+  ping?: number | undefined;
+  /**
+   * Reservations of one client address, or IPv6 network of 64 bits, that wait for their stream; one more gets
+   * 429. They expire after 10 s.
+   * @default 100
+   */
+  maxReservations?: number | undefined;
+  /**
+   * Returns the user of a request. Requests of another user cannot use a reservation. Without it the random
+   * token alone gives access.
+   * @default none
+   */
+  user?: Hook<[req: Req], unknown> | undefined;
+}
+
+/** Options of incremental delivery. */
+export interface IncrementalOptions {
+  /**
+   * The format of payloads for clients that name none: of the specification's drafts since 2024 (`pending`
+   * and `id`), or of 2022 (`path`).
+   * @default 'v0.2', and '20220824' for documents with `@stream`
+   */
+  format?: 'v0.2' | '20220824' | undefined;
+}
+
+/**
+ * Options of the cost of operations, which `@cost` and `@listSize` of the IBM specification set in the schema
+ * (https://ibm.github.io/graphql-specs/cost-spec.html).
+ */
+export interface CostOptions {
+  /** The highest cost of an operation, and of a batch; more is refused with the code `COST_LIMIT`. @default 1000 */
+  maxCost?: number | undefined;
+  /** Refuses no operation; the header and the channel `espalier:graphql:cost` show its cost. @default false */
+  reportOnly?: boolean | undefined;
+  /** Sends the cost of an operation in the header `GraphQL-Cost`, such as `GraphQL-Cost: 42;max=1000`. @default false */
+  header?: boolean | undefined;
+  /** The assumed number of items of a list without `@listSize`. @default 10 */
+  listSize?: number | undefined;
+  /** The cost of a mutation in addition to its fields. @default 10 */
+  mutation?: number | undefined;
+}
+
+/** The members of an ioredis client, or of its `Cluster`, that budgets use. */
+export interface BudgetClient {
+  readonly status: string;
+  evalsha(sha: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
+  eval(script: string, keys: number, ...args: (string | number)[]): Promise<unknown>;
+}
+
+/** Options of budgets: each key has a token bucket, which operations take tokens from. */
+export interface BudgetOptions<Source = ContextSource> {
+  /** The tokens of a full bucket. */
+  limit: number;
+  /** Milliseconds in which an empty bucket becomes full again. @default 60000 */
+  window?: number | undefined;
+  /** The meaning of one token: a unit of the operation's cost, or one operation. @default 'cost' */
+  unit?: 'cost' | 'operations' | undefined;
+  /**
+   * Returns the key of an operation: a user, an API key, an address. `undefined` means no budget. The context
+   * is the value of the option `context`.
+   * @default the client's address: `req.ip`, or that of the socket; the first 64 bits of an IPv6 address
+   */
+  key?: Hook<[source: Source, context: unknown], MaybePromise<string | undefined>> | undefined;
+  /**
+   * An ioredis client. The processes with the same Redis and `prefix` then share the buckets. It is used as it
+   * is; the application closes it. Without it each process has its own buckets.
+   * @default none
+   */
+  redis?: BudgetClient | undefined;
+  /** Prefix of the keys in Redis. @default 'espalier:budget:' */
+  prefix?: string | undefined;
+  /** Milliseconds to wait for Redis. @default 100 */
+  timeout?: number | undefined;
+  /**
+   * When Redis is unavailable: `'local'` uses buckets of this process, `'open'` executes every operation, and
+   * `'closed'` refuses every operation with 503. @default 'local'
+   */
+  onUnavailable?: 'local' | 'open' | 'closed' | undefined;
+}
+
+/** A secret of at least 32 bytes. */
+export type CursorKey = string | Uint8Array;
+
+/** Options of cursors, with which clients continue a subscription after the last event that they received. */
+export interface CursorOptions {
+  /**
+   * The secret that signs cursors, at least 32 bytes long; equal in all processes. Of a list, the first one
+   * signs, and cursors of all are accepted: put a new secret first, and remove the old one after `maxAge`.
+   */
+  key: CursorKey | readonly CursorKey[];
+  /**
+   * Returns the user of a context. A cursor is valid for its user only. Subscriptions with a `share` key are
+   * bound to that key instead.
+   * @default none: cursors are bound to their operation only
+   */
+  user?: Hook<[context: unknown], string | number | null | undefined> | undefined;
+  /** Milliseconds for which a cursor is valid. @default 86_400_000 (a day) */
+  maxAge?: number | undefined;
+}

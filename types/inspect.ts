@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Hook, MaybePromise } from './connect.ts';
-import type { ProcessStats } from './health.ts';
+import type { ProcessStats } from './server.ts';
 
 /** Options of `inspect`. */
 export interface InspectOptions {

@@ -6,7 +6,7 @@ import type {
   SecureServerOptions as NodeSecureHttp2Options,
 } from 'node:http2';
 import type { ServerOptions as NodeHttpsOptions } from 'node:https';
-import type { HealthOptions } from './health.ts';
+import type { Middleware } from './connect.ts';
 
 /** Handles requests: an Express 4 or 5 app, a Connect app, or a request listener of `node:http`. */
 export type App = (req: IncomingMessage, res: ServerResponse) => unknown;
@@ -86,4 +86,122 @@ export interface SecureHttp2Options
    * @default true
    */
   allowHTTP1?: boolean | undefined;
+}
+
+/** The state of a server. `draining` begins with `drain()` or with `close()` of the server. */
+export type ServerState = 'starting' | 'ready' | 'draining';
+
+/** A check of `createServer`. It fails by throwing, by rejecting, or by returning `false`. */
+export type ReadinessCheck = () => unknown;
+
+/** Options of `createServer` for its health. */
+export interface HealthOptions {
+  /**
+   * Checks by name that must pass before the server is ready, such as a connection to a database. The
+   * readiness handler runs them for each request, but at most once a second.
+   * @default none
+   */
+  checks?: Readonly<Record<string, ReadinessCheck>> | undefined;
+  /**
+   * Milliseconds after which a check fails, at most 2147483647.
+   * @default 2000
+   */
+  checkTimeout?: number | undefined;
+}
+
+/** Options of `drain()`. */
+export interface DrainOptions {
+  /**
+   * Milliseconds in which the server still accepts requests, while the handlers send 503, so that load
+   * balancers stop sending requests. A little more than the interval of their probes.
+   * @default 0
+   */
+  delay?: number | undefined;
+  /**
+   * Milliseconds after the delay for requests, sockets and event streams to end. The others are then closed.
+   * @default 10000
+   */
+  timeout?: number | undefined;
+}
+
+/** Bytes in use and the limit of a cache or a budget. */
+export interface BudgetStats {
+  readonly bytes: number;
+  readonly maxBytes: number;
+}
+
+/** A cache with its number of entries. */
+export interface CacheStats extends BudgetStats {
+  readonly entries: number;
+}
+
+/** The delay of timers by other work of the event loop in milliseconds, and the share of its time in use. */
+export interface EventLoopStats {
+  readonly mean: number;
+  readonly p50: number;
+  readonly p99: number;
+  readonly max: number;
+  /** From 0 to 1. */
+  readonly utilization: number;
+}
+
+/** The sockets and event streams of the process. */
+export interface LiveStats {
+  /** Open sockets and event streams. */
+  readonly connections: number;
+  /** Operations in progress. */
+  readonly operations: number;
+  /** Source streams that are being read. */
+  readonly sources: number;
+  /** Source streams whose `return` has not finished. */
+  readonly unreleased: number;
+  /** Shared executions. */
+  readonly groups: number;
+}
+
+/** The current numbers of the process, which all its servers share. */
+export interface ProcessStats {
+  /** Since the first call of a function that reads it, or the last half minute. */
+  readonly eventLoop: EventLoopStats;
+  /** Bytes of memory, as `process.memoryUsage()`. */
+  readonly memory: { readonly rss: number; readonly heapUsed: number; readonly arrayBuffers: number };
+  /** Sockets, event streams and their operations. */
+  readonly live: LiveStats;
+  /** The caches of prepared documents. */
+  readonly documents: CacheStats;
+  /** The caches of whole responses. */
+  readonly responses: CacheStats;
+  /** The caches of static files. */
+  readonly files: CacheStats;
+  /** The memory of uploads in progress. */
+  readonly uploads: BudgetStats;
+}
+
+/** The current numbers of a server and its process. */
+export interface ServerStats extends ProcessStats {
+  readonly state: ServerState;
+  /** Seconds since the server was created. */
+  readonly uptime: number;
+  /** Open TCP connections, WebSockets included. */
+  readonly connections: number;
+}
+
+/** The members that `createServer` adds to the server. */
+export interface ServerHealth {
+  /**
+   * Resolves when the server listens and every check has passed. Rejects if the server cannot listen, or is
+   * draining.
+   */
+  ready(): Promise<void>;
+  /** Sends 200, and 503 as soon as draining begins. */
+  readonly liveness: Middleware;
+  /** Sends 200 if the server listens and every check passes; otherwise, and as soon as draining begins, 503. */
+  readonly readiness: Middleware;
+  /**
+   * Begins draining: the handlers send 503, then the server closes, with the sockets of `attachSubscriptions`.
+   * Resolves when every connection is closed.
+   */
+  drain(options?: DrainOptions): Promise<void>;
+  /** Returns the current numbers. */
+  stats(): ServerStats;
 }

@@ -1,10 +1,15 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { ContextSource, Hook, MaybePromise, NextFunction, WebSocketLike } from './connect.ts';
-import type { ErrorReporter } from './errors.ts';
+import type {
+  ContextSource,
+  ErrorReporter,
+  Hook,
+  MaybePromise,
+  NextFunction,
+  WebSocketLike,
+} from './connect.ts';
 import type { OperationDecision, OperationDetails } from './operation.ts';
 
-export type { WebSocketLike } from './connect.ts';
-export type { ErrorDetails, ErrorReporter } from './errors.ts';
+export type { ErrorDetails, ErrorReporter, WebSocketLike } from './connect.ts';
 
 /**
  * The WebSocket that `context` functions get: with `headers`, `url`, `socket` and `state` of the upgrade request,

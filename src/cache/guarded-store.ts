@@ -1,8 +1,8 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
-import { registerGauge } from '../diagnostics/gauges.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
+import { startTimeLimit } from '../http/timers.ts';
 import { isThenable } from '../options/rules.ts';
-import { startTimeLimit } from '../redis/time-limit.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
 const STORE_MILLISECONDS = 50;

@@ -1,9 +1,16 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheInvalidator, CachePubSub, CacheStore } from '../../types/response-cache.ts';
-import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
-import { isEither, isFunction, isListOf, isObject, isString } from '../options/rules.ts';
+import { withTimeLimit } from '../http/timers.ts';
+import {
+  isEither,
+  isFunction,
+  isListOf,
+  isObject,
+  isString,
+  type OptionScope,
+  wrongArgument,
+} from '../options/rules.ts';
 import { INVALIDATOR_OPTIONS } from '../options/scopes.ts';
-import { withTimeLimit } from '../redis/time-limit.ts';
 import { SharedInvalidation } from './shared/shared-invalidation.ts';
 import { normalTag } from './tags/tags.ts';
 

@@ -2,7 +2,7 @@ import { isAscii } from 'node:buffer';
 import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
-import { registerGauge } from '../diagnostics/gauges.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
 import { Doorkeeper } from './doorkeeper.ts';
 import { InvalidationLog } from './tags/invalidation-log.ts';
 import { ALL_TAGS } from './tags/tags.ts';

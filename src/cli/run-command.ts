@@ -1,8 +1,6 @@
 import { VERSION } from '../diagnostics/version.ts';
-import { check } from './check-command.ts';
-import { type Command, type Output, UsageError } from './command.ts';
-import { compress, DEFAULT_MIN_BYTES } from './compress-command.ts';
-import { init } from './init-command.ts';
+import { type Command, check, init, type Output, UsageError } from './commands.ts';
+import { compress, DEFAULT_MIN_BYTES } from './compress.ts';
 
 interface Help {
   readonly usage: string;

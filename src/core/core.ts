@@ -2,13 +2,12 @@ import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql'
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
+import { createErrorReporter, noteUnsupportedVersion } from '../diagnostics/logging.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
-import { createHostCheck, type HostCheck } from '../http/routing/host.ts';
+import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { CursorSettings } from '../live/cursors.ts';
-import { noteUnsupportedVersion } from '../logging/notices.ts';
-import { createErrorReporter } from '../logging/report-error.ts';
-import { assertSync, type OptionScope, wrongArgument } from '../options/resolve-options.ts';
+import { assertSync, type OptionScope, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission } from './admission.ts';
 import { type CoreDocuments, createCoreDocuments } from './by-id/core-documents.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { DocumentNode, GraphQLError, OperationDefinitionNode } from 'graphql';
 import type { StreamConnection, SubscriptionConnection } from '../../types/subscriptions.ts';
-import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import type { ErrorOrigin, ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 

@@ -1,11 +1,10 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
+import type { Reporter } from '../diagnostics/logging.ts';
 import { isGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
-import { toError } from '../http/reply/http-error.ts';
-import type { Reporter } from '../logging/report-error.ts';
-import { formatValue } from '../options/format-value.ts';
-import { assertSync, optionError } from '../options/resolve-options.ts';
+import { toError } from '../http/reply.ts';
+import { assertSync, formatValue, optionError } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings } from './options.ts';
 

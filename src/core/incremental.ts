@@ -9,7 +9,7 @@ import type {
   PreparedOperation,
   ValidatedOperation,
 } from '../execution/types.ts';
-import { type OptionScope, optionError } from '../options/resolve-options.ts';
+import { type OptionScope, optionError } from '../options/rules.ts';
 import { withStreamEvents } from './observed-stream.ts';
 import type { CoreSettings } from './options.ts';
 import { selectIncrementalEngine } from './select-engine.ts';

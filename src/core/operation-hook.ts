@@ -12,9 +12,8 @@ import {
   type RequestError,
   withNativePromise,
 } from '../execution/types.ts';
-import type { Headers } from '../http/reply/http-error.ts';
-import { wrongReturnValue } from '../options/resolve-options.ts';
-import { isListOf, isObject } from '../options/rules.ts';
+import type { Headers } from '../http/reply.ts';
+import { isListOf, isObject, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { OnOperation } from './options.ts';
 

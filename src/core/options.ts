@@ -1,14 +1,12 @@
 import type { GraphQLError, GraphQLFormattedError, ValidationRule } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { ExecuteFunction } from '../../types/graphql.ts';
-import type { DocumentLimits } from '../../types/limits.ts';
+import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/guarded-store.ts';
+import type { OnError } from '../diagnostics/logging.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';
-import type { OnError } from '../logging/report-error.ts';
-import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
   type Accepts,
   isBoolean,
@@ -20,10 +18,12 @@ import {
   isPositive,
   isString,
   notPromise,
+  type OptionScope,
   oneOrMore,
   optionalFunction,
   type Rule,
   type Rules,
+  resolveOptions,
   rule,
   type WithDefaults,
 } from '../options/rules.ts';

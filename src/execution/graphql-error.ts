@@ -1,5 +1,5 @@
 import { GraphQLError } from 'graphql';
-import { toError } from '../http/reply/http-error.ts';
+import { toError } from '../http/reply.ts';
 
 /** Compares the name too, since an application may have a second copy of graphql. Never throws. */
 export function isGraphQLError(error: unknown): error is GraphQLError {

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import * as graphql from 'graphql';
 import type { MaybePromise, WebSocketLike } from '../../types/connect.ts';
-import { notify, throwLater } from '../diagnostics/channel.ts';
+import { notify, throwLater } from '../diagnostics/channels.ts';
 import { optionalExport } from './graphql-version.ts';
 import {
   type ExecutionInputs,

@@ -3,17 +3,13 @@ import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
 import { loadOnce } from '../http/load-once.ts';
-import { createNegotiator } from '../http/negotiation/accept.ts';
-import type { Headers } from '../http/reply/http-error.ts';
-import { addVary, type Reply, writeReply } from '../http/reply/write-reply.ts';
-import { pathOf } from '../http/routing/url-path.ts';
-import { formatValue } from '../options/format-value.ts';
-import { optionError } from '../options/resolve-options.ts';
+import { createNegotiator } from '../http/negotiation.ts';
+import { addVary, type Headers, type Reply, writeReply } from '../http/reply.ts';
+import { pathOf, withoutSlash } from '../http/routing.ts';
+import { formatValue, optionError } from '../options/rules.ts';
 import { GRAPHIQL_OPTIONS } from '../options/scopes.ts';
-import { loadAssets } from './assets.ts';
-import { exactRouteError, matchesBelow } from './exact-route-error.ts';
 import { type GraphiQLSettings, resolveGraphiQLOptions } from './options.ts';
-import { FILES, filesBase, pageRenderer } from './page.ts';
+import { escapeHtml, FILES, filesBase, loadAssets, pageRenderer } from './page.ts';
 
 /** GraphiQL for one endpoint. */
 interface GraphiQLHandler {
@@ -131,4 +127,38 @@ function fileOf(url: string): string | undefined {
   const at = url.indexOf(`/${FILES}/`);
   if (at === -1 || url.lastIndexOf('?', at) !== -1) return undefined;
   return pathOf(url.slice(at + FILES.length + 2));
+}
+
+/**
+ * Creates a page that explains why GraphiQL cannot load on this route. The status is 500: the application has
+ * to be changed.
+ */
+function exactRouteError(path: string): Reply {
+  const code = (text: string): string => `<code>${escapeHtml(text)}</code>`;
+  const body = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<title>GraphiQL cannot run on an exact route</title>
+<h1>GraphiQL cannot run on an exact route</h1>
+<p>The files of the page are at ${code(`${path}/${FILES}/\u2026`)}, which an exact route does not match.</p>
+<p>Mount the handler with ${code(`app.use('${path}', graphqlHTTP(schema))`)}, or switch GraphiQL off with ${code('graphiql: false')}.</p>
+<p>The GraphQL API works on this route.</p>
+</html>
+`;
+  return { status: 500, headers: ERROR_HEADERS, body };
+}
+
+const ERROR_HEADERS = {
+  'content-type': 'text/html; charset=utf-8',
+  'content-security-policy': "default-src 'none'; frame-ancestors 'none'",
+  'cache-control': 'no-store',
+  'x-content-type-options': 'nosniff',
+};
+
+/** Whether the route of a request also matches a file below the path of the request. */
+function matchesBelow(req: ConnectRequest, file: string): boolean {
+  const below = `${withoutSlash(pathOf(req.url))}/${file}`;
+  return [(req.route as { readonly path?: unknown }).path]
+    .flat()
+    .some((pattern) => (pattern instanceof RegExp ? pattern.test(below) : String(pattern).includes('*')));
 }

@@ -2,7 +2,7 @@ import { COST_HEADER, costExceeded } from '../core/cost/cost-check.ts';
 import { limitExceeded } from '../core/limits/limit-exceeded.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import type { PreparedOperation, RequestError } from '../execution/types.ts';
-import type { Headers } from '../http/reply/http-error.ts';
+import type { Headers } from '../http/reply.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */

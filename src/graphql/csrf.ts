@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation/accept.ts';
-import { HttpError } from '../http/reply/http-error.ts';
-import { isOwnOrigin, publicHostOf } from '../http/routing/host.ts';
-import { debug } from '../logging/debug.ts';
+import { debug } from '../diagnostics/logging.ts';
+import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
+import { HttpError } from '../http/reply.ts';
+import { isOwnOrigin, publicHostOf } from '../http/routing.ts';
 import type { HttpSettings } from './options.ts';
 
 /** Headers that a page of another origin can send only after a successful CORS preflight. */

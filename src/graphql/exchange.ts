@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import type { ExecutionOutcome, RequestError } from '../execution/types.ts';
-import type { Negotiated } from '../http/negotiation/accept.ts';
+import type { Negotiated } from '../http/negotiation.ts';
 import type { StreamOperation } from '../live/event-stream.ts';
 import type { Reservation } from '../streams/reservations.ts';
 import type { Timings } from './timings.ts';

@@ -11,8 +11,8 @@ import {
   isThenable,
   type RequestError,
 } from '../execution/types.ts';
-import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation/accept.ts';
-import { isQueued, whenFirst } from '../http/reply/response-state.ts';
+import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
+import { isQueued, whenFirst } from '../http/reply.ts';
 import { createCsrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';

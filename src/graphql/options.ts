@@ -1,6 +1,5 @@
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import type { MethodName } from '../../types/graphql.ts';
-import type { DocumentLimits, GraphQLLimits } from '../../types/limits.ts';
+import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { createCaching } from '../core/caching/caching.ts';
 import { type CachingSettings, resolveCacheControl } from '../core/caching/options.ts';
@@ -11,10 +10,9 @@ import {
   protocolsRule,
   resolveCoreOptions,
 } from '../core/options.ts';
+import { noteProductionDefaults } from '../diagnostics/logging.ts';
 import { resolveCursors } from '../live/cursors.ts';
 import { type EventStreamSettings, resolveEventStreams } from '../live/options.ts';
-import { noteProductionDefaults } from '../logging/notices.ts';
-import { optionError } from '../options/resolve-options.ts';
 import {
   flag,
   isBoolean,
@@ -26,6 +24,7 @@ import {
   isOrigin,
   oneOf,
   oneOrMore,
+  optionError,
   type Rules,
   rule,
   type WithDefaults,

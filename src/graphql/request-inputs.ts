@@ -6,7 +6,7 @@ import type {
   GraphQLParams,
   IncrementalFormat,
 } from '../execution/types.ts';
-import { isAborted } from '../http/reply/response-state.ts';
+import { isAborted } from '../http/reply.ts';
 import type { Exchange } from './exchange.ts';
 
 /** The inputs and the origin of one execution. The signal is created when it is first read. */

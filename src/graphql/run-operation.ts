@@ -13,7 +13,7 @@ import {
   type PreparedOperation,
   type RequestError,
 } from '../execution/types.ts';
-import { CLIENT_ABORTED } from '../http/body/read-body.ts';
+import { CLIENT_ABORTED } from '../http/body.ts';
 import { addCost, addPrice, setAdmissionHeaders } from './batch-cost.ts';
 import type { Csrf } from './csrf.ts';
 import { type Exchange, type Result, STREAMED } from './exchange.ts';

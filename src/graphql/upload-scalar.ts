@@ -1,5 +1,5 @@
 import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
-import { optionError } from '../options/resolve-options.ts';
+import { optionError } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';
 
 /** The default `parseValue` of graphql, for scalars without their own function. */

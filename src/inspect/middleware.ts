@@ -1,14 +1,19 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, Middleware, NextFunction } from '../../types/connect.ts';
 import type { InspectOptions } from '../../types/inspect.ts';
-import { toError } from '../http/reply/http-error.ts';
-import { type Reply, withVary, writeReply } from '../http/reply/write-reply.ts';
-import { pathOf } from '../http/routing/url-path.ts';
-import { noteInspectOff } from '../logging/notices.ts';
-import { resolveOptions, wrongReturnValue } from '../options/resolve-options.ts';
-import { isString, optionalFunction, positive, rule } from '../options/rules.ts';
+import { noteInspectOff } from '../diagnostics/logging.ts';
+import { type Reply, toError, withVary, writeReply } from '../http/reply.ts';
+import { pathOf } from '../http/routing.ts';
+import {
+  isString,
+  optionalFunction,
+  positive,
+  resolveOptions,
+  rule,
+  wrongReturnValue,
+} from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
-import { createPage } from './page/page.ts';
+import { createPage } from './page.ts';
 import { Recorder } from './recorder.ts';
 
 type Guard = (req: ConnectRequest) => MaybePromise<unknown>;

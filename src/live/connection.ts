@@ -14,9 +14,9 @@ import type {
 } from '../../types/subscriptions.ts';
 import type { ContextFactory } from '../core/core.ts';
 import type { OnOperation } from '../core/options.ts';
+import { debug } from '../diagnostics/logging.ts';
 import { type ErrorOrigin, type ExecutionOutcome, isThenable } from '../execution/types.ts';
-import { debug } from '../logging/debug.ts';
-import { wrongReturnValue } from '../options/resolve-options.ts';
+import { wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { EndpointSettings, LiveConnection } from './endpoint.ts';
 import type { FrameScheduler, SendPrivateResult } from './frames.ts';

@@ -3,12 +3,16 @@ import { types } from 'node:util';
 import { GraphQLError } from 'graphql';
 import {
   assertSync,
+  isString,
   type OptionScope,
+  optionalFunction,
   optionError,
+  positive,
+  type Rules,
   resolveOptions,
+  unchecked,
   wrongReturnValue,
-} from '../options/resolve-options.ts';
-import { isString, optionalFunction, positive, type Rules, unchecked } from '../options/rules.ts';
+} from '../options/rules.ts';
 import { areEqualCursors, Progress, resumeAfter, type Source } from '../pubsub/cursor.ts';
 
 /** A request to continue after a cursor. */

@@ -5,8 +5,8 @@ import type {
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../core/diagnostics.ts';
-import { registerGauge } from '../diagnostics/gauges.ts';
-import { assertSync } from '../options/resolve-options.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
+import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { SubscriptionGroups } from './groups.ts';
 import type { OperationSettings } from './operation.ts';

@@ -4,8 +4,8 @@ import type { StreamConnection } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { toGraphQLError } from '../execution/graphql-error.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams, PreparedOperation } from '../execution/types.ts';
-import { HttpError } from '../http/reply/http-error.ts';
-import { StreamWriter } from '../http/stream/stream-writer.ts';
+import { HttpError } from '../http/reply.ts';
+import { StreamWriter } from '../http/stream.ts';
 import { type CursorRequest, cursorRequest } from './cursors.ts';
 import {
   attachedEndpoint,

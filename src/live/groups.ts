@@ -7,7 +7,7 @@ import type {
   GraphQLParams,
   PreparedOperation,
 } from '../execution/types.ts';
-import { assertSync, wrongReturnValue } from '../options/resolve-options.ts';
+import { assertSync, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';

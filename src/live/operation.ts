@@ -22,7 +22,7 @@ import {
   type RemainingResults,
   type RequestError,
 } from '../execution/types.ts';
-import { HttpError } from '../http/reply/http-error.ts';
+import { HttpError } from '../http/reply.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
   identityOf,

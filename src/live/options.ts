@@ -1,7 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import type { Middleware } from '../../types/connect.ts';
 import { protocolsRule } from '../core/options.ts';
-import { type OptionScope, resolveOptions } from '../options/resolve-options.ts';
 import {
   type Accepts,
   delay,
@@ -13,10 +12,12 @@ import {
   isOrigin,
   isString,
   notPromise,
+  type OptionScope,
   oneOf,
   optionalFunction,
   positive,
   type Rules,
+  resolveOptions,
   rule,
 } from '../options/rules.ts';
 import type { ConnectionSettings } from './connection.ts';

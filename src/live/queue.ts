@@ -2,7 +2,7 @@ import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { setImmediate, setTimeout } from 'node:timers';
 import type { WebSocketLike } from '../../types/subscriptions.ts';
-import type { StreamWriter } from '../http/stream/stream-writer.ts';
+import type { StreamWriter } from '../http/stream.ts';
 import { type FrameEnvelope, type FrameScheduler, Frames, wholeMessage } from './frames.ts';
 import type { FlushMode } from './operation.ts';
 

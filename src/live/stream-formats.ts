@@ -1,6 +1,6 @@
 import type { StreamProtocol } from '../../types/subscriptions.ts';
-import { cacheByHeader } from '../http/negotiation/text-cache.ts';
-import { EVENT_STREAM, type Framing, multipartMixed } from '../http/stream/framing.ts';
+import { cacheByHeader } from '../http/negotiation.ts';
+import { EVENT_STREAM, type Framing, multipartMixed } from '../http/stream.ts';
 import type { Envelope } from './queue.ts';
 
 /** The messages of one protocol of event streams. */

@@ -1,10 +1,10 @@
 import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import type { Headers } from '../http/reply/http-error.ts';
-import { pathOf } from '../http/routing/url-path.ts';
-import { debug } from '../logging/debug.ts';
-import { optionError } from '../options/resolve-options.ts';
+import { debug } from '../diagnostics/logging.ts';
+import type { Headers } from '../http/reply.ts';
+import { pathOf } from '../http/routing.ts';
+import { optionError } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { createIntervalTimer, type IntervalTimer } from './timers.ts';
 

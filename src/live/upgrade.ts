@@ -5,11 +5,10 @@ import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol, WebSocketLike } from '../../types/subscriptions.ts';
-import { toError } from '../http/reply/http-error.ts';
-import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing/host.ts';
-import { debug } from '../logging/debug.ts';
-import { assertSync } from '../options/resolve-options.ts';
-import { isThenable } from '../options/rules.ts';
+import { debug } from '../diagnostics/logging.ts';
+import { toError } from '../http/reply.ts';
+import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
+import { assertSync, isThenable } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import type { IntervalTimer } from './timers.ts';
 import {

@@ -11,11 +11,9 @@ import type {
 } from '../../types/subscriptions.ts';
 import { coreOf, createContextFactory, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
+import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
 import { addPart } from '../http/server-parts.ts';
-import { noteBareSchema, noteServerWithoutSockets } from '../logging/notices.ts';
-import type { OnError } from '../logging/report-error.ts';
-import { optionError, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
-import { delay, isCount, isFunction } from '../options/rules.ts';
+import { delay, isCount, isFunction, optionError, resolveOptions, wrongArgument } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import {
   Connection,

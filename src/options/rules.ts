@@ -1,5 +1,125 @@
 import type { MaybePromise } from '../../types/connect.ts';
-import { formatChoices } from './format-value.ts';
+
+/** Identifies a group of options in error messages. */
+export interface OptionScope {
+  /** The public function. */
+  readonly name: string;
+  /** The page of the function in docs/. */
+  readonly page: string;
+  /** The option that contains the group, for nested options. */
+  readonly within?: string;
+  /** An example of the options, for messages about an argument that is not an object. */
+  readonly example?: string;
+}
+
+const DOCS = 'https://github.com/espalier-js/espalier/blob/main/docs';
+
+/**
+ * Checks a user's options and fills in the defaults. `undefined` means the default; unknown names and wrong
+ * values throw. `replacements` describes replacements for options of other servers, by name.
+ *
+ * @throws TypeError (code `ERR_OPTION`) that names the option, the value and the accepted values.
+ */
+export function resolveOptions<Resolved>(
+  scope: OptionScope,
+  given: unknown,
+  rules: Rules<Resolved>,
+  replacements: Readonly<Record<string, string>> = {},
+): Resolved {
+  const options = given ?? {};
+  assertCalled(scope, options);
+  if (given === null || !isObject(options)) {
+    const { example } = scope;
+    const accepted = example === undefined ? 'an object' : `an object such as ${example}`;
+    throw wrongArgument(scope, 'options', given, accepted);
+  }
+  const known = Object.keys(rules) as (keyof Resolved & string)[];
+  for (const name of Object.keys(options)) {
+    if (!Object.hasOwn(rules, name)) throw unknownOption(scope, name, known, replacements);
+  }
+  const resolved: Partial<Resolved> = {};
+  for (const name of known) {
+    const { fallback, accepts, accepted } = rules[name];
+    const value = options[name];
+    if (value !== undefined && !accepts(value)) throw wrongOption(scope, name, value, accepted);
+    resolved[name] = value === undefined ? fallback : (value as Resolved[typeof name]);
+  }
+  return resolved as Resolved;
+}
+
+/**
+ * Rejects the request and the response that a function gets if it is mounted instead of its return value.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function assertCalled(scope: OptionScope, argument: unknown): void {
+  if (!isObject(argument) || !('httpVersion' in argument || 'headersSent' in argument)) return;
+  const message = `an argument is a request or a response, because the function itself was mounted; mount what it returns: app.use(${scope.name}(...))`;
+  throw optionError(scope, message);
+}
+
+/** Creates the TypeError for an option with a wrong value. */
+export function wrongOption(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(scope, `option ${quoted(scope, name)} is ${formatValue(value)}; accepted: ${accepted}`);
+}
+
+/** Creates the TypeError for an option whose function returned a wrong value. */
+export function wrongReturnValue(
+  scope: OptionScope,
+  name: string,
+  value: unknown,
+  accepted: string,
+): TypeError {
+  return optionError(
+    scope,
+    `option ${quoted(scope, name)} returned ${formatValue(value)}; accepted: ${accepted}`,
+  );
+}
+
+/**
+ * Checks that the function of an option returned a value and not a promise. A promise is truthy, so it would
+ * allow a request that the function refuses.
+ *
+ * @throws TypeError (code `ERR_OPTION`) for a promise.
+ */
+export function assertSync<T>(returned: T, scope: OptionScope, option: string): T {
+  if (!isThenable(returned)) return returned;
+  // The promise is not awaited, so its rejection must not become an unhandled one.
+  Promise.resolve(returned).catch(() => undefined);
+  throw wrongReturnValue(scope, option, returned, 'a value that is not a promise');
+}
+
+/** Creates the TypeError for an argument with a wrong type. */
+export function wrongArgument(scope: OptionScope, name: string, value: unknown, accepted: string): TypeError {
+  return optionError(scope, `argument "${name}" is ${formatValue(value)}; accepted: ${accepted}`);
+}
+
+/** Creates a TypeError with any message and a link to the page. */
+export function optionError({ name, page }: OptionScope, message: string): TypeError {
+  const error = new TypeError(`${name}: ${message} (see ${DOCS}/${page}.md)`);
+  return Object.assign(error, { code: 'ERR_OPTION' });
+}
+
+/**
+ * Creates the TypeError for an unknown option: with its replacement, the closest name, or the known names.
+ */
+export function unknownOption(
+  scope: OptionScope,
+  name: string,
+  known: readonly string[],
+  replacements: Readonly<Record<string, string>>,
+): TypeError {
+  const instead = Object.hasOwn(replacements, name) ? replacements[name] : undefined;
+  const meant = didYouMean(name, known);
+  const hint =
+    instead ??
+    (meant === undefined ? `accepted: ${known.join(', ')}` : `did you mean ${quoted(scope, meant)}?`);
+  return optionError(scope, `unknown option ${quoted(scope, name)}; ${hint}`);
+}
+
+function quoted({ within }: OptionScope, name: string): string {
+  return within === undefined ? `"${name}"` : `"${within}.${name}"`;
+}
 
 /**
  * One option: its default, a test of its value, and a description of the accepted values for error messages.
@@ -132,3 +252,82 @@ export const isEither =
   (...tests: readonly Accepts[]): Accepts =>
   (value) =>
     tests.some((accepts) => accepts(value));
+
+/** Characters in which the password of a URL is searched. */
+const MAX_SEARCHED = 1000;
+
+/** Formats a value for an error message: one line of at most 80 characters. */
+export function formatValue(value: unknown): string {
+  if (typeof value === 'function') return 'a function';
+  if (value instanceof Promise) return 'a promise';
+  if (value === undefined || /^(?:number|bigint|symbol)$/.test(typeof value)) return String(value);
+  let text: string | undefined;
+  try {
+    // JSON has no patterns, and would show them as {}.
+    text = JSON.stringify(value, (_key, member: unknown) =>
+      member instanceof RegExp ? String(member) : member,
+    );
+  } catch {
+    text = undefined;
+  }
+  text ??= Object.prototype.toString.call(value);
+  // The password of a URL must not reach a log. The pattern takes too long for a long text, which clients may send.
+  text = text.slice(0, MAX_SEARCHED).replace(/(:\/\/[^/@"]*:).*@/, '$1***@');
+  return text.length > 80 ? `${text.slice(0, 77)}...` : text;
+}
+
+/** Formats a list of accepted values: `'a', 'b' or true`. */
+function formatChoices(values: readonly unknown[]): string {
+  const texts = values.map((value) => (typeof value === 'string' ? `'${value}'` : formatValue(value)));
+  const last = texts.pop() ?? '';
+  return texts.length === 0 ? last : `${texts.join(', ')} or ${last}`;
+}
+
+/** Returns the known name that is closest to a misspelled name, if one is similar enough. */
+function didYouMean(name: string, known: readonly string[]): string | undefined {
+  return (
+    known.find((candidate) => letters(candidate) === letters(name)) ??
+    closest(name, known) ??
+    known.find((candidate) => containsWords(name, candidate) || containsWords(candidate, name))
+  );
+}
+
+const letters = (text: string): string => text.toLowerCase().replace(/[^a-z]/g, '');
+
+/** The shortest name that counts as a part of another one: `depth` in `maxDepth`, but not `url` in `curly`. */
+const MIN_PART = 5;
+
+/** Whether a part begins with a word of a name: `depth` in `maxDepth`, but not `onError` in `coercionErrors`. */
+function containsWords(name: string, part: string): boolean {
+  const wanted = letters(part);
+  if (wanted.length < MIN_PART) return false;
+  const words = name.split(/(?<=[a-z\d])(?=[A-Z])|[^A-Za-z\d]+/);
+  return words.some((_, index) => letters(words.slice(index).join('')).startsWith(wanted));
+}
+
+/** Short names differ by one letter, so that `ttl` is not taken for `html`. Others keep their first letter. */
+function closest(name: string, known: readonly string[]): string | undefined {
+  const ranked = known.map((candidate) => [distance(name, candidate), candidate] as const);
+  ranked.sort((a, b) => a[0] - b[0]);
+  const [edits, best] = ranked[0] ?? [Number.POSITIVE_INFINITY, ''];
+  if (edits <= 1) return best;
+  return edits === 2 && name.length > 4 && name[0] === best[0] ? best : undefined;
+}
+
+/** The number of letters that were inserted, deleted, replaced, or exchanged with the next one. */
+function distance(a: string, b: string): number {
+  let previous: number[] = [];
+  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i];
+    for (let j = 1; j <= b.length; j++) {
+      const replaced = (row[j - 1] as number) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isExchanged = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const exchanged = isExchanged ? (previous[j - 2] as number) + 1 : replaced;
+      next.push(Math.min(replaced, exchanged, (row[j] as number) + 1, (next[j - 1] as number) + 1));
+    }
+    previous = row;
+    row = next;
+  }
+  return row[b.length] as number;
+}

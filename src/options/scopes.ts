@@ -1,4 +1,4 @@
-import type { OptionScope } from './resolve-options.ts';
+import type { OptionScope } from './rules.ts';
 
 // The scope of each group of options, for error messages and the link to its page in docs/.
 

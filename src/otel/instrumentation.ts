@@ -6,11 +6,36 @@ import type {
   OpenTelemetryOptions,
   TracerSource,
 } from '../../types/otel.ts';
+import type { ObservedConnection, ParseEvent, ValidateEvent } from '../core/diagnostics.ts';
 import { VERSION } from '../diagnostics/version.ts';
-import { createSubscribers, type Subscribers } from './channels.ts';
-import { Metrics } from './metrics.ts';
-import { type OpenTelemetrySettings, resolveOpenTelemetryOptions } from './options.ts';
-import { Telemetry } from './telemetry.ts';
+import type { ObservedOperation } from '../execution/observed.ts';
+import {
+  flag,
+  isBoolean,
+  isEither,
+  isListOf,
+  isObject,
+  isString,
+  positive,
+  type Rule,
+  type Rules,
+  resolveOptions,
+  rule,
+} from '../options/rules.ts';
+import { OTEL_OPTIONS } from '../options/scopes.ts';
+import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
+import type { ObservedUpload } from '../uploads/receive.ts';
+import { createOperationInfo, OperationSpan, Phases } from './operations.ts';
+import { createFileObserver, createTopics, observeUpload } from './requests.ts';
+import {
+  Metrics,
+  parentOf,
+  safely,
+  secondsSince,
+  Telemetry,
+  type UpgradeContexts,
+  upgradeContext,
+} from './telemetry.ts';
 
 const SCOPE = 'espalier';
 
@@ -91,4 +116,115 @@ export class EspalierInstrumentation implements OpenTelemetryInstrumentation {
     change();
     if (wasEnabled) this.enable();
   }
+}
+
+/** Names that are allowed: none, the first ones, or those of a list. */
+export type NameOption = boolean | readonly string[];
+
+interface SpanSettings {
+  readonly phases: boolean;
+  readonly events: boolean;
+  readonly files: boolean;
+  readonly uploads: boolean;
+  readonly pubsub: boolean;
+}
+
+export interface OpenTelemetrySettings {
+  readonly enabled: boolean;
+  readonly operationNames: NameOption;
+  readonly topics: NameOption;
+  readonly maxNames: number;
+  readonly errorCounts: boolean;
+  readonly documents: boolean;
+  readonly variables: NameOption;
+  readonly spans: SpanSettings;
+}
+
+const names: Rule<NameOption> = rule<NameOption>(
+  false,
+  isEither(isBoolean, isListOf(isString)),
+  'a boolean, or a list of names',
+);
+
+const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: unknown }> = {
+  enabled: flag(true),
+  operationNames: names,
+  topics: names,
+  maxNames: positive(100),
+  errorCounts: flag(false),
+  documents: flag(false),
+  variables: names,
+  spans: rule<unknown>(undefined, isObject, 'an object of booleans'),
+};
+
+const spanRules: Rules<SpanSettings> = {
+  phases: flag(false),
+  events: flag(true),
+  files: flag(true),
+  uploads: flag(true),
+  pubsub: flag(true),
+};
+
+/** Checks the options of `EspalierInstrumentation` and fills in the defaults. */
+function resolveOpenTelemetryOptions(given: unknown): OpenTelemetrySettings {
+  const { spans, ...settings } = resolveOptions(OTEL_OPTIONS, given, rules);
+  return { ...settings, spans: resolveOptions({ ...OTEL_OPTIONS, within: 'spans' }, spans, spanRules) };
+}
+
+/** The functions that handle the messages of channels, by the name of the channel. */
+type Subscribers = readonly (readonly [channel: string, subscriber: (message: unknown) => void])[];
+
+/** Creates the functions that turn messages into spans and metrics. */
+function createSubscribers(telemetry: Telemetry): Subscribers {
+  const upgrades: UpgradeContexts = new WeakMap();
+  const phases = new Phases(telemetry);
+  const topics = createTopics(telemetry);
+  return [
+    on('graphql:operation', createOperationSubscriber(telemetry, phases, upgrades)),
+    on<ParseEvent>('graphql:parse', (message) => phases.add('parse', message)),
+    on<ValidateEvent>('graphql:validate', (message) => phases.add('validate', message)),
+    on<ObservedConnection>('graphql:connection', (message) =>
+      observeConnection(telemetry, message, upgrades),
+    ),
+    on('static:request', createFileObserver(telemetry)),
+    on<ObservedUpload>('uploads:request', (message) => observeUpload(telemetry, message)),
+    on<ObservedPublish>('pubsub:publish', topics.onPublish),
+    on<DeliveryEvent>('pubsub:event', topics.onDelivery),
+  ];
+}
+
+function on<Message>(name: string, subscriber: (message: Message) => void): Subscribers[number] {
+  return [`espalier:${name}`, (message) => safely(() => subscriber(message as Message))];
+}
+
+function createOperationSubscriber(
+  telemetry: Telemetry,
+  phases: Phases,
+  upgrades: UpgradeContexts,
+): (operation: ObservedOperation) => void {
+  const infoOf = createOperationInfo(telemetry);
+  return (operation) => {
+    const { prepared } = operation;
+    const info = prepared === undefined ? undefined : infoOf(prepared);
+    const span = new OperationSpan(telemetry, operation, { info, parent: parentOf(operation, upgrades) });
+    operation.observe(span);
+    phases.end(operation, span.context);
+  };
+}
+
+/** Measures a connection, and keeps the trace context of its upgrade request for its operations. */
+function observeConnection(
+  { metrics }: Telemetry,
+  message: ObservedConnection,
+  upgrades: UpgradeContexts,
+): void {
+  const { protocol, websocket } = message.connection;
+  const headers = websocket?.request?.headers;
+  const context = headers === undefined ? undefined : upgradeContext(headers);
+  if (websocket !== undefined && context !== undefined) upgrades.set(websocket, context);
+  message.onEnd(() => {
+    safely(() =>
+      metrics.connectionDuration.record(secondsSince(message.started), { 'espalier.protocol': protocol }),
+    );
+  });
 }

@@ -1,10 +1,17 @@
-import type { Attributes } from '@opentelemetry/api';
+import { type Attributes, context, type Span, type SpanContext, SpanKind } from '@opentelemetry/api';
+import type { DeliveryEvent, ObservedPublish } from '../pubsub/pubsub.ts';
 import type { ObservedRequest } from '../static/handler.ts';
 import type { ObservedUpload } from '../uploads/receive.ts';
-import { errorType, recordErrors } from './errors.ts';
-import type { Count } from './metrics.ts';
-import { safely, secondsSince, type Telemetry } from './telemetry.ts';
-import { contextOf, parentOfRequest } from './trace-context.ts';
+import {
+  type Count,
+  contextOf,
+  errorType,
+  parentOfRequest,
+  recordErrors,
+  safely,
+  secondsSince,
+  type Telemetry,
+} from './telemetry.ts';
 
 /** The parts of spans and metrics that are equal for all files with one status. */
 interface FileInfo {
@@ -64,6 +71,97 @@ export function observeUpload(telemetry: Telemetry, message: ObservedUpload): vo
       metrics.uploadBytes.record(bytes, attributes, context);
       if (span !== undefined && type !== undefined) recordErrors(span, type, [error]);
       span?.end(performance.now());
+    });
+  });
+}
+
+/** The spans that published events of this process, by payload. Only payloads that are objects have one. */
+const publishers = new WeakMap<object, SpanContext>();
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** Returns the span that has published an event. */
+export const publisherOf = (event: unknown): SpanContext | undefined =>
+  isObject(event) ? publishers.get(event) : undefined;
+
+/** The functions for the messages of pubsub. */
+interface Topics {
+  readonly onPublish: (message: ObservedPublish) => void;
+  readonly onDelivery: (message: DeliveryEvent) => void;
+}
+
+/** The parts of spans and metrics that are equal for all events of one topic. */
+interface TopicInfo {
+  readonly spanName: string;
+  readonly attributes: Attributes;
+  readonly destination: Attributes;
+  /** The events that were delivered; undefined before the first one. */
+  delivered: Count | undefined;
+}
+
+/** Creates the functions for the messages of pubsub, with the attributes of each topic. */
+export function createTopics(telemetry: Telemetry): Topics {
+  /** By bounded name. */
+  const known = new Map<string | undefined, TopicInfo>();
+  const infoOf = (topic: string): TopicInfo => {
+    const name = telemetry.topic(topic);
+    let info = known.get(name);
+    if (info === undefined) {
+      info = createInfo(name, name === topic);
+      known.set(name, info);
+    }
+    return info;
+  };
+  return {
+    onPublish: (message) => observePublish(telemetry, message, infoOf(message.topic)),
+    onDelivery: ({ topic, streams }) => {
+      const info = infoOf(topic);
+      info.delivered ??= telemetry.metrics.deliveries.of(info.destination);
+      info.delivered.value += streams;
+    },
+  };
+}
+
+function createInfo(name: string | undefined, isAllowed: boolean): TopicInfo {
+  const destination: Attributes = name === undefined ? {} : { 'messaging.destination.name': name };
+  return {
+    spanName: isAllowed ? `publish ${name}` : 'publish',
+    attributes: {
+      'messaging.system': 'espalier',
+      'messaging.operation.name': 'publish',
+      'messaging.operation.type': 'send',
+      ...destination,
+    },
+    destination,
+    delivered: undefined,
+  };
+}
+
+/** Creates the span and the metrics of a published event, by the conventions for messaging. */
+function observePublish(
+  telemetry: Telemetry,
+  message: ObservedPublish,
+  { spanName, attributes }: TopicInfo,
+): void {
+  const { tracer, metrics, settings } = telemetry;
+  const parent = context.active();
+  let span: Span | undefined;
+  if (settings.spans.pubsub) {
+    span = tracer.startSpan(spanName, { kind: SpanKind.PRODUCER, attributes }, parent);
+    if (isObject(message.payload)) publishers.set(message.payload, span.spanContext());
+  }
+  message.onEnd(({ error }) => {
+    safely(() => {
+      const type = error === undefined ? undefined : errorType([error]);
+      if (span !== undefined && type !== undefined) recordErrors(span, type, [error]);
+      span?.end();
+      metrics.publishDuration.record(
+        secondsSince(message.started),
+        type === undefined
+          ? attributes
+          : { ...attributes, 'error.type': telemetry.errorType(type) as string },
+        contextOf(span, parent),
+      );
     });
   });
 }

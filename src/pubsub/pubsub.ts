@@ -3,24 +3,32 @@ import type {
   PubSub,
   PubSubOptions,
   PubSubStats,
+  RedisClient,
   SubscribeOptions,
   TopicStats,
 } from '../../types/pubsub.ts';
-import { type OptionScope, wrongArgument } from '../options/resolve-options.ts';
-import { isFunction, isString } from '../options/rules.ts';
-import { PUBSUB_OPTIONS } from '../options/scopes.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
+import { createErrorListener, guardListener } from '../diagnostics/logging.ts';
+import {
+  delay,
+  isEither,
+  isFunction,
+  isObject,
+  isString,
+  type OptionScope,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongArgument,
+} from '../options/rules.ts';
+import { HISTORY_OPTIONS, PUBSUB_OPTIONS } from '../options/scopes.ts';
+import { redisRule } from '../redis/connect.ts';
 import { cursorsOf, idOf, isId, resumedCursor } from './cursor.ts';
-import { IdleTopics } from './history/idle-topics.ts';
-import { MemoryHistory } from './history/memory.ts';
-import { RecordedTopic } from './history/recorded-topic.ts';
-import type { HistoryStore } from './history/store.ts';
-import { deliveries, observePublish, publishes } from './observed-publish.ts';
-import { type PubSubSettings, resolvePubSubOptions } from './options.ts';
-import { RedisTransport } from './redis/transport.ts';
-import { EventQueue } from './streams/event-queue.ts';
-import { eventsNotStored } from './streams/missed-events.ts';
-import { SlowReaders } from './streams/slow-readers.ts';
-import { Topic, type TopicServices } from './streams/topic.ts';
+import { type HistoryLimits, type HistoryStore, MemoryHistory } from './history.ts';
+import { IdleTopics, RecordedTopic } from './recorded-topic.ts';
+import { RedisTransport } from './redis-transport.ts';
+import { EventQueue, eventsNotStored, SlowReaders, Topic, type TopicServices } from './topic.ts';
 import { channelOf, createLocalTransport, type Transport, type TransportEvents } from './transport.ts';
 
 /**
@@ -188,4 +196,113 @@ function createTransport(settings: PubSubSettings, events: TransportEvents): Tra
   const { redis, history } = settings;
   if (redis !== undefined) return new RedisTransport(redis, settings, events);
   return createLocalTransport(events, history && new MemoryHistory(history));
+}
+
+/** The end of a publish: without an error the transport has the event. */
+interface PublishResult {
+  readonly error: unknown;
+}
+
+/** Published when an event is published. Subscribers may observe how it ends. */
+export class ObservedPublish extends Observed<PublishResult> {
+  readonly topic: string;
+  readonly payload: unknown;
+
+  constructor(topic: string, payload: unknown) {
+    super();
+    this.topic = topic;
+    this.payload = payload;
+  }
+}
+
+/** Published when an event has arrived for the streams of a topic. */
+export interface DeliveryEvent {
+  readonly topic: string;
+  readonly streams: number;
+}
+
+const publishes: EventChannel<ObservedPublish> = createChannel('pubsub:publish');
+const deliveries: EventChannel<DeliveryEvent> = createChannel('pubsub:event');
+
+/** Publishes the start of `publish`, and observes its end. */
+function observePublish(topic: string, payload: unknown, publish: () => Promise<void>): Promise<void> {
+  const observed = new ObservedPublish(topic, payload);
+  publishes.publish(observed);
+  const published = publish();
+  published.then(
+    () => observed.end({ error: undefined }),
+    (error: unknown) => observed.end({ error }),
+  );
+  return published;
+}
+
+/** The checked options of `createPubSub`. */
+interface PubSubSettings {
+  readonly redis: string | RedisClient | undefined;
+  readonly prefix: string;
+  readonly bufferSize: number;
+  readonly bufferBytes: number;
+  readonly heartbeat: number;
+  readonly commandTimeout: number;
+  readonly history: HistoryLimits | undefined;
+  readonly onGap: () => void;
+  readonly onError: (error: Error) => void;
+}
+
+type Given = Omit<PubSubSettings, 'onError' | 'history'> & {
+  readonly history: unknown;
+  readonly onError: ((error: Error) => void) | false | undefined;
+};
+
+const WARNINGS = { owner: 'createPubSub', type: 'PubSubWarning', code: 'ESPALIER_PUBSUB' };
+const ignore = (): void => undefined;
+
+const RULES: Rules<Given> = {
+  redis: redisRule,
+  prefix: rule('espalier:', isString, 'a string'),
+  bufferSize: positive(1024),
+  bufferBytes: positive(8 * 1024 * 1024, 'bytes'),
+  heartbeat: delay(5000),
+  commandTimeout: delay(5000),
+  history: rule<unknown>(undefined, isObject, 'an object such as { length: 1000, age: 300_000 }'),
+  onGap: rule(ignore, isFunction, 'a function'),
+  onError: rule<Given['onError']>(
+    undefined,
+    isEither(isFunction, (value) => value === false),
+    'a function, or false',
+  ),
+};
+
+const REDIS = "use redis: a URL such as 'redis://localhost:6379', or an ioredis client";
+
+/** Replacements for options of ioredis, graphql-redis-subscriptions and Yoga's pub/sub, for error messages. */
+const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
+  host: REDIS,
+  port: REDIS,
+  url: REDIS,
+  client: REDIS,
+  connection: REDIS,
+  publisher: REDIS,
+  subscriber: REDIS,
+  eventTarget: REDIS,
+};
+
+const HISTORY_RULES: Rules<HistoryLimits> = {
+  length: positive(1000),
+  age: positive(300_000, 'milliseconds'),
+};
+
+function resolvePubSubOptions(options: PubSubOptions | undefined): PubSubSettings {
+  const resolved = resolveOptions<Given>(PUBSUB_OPTIONS, options, RULES, REPLACED_OPTIONS);
+  const { history, ...settings } = resolved;
+  const onError = createErrorListener(resolved.onError, WARNINGS);
+  return {
+    ...settings,
+    history:
+      history === undefined
+        ? undefined
+        : resolveOptions<HistoryLimits>(HISTORY_OPTIONS, history, HISTORY_RULES),
+    onGap: guardListener('onGap', resolved.onGap, onError),
+    onError,
+  };
 }

@@ -1,6 +1,5 @@
 import type { EventLink } from './cursor.ts';
-import type { MemoryHistory } from './history/memory.ts';
-import type { HistoryStore } from './history/store.ts';
+import type { HistoryStore, MemoryHistory } from './history.ts';
 
 /** Carries messages between publishers and the subscribers of this process. */
 export interface Transport {

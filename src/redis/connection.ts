@@ -1,8 +1,6 @@
+import type { Socket } from 'node:net';
 import type { Cluster, Redis } from 'ioredis';
-import { messageOf } from '../logging/warning-log.ts';
-import { isReadOnly, isReplyError } from './reply-errors.ts';
-import { resetSocket } from './reset.ts';
-import { SilentNodes } from './silent-nodes.ts';
+import { messageOf } from '../diagnostics/logging.ts';
 
 /** The times, in milliseconds, after which a silent connection counts as lost. */
 export interface ConnectionTimeouts {
@@ -193,4 +191,86 @@ export class RedisConnection {
     const reason = this.#lastError === undefined ? '' : `: ${messageOf(this.#lastError)}`;
     return new Error(`Redis is not connected${reason}`, { cause: this.#lastError ?? cause });
   }
+}
+
+/** The bytes that have arrived from a node, and the last check at which there were more. */
+interface Arrival {
+  readonly bytes: number;
+  readonly check: number;
+}
+
+/** Finds the nodes of a cluster from which nothing arrives: the replies of one node prove nothing about another. */
+class SilentNodes {
+  readonly #cluster: Cluster;
+  /** The checks at which the commands in progress were sent, oldest first. */
+  readonly #sent = new Set<{ readonly check: number }>();
+  readonly #arrivals = new WeakMap<object, Arrival>();
+  #check = 0;
+
+  constructor(cluster: Cluster) {
+    this.#cluster = cluster;
+  }
+
+  /** Called when a command is sent. The function that it returns is called when the command has settled. */
+  track(): () => void {
+    const command = { check: this.#check };
+    this.#sent.add(command);
+    return () => this.#sent.delete(command);
+  }
+
+  /** Returns the silent nodes if a command has waited for more than `limit` checks. */
+  check(limit: number): ReturnType<Cluster['nodes']> {
+    const check = ++this.#check;
+    const [oldest] = this.#sent;
+    const isLate = oldest !== undefined && check - oldest.check > limit;
+    return this.#cluster.nodes().filter(({ stream }) => {
+      if (stream === undefined) return false;
+      const last = this.#arrivals.get(stream);
+      if (last?.bytes !== stream.bytesRead) this.#arrivals.set(stream, { bytes: stream.bytesRead, check });
+      return isLate && last?.bytes === stream.bytesRead && check - last.check > limit;
+    });
+  }
+}
+
+/** The handle of a TLS socket in Node, with the TCP connection that carries the records. */
+interface TlsHandle {
+  readonly _parent?: { close(done: () => void): unknown; reset?(done: () => void): number };
+}
+
+/**
+ * Closes a socket with RST, which discards unsent bytes in the kernel. Otherwise the kernel would send them as soon
+ * as the network works again. The socket of a `path` has no RST.
+ */
+function resetSocket(socket: Socket): void {
+  if (!('encrypted' in socket)) {
+    // `resetAndDestroy` throws for the socket of a `path`.
+    if (socket.remoteAddress === undefined) socket.destroy();
+    else socket.resetAndDestroy();
+    return;
+  }
+  // Node has no `resetAndDestroy` for TLS, so the connection below it is closed with RST instead of FIN.
+  const handle: TlsHandle | null | undefined = Reflect.get(socket, '_handle');
+  const tcp = handle?._parent;
+  if (tcp?.reset !== undefined) {
+    const { close, reset } = tcp;
+    tcp.close = (done) => {
+      // RST is not possible after `end`.
+      if (reset.call(tcp, done) !== 0) close.call(tcp, done);
+    };
+  }
+  socket.destroy();
+}
+
+/** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
+export function isReplyError(error: unknown): error is Error {
+  return error instanceof Error && error.name === 'ReplyError';
+}
+
+/** Whether a replica has refused to write. */
+const isReadOnly = (error: unknown): boolean => isReplyError(error) && error.message.startsWith('READONLY');
+
+/** Whether Redis will reply with this error again, unlike LOADING, CLUSTERDOWN or a reached `maxclients`. */
+export function isRefusal(error: unknown): error is Error {
+  if (!isReplyError(error) || error.message.startsWith('ERR max number of clients')) return false;
+  return /^(?:DENIED|ERR|NOAUTH|NOPERM|WRONGPASS|WRONGTYPE)\b/.test(error.message);
 }

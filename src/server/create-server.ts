@@ -1,3 +1,4 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import * as http from 'node:http';
 import type * as http2 from 'node:http2';
 import type * as https from 'node:https';
@@ -9,12 +10,19 @@ import type {
   HttpsOptions,
   SecureHttp2Options,
 } from '../../types/server.ts';
-import { isExpressApp } from './express-app.ts';
-import { type Classes, classesOfApp, NODE_CLASSES } from './http1-classes.ts';
-import { type Http2Classes, loadHttp2, withHttp1Headers, withOwnMembers } from './http2-classes.ts';
-import { releaseResetStreams } from './http2-streams.ts';
-import { acceptWebSockets } from './http2-websockets.ts';
-import { hasTlsOption } from './node-options.ts';
+import { deferContinue } from '../http/body.ts';
+import {
+  type Classes,
+  classesOfApp,
+  type Http2Classes,
+  isExpressApp,
+  loadHttp2,
+  NODE_CLASSES,
+  withHttp1Headers,
+  withOwnMembers,
+} from './classes.ts';
+import { acceptWebSockets, releaseResetStreams } from './http2-streams.ts';
+import { hasTlsOption } from './options.ts';
 
 export type AnyOptions = HttpOptions | HttpsOptions | Http2Options | SecureHttp2Options;
 export type AnyServer = http.Server | https.Server | http2.Http2Server | http2.Http2SecureServer;
@@ -90,4 +98,25 @@ function http2ClassesFor(
     Http2ServerResponse: given.Http2ServerResponse ?? node.Http2ServerResponse,
   });
   return isExpressApp(app) ? withOwnMembers(base) : base;
+}
+
+/** The members of a server that are used here. */
+interface ContinueServer {
+  on(event: 'checkContinue', listener: (req: IncomingMessage, res: ServerResponse) => void): unknown;
+  listenerCount(event: 'checkContinue'): number;
+  emit(event: 'request', req: IncomingMessage, res: ServerResponse): unknown;
+}
+
+/**
+ * Lets an app refuse a request with `Expect: 100-continue` before the client sends the body (RFC 9110
+ * §10.1.1). If the user listens to `checkContinue`, that listener alone handles these requests, as on any
+ * Node server.
+ */
+export function handleExpectContinue(server: ContinueServer): void {
+  server.on('checkContinue', (req, res) => {
+    if (server.listenerCount('checkContinue') > 1) return;
+    if (req.httpVersionMajor < 2) deferContinue(req, res);
+    else res.writeContinue();
+    server.emit('request', req, res);
+  });
 }

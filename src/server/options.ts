@@ -1,10 +1,16 @@
-import { optionError, unknownOption, wrongArgument, wrongOption } from '../options/resolve-options.ts';
-import { acceptedDelay, isBoolean, isDelay, isFunction, isObject } from '../options/rules.ts';
+import {
+  acceptedDelay,
+  isBoolean,
+  isDelay,
+  isFunction,
+  isObject,
+  optionError,
+  unknownOption,
+  wrongArgument,
+  wrongOption,
+} from '../options/rules.ts';
 import { SERVER_OPTIONS } from '../options/scopes.ts';
-import { inherits } from './descriptors.ts';
-import { NODE_CLASSES } from './http1-classes.ts';
-import { loadHttp2 } from './http2-classes.ts';
-import { NODE_OPTIONS } from './node-options.ts';
+import { inherits, loadHttp2, NODE_CLASSES } from './classes.ts';
 
 /** Options that take a class, and the class of Node that it must extend. */
 const BASES: Readonly<Record<string, () => { prototype: object; name: string }>> = {
@@ -84,3 +90,116 @@ function checkHealth({ checks, checkTimeout }: Readonly<Record<string, unknown>>
 function extendsClass(value: unknown, node: { prototype: object }): boolean {
   return value === node || (typeof value === 'function' && inherits(value.prototype, node.prototype));
 }
+
+/** The options of `tls.createServer` and `tls.createSecureContext` (Node 20 to 26). Each selects TLS. */
+const TLS_OPTIONS: ReadonlySet<string> = new Set([
+  'ALPNCallback',
+  'ALPNProtocols',
+  'SNICallback',
+  'allowPartialTrustChain',
+  'ca',
+  'cert',
+  'ciphers',
+  'clientCertEngine',
+  'crl',
+  'dhparam',
+  'ecdhCurve',
+  'enableTrace',
+  'handshakeTimeout',
+  'honorCipherOrder',
+  'key',
+  'maxVersion',
+  'minVersion',
+  'passphrase',
+  'pfx',
+  'privateKeyEngine',
+  'privateKeyIdentifier',
+  'pskCallback',
+  'pskIdentityHint',
+  'rejectUnauthorized',
+  'requestCert',
+  'secureOptions',
+  'secureProtocol',
+  'sessionIdContext',
+  'sessionTimeout',
+  'sigalgs',
+  'ticketKeys',
+]);
+
+/**
+ * Whether options select TLS. One is enough: a server with an incomplete TLS configuration must not serve
+ * plain HTTP.
+ */
+export function hasTlsOption(options: object): boolean {
+  return Object.entries(options).some(([name, value]) => value !== undefined && TLS_OPTIONS.has(name));
+}
+
+/** The options of `http.createServer` and `net.createServer`. */
+const HTTP_OPTIONS: readonly string[] = [
+  'IncomingMessage',
+  'ServerResponse',
+  'allowHalfOpen',
+  'blockList',
+  'connectionsCheckingInterval',
+  'headersTimeout',
+  'highWaterMark',
+  'http2',
+  'insecureHTTPParser',
+  'joinDuplicateHeaders',
+  'keepAlive',
+  'keepAliveInitialDelay',
+  'keepAliveTimeout',
+  'keepAliveTimeoutBuffer',
+  'maxHeaderSize',
+  'noDelay',
+  'optimizeEmptyRequests',
+  'pauseOnConnect',
+  'rejectNonStandardBodyWrites',
+  'requestTimeout',
+  'requireHostHeader',
+  'shouldUpgradeCallback',
+  'uniqueHeaders',
+];
+
+/** The options of `http2.createServer` and `http2.createSecureServer`. */
+const HTTP2_OPTIONS: readonly string[] = [
+  'Http1IncomingMessage',
+  'Http1ServerResponse',
+  'Http2ServerRequest',
+  'Http2ServerResponse',
+  'allowHTTP1',
+  'enableConnectProtocol',
+  'http1Options',
+  'maxDeflateDynamicTableSize',
+  'maxHeaderListPairs',
+  'maxOriginSetSize',
+  'maxOutstandingPings',
+  'maxReservedRemoteStreams',
+  'maxSendHeaderBlockLength',
+  'maxSessionInvalidFrames',
+  'maxSessionMemory',
+  'maxSessionRejectedStreams',
+  'maxSettings',
+  'origins',
+  'paddingStrategy',
+  'peerMaxConcurrentStreams',
+  'remoteCustomSettings',
+  'selectPadding',
+  'settings',
+  'streamResetBurst',
+  'streamResetRate',
+  'strictFieldWhitespaceValidation',
+  'strictSingleValueFields',
+  'unknownProtocolTimeout',
+  'webSockets',
+];
+
+const HEALTH_OPTIONS: readonly string[] = ['checks', 'checkTimeout'];
+
+/** All options of the Node servers (Node 20 to 26), and our own. */
+const NODE_OPTIONS: readonly string[] = [
+  ...HTTP_OPTIONS,
+  ...HTTP2_OPTIONS,
+  ...TLS_OPTIONS,
+  ...HEALTH_OPTIONS,
+];

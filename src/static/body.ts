@@ -14,11 +14,17 @@ import {
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { setImmediate } from 'node:timers';
-import type { ByteRange } from '../http/conditions/ranges.ts';
-import { toError } from '../http/reply/http-error.ts';
-import { destroyIncomplete, isHttp2, isQueued, whenFirst } from '../http/reply/response-state.ts';
-import { mayReuseChunks, ResponseWriter } from '../http/reply/response-writer.ts';
-import { isResourceError } from '../http/reply/system-error.ts';
+import type { ByteRange } from '../http/conditions.ts';
+import {
+  destroyIncomplete,
+  isHttp2,
+  isQueued,
+  isResourceError,
+  mayReuseChunks,
+  ResponseWriter,
+  toError,
+  whenFirst,
+} from '../http/reply.ts';
 import { type CircuitBreaker, fillBody } from './check.ts';
 import type { StaticSettings } from './options.ts';
 import {

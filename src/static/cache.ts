@@ -1,6 +1,6 @@
 import type { AsyncResource } from 'node:async_hooks';
 import { totalmem } from 'node:os';
-import { registerGauge } from '../diagnostics/gauges.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
 import type { CacheSettings } from './options.ts';
 import {
   bodyBytesOf,

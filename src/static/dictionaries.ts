@@ -3,11 +3,9 @@ import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { setImmediate } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import zlib, { constants, type InputType } from 'node:zlib';
-import { findTag } from '../http/conditions/entity-tags.ts';
-import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
-import { cacheByHeader } from '../http/negotiation/text-cache.ts';
-import { debug } from '../logging/debug.ts';
-import { noteNoDictionaries } from '../logging/notices.ts';
+import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
+import { findTag } from '../http/conditions.ts';
+import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
 import { statOrUndefined } from './load.ts';
 import type {

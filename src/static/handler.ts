@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { BufferPool, DiskSender } from './body.ts';
 import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
 import {

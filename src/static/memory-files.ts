@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { types } from 'node:util';
 import type { MemoryFiles, SourceStat } from '../../types/sources.ts';
-import { wrongArgument } from '../options/resolve-options.ts';
-import { isString } from '../options/rules.ts';
+import { isString, wrongArgument } from '../options/rules.ts';
 import { MEMORY_FILES } from '../options/scopes.ts';
 
 interface Stored {

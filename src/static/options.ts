@@ -9,17 +9,12 @@ import type {
   StaticCacheOptions,
   StaticFilesOptions,
 } from '../../types/static.ts';
-import { formatValue } from '../options/format-value.ts';
 import {
   assertCalled,
   assertSync,
-  resolveOptions,
-  wrongOption,
-  wrongReturnValue,
-} from '../options/resolve-options.ts';
-import {
   count,
   flag,
+  formatValue,
   isBoolean,
   isEither,
   isFunction,
@@ -31,8 +26,11 @@ import {
   optionalCount,
   optionalFunction,
   type Rules,
+  resolveOptions,
   rule,
   type WithDefaults,
+  wrongOption,
+  wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
-import { decodePart } from '../http/routing/url-path.ts';
+import { decodePart } from '../http/routing.ts';
 
 /** The reason why a request target is refused, with the status that `send` has for it. */
 interface Refusal {

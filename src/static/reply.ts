@@ -1,11 +1,15 @@
 import { type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from 'node:http';
 import type { ConnectRequest } from '../../types/connect.ts';
-import { type Headers, toError } from '../http/reply/http-error.ts';
-import { destroyIncomplete, isAborted as isConnectionLost } from '../http/reply/response-state.ts';
-import { codeOf } from '../http/reply/system-error.ts';
-import { addVary, writeReply } from '../http/reply/write-reply.ts';
-import { debug } from '../logging/debug.ts';
-import { createWarningLog } from '../logging/warning-log.ts';
+import { createWarningLog, debug } from '../diagnostics/logging.ts';
+import {
+  addVary,
+  codeOf,
+  destroyIncomplete,
+  type Headers,
+  isAborted as isConnectionLost,
+  toError,
+  writeReply,
+} from '../http/reply.ts';
 import type { StaticSettings } from './options.ts';
 import type { HeaderList } from './representation.ts';
 import type { RequestTriple } from './respond.ts';

@@ -1,7 +1,6 @@
 import type { Stats } from 'node:fs';
 import type { IncomingMessage } from 'node:http';
-import { formatHttpDate } from '../http/conditions/date.ts';
-import type { Validators } from '../http/conditions/preconditions.ts';
+import { formatHttpDate, type Validators } from '../http/conditions.ts';
 import type { Dependency } from './load.ts';
 import type { NotFound } from './root.ts';
 import type { FileVersion } from './version.ts';

@@ -1,16 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
-import { parseHttpDate } from '../http/conditions/date.ts';
-import { checkPreconditions, rangeIsCurrent, type Validators } from '../http/conditions/preconditions.ts';
-import { type ByteRange, parseRanges } from '../http/conditions/ranges.ts';
-import { parseAcceptEncoding } from '../http/negotiation/accept-encoding.ts';
-import { toError } from '../http/reply/http-error.ts';
-import { endWithBody, isWriteReplaced } from '../http/reply/response-writer.ts';
-import { isResourceError } from '../http/reply/system-error.ts';
-import { addVary } from '../http/reply/write-reply.ts';
-import { formatValue } from '../options/format-value.ts';
-import { isThenable } from '../options/rules.ts';
+import {
+  type ByteRange,
+  checkPreconditions,
+  parseHttpDate,
+  parseRanges,
+  rangeIsCurrent,
+  type Validators,
+} from '../http/conditions.ts';
+import { parseAcceptEncoding } from '../http/negotiation.ts';
+import { addVary, endWithBody, isResourceError, isWriteReplaced, toError } from '../http/reply.ts';
+import { formatValue, isThenable } from '../options/rules.ts';
 import type { Section, StreamedBody } from './body.ts';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
 import { isCompressibleType } from './media-types.ts';

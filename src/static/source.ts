@@ -6,14 +6,25 @@ import { pipeline } from 'node:stream/promises';
 import { types } from 'node:util';
 import type { SourceBytes, SourceStat, StaticSource } from '../../types/sources.ts';
 import type { Precompressed } from '../../types/static.ts';
-import { toLastModified } from '../http/conditions/date.ts';
-import type { ByteRange } from '../http/conditions/ranges.ts';
-import { toError } from '../http/reply/http-error.ts';
-import { destroyIncomplete, isQueued, whenFirst } from '../http/reply/response-state.ts';
-import { HTTP2_CHUNK } from '../http/reply/response-writer.ts';
-import { isResourceError } from '../http/reply/system-error.ts';
-import { optionError, wrongArgument, wrongReturnValue } from '../options/resolve-options.ts';
-import { isCount, isFunction, isObject, isString, isThenable } from '../options/rules.ts';
+import { type ByteRange, toLastModified } from '../http/conditions.ts';
+import {
+  destroyIncomplete,
+  HTTP2_CHUNK,
+  isQueued,
+  isResourceError,
+  toError,
+  whenFirst,
+} from '../http/reply.ts';
+import {
+  isCount,
+  isFunction,
+  isObject,
+  isString,
+  isThenable,
+  optionError,
+  wrongArgument,
+  wrongReturnValue,
+} from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { budgetFor, type CacheEntry, FileCache, type Waiter } from './cache.ts';
 import { Compressor, createCodingFactory } from './compress.ts';

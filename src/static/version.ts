@@ -1,8 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type BigIntStats, read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { toLastModified } from '../http/conditions/date.ts';
-import type { ByteRange } from '../http/conditions/ranges.ts';
+import { type ByteRange, toLastModified } from '../http/conditions.ts';
 import { loadOnce } from '../http/load-once.ts';
 
 /**

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import { clientAddress } from '../core/budget/client-address.ts';
-import { HttpError } from '../http/reply/http-error.ts';
+import { HttpError } from '../http/reply.ts';
 import type { EventStream } from '../live/event-stream.ts';
 import type { EventStreamSettings } from '../live/options.ts';
 import { createIntervalTimer, type IntervalTimer } from '../live/timers.ts';
-import { assertSync } from '../options/resolve-options.ts';
+import { assertSync } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 
 /** Milliseconds until a reservation without a stream expires. */

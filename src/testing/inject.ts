@@ -1,10 +1,15 @@
 import type { InjectedResponse, OperationResponse, OperationResult } from '../../types/testing.ts';
 import { isObject } from '../options/rules.ts';
 import { INJECT_OPTIONS } from '../options/scopes.ts';
-import { type Target, targetOf } from './connection/target.ts';
-import { httpMessage, type Message, operationMessage } from './messages/requests.ts';
-import { ReceivedResponse, readBody } from './messages/response.ts';
-import { closeConnection, openConnection, requestHeaders, sendRequest } from './messages/send.ts';
+import {
+  closeConnection,
+  openConnection,
+  requestHeaders,
+  sendRequest,
+  type Target,
+  targetOf,
+} from './connection.ts';
+import { httpMessage, type Message, operationMessage, ReceivedResponse, readBody } from './messages.ts';
 import { type AnyRequest, checkRequest, isOperation } from './options.ts';
 
 /** Sends one request to a target and returns its response. */

@@ -1,8 +1,18 @@
 import type { HttpRequest, SubscribeRequest } from '../../types/testing.ts';
-import { type OptionScope, resolveOptions, wrongArgument } from '../options/resolve-options.ts';
-import { isListOf, isObject, isString, oneOf, type Rule, type Rules, rule } from '../options/rules.ts';
+import {
+  isListOf,
+  isObject,
+  isString,
+  type OptionScope,
+  oneOf,
+  type Rule,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongArgument,
+} from '../options/rules.ts';
 import { INJECT_OPTIONS, SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
-import type { AnyOperation } from './messages/requests.ts';
+import type { AnyOperation } from './messages.ts';
 
 const isDocument = (value: unknown): boolean =>
   isString(value) || (isObject(value) && value['kind'] === 'Document');

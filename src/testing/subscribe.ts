@@ -1,13 +1,21 @@
+import { randomUUID } from 'node:crypto';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
-import type { SubscribeRequest, SubscriptionResults } from '../../types/testing.ts';
-import { optionError } from '../options/resolve-options.ts';
+import type { IncomingMessage, Server } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { WebSocket } from 'ws';
+import type { OperationResult, SubscribeRequest, SubscriptionResults } from '../../types/testing.ts';
+import { optionError } from '../options/rules.ts';
 import { SUBSCRIBE_OPTIONS } from '../options/scopes.ts';
-import { EventStreamClient } from './clients/event-stream-client.ts';
-import type { SubscribeMessage, SubscriptionClient } from './clients/subscription-client.ts';
-import { serveWebSockets, WebSocketClient } from './clients/websocket-client.ts';
-import { type Target, targetOf } from './connection/target.ts';
-import { paramsOf } from './messages/requests.ts';
-import { openConnection } from './messages/send.ts';
+import {
+  type Connection,
+  closeConnection,
+  openConnection,
+  requestHeaders,
+  sendRequest,
+  type Target,
+  targetOf,
+} from './connection.ts';
+import { GRAPHQL_PATH, type OperationParams, paramsOf, readBody } from './messages.ts';
 import { checkSubscription } from './options.ts';
 
 /** The channel of core/diagnostics.ts, which this folder does not import: tests need not install graphql. */
@@ -68,4 +76,354 @@ async function openClient(
   }
   const { WebSocket } = await import('ws');
   return new WebSocketClient(WebSocket, openConnection(target, request), params, request);
+}
+
+/** The message of the diagnostics channel for source streams that are open. */
+interface SubscribeMessage {
+  readonly id: unknown;
+  readonly origin: { readonly request?: { readonly socket?: unknown } | undefined };
+}
+
+/** The client's side of one operation over one transport. */
+interface SubscriptionClient extends ResultSource {
+  readonly results: ResultQueue;
+  /** Resolves when a result has arrived or the operation is complete; rejects if the connection is refused. */
+  readonly responded: Promise<void>;
+  /** Whether the source stream of this operation was opened. */
+  isOrigin(message: SubscribeMessage): boolean;
+  /** Disconnects without a message of the protocol. The next read rejects with the reason. */
+  abort(reason: unknown): void;
+}
+
+const SUBPROTOCOL = 'graphql-transport-ws';
+/** The default of `attachSubscriptions`. */
+const MAX_PAYLOAD = 1024 * 1024;
+
+/** The servers of handlers that accept WebSockets already. */
+const accepting = new WeakSet<object>();
+
+/** Lets the server of a handler accept WebSockets, as a server with `attachSubscriptions` does. */
+async function serveWebSockets({ server, websocketHandler }: Target): Promise<void> {
+  if (websocketHandler === undefined || accepting.has(server)) return;
+  const { WebSocketServer } = await import('ws');
+  if (accepting.has(server)) return;
+  accepting.add(server);
+  const websocketServer = new WebSocketServer({
+    noServer: true,
+    clientTracking: false,
+    maxPayload: MAX_PAYLOAD,
+  });
+  (server as Server).on('upgrade', (req: IncomingMessage, socket: Duplex, head: Buffer) => {
+    websocketServer.handleUpgrade(req, socket, head, (websocket) => websocketHandler(websocket, req));
+  });
+}
+
+/** A client of the subprotocol `graphql-transport-ws` with one operation. */
+class WebSocketClient implements SubscriptionClient {
+  /** The id of the operation, which is unique in the process. */
+  readonly id: string = randomUUID();
+  readonly results: ResultQueue = new ResultQueue(this);
+  readonly responded: Promise<void>;
+  readonly #websocket: WebSocket;
+  readonly #connection: Connection;
+  readonly #params: OperationParams;
+  #onResponse: () => void = () => undefined;
+  #onFailure: (error: unknown) => void = () => undefined;
+  #isActive = false;
+  #isClosing = false;
+
+  constructor(
+    Implementation: typeof WebSocket,
+    connection: Connection,
+    params: OperationParams,
+    request: SubscribeRequest<unknown, object>,
+  ) {
+    this.#connection = connection;
+    this.#params = params;
+    this.responded = new Promise((resolve, reject) => {
+      this.#onResponse = resolve;
+      this.#onFailure = reject;
+    });
+    const { path = GRAPHQL_PATH, connectionParams } = request;
+    const websocket = new Implementation(`ws://localhost${path}`, [SUBPROTOCOL], {
+      createConnection: () => connection.client,
+      headers: Object.fromEntries(
+        Object.entries(requestHeaders({}, request)).map(([name, value]) => [name, `${value}`]),
+      ),
+      perMessageDeflate: false,
+    });
+    this.#websocket = websocket;
+    websocket.on('open', () => this.#send({ type: 'connection_init', payload: connectionParams }));
+    websocket.on('message', (data) => this.#receive(JSON.parse(String(data))));
+    websocket.on('close', (code, reason) => {
+      this.#fail(new ConnectionClosedError({ code, reason: reason.toString() }));
+    });
+    websocket.on('unexpected-response', (_request, response) => {
+      this.#refuse(response).catch((error: unknown) => this.#fail(error));
+    });
+    websocket.on('error', (error) => this.#fail(connection.server.handlerError?.error ?? error));
+  }
+
+  isOrigin({ id }: SubscribeMessage): boolean {
+    return id === this.id;
+  }
+
+  pause(): void {
+    this.#websocket.pause();
+  }
+
+  resume(): void {
+    this.#websocket.resume();
+  }
+
+  async close(): Promise<void> {
+    if (this.#isActive) this.#send({ id: this.id, type: 'complete' });
+    this.#isActive = false;
+    this.#isClosing = true;
+    // Before the handshake there is no socket to send a close frame to.
+    if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.close(1000);
+    await closeConnection(this.#connection);
+  }
+
+  /** Disconnects without a close frame. */
+  abort(reason: unknown): void {
+    this.#fail(reason);
+    this.#connection.client.destroy();
+  }
+
+  #send(message: object): void {
+    if (this.#websocket.readyState === this.#websocket.OPEN) this.#websocket.send(JSON.stringify(message));
+  }
+
+  #receive({ type, payload }: { type: string; payload?: unknown }): void {
+    if (type === 'connection_ack') {
+      this.results.acknowledgement = payload;
+      this.#isActive = true;
+      this.#send({ id: this.id, type: 'subscribe', payload: this.#params });
+    } else if (type === 'next') {
+      this.#onResponse();
+      this.results.push(payload as OperationResult<unknown>);
+    } else if (type === 'error') {
+      this.#onResponse();
+      this.results.push({ errors: payload } as OperationResult<unknown>);
+      this.#complete();
+    } else if (type === 'complete') {
+      this.#onResponse();
+      this.#complete();
+    }
+  }
+
+  #complete(): void {
+    this.#isActive = false;
+    void this.close().then(() => this.results.end());
+  }
+
+  async #refuse(response: IncomingMessage): Promise<void> {
+    const reason = (await readBody(response)).toString().trim();
+    this.#fail(new ConnectionClosedError({ status: response.statusCode ?? 0, reason }));
+  }
+
+  #fail(error: unknown): void {
+    if (this.#isClosing) return;
+    this.#isActive = false;
+    this.#onFailure(error);
+    this.results.fail(error);
+  }
+}
+
+const HEADERS = { accept: 'text/event-stream', 'content-type': 'application/json' };
+
+/** A client of GraphQL over server-sent events ("distinct connections mode" of graphql-sse) with one operation. */
+class EventStreamClient implements SubscriptionClient {
+  readonly results: ResultQueue = new ResultQueue(this);
+  readonly responded: Promise<void>;
+  readonly #connection: Connection;
+  #response: IncomingMessage | undefined;
+  #onResponse: () => void = () => undefined;
+  #onFailure: (error: unknown) => void = () => undefined;
+  #isClosing = false;
+  /** The text of an event whose end has not arrived. */
+  #pending = '';
+
+  constructor(connection: Connection, params: OperationParams, request: SubscribeRequest<unknown, object>) {
+    this.#connection = connection;
+    const body = Buffer.from(JSON.stringify(params));
+    const message = { method: 'POST', path: request.path ?? GRAPHQL_PATH, headers: HEADERS, body };
+    this.responded = new Promise((resolve, reject) => {
+      this.#onResponse = resolve;
+      this.#onFailure = reject;
+      sendRequest(connection, message, requestHeaders(HEADERS, request))
+        .then((response) => this.#read(response))
+        .catch((error: unknown) => this.#fail(error));
+    });
+  }
+
+  isOrigin({ origin }: SubscribeMessage): boolean {
+    return origin.request?.socket === this.#connection.server;
+  }
+
+  pause(): void {
+    this.#response?.pause();
+  }
+
+  resume(): void {
+    this.#response?.resume();
+  }
+
+  async close(): Promise<void> {
+    this.#isClosing = true;
+    await closeConnection(this.#connection);
+  }
+
+  abort(reason: unknown): void {
+    this.#fail(reason);
+    this.#connection.client.destroy();
+  }
+
+  async #read(response: IncomingMessage): Promise<void> {
+    this.#response = response;
+    if (!response.headers['content-type']?.startsWith('text/event-stream')) {
+      const reason = (await readBody(response)).toString();
+      throw new ConnectionClosedError({ status: response.statusCode ?? 0, reason });
+    }
+    response.setEncoding('utf8').on('data', (text: string) => this.#receive(text));
+    response.on('error', (error) => this.#fail(error));
+    response.on('end', () => this.#complete());
+  }
+
+  #receive(text: string): void {
+    const events = (this.#pending + text).split('\n\n');
+    this.#pending = events.pop() ?? '';
+    for (const event of events) {
+      const fields = new Map(event.split('\n').map(splitField));
+      const data = fields.get('data');
+      if (fields.get('event') !== 'next' || data === undefined) continue;
+      this.#onResponse();
+      this.results.push(JSON.parse(data) as OperationResult<unknown>);
+    }
+  }
+
+  #complete(): void {
+    this.#onResponse();
+    void this.close().then(() => this.results.end());
+  }
+
+  #fail(error: unknown): void {
+    // The connection may fail after the headers and before the first result.
+    this.#onFailure(error);
+    if (!this.#isClosing) this.results.fail(error);
+  }
+}
+
+function splitField(line: string): [name: string, value: string] {
+  const colon = line.indexOf(':');
+  return [line.slice(0, colon), line.slice(colon + 1).trimStart()];
+}
+
+type Result = OperationResult<unknown>;
+
+/** The source of results: the client's side of one transport. */
+interface ResultSource {
+  /** Stops reading from the connection, so that the server sees a slow client. */
+  pause(): void;
+  resume(): void;
+  /** Ends the operation and closes the connection. */
+  close(): Promise<void>;
+}
+
+/** Results that may be queued before the client stops reading. */
+const MAX_QUEUED = 16;
+
+/** The results that a client has received, in order, until they are read. */
+class ResultQueue implements SubscriptionResults<unknown> {
+  acknowledgement: unknown;
+  /** Called after the last result was received. */
+  onEnd: () => void = () => undefined;
+  readonly #source: ResultSource;
+  readonly #results: Result[] = [];
+  readonly #waiting: PromiseWithResolvers[] = [];
+  #isEnded = false;
+  #failure: { readonly error: unknown } | undefined;
+
+  constructor(source: ResultSource) {
+    this.#source = source;
+  }
+
+  push(result: Result): void {
+    if (this.#isEnded) return;
+    const reader = this.#waiting.shift();
+    if (reader !== undefined) reader.resolve({ value: result, done: false });
+    else if (this.#results.push(result) >= MAX_QUEUED) this.#source.pause();
+  }
+
+  /** Ends the results after those that are queued. */
+  end(): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.onEnd();
+    for (const { resolve } of this.#waiting.splice(0)) resolve({ value: undefined, done: true });
+  }
+
+  /** Lets the read after those of the queued results reject. */
+  fail(error: unknown): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.onEnd();
+    const [reader, ...others] = this.#waiting.splice(0);
+    if (reader === undefined) this.#failure = { error };
+    else reader.reject(error);
+    for (const { resolve } of others) resolve({ value: undefined, done: true });
+  }
+
+  async next(): Promise<IteratorResult<Result, undefined>> {
+    const result = this.#results.shift();
+    if (result !== undefined) {
+      if (this.#results.length < MAX_QUEUED) this.#source.resume();
+      return { value: result, done: false };
+    }
+    const failure = this.#failure;
+    this.#failure = undefined;
+    if (failure !== undefined) throw failure.error;
+    if (this.#isEnded) return { value: undefined, done: true };
+    return new Promise((resolve, reject) => this.#waiting.push({ resolve, reject }));
+  }
+
+  async return(): Promise<IteratorResult<Result, undefined>> {
+    this.#results.length = 0;
+    this.#failure = undefined;
+    this.end();
+    await this.#source.close();
+    return { value: undefined, done: true };
+  }
+
+  [Symbol.asyncIterator](): this {
+    return this;
+  }
+}
+
+interface PromiseWithResolvers {
+  resolve(result: IteratorResult<Result, undefined>): void;
+  reject(error: unknown): void;
+}
+
+/** The server has refused or closed the connection of `subscribe`. */
+export class ConnectionClosedError extends Error {
+  override readonly name = 'ConnectionClosedError';
+  /** The code of the close frame (RFC 6455 §7.4), such as 4403; undefined for a refused handshake. */
+  readonly code: number | undefined;
+  /** The status of a refused handshake, or of a request for an event stream; undefined for a close frame. */
+  readonly status: number | undefined;
+  /** The reason of the close frame, or the body of the response. */
+  readonly reason: string;
+
+  constructor({ code, status, reason }: { code?: number; status?: number; reason: string }) {
+    const what =
+      status === undefined
+        ? `The server closed the connection with ${code}`
+        : `The server refused the connection with status ${status}`;
+    super(reason === '' ? what : `${what}: ${reason}`);
+    this.code = code;
+    this.status = status;
+    this.reason = reason;
+  }
 }

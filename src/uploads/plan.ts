@@ -1,9 +1,7 @@
-import { assertJsonTextWithinLimits } from '../http/body/json-limits.ts';
-import { HttpError } from '../http/reply/http-error.ts';
-import { formatValue } from '../options/format-value.ts';
-import { isListOf, isObject, isString } from '../options/rules.ts';
-import { malformedForm, tooManyFiles } from './form/errors.ts';
-import type { Form, Part, TextPart } from './form/form.ts';
+import { assertJsonTextWithinLimits } from '../http/body.ts';
+import { HttpError } from '../http/reply.ts';
+import { formatValue, isListOf, isObject, isString } from '../options/rules.ts';
+import { type Form, malformedForm, type Part, type TextPart, tooManyFiles } from './form.ts';
 
 /** A member of the operations that a file is assigned to. */
 interface MapTarget {

@@ -1,16 +1,32 @@
+import { accessSync, constants } from 'node:fs';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
 import { setImmediate } from 'node:timers';
-import { createChannel, type EventChannel, Observed } from '../diagnostics/channel.ts';
-import { drainRequest } from '../http/body/drain.ts';
-import { timedOut } from '../http/body/read-body.ts';
-import { HttpError, toError } from '../http/reply/http-error.ts';
-import { debug } from '../logging/debug.ts';
-import { formatValue } from '../options/format-value.ts';
-import { clientAborted } from './form/errors.ts';
-import { Form, openForm, type Part } from './form/form.ts';
-import type { UploadSettings } from './options.ts';
+import type { UploadedFileInfo, UploadOptions } from '../../types/uploads.ts';
+import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
+import { debug } from '../diagnostics/logging.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
+import { drainRequest, timedOut } from '../http/body.ts';
+import { loadOnce } from '../http/load-once.ts';
+import { HttpError, toError } from '../http/reply.ts';
+import { createDeadlines, type Deadlines } from '../http/timers.ts';
+import {
+  count,
+  flag,
+  formatValue,
+  isFunction,
+  isString,
+  positive,
+  resolveOptions,
+  rule,
+  type WithDefaults,
+  wrongOption,
+} from '../options/rules.ts';
+import { UPLOAD_OPTIONS } from '../options/scopes.ts';
+import { StoredFiles, storageError } from './files.ts';
+import { type CreateParser, clientAborted, Form, loadMulterParser, openForm, type Part } from './form.ts';
 import { duplicateField, missingFilename, readPlan, type UploadPlan } from './plan.ts';
-import { StoredFiles } from './storage/stored-files.ts';
+import type { SpoolSettings } from './spool.ts';
 
 /** The end of the receipt of a multipart request. */
 interface UploadResult {
@@ -147,4 +163,66 @@ function missingFile({ targets }: UploadPlan<unknown>, files: StoredFiles): Http
   return new HttpError(400, `The file ${formatValue(name)} of the "map" is missing`, {
     code: 'FILE_MISSING',
   });
+}
+
+/** The checked `uploads` option, and the state that all requests of one handler share. */
+interface UploadSettings extends WithDefaults<UploadOptions> {
+  /** Maximum number of values in the JSON of `operations`. */
+  readonly maxValues: number;
+  readonly budget: SpoolSettings['budget'];
+  readonly deadlines: Deadlines;
+  /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
+  readonly limitsHttp1: boolean;
+  /** Loads the parser at the first request. */
+  readonly loadParser: () => Promise<CreateParser>;
+}
+
+const MIB = 1024 * 1024;
+/** Milliseconds; the default `requestTimeout` of Node's HTTP/1 servers. */
+const DEFAULT_TIMEOUT = 300_000;
+
+/** Checks the `uploads` option and adds defaults, once per handler. */
+export function resolveUploadOptions(options: unknown, maxValues: number): UploadSettings {
+  const settings = resolveOptions<WithDefaults<UploadOptions>>(UPLOAD_OPTIONS, options, {
+    maxFileSize: count(25 * MIB, 'bytes'),
+    maxFiles: count(20),
+    maxRequestSize: count(0, 'bytes'),
+    maxFieldSize: count(MIB, 'bytes'),
+    memoryPerFile: count(256 * 1024, 'bytes'),
+    memoryTotal: count(64 * MIB, 'bytes'),
+    tempDir: rule(tmpdir(), isString, 'the path of a directory'),
+    bodyTimeout: positive(DEFAULT_TIMEOUT, 'milliseconds'),
+    streaming: flag(false),
+    accept: rule<(file: UploadedFileInfo) => boolean>(() => true, isFunction, 'a function of the file'),
+  });
+  const given: UploadOptions = options ?? {};
+  if (given.maxRequestSize === undefined) {
+    settings.maxRequestSize = Math.max(100 * MIB, settings.maxFileSize + 2 * MIB);
+  }
+  if (given.tempDir !== undefined) checkDirectory(given.tempDir);
+  const { memoryTotal } = settings;
+  const budget = { left: memoryTotal };
+  const read = () => ({ bytes: memoryTotal - budget.left, maxBytes: memoryTotal });
+  registerGauge(budget, { kind: 'uploads', read });
+  return {
+    ...settings,
+    maxValues,
+    budget,
+    deadlines: createDeadlines(settings.bodyTimeout),
+    limitsHttp1: given.bodyTimeout !== undefined,
+    loadParser: loadOnce(() =>
+      loadMulterParser(settings).catch((error: Error) => {
+        throw storageError(error);
+      }),
+    ),
+  };
+}
+
+/** Checks that a path is a writable directory. The trailing slash makes the check fail for a file. */
+function checkDirectory(path: string): void {
+  try {
+    accessSync(`${path}/`, constants.W_OK | constants.X_OK);
+  } catch {
+    throw wrongOption(UPLOAD_OPTIONS, 'tempDir', path, 'a writable directory');
+  }
 }

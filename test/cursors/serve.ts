@@ -13,8 +13,7 @@ import {
   type PubSubOptions,
 } from '../../middleware/pubsub.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import type { CursorOptions } from '../../types/cursors.ts';
-import type { GraphQLOptions } from '../../types/graphql.ts';
+import type { CursorOptions, GraphQLOptions } from '../../types/graphql.ts';
 import type { SubscriptionOptions, Subscriptions } from '../../types/subscriptions.ts';
 import { until } from '../until.ts';
 

@@ -1,6 +1,6 @@
 import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { DocumentsOptions } from '../../types/documents.ts';
+import type { DocumentsOptions } from '../../types/graphql.ts';
 import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
 import { EVENTS, open, type Reading, type Served, serve, stopAll, withParams } from '../streaming/serve.ts';
 import { until } from '../until.ts';

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
-import { escapeHtml, jsonForScript } from '../../src/graphiql/escape.ts';
 import { resolveGraphiQLOptions } from '../../src/graphiql/options.ts';
-import { filesBase, pageRenderer } from '../../src/graphiql/page.ts';
+import { escapeHtml, filesBase, jsonForScript, pageRenderer } from '../../src/graphiql/page.ts';
 
 const MALICIOUS = [
   '</script><script>alert(1)</script>',

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type ServerResponse } from 'node:http';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { deferContinue } from '../../src/http/body/expect-continue.ts';
+import { deferContinue } from '../../src/http/body.ts';
 import { post, type Running, run, type Wire, wire } from './server.ts';
 
 const schema = buildSchema('type Query { hello(name: String): String }');

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { assertJsonWithinLimits } from '../../src/http/body/json-limits.ts';
+import { assertJsonWithinLimits } from '../../src/http/body.ts';
 
 /** Short texts are not checked. */
 const long = (text: string): Buffer => Buffer.from(text + ' '.repeat(16 * 1024));

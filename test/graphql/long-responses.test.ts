@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { ExecuteEvent } from '../../src/core/diagnostics.ts';
-import { writeReplyInPlace } from '../../src/http/reply/write-reply.ts';
+import { writeReplyInPlace } from '../../src/http/reply.ts';
 import { requestHttp1, requestHttps, requestSecureHttp2, serving, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { post, run, wire } from './server.ts';

@@ -1,5 +1,5 @@
 import * as fc from 'fast-check';
-import { LatencyWindow, RateHistory } from '../../src/inspect/latency.ts';
+import { LatencyWindow, RateHistory } from '../../src/inspect/recorder.ts';
 
 it('LatencyWindow returns percentiles within a tenth of the exact ones for random durations', () => {
   void fc.assert(

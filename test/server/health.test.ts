@@ -9,7 +9,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { createServer } from '../../middleware/server.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { MemoryStore } from '../../src/cache/memory-store.ts';
-import type { HealthOptions } from '../../types/health.ts';
+import type { HealthOptions } from '../../types/server.ts';
 import { tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';
 import { ready as readyClient } from '../subscriptions/client.ts';

@@ -1,13 +1,17 @@
 import { constants } from 'node:os';
-import { formatHttpDate, parseHttpDate } from '../../src/http/conditions/date.ts';
-import { listMatchesStrongly, listMatchesWeakly } from '../../src/http/conditions/entity-tags.ts';
-import { parseRanges } from '../../src/http/conditions/ranges.ts';
-import { parseAcceptEncoding } from '../../src/http/negotiation/accept-encoding.ts';
+import {
+  formatHttpDate,
+  listMatchesStrongly,
+  listMatchesWeakly,
+  parseHttpDate,
+  parseRanges,
+} from '../../src/http/conditions.ts';
+import { parseAcceptEncoding } from '../../src/http/negotiation.ts';
 import { BufferPool } from '../../src/static/body.ts';
 import { parseRequestPath } from '../../src/static/path.ts';
 import { isStaleError } from '../../src/static/root.ts';
 import { isRacilyClean, sameContent } from '../../src/static/version.ts';
-import { storageError } from '../../src/uploads/storage/storage-error.ts';
+import { storageError } from '../../src/uploads/files.ts';
 
 describe('entity tag lists', () => {
   it.each([

@@ -1,6 +1,6 @@
 import { win32 } from 'node:path';
 import fc from 'fast-check';
-import { projectFiles } from '../../src/cli/init-command.ts';
+import { projectFiles } from '../../src/cli/commands.ts';
 import { parseRequestPath } from '../../src/static/path.ts';
 import { joinUrlPath } from '../../src/static/root.ts';
 

@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { runInNewContext } from 'node:vm';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
-import { toLastModified } from '../../src/http/conditions/date.ts';
+import { toLastModified } from '../../src/http/conditions.ts';
 import type { StaticSource } from '../../types/sources.ts';
 import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';

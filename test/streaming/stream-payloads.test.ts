@@ -5,8 +5,13 @@ import type { AddressInfo, Server } from 'node:net';
 import { createGunzip } from 'node:zlib';
 import compression from 'compression';
 import express from 'express';
-import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../src/http/stream/framing.ts';
-import { streamPayloads } from '../../src/http/stream/stream-payloads.ts';
+import {
+  EVENT_STREAM,
+  type Framing,
+  JSON_LINES,
+  multipartMixed,
+  streamPayloads,
+} from '../../src/http/stream.ts';
 import { until } from '../until.ts';
 import { type PayloadSource, payloadSource } from './payloads.ts';
 

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { format } from 'node:util';
 import { deflateRawSync } from 'node:zlib';
-import { debug } from '../../src/logging/debug.ts';
+import { debug } from '../../src/diagnostics/logging.ts';
 import { connect, handshake, MODERN, ready } from './client.ts';
 import { type Served, serve, stopAll, until } from './serve.ts';
 import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';

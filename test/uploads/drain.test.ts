@@ -2,8 +2,7 @@ import { once } from 'node:events';
 import type * as http from 'node:http';
 import * as http2 from 'node:http2';
 import * as net from 'node:net';
-import { drainRequest } from '../../src/http/body/drain.ts';
-import { deferContinue } from '../../src/http/body/expect-continue.ts';
+import { deferContinue, drainRequest } from '../../src/http/body.ts';
 import { startServer } from './server.ts';
 
 /** Refuses every body with 413 immediately; the response to GET is `ok`. */

@@ -6,9 +6,14 @@ import { join } from 'node:path';
 import { buffer } from 'node:stream/consumers';
 import fc from 'fast-check';
 import { graphqlHTTP } from '../../middleware/index.ts';
-import { Spool, type SpoolSettings } from '../../src/uploads/storage/spool.ts';
-import { readAll, readSpool } from '../../src/uploads/storage/spool-reader.ts';
-import { openThenUnlink, openUnlinkedTempFile } from '../../src/uploads/storage/temp-file.ts';
+import {
+  openThenUnlink,
+  openUnlinkedTempFile,
+  readAll,
+  readSpool,
+  Spool,
+  type SpoolSettings,
+} from '../../src/uploads/spool.ts';
 import { BOUNDARY, encode, file, map, operations } from './form.ts';
 import { createSchema, ONE } from './schema.ts';
 import { startServer } from './server.ts';

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { graphqlHTTP, Upload, type UploadedFile, type UploadOptions } from 'espalier';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse, validate } from 'graphql';
-import { cleanFilename } from '../../src/uploads/storage/upload.ts';
+import { cleanFilename } from '../../src/uploads/files.ts';
 import { file, map, operations, type Part, post } from './form.ts';
 import { startServer } from './server.ts';
 

@@ -6,13 +6,21 @@ import type {
   RedisStore as PublicStore,
   RedisStoreOptions,
 } from '../../../types/response-cache.ts';
-import { createErrorListener } from '../../logging/warning-log.ts';
-import { resolveOptions, wrongOption } from '../../options/resolve-options.ts';
-import { isEither, isFunction, isOneOf, isString, positive, type Rules, rule } from '../../options/rules.ts';
+import { createErrorListener } from '../../diagnostics/logging.ts';
+import {
+  isEither,
+  isFunction,
+  isOneOf,
+  isString,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongOption,
+} from '../../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../../options/scopes.ts';
 import { connectClient, type RedisTarget, redisRule } from '../../redis/connect.ts';
-import { type RedisCommands, RedisConnection } from '../../redis/connection.ts';
-import { isReplyError } from '../../redis/reply-errors.ts';
+import { isReplyError, type RedisCommands, RedisConnection } from '../../redis/connection.ts';
 import { InvalidationQueue } from '../tags/invalidation-queue.ts';
 import { ALL_TAGS } from '../tags/tags.ts';
 import { GET, INVALIDATE, SET } from './scripts.ts';

@@ -1,12 +1,11 @@
 import { createHash } from 'node:crypto';
 import { GraphQLError } from 'graphql';
 import type { MaybePromise } from '../../../types/connect.ts';
-import type { BudgetClient } from '../../../types/cost.ts';
+import type { BudgetClient } from '../../../types/graphql.ts';
+import { createWarningLog } from '../../diagnostics/logging.ts';
 import { refusalError } from '../../execution/graphql-error.ts';
 import { isThenable, type RequestError, withNativePromise } from '../../execution/types.ts';
-import type { Headers } from '../../http/reply/http-error.ts';
-import { createWarningLog } from '../../logging/warning-log.ts';
-import { resolveOptions, wrongOption, wrongReturnValue } from '../../options/resolve-options.ts';
+import type { Headers } from '../../http/reply.ts';
 import {
   delay,
   isFunction,
@@ -15,7 +14,10 @@ import {
   oneOf,
   positive,
   type Rules,
+  resolveOptions,
   rule,
+  wrongOption,
+  wrongReturnValue,
 } from '../../options/rules.ts';
 import { BUDGET_OPTIONS } from '../../options/scopes.ts';
 import { clientAddress } from './client-address.ts';

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
-import type { BudgetClient } from '../../../types/cost.ts';
-import { withTimeLimit } from '../../redis/time-limit.ts';
+import type { BudgetClient } from '../../../types/graphql.ts';
+import { withTimeLimit } from '../../http/timers.ts';
 import type { BucketSettings, BucketStore, Taken } from './token-bucket.ts';
 
 /**

@@ -1,6 +1,6 @@
 import { GraphQLSchema, Kind } from 'graphql';
 import type { MemoryAccount } from '../../execution/types.ts';
-import { toError } from '../../http/reply/http-error.ts';
+import { toError } from '../../http/reply.ts';
 import { createOperationSelector, type LoadedDocument } from '../documents/operations.ts';
 import { createValidator } from '../documents/validate.ts';
 import { createOperationFactory } from '../incremental.ts';

@@ -1,6 +1,6 @@
-import type { FindDocument } from '../../../types/documents.ts';
+import type { FindDocument } from '../../../types/graphql.ts';
 import { isThenable } from '../../execution/types.ts';
-import { wrongReturnValue } from '../../options/resolve-options.ts';
+import { wrongReturnValue } from '../../options/rules.ts';
 import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
 import type { Prepare } from '../prepare.ts';
 import type { PrepareTrusted } from './prepare-by-id.ts';

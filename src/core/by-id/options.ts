@@ -1,19 +1,21 @@
 import { resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import type { FindDocument, PersistedQueryStore } from '../../../types/documents.ts';
+import type { FindDocument, PersistedQueryStore } from '../../../types/graphql.ts';
 import type { EngineSettings } from '../../execution/types.ts';
-import { formatValue } from '../../options/format-value.ts';
-import { optionError, resolveOptions, wrongOption } from '../../options/resolve-options.ts';
 import {
   delay,
+  formatValue,
   isBoolean,
   isEither,
   isFunction,
   isObject,
   isString,
+  optionError,
   positive,
   type Rules,
+  resolveOptions,
   rule,
+  wrongOption,
 } from '../../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../../options/scopes.ts';
 import type { CoreSettings } from '../options.ts';

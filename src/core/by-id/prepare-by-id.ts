@@ -1,6 +1,6 @@
 import type { MaybePromise } from '../../../types/connect.ts';
 import { isThenable, type PreparedOperation, type RequestError } from '../../execution/types.ts';
-import { assertSync } from '../../options/resolve-options.ts';
+import { assertSync } from '../../options/rules.ts';
 import { DOCUMENT_OPTIONS } from '../../options/scopes.ts';
 import { documentNotFound, documentNotTrusted, notFound, notSupported } from '../documents/refusals.ts';
 import type { Prepare } from '../prepare.ts';

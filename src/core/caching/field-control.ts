@@ -1,8 +1,6 @@
 import type { GraphQLCompositeType, GraphQLField } from 'graphql';
 import type { CacheControl, CacheHint, CacheScope, FieldCachePolicy } from '../../../types/caching.ts';
-import { formatValue } from '../../options/format-value.ts';
-import { optionError } from '../../options/resolve-options.ts';
-import { isString } from '../../options/rules.ts';
+import { formatValue, isString, optionError } from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
 import { hintAnnotationOf } from './annotations.ts';
 import type { ExecutionPolicy, HintedCall } from './execution-policy.ts';

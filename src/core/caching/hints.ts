@@ -1,7 +1,13 @@
 import type { CacheHint, FieldCachePolicy } from '../../../types/caching.ts';
-import { formatValue } from '../../options/format-value.ts';
-import { optionError } from '../../options/resolve-options.ts';
-import { ACCEPTED_SECONDS, isObject, isOneOf, isSeconds, isVary } from '../../options/rules.ts';
+import {
+  ACCEPTED_SECONDS,
+  formatValue,
+  isObject,
+  isOneOf,
+  isSeconds,
+  isVary,
+  optionError,
+} from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
 
 const isScope = isOneOf(undefined, 'PUBLIC', 'PRIVATE');

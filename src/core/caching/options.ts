@@ -1,6 +1,13 @@
 import type { CacheControlOptions } from '../../../types/caching.ts';
-import { resolveOptions } from '../../options/resolve-options.ts';
-import { isVary, oneOf, type Rules, rule, seconds, type WithDefaults } from '../../options/rules.ts';
+import {
+  isVary,
+  oneOf,
+  type Rules,
+  resolveOptions,
+  rule,
+  seconds,
+  type WithDefaults,
+} from '../../options/rules.ts';
 import { CACHING_OPTIONS } from '../../options/scopes.ts';
 
 /** The option `cacheControl` after checks, with defaults filled in. */

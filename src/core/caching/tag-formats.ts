@@ -7,9 +7,7 @@ import {
   isObjectType,
 } from 'graphql';
 import { ALL_TAGS, normalTag } from '../../cache/tags/tags.ts';
-import { formatValue } from '../../options/format-value.ts';
-import { optionError } from '../../options/resolve-options.ts';
-import { isObject, isString } from '../../options/rules.ts';
+import { formatValue, isObject, isString, optionError } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import { directivesOf, type SchemaElement } from '../schema/directives.ts';
 

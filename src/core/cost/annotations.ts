@@ -6,8 +6,7 @@ import {
   getNamedType,
   isAbstractType,
 } from 'graphql';
-import { optionError } from '../../options/resolve-options.ts';
-import { isCount, isListOf, isObject, isString } from '../../options/rules.ts';
+import { isCount, isListOf, isObject, isString, optionError } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { type DirectiveArguments, directivesOf, type SchemaElement } from '../schema/directives.ts';
 

@@ -12,8 +12,7 @@ import {
   valueFromASTUntyped,
 } from 'graphql';
 import { refusalError } from '../../execution/graphql-error.ts';
-import { formatValue } from '../../options/format-value.ts';
-import { isObject } from '../../options/rules.ts';
+import { formatValue, isObject } from '../../options/rules.ts';
 import { costAnnotationOf } from './annotations.ts';
 import { type Formula, sum, type VariableValues } from './formula.ts';
 

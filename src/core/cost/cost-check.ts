@@ -8,9 +8,8 @@ import type {
   RequestError,
   ValidatedOperation,
 } from '../../execution/types.ts';
-import type { Headers } from '../../http/reply/http-error.ts';
-import { resolveOptions } from '../../options/resolve-options.ts';
-import { count, flag, positive, type Rules } from '../../options/rules.ts';
+import type { Headers } from '../../http/reply.ts';
+import { count, flag, positive, type Rules, resolveOptions } from '../../options/rules.ts';
 import { COST_OPTIONS } from '../../options/scopes.ts';
 import { events } from '../diagnostics.ts';
 import { assertCostAnnotations } from './annotations.ts';

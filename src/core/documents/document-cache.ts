@@ -1,5 +1,5 @@
 import type { DocumentNode, GraphQLSchema } from 'graphql';
-import { registerGauge } from '../../diagnostics/gauges.ts';
+import { registerGauge } from '../../diagnostics/stats.ts';
 
 /** Documents by schema and text, bounded by the bytes that they retain. */
 interface DocumentCache<V> {

@@ -1,7 +1,7 @@
 import { GraphQLError, type GraphQLSchema, getOperationAST, type OperationDefinitionNode } from 'graphql';
 import { refusalError } from '../../execution/graphql-error.ts';
 import type { PreparedOperation, RequestError, ValidatedOperation } from '../../execution/types.ts';
-import { assertSync } from '../../options/resolve-options.ts';
+import { assertSync } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import type { CoreSettings } from '../options.ts';
 import type { Validated } from './validate.ts';

@@ -1,5 +1,5 @@
 import type { GraphQLParams } from '../../execution/types.ts';
-import { HttpError } from '../../http/reply/http-error.ts';
+import { HttpError } from '../../http/reply.ts';
 import { isObject } from '../../options/rules.ts';
 
 /** The id of a document in a request. */

@@ -13,8 +13,7 @@ import {
 import { refusalError } from '../../execution/graphql-error.ts';
 import { setErrorCode } from '../../execution/graphql-js.ts';
 import type { EngineSettings, RequestError } from '../../execution/types.ts';
-import { wrongReturnValue } from '../../options/resolve-options.ts';
-import { isObject } from '../../options/rules.ts';
+import { isObject, wrongReturnValue } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { events } from '../diagnostics.ts';
 import { exceedsIntrospection, STANDARD_QUERIES } from '../limits/introspection.ts';

@@ -1,4 +1,4 @@
-import { HttpError } from '../../http/reply/http-error.ts';
+import { HttpError } from '../../http/reply.ts';
 
 /** Members of one object, and levels of nesting, that the variables of one request may have. */
 const MAX_MEMBERS = 2000;

@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import type { TLSSocket } from 'node:tls';
 import type { ConnectRequest } from '../../../types/connect.ts';
-import { cacheByText } from '../../http/negotiation/text-cache.ts';
-import { hasParameter } from '../../http/routing/url-path.ts';
+import { cacheByText } from '../../http/negotiation.ts';
+import { hasParameter } from '../../http/routing.ts';
 
 /**
  * Headers of API keys, tokens, signatures, and proxies that authenticate the user or check client certificates; not

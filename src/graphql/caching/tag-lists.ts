@@ -1,4 +1,4 @@
-import type { Headers } from '../../http/reply/http-error.ts';
+import type { Headers } from '../../http/reply.ts';
 import type { Exchange } from '../exchange.ts';
 
 /**

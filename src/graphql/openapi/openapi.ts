@@ -1,9 +1,15 @@
 import type { OpenApiFragment, OpenApiOptions } from '../../../types/graphql.ts';
 import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation/accept.ts';
-import { withoutSlash } from '../../http/routing/url-path.ts';
-import { type OptionScope, resolveOptions, wrongArgument } from '../../options/resolve-options.ts';
-import { isString, oneOf, type Rules } from '../../options/rules.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation.ts';
+import { withoutSlash } from '../../http/routing.ts';
+import {
+  isString,
+  type OptionScope,
+  oneOf,
+  type Rules,
+  resolveOptions,
+  wrongArgument,
+} from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import type { HttpSettings } from '../options.ts';
 import { PARAMETERS, PARAMETERS_BY_ID, RESPONSE_PROPERTIES, SCHEMAS, SCHEMAS_BY_ID } from './schemas.ts';

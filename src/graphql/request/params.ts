@@ -1,7 +1,7 @@
 import { ID_PARAMETERS, OPERATION_PARAMETERS, readReference } from '../../core/documents/reference.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
-import { cacheByText } from '../../http/negotiation/text-cache.ts';
-import { HttpError } from '../../http/reply/http-error.ts';
+import { cacheByText } from '../../http/negotiation.ts';
+import { HttpError } from '../../http/reply.ts';
 import type { HttpSettings } from '../options.ts';
 
 /** The parameters of one operation, or of each operation of a batch. */

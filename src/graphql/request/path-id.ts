@@ -1,8 +1,8 @@
 import type { ConnectRequest } from '../../../types/connect.ts';
 import type { CoreDocuments } from '../../core/by-id/core-documents.ts';
 import type { GraphQLParams } from '../../execution/types.ts';
-import { HttpError } from '../../http/reply/http-error.ts';
-import { decodePart, pathOf } from '../../http/routing/url-path.ts';
+import { HttpError } from '../../http/reply.ts';
+import { decodePart, pathOf } from '../../http/routing.ts';
 import { isBatch, missingQuery, type RequestParams } from './params.ts';
 import type { ReadRequest } from './read-request.ts';
 

@@ -1,13 +1,10 @@
 import type { IncomingMessage } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../../types/connect.ts';
 import type { GraphQLCore } from '../../core/core.ts';
-import { assertJsonWithinLimits } from '../../http/body/json-limits.ts';
-import { bodyTooLarge, createBodyReader } from '../../http/body/read-body.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation/accept.ts';
-import { cacheByHeader } from '../../http/negotiation/text-cache.ts';
-import { HttpError } from '../../http/reply/http-error.ts';
-import { resolveUploadOptions } from '../../uploads/options.ts';
-import { receiveUploads } from '../../uploads/receive.ts';
+import { assertJsonWithinLimits, bodyTooLarge, createBodyReader } from '../../http/body.ts';
+import { cacheByHeader, GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation.ts';
+import { HttpError } from '../../http/reply.ts';
+import { receiveUploads, resolveUploadOptions } from '../../uploads/receive.ts';
 import type { Csrf } from '../csrf.ts';
 import type { Exchange } from '../exchange.ts';
 import type { HttpSettings } from '../options.ts';

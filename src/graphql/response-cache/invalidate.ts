@@ -1,7 +1,7 @@
 import type { CacheInvalidator } from '../../../types/response-cache.ts';
 import { invalidateTags } from '../../cache/invalidator.ts';
 import type { GraphQLCore } from '../../core/core.ts';
-import { optionError } from '../../options/resolve-options.ts';
+import { optionError } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 
 /** Creates the method `invalidate` of a handler. */

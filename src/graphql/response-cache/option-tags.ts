@@ -1,8 +1,7 @@
 import type { CachePolicy } from '../../../types/caching.ts';
 import { normalTag } from '../../cache/tags/tags.ts';
 import { isCacheable } from '../../core/caching/operation-policy.ts';
-import { assertSync, wrongReturnValue } from '../../options/resolve-options.ts';
-import { isListOf, isString } from '../../options/rules.ts';
+import { assertSync, isListOf, isString, wrongReturnValue } from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
 import type { ResultCaching } from '../exchange.ts';
 import type { ResponseCacheSettings } from './options.ts';

@@ -3,10 +3,17 @@ import { checkedStore } from '../../cache/checked-store.ts';
 import { GuardedStore } from '../../cache/guarded-store.ts';
 import { isPubSub, isStore } from '../../cache/invalidator.ts';
 import { createProcessStore } from '../../cache/process-store.ts';
-import { toError } from '../../http/reply/http-error.ts';
-import { createWarningLog } from '../../logging/warning-log.ts';
-import { optionError, resolveOptions } from '../../options/resolve-options.ts';
-import { optionalFunction, positive, type Rules, rule, seconds } from '../../options/rules.ts';
+import { createWarningLog } from '../../diagnostics/logging.ts';
+import { toError } from '../../http/reply.ts';
+import {
+  optionalFunction,
+  optionError,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  seconds,
+} from '../../options/rules.ts';
 import { CACHE_OPTIONS } from '../../options/scopes.ts';
 
 /** A function of the request and the context. */

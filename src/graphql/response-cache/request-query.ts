@@ -5,7 +5,7 @@ import { UNCACHEABLE } from '../../core/caching/operation-policy.ts';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isPublicError } from '../../core/errors.ts';
 import type { ExecutionInputs, ExecutionOutcome, PreparedOperation } from '../../execution/types.ts';
-import { isAborted } from '../../http/reply/response-state.ts';
+import { isAborted } from '../../http/reply.ts';
 import { hasUser } from '../caching/credentials.ts';
 import type { Exchange, ResultCaching } from '../exchange.ts';
 import type { RequestInputs } from '../request-inputs.ts';

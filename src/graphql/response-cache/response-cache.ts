@@ -4,7 +4,7 @@ import type { MaybePromise } from '../../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../../types/response-cache.ts';
 import type { GuardedStore } from '../../cache/guarded-store.ts';
 import { type ExecutionOutcome, isThenable } from '../../execution/types.ts';
-import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
+import { CLIENT_ABORTED } from '../../http/body.ts';
 import { ABORTED, Flights, MAX_MILLISECONDS } from './flights.ts';
 import type { KeyPlan } from './key-plan.ts';
 import type { ResponseCacheSettings } from './options.ts';

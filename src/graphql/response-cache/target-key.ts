@@ -1,8 +1,7 @@
 import type { ConnectRequest } from '../../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../../core/documents/reference.ts';
-import { cacheByHeader, cacheByText } from '../../http/negotiation/text-cache.ts';
-import { publicHostOf } from '../../http/routing/host.ts';
-import { hasParameter, pathOf } from '../../http/routing/url-path.ts';
+import { cacheByHeader, cacheByText } from '../../http/negotiation.ts';
+import { hasParameter, pathOf, publicHostOf } from '../../http/routing.ts';
 import type { Exchange } from '../exchange.ts';
 
 const PORT = /:\d+$/;

@@ -1,14 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { GraphQLCore } from '../../core/core.ts';
 import { isFormatFailure, MASKED, MASKED_CODE } from '../../core/errors.ts';
-import { readError } from '../../diagnostics/error-facts.ts';
+import { debug, readError } from '../../diagnostics/logging.ts';
 import type { ErrorOrigin } from '../../execution/types.ts';
-import { drainRequest } from '../../http/body/drain.ts';
-import { CLIENT_ABORTED } from '../../http/body/read-body.ts';
-import { HttpError, toError } from '../../http/reply/http-error.ts';
-import { isAborted } from '../../http/reply/response-state.ts';
-import { type Reply, writeReply } from '../../http/reply/write-reply.ts';
-import { debug } from '../../logging/debug.ts';
+import { CLIENT_ABORTED, drainRequest } from '../../http/body.ts';
+import { HttpError, isAborted, type Reply, toError, writeReply } from '../../http/reply.ts';
 import type { Exchange } from '../exchange.ts';
 import type { ResponseFactory } from './response.ts';
 import type { Sender } from './sender.ts';

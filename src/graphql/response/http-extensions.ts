@@ -1,6 +1,6 @@
 import type { GraphQLError } from 'graphql';
 import { isPublicError } from '../../core/errors.ts';
-import type { Headers } from '../../http/reply/http-error.ts';
+import type { Headers } from '../../http/reply.ts';
 import { isObject } from '../../options/rules.ts';
 
 /** The status and headers that `extensions.http` of errors set. */

@@ -2,8 +2,8 @@ import type { GraphQLError } from 'graphql';
 import type { GraphQLCore } from '../../core/core.ts';
 import { refusalError, toGraphQLError } from '../../execution/graphql-error.ts';
 import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../../execution/types.ts';
-import { GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation/accept.ts';
-import type { Headers, HttpError } from '../../http/reply/http-error.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../../http/negotiation.ts';
+import type { Headers, HttpError } from '../../http/reply.ts';
 import { httpExtensionsOf, NO_EXTENSIONS } from './http-extensions.ts';
 
 /** The response to one operation or one batch, before it is written. */

@@ -1,12 +1,16 @@
 import type { IncomingMessage } from 'node:http';
 import { events } from '../../core/diagnostics.ts';
-import { drainRequest } from '../../http/body/drain.ts';
-import { JSON_TYPE } from '../../http/negotiation/accept.ts';
-import { CONNECTION_HEADERS } from '../../http/reply/connection-headers.ts';
-import type { Headers } from '../../http/reply/http-error.ts';
-import { isHttp2 } from '../../http/reply/response-state.ts';
-import { type Reply, withVary, writeReplyInPlace } from '../../http/reply/write-reply.ts';
-import { assertSync } from '../../options/resolve-options.ts';
+import { drainRequest } from '../../http/body.ts';
+import { JSON_TYPE } from '../../http/negotiation.ts';
+import {
+  CONNECTION_HEADERS,
+  type Headers,
+  isHttp2,
+  type Reply,
+  withVary,
+  writeReplyInPlace,
+} from '../../http/reply.ts';
+import { assertSync } from '../../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../../options/scopes.ts';
 import { createCacheHeaders } from '../caching/headers.ts';
 import { addStoreHeaders } from '../caching/tag-lists.ts';

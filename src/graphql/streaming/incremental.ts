@@ -1,5 +1,5 @@
 import type { IncrementalFormat, RemainingResults } from '../../execution/types.ts';
-import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../http/stream/framing.ts';
+import { EVENT_STREAM, type Framing, JSON_LINES, multipartMixed } from '../../http/stream.ts';
 import { type StreamType, streamTypesOf } from '../../live/stream-formats.ts';
 
 /** The formats of an incremental response. */

@@ -6,10 +6,8 @@ import type {
   PreparedOperation,
   RemainingResults,
 } from '../../execution/types.ts';
-import { HttpError } from '../../http/reply/http-error.ts';
-import type { Framing } from '../../http/stream/framing.ts';
-import { streamPayloads } from '../../http/stream/stream-payloads.ts';
-import { StreamWriter } from '../../http/stream/stream-writer.ts';
+import { HttpError } from '../../http/reply.ts';
+import { type Framing, StreamWriter, streamPayloads } from '../../http/stream.ts';
 import { EventStreams } from '../../live/event-stream.ts';
 import {
   MULTIPART_SUBSCRIPTION,

@@ -1,5 +1,5 @@
-import { toError } from '../../../http/reply/http-error.ts';
-import { withTimeLimit } from '../../../redis/time-limit.ts';
+import { toError } from '../../../http/reply.ts';
+import { withTimeLimit } from '../../../http/timers.ts';
 import type { PersistedQuerySettings } from '../options.ts';
 
 /** Milliseconds without requests to a store that has failed. */

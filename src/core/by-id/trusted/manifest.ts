@@ -1,6 +1,5 @@
 import { types } from 'node:util';
-import { formatValue } from '../../../options/format-value.ts';
-import { isObject, isString } from '../../../options/rules.ts';
+import { formatValue, isObject, isString } from '../../../options/rules.ts';
 
 /** A trusted document before it is validated. */
 export interface TrustedText {

@@ -1,0 +1,133 @@
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import * as nodePath from 'node:path';
+import { parseArgs } from 'node:util';
+
+/** The streams of a process. */
+export interface Output {
+  readonly stdout: { write(text: string): unknown };
+  readonly stderr: { write(text: string): unknown };
+}
+
+/** Wrong arguments of a command. */
+export class UsageError extends Error {}
+
+/** Runs a command with its arguments; returns the exit code. */
+export type Command = (args: readonly string[], output: Output) => Promise<0 | 1>;
+
+/** Validates trusted documents against a schema. */
+export const check: Command = async (args, output) => {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      schema: { type: 'string' },
+      documents: { type: 'string', multiple: true },
+      limit: { type: 'string', multiple: true, default: [] },
+      json: { type: 'boolean', default: false },
+      quiet: { type: 'boolean', default: false },
+    },
+  });
+  const { schema, documents, json, quiet } = values;
+  if (positionals.length > 0) throw new UsageError(`unexpected argument "${positionals[0]}"`);
+  if (schema === undefined) throw new UsageError('no schema; pass its file with --schema');
+  if (documents === undefined)
+    throw new UsageError('no documents; pass their file or directory with --documents');
+  const limits = Object.fromEntries(values.limit.map(toLimit));
+  // Only this command needs the package graphql.
+  const { checkDocuments, formatReport } = await import('./check-documents.ts');
+  const report = await checkDocuments(schema, documents, limits);
+  const isFit = report.unfit.length === 0;
+  if (json) output.stdout.write(`${JSON.stringify(report, undefined, 2)}\n`);
+  else if (!isFit) output.stderr.write(formatReport(report));
+  else if (!quiet) output.stdout.write(formatReport(report));
+  return isFit ? 0 : 1;
+};
+
+function toLimit(text: string): readonly [name: string, value: number] {
+  const [name = '', value = ''] = text.split('=');
+  if (name !== '' && /^\d+$/.test(value) && Number(value) > 0) return [name, Number(value)];
+  throw new UsageError(`--limit is "${text}"; expected: the name of a limit and a number, such as depth=20`);
+}
+
+/** The files of a project by path, with slashes. */
+type Template = Readonly<Record<string, string>>;
+
+/** Creates a project from the template; returns the exit code. */
+export async function init(args: readonly string[], output: Output): Promise<0 | 1> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { quiet: { type: 'boolean', default: false } },
+  });
+  const [folder = '.', ...others] = positionals;
+  if (others.length > 0) throw new UsageError('more than one folder; pass the folder of the project');
+  const { default: template } = await import('#template');
+  const target = nodePath.resolve(folder);
+  const files = projectFiles(target, template);
+  const existing = await listFolder(target);
+  if (existing.length > 0) {
+    const message = `${target} is not empty: it contains ${existing[0]}. Pass a new or an empty folder`;
+    output.stderr.write(`espalier: ${message}\n`);
+    return 1;
+  }
+  await writeFiles(files);
+  if (!values.quiet) output.stdout.write(describe(folder, files.size));
+  return 0;
+}
+
+/**
+ * Returns the contents of the files of a project by their paths in the file system. `path` is another one than
+ * that of the system in tests only.
+ */
+export function projectFiles(
+  target: string,
+  template: Template,
+  path: nodePath.PlatformPath = nodePath,
+): Map<string, string> {
+  const name = packageName(path.basename(target));
+  return new Map(
+    Object.entries(template).map(([file, text]) => [
+      path.join(target, ...file.split('/')),
+      file === 'package.json' ? text.replace(/^( *"name": )".*"/m, `$1"${name}"`) : text,
+    ]),
+  );
+}
+
+/** Returns a name that npm accepts. */
+function packageName(folder: string): string {
+  const name = folder
+    .toLowerCase()
+    .replaceAll(/[^a-z0-9._~-]+/g, '-')
+    .replaceAll(/^[-._]+|-+$/g, '');
+  return name === '' ? 'app' : name.slice(0, 214);
+}
+
+/** The entries of a folder except those of version control; none if there is no folder. */
+async function listFolder(folder: string): Promise<string[]> {
+  const names = await readdir(folder).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names.filter((name) => name !== '.git');
+}
+
+/** Writes all files. After an error none of them is left. */
+async function writeFiles(files: ReadonlyMap<string, string>): Promise<void> {
+  const written: string[] = [];
+  try {
+    for (const [file, text] of files) {
+      const created = await mkdir(nodePath.dirname(file), { recursive: true });
+      if (created !== undefined) written.push(created);
+      await writeFile(file, text, { flag: 'wx' });
+      written.push(file);
+    }
+  } catch (error) {
+    for (const path of written) await rm(path, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+function describe(folder: string, count: number): string {
+  const enter = folder === '.' ? '' : `  cd ${folder}\n`;
+  return `${count} files were created. Next:\n\n${enter}  npm install\n  npm run dev\n`;
+}

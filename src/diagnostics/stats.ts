@@ -1,0 +1,150 @@
+import {
+  type EventLoopUtilization,
+  type IntervalHistogram,
+  monitorEventLoopDelay,
+  performance,
+} from 'node:perf_hooks';
+import type { BudgetStats, CacheStats, EventLoopStats, ProcessStats } from '../../types/server.ts';
+
+/** Returns the current numbers of the process. */
+export function readProcessStats(): ProcessStats {
+  const { rss, heapUsed, arrayBuffers } = process.memoryUsage();
+  const { connections = 0, operations = 0, sources = 0, unreleased = 0, groups = 0 } = readGauges('live');
+  return {
+    eventLoop: readEventLoop(),
+    memory: { rss, heapUsed, arrayBuffers },
+    live: { connections, operations, sources, unreleased, groups },
+    documents: readCache('documents'),
+    responses: readCache('responses'),
+    files: readCache('files'),
+    uploads: readBudget('uploads'),
+  };
+}
+
+function readCache(kind: GaugeKind): CacheStats {
+  const { entries = 0, bytes = 0, maxBytes = 0 } = readGauges(kind);
+  return { entries, bytes, maxBytes };
+}
+
+function readBudget(kind: GaugeKind): BudgetStats {
+  const { bytes = 0, maxBytes = 0 } = readGauges(kind);
+  return { bytes, maxBytes };
+}
+
+/** Milliseconds between two samples. */
+const RESOLUTION = 20;
+/** Milliseconds after which a reader begins a new period. */
+const PERIOD = 30_000;
+const NANOSECONDS = 1e6;
+
+/** The samples from one moment on. */
+class Period {
+  readonly #delays: IntervalHistogram = monitorEventLoopDelay({ resolution: RESOLUTION });
+  #started = 0;
+  #utilization: EventLoopUtilization | undefined;
+
+  constructor() {
+    this.#delays.enable();
+    this.begin();
+  }
+
+  get age(): number {
+    return performance.now() - this.#started;
+  }
+
+  begin(): void {
+    this.#delays.reset();
+    this.#started = performance.now();
+    this.#utilization = performance.eventLoopUtilization();
+  }
+
+  read(): EventLoopStats {
+    const delays = this.#delays;
+    // A sample is the time between two ticks of a timer, so it contains the interval of the timer.
+    const delay = (value: number): number =>
+      delays.count === 0 ? 0 : Math.max(0, value / NANOSECONDS - RESOLUTION);
+    return {
+      mean: delay(delays.mean),
+      p50: delay(delays.percentile(50)),
+      p99: delay(delays.percentile(99)),
+      max: delay(delays.max),
+      utilization: performance.eventLoopUtilization(this.#utilization).utilization,
+    };
+  }
+}
+
+let periods: { older: Period; newer: Period } | undefined;
+
+/**
+ * Returns the delay of the event loop in the last 30 to 60 seconds, or since the previous calls if they were
+ * earlier. The first call starts the measurement.
+ */
+function readEventLoop(): EventLoopStats {
+  periods ??= { older: new Period(), newer: new Period() };
+  const numbers = periods.older.read();
+  if (periods.newer.age > PERIOD) {
+    periods.older.begin();
+    periods = { older: periods.newer, newer: periods.older };
+  }
+  return numbers;
+}
+
+/** Numbers of one part of the package, such as a cache or an endpoint, which are read on demand. */
+interface Gauge {
+  readonly kind: GaugeKind;
+  read(): Readonly<Record<string, number>>;
+}
+
+/**
+ * `documents`: document caches. `responses`: response caches. `files`: memory budgets of static files.
+ * `uploads`: memory budgets of uploads. `live`: sockets and event streams.
+ */
+export type GaugeKind = 'documents' | 'responses' | 'files' | 'uploads' | 'live';
+
+interface Registry {
+  readonly owners: Set<WeakRef<object>>;
+  readonly gauges: WeakMap<object, Gauge>;
+}
+
+const REGISTRY: unique symbol = Symbol.for('espalier.gauges');
+
+/** The gauges of the process. The ES and the CommonJS build share them. */
+function registry(): Registry {
+  const holder = globalThis as { [REGISTRY]?: Registry };
+  holder[REGISTRY] ??= { owners: new Set(), gauges: new WeakMap() };
+  return holder[REGISTRY];
+}
+
+/** Removes the references to collected owners, of which a handler per request creates an unlimited number. */
+const collected = new FinalizationRegistry<WeakRef<object>>((reference) => {
+  registry().owners.delete(reference);
+});
+
+/**
+ * Registers the numbers of `owner` until it is garbage-collected. The gauge may reference the owner: it does
+ * not keep it alive.
+ */
+export function registerGauge(owner: object, gauge: Gauge): void {
+  const { owners, gauges } = registry();
+  if (!gauges.has(owner)) {
+    const reference = new WeakRef(owner);
+    owners.add(reference);
+    collected.register(owner, reference);
+  }
+  gauges.set(owner, gauge);
+}
+
+/** Returns the sums of the numbers of all parts of a kind. */
+export function readGauges(kind: GaugeKind): Record<string, number> {
+  const { owners, gauges } = registry();
+  const sums: Record<string, number> = {};
+  for (const reference of owners) {
+    const owner = reference.deref();
+    const gauge = owner === undefined ? undefined : gauges.get(owner);
+    if (gauge === undefined) owners.delete(reference);
+    else if (gauge.kind === kind) {
+      for (const [name, value] of Object.entries(gauge.read())) sums[name] = (sums[name] ?? 0) + value;
+    }
+  }
+  return sums;
+}

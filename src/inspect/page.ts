@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import type { Reply } from '../http/reply.ts';
+import { SCRIPT } from './page-script.ts';
+
+/** The style sheet of the page. */
+const STYLE = `
+:root {
+  color-scheme: light dark;
+  --page: #f4f5f2; --card: #ffffff; --line: #dfe3da; --text: #1d231c; --soft: #5d6759;
+  --accent: #2e7d4f; --error: #c2333a; --warn: #a66a00; --track: #e8ebe4;
+  --query: #1f6f8b; --mutation: #8a4b08; --subscription: #6b3fa0;
+}
+@media (prefers-color-scheme: dark) {
+  :root {
+    --page: #12160f; --card: #1b211a; --line: #2e372c; --text: #e6ebe2; --soft: #9aa695;
+    --accent: #6cc48d; --error: #ff7b80; --warn: #e6b455; --track: #2a3228;
+    --query: #78c4de; --mutation: #eab077; --subscription: #c2a2ee;
+  }
+}
+* { box-sizing: border-box; }
+body {
+  margin: 0; background: var(--page); color: var(--text);
+  font: 15px/1.45 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif;
+  font-variant-numeric: tabular-nums;
+}
+main, header { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
+header { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 16px; padding-top: 22px; padding-bottom: 14px; }
+h1 { margin: 0; font-size: 22px; letter-spacing: -.01em; }
+h2 { margin: 0 0 10px; font-size: 14px; font-weight: 650; }
+#process { color: var(--soft); }
+#status { margin-left: auto; display: flex; align-items: center; gap: 8px; color: var(--soft); }
+#status::before { content: ''; width: 9px; height: 9px; border-radius: 50%; background: var(--accent); }
+#status[data-state=paused]::before { background: var(--warn); }
+#status[data-state=failed]::before { background: var(--error); }
+button {
+  font: inherit; font-size: 13px; color: inherit; background: var(--card); border: 1px solid var(--line);
+  border-radius: 7px; padding: 4px 12px; cursor: pointer;
+}
+button:hover { border-color: var(--soft); }
+:focus-visible { outline: 2px solid var(--accent); outline-offset: 2px; }
+main { display: grid; grid-template-columns: repeat(12, minmax(0, 1fr)); gap: 14px; padding-bottom: 40px; }
+section { grid-column: span 12; background: var(--card); border: 1px solid var(--line); border-radius: 11px; padding: 16px 18px; min-width: 0; }
+#tiles { grid-column: span 12; display: grid; grid-template-columns: repeat(6, minmax(0, 1fr)); gap: 14px; margin: 0; }
+#tiles > div { background: var(--card); border: 1px solid var(--line); border-radius: 11px; padding: 12px 16px; min-width: 0; }
+#tiles dt { color: var(--soft); font-size: 13px; white-space: nowrap; overflow: hidden; text-overflow: ellipsis; }
+#tiles dd { margin: 2px 0 0; font-size: 25px; font-weight: 640; letter-spacing: -.02em; white-space: nowrap; }
+.bad { color: var(--error); }
+#history svg { display: block; width: 100%; height: 110px; }
+#history rect { fill: var(--accent); }
+#history rect.error { fill: var(--error); }
+#history line { stroke: var(--line); }
+.axis { display: flex; justify-content: space-between; color: var(--soft); font-size: 12px; padding-top: 4px; }
+.half { grid-column: span 6; }
+.third { grid-column: span 4; }
+.scroll { overflow-x: auto; margin: 0 -18px; padding: 0 18px; }
+table { width: 100%; border-collapse: collapse; }
+th { text-align: left; font-weight: 500; font-size: 13px; color: var(--soft); white-space: nowrap; }
+th, td { padding: 7px 12px 7px 0; border-bottom: 1px solid var(--line); vertical-align: middle; }
+tbody tr:last-child td { border-bottom: 0; }
+th:last-child, td:last-child { padding-right: 0; }
+.number { text-align: right; white-space: nowrap; }
+.name { overflow-wrap: anywhere; min-width: 130px; }
+.name code { font: 13px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
+.message { color: var(--soft); overflow-wrap: anywhere; min-width: 160px; }
+.badge { display: inline-block; font-size: 11px; font-weight: 600; letter-spacing: .02em; width: 92px; color: var(--soft); }
+.badge.query { color: var(--query); } .badge.mutation { color: var(--mutation); } .badge.subscription { color: var(--subscription); }
+.bar { display: block; height: 7px; border-radius: 4px; background: var(--track); overflow: hidden; }
+.bar > i { display: block; height: 100%; border-radius: 4px; background: var(--accent); width: 0; }
+.bar > i.full { background: var(--error); }
+td .bar { width: 96px; margin-left: 10px; }
+.meters { display: grid; gap: 13px; }
+.meters .label { display: flex; justify-content: space-between; gap: 10px; padding-bottom: 4px; }
+.meters em { font-style: normal; color: var(--soft); white-space: nowrap; }
+dl.pairs { display: grid; grid-template-columns: 1fr auto; gap: 6px 14px; margin: 0; }
+dl.pairs dt { color: var(--soft); } dl.pairs dd { margin: 0; text-align: right; }
+.empty { color: var(--soft); margin: 0; }
+footer { max-width: 1180px; margin: 0 auto; padding: 0 20px 30px; color: var(--soft); font-size: 13px; }
+@media (max-width: 900px) {
+  #tiles { grid-template-columns: repeat(3, minmax(0, 1fr)); }
+  .half, .third { grid-column: span 12; }
+}
+@media (max-width: 560px) {
+  header, main, footer { padding-left: 12px; padding-right: 12px; }
+  main, #tiles { gap: 10px; }
+  #tiles { grid-template-columns: repeat(2, minmax(0, 1fr)); }
+  #tiles dd { font-size: 21px; }
+  section { padding: 13px 14px; }
+  .scroll { margin: 0 -14px; padding: 0 14px; }
+  .wide { display: none; }
+  .badge { display: block; width: auto; }
+  table { font-size: 14px; }
+  th, td { padding-right: 8px; }
+  .name { min-width: 84px; }
+  .message { min-width: 110px; }
+}
+`;
+
+const FAVICON =
+  "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 32 32'%3E%3Crect width='32' height='32' rx='7' " +
+  "fill='%232e7d4f'/%3E%3Cg stroke='%23fff' stroke-width='3.4' stroke-linecap='round'%3E%3Cpath d='M8 23v-6M16 23V9M24 23v-10'/%3E%3C/g%3E%3C/svg%3E";
+
+/** The source of an inline element in a policy (CSP 3 §2.3.1). */
+const sourceOf = (text: string): string => `'sha256-${createHash('sha256').update(text).digest('base64')}'`;
+
+/** Allows the inline script and style of the page, its icon, and requests to its own origin. */
+const POLICY = [
+  "default-src 'none'",
+  `script-src ${sourceOf(SCRIPT)}`,
+  `style-src ${sourceOf(STYLE)}`,
+  "connect-src 'self'",
+  'img-src data:',
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** Creates the response with the page, which contains everything that it needs. */
+export const createPage = (title: string): Reply => ({
+  status: 200,
+  headers: {
+    'content-type': 'text/html; charset=utf-8',
+    'content-security-policy': POLICY,
+    'cache-control': 'no-store',
+    'referrer-policy': 'no-referrer',
+    'x-content-type-options': 'nosniff',
+    'x-frame-options': 'DENY',
+  },
+  body: html(escapeHtml(title)),
+});
+
+const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+
+const heads = (names: readonly string[]): string =>
+  names
+    .map((name) => {
+      const [, text = '', classes = ''] = /^([^.]*)(?:\.(.*))?$/.exec(name) ?? [];
+      return `<th scope="col"${classes === '' ? '' : ` class="${classes.replaceAll('.', ' ')}"`}>${text}</th>`;
+    })
+    .join('');
+
+const table = (
+  title: string,
+  { id, columns, empty }: { id: string; columns: string[]; empty: string },
+): string =>
+  `<section id="${id}"><h2>${title}</h2>
+<div class="scroll" hidden><table><thead><tr>${heads(columns)}</tr></thead><tbody></tbody></table></div>
+<p class="empty">${empty}</p></section>`;
+
+const OPERATIONS = table('Operations in the last five minutes', {
+  id: 'operations',
+  columns: [
+    'Operation',
+    'Requests.number',
+    'Errors.number',
+    'p50.number',
+    'p99.number',
+    '.wide',
+    'Longest.number.wide',
+    'Since start.number.wide',
+  ],
+  empty: 'No operation yet.',
+});
+
+const ERRORS = table('Errors', {
+  id: 'errors',
+  columns: ['Code', 'Count.number', 'Last message', 'Operation.wide', 'Last.number'],
+  empty: 'No errors since the start.',
+});
+
+const html = (title: string): string => `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title}: live figures</title>
+<link rel="icon" href="${FAVICON}">
+<style>${STYLE}</style>
+</head>
+<body>
+<header>
+<h1>${title}</h1>
+<span id="process"></span>
+<span id="status" data-state="live" role="status"><span id="state">loading</span><button id="pause" type="button" aria-pressed="false">Pause</button></span>
+</header>
+<main>
+<dl id="tiles"></dl>
+<section id="history"><h2>Operations per second</h2><div id="chart"></div>
+<div class="axis"><span>two minutes ago</span><span id="most"></span><span>now</span></div></section>
+${OPERATIONS}
+${ERRORS}
+<section class="half"><h2>Cache hits</h2><div id="rates" class="meters"></div></section>
+<section class="half"><h2>Memory budgets</h2><div id="budgets" class="meters"></div></section>
+<section class="third"><h2>In progress</h2><dl id="live" class="pairs"></dl></section>
+<section class="third"><h2>Process</h2><dl id="process-numbers" class="pairs"></dl></section>
+<section class="third"><h2>Since the start</h2><dl id="traffic" class="pairs"></dl></section>
+</main>
+<footer>Figures of this process only. <noscript>This page needs JavaScript; </noscript>As JSON: GET this page with <code>Accept: application/json</code>.</footer>
+<script>${SCRIPT}</script>
+</body>
+</html>
+`;

@@ -1,0 +1,253 @@
+import { createHash } from 'node:crypto';
+import { setTimeout as delay } from 'node:timers/promises';
+import { isRefusal, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
+import type { EventLink } from './cursor.ts';
+import {
+  type HistoryExtent,
+  type HistoryLimits,
+  type HistoryStore,
+  IDLE_MILLISECONDS,
+  PAGE_LENGTH,
+  START,
+  type StoredEvent,
+} from './history.ts';
+
+/** A channel has a stream with its events, and a key with the id of the newest one, which is kept longer. */
+const keysOf = (channel: string): [string, string] => [`{${channel}}:events`, `{${channel}}:newest`];
+
+/** The first character of messages with ids. No JSON text begins with it. */
+const MARK = '@';
+
+/** Milliseconds between two renewals of the time to live, at most. */
+const RENEWAL = 1000;
+
+/**
+ * Returns the script of a publish. It is atomic, so that the stream has the events in the order of the messages.
+ * Once per second it removes old events and renews the times to live: an id begins with the milliseconds since
+ * 1970. The limits are part of the text, because each argument takes time; as strings, which Redis does not have to
+ * convert. The channel is in the key of its events, after the key prefix of the client.
+ */
+function publishScript({ length, age }: HistoryLimits, keyPrefix: string): string {
+  const lifetime = age + RENEWAL;
+  const start = Buffer.byteLength(keyPrefix) + 2;
+  return `
+local previous = redis.call('GET', KEYS[2]) or '${START}'
+local id = redis.call('XADD', KEYS[1], 'MAXLEN', '~', '${length}', '*', 'p', previous, 'e', ARGV[1])
+if string.sub(id, 1, 10) == string.sub(previous, 1, 10) then
+  redis.call('SET', KEYS[2], id, 'KEEPTTL')
+else
+  redis.call('XTRIM', KEYS[1], 'MINID', '~', string.format('%.0f', math.max(0, string.match(id, '^%d+') - ${age})))
+  redis.call('PEXPIRE', KEYS[1], '${lifetime}')
+  redis.call('SET', KEYS[2], id, 'PX', '${lifetime + IDLE_MILLISECONDS}')
+end
+redis.call('PUBLISH', string.sub(KEYS[1], ${start}, -9), '${MARK}' .. id .. ' ' .. previous .. ' ' .. ARGV[1])
+`;
+}
+
+/** The bytes of payloads after which a read ends, so that large events take no more memory than small ones. */
+const PAGE_BYTES = 1024 * 1024;
+/** Events that Redis reads at a time. */
+const STEP = 16;
+
+// ARGV: the id.
+const READ = `
+local entries, bytes, after = {}, 0, ARGV[1]
+repeat
+  local step = redis.call('XRANGE', KEYS[1], '(' .. after, '+', 'COUNT', '${STEP}')
+  for _, entry in ipairs(step) do
+    entries[#entries + 1] = entry
+    bytes = bytes + #entry[2][4]
+    after = entry[1]
+  end
+until #step < ${STEP} or #entries >= ${PAGE_LENGTH} or bytes > ${PAGE_BYTES}
+return {redis.call('GET', KEYS[2]) or '${START}', entries}
+`;
+
+/** [id, [name, value, ...]], as XRANGE returns it. */
+type Entry = [id: string, fields: [string, string, string, string]];
+
+const RETRY_MILLISECONDS = 100;
+
+/** The connection of a history. */
+interface HistoryAccess {
+  readonly send: Send;
+  /** Whether a read that was rejected with this error is not repeated. */
+  isFinal(error: unknown): boolean;
+  report(error: Error): void;
+}
+
+/** The history of channels in Redis Streams. */
+export class RedisHistory implements HistoryStore {
+  readonly #access: HistoryAccess;
+  readonly #publish: RedisScript;
+  /** The channel of the last publish and its keys: most publishes follow one to the same channel. */
+  #lastChannel = '';
+  #lastKeys = keysOf('');
+  /** The last reported refusal of `peek`. */
+  #refusal = '';
+
+  constructor(limits: HistoryLimits, access: HistoryAccess) {
+    this.#access = access;
+    this.#publish = new RedisScript((keyPrefix) => publishScript(limits, keyPrefix));
+  }
+
+  /** Stores and publishes an event in one command. */
+  publish(channel: string, payload: string): Promise<void> {
+    if (channel !== this.#lastChannel) {
+      this.#lastChannel = channel;
+      this.#lastKeys = keysOf(channel);
+    }
+    const [events, newest] = this.#lastKeys;
+    return this.#publish.run(this.#access.send, [events, newest, payload]);
+  }
+
+  async newest(channel: string): Promise<string> {
+    const [, key] = keysOf(channel);
+    return (await this.#retry((client) => client.get(key))) ?? START;
+  }
+
+  /**
+   * Returns the id of the newest event; undefined without one or without a reply. Reports only refusals, once:
+   * the connection reports its errors itself.
+   */
+  async peek(channel: string): Promise<string | undefined> {
+    const [, key] = keysOf(channel);
+    try {
+      return (await this.#access.send((client) => client.get(key))) ?? undefined;
+    } catch (cause) {
+      const { message } = cause as Error;
+      if (!isRefusal(cause) || message === this.#refusal) return undefined;
+      this.#refusal = message;
+      this.#access.report(new Error(`Cannot check for dropped messages: ${message}`, { cause }));
+      return undefined;
+    }
+  }
+
+  async read(channel: string, after: string): Promise<readonly StoredEvent[] | undefined> {
+    const keys = keysOf(channel);
+    const [newest, entries] = await this.#retry(
+      (client) => client.eval(READ, 2, ...keys, after) as Promise<[string, Entry[]]>,
+    );
+    if (entries.length === 0) return newest === after ? [] : undefined;
+    const events = entries.map(([id, [, previous, , payload]]) => storedEvent(id, previous, payload));
+    return events[0]?.previous === after ? events : undefined;
+  }
+
+  async extent(channel: string): Promise<HistoryExtent> {
+    const [key] = keysOf(channel);
+    const [length, [oldest]] = await Promise.all([
+      this.#access.send((client) => client.xlen(key)),
+      this.#access.send((client) => client.xrange(key, '-', '+', 'COUNT', 1)),
+    ]);
+    return { length, oldest: oldest && Number(oldest[0].split('-')[0]) };
+  }
+
+  async #retry<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await this.#access.send(command);
+      } catch (error) {
+        if (this.#access.isFinal(error)) throw error;
+        await delay(RETRY_MILLISECONDS, undefined, { ref: false });
+      }
+    }
+  }
+}
+
+function storedEvent(id: string, previous: string, text: string): StoredEvent {
+  return { id, previous, payload: parsePayload(text), size: () => text.length };
+}
+
+/** Parses the text of a payload. The text of `undefined` is empty. */
+function parsePayload(text: string): unknown {
+  return text === '' ? null : JSON.parse(text);
+}
+
+/** Returns the payload of a message. Reports a text that is not JSON, and then returns undefined. */
+export function payloadOf(channel: string, text: string, report: (error: Error) => void): unknown {
+  try {
+    return parsePayload(text);
+  } catch (cause) {
+    report(new Error(`A message on the Redis channel "${channel}" is not JSON`, { cause }));
+    return undefined;
+  }
+}
+
+/** Splits a message into the ids, if it has them, and the text of the payload. */
+export function splitMessage(message: string): { readonly link?: EventLink; readonly text: string } {
+  if (!message.startsWith(MARK)) return { text: message };
+  const first = message.indexOf(' ');
+  const second = message.indexOf(' ', first + 1);
+  const link = { id: message.slice(1, first), previous: message.slice(first + 1, second) };
+  return { link, text: message.slice(second + 1) };
+}
+
+/** Sends a command on the connection for publishing. */
+type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
+
+/** The two keys and the argument of a script. */
+type Inputs = readonly [key: string, otherKey: string, argument: string];
+
+/** Returns the text of a script for the key prefix of the client. */
+type ScriptText = (keyPrefix: string) => string;
+
+/** A Lua script, which Redis stores by its hash: a call sends only the hash. */
+class RedisScript {
+  readonly #textFor: ScriptText;
+  #text = '';
+  #hash: string | undefined;
+  readonly #onDone = (): void => this.#settled();
+  #pending = 0;
+  /**
+   * The calls that wait because Redis did not have the script. They start when all earlier calls have settled,
+   * which keeps their order.
+   */
+  #waiting: (() => void)[] | undefined;
+
+  constructor(textFor: ScriptText) {
+    this.#textFor = textFor;
+  }
+
+  /** Runs the script. */
+  run(send: Send, inputs: Inputs): Promise<void> {
+    const waiting = this.#waiting;
+    if (waiting !== undefined) {
+      return new Promise<void>((resolve) => waiting.push(resolve)).then(() => this.#start(send, inputs));
+    }
+    return this.#start(send, inputs);
+  }
+
+  #start(send: Send, inputs: Inputs): Promise<void> {
+    this.#pending++;
+    const [key, otherKey, argument] = inputs;
+    return send((client) =>
+      client.evalsha(this.#hash ?? this.#load(client), 2, key, otherKey, argument),
+    ).then(this.#onDone, (error: unknown) => this.#failed(error, send, inputs));
+  }
+
+  /** Creates the text when the client is known. */
+  #load(client: RedisCommands): string {
+    this.#text = this.#textFor(keyPrefixOf(client));
+    this.#hash = createHash('sha1').update(this.#text).digest('hex');
+    return this.#hash;
+  }
+
+  /** Sends the whole script if Redis has started again, or another node has taken over. */
+  async #failed(error: unknown, send: Send, inputs: Inputs): Promise<void> {
+    try {
+      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      this.#waiting ??= [];
+      await send((client) => client.eval(this.#text, 2, ...inputs));
+    } finally {
+      this.#settled();
+    }
+  }
+
+  #settled(): void {
+    this.#pending--;
+    if (this.#pending > 0 || this.#waiting === undefined) return;
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    for (const start of waiting) start();
+  }
+}

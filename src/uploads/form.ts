@@ -1,0 +1,352 @@
+import { EventEmitter } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable, Writable } from 'node:stream';
+import type { ConnectRequest } from '../../types/connect.ts';
+import { bodyTooLarge } from '../http/body.ts';
+import { HttpError, isAborted } from '../http/reply.ts';
+import { formatValue } from '../options/rules.ts';
+
+/** A text part of a form. */
+export interface TextPart {
+  readonly kind: 'text';
+  readonly name: string;
+  readonly value: string;
+}
+
+/** A file part with the fields of its header. Its stream must be read, otherwise the parser stops. */
+export interface FilePart {
+  readonly kind: 'file';
+  readonly name: string;
+  readonly filename: string;
+  readonly mimetype: string;
+  readonly encoding: string;
+  readonly stream: Readable;
+}
+
+/** A file part without a filename. The parser discards its content. */
+interface UnnamedFilePart {
+  readonly kind: 'unnamed-file';
+  readonly name: string;
+}
+
+export type Part = TextPart | FilePart | UnnamedFilePart;
+
+/** The parser of one body. It pushes the parts into a form. */
+interface FormParser {
+  /** Undefined when the Content-Type was refused; the form has then failed. */
+  readonly input: Writable | undefined;
+  abort(): void;
+}
+
+/** Creates the parser of one body; its parts go to the form. */
+export type CreateParser = (contentType: string, form: Form) => FormParser;
+
+interface BodySettings {
+  readonly maxRequestSize: number;
+  readonly createParser: CreateParser;
+}
+
+/** RFC 2046 §5.1.1 allows a boundary of 70 characters. Some clients use more, but none needs this many. */
+const MAX_CONTENT_TYPE = 512;
+const EMPTY_BOUNDARY = /;\s*boundary=(?:"")?\s*(?:;|$)/i;
+
+/** The parts of one multipart body, in order. The parser pushes parts, `next` removes them. */
+export class Form {
+  /** Stops the parser and detaches it from the request. */
+  stop: () => void = () => {};
+
+  /** The parser's limits of text and file parts bound the queue. */
+  readonly #queue: (Part | Error)[] = [];
+  #ended = false;
+  #failure: Error | undefined;
+  #wake: () => void = () => {};
+
+  /** Adds a part, or the error that follows the parts before it. */
+  push(item: Part | Error): void {
+    if (this.#failure !== undefined) return;
+    this.#queue.push(item);
+    this.#wake();
+  }
+
+  /** Marks the form as complete. */
+  end(): void {
+    this.#ended = true;
+    this.#wake();
+  }
+
+  /** Ends the form with an error and drops queued parts. Keeps and returns the first error. */
+  fail(error: Error): Error {
+    if (this.#failure === undefined) {
+      this.#failure = error;
+      this.#queue.length = 0;
+      this.stop();
+      this.#wake();
+    }
+    return this.#failure;
+  }
+
+  /** Returns the next part, or undefined after the last. Rejects with the error that ended the form. */
+  async next(): Promise<Part | undefined> {
+    for (;;) {
+      const item = this.#queue.shift();
+      if (item instanceof Error) throw this.fail(item);
+      if (item !== undefined) return item;
+      if (this.#failure !== undefined) throw this.#failure;
+      if (this.#ended) return undefined;
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+  }
+}
+
+/**
+ * Starts to parse a request's body into a form.
+ *
+ * @throws HttpError 400, 413 and 415 if the headers of the request show an error.
+ */
+export function openForm(
+  form: Form,
+  req: IncomingMessage,
+  res: ServerResponse,
+  { maxRequestSize, createParser }: BodySettings,
+): void {
+  const contentType = checkHeaders(req, maxRequestSize);
+  const body = bufferedBody(req);
+  if (isAborted(res) || (body === undefined && req.destroyed)) throw clientAborted();
+  const parser = createParser(contentType, form);
+  const { input } = parser;
+  form.stop = () => parser.abort();
+  if (input === undefined) return;
+  if (body !== undefined) {
+    input.end(body);
+    return;
+  }
+  const unpipe = pipeBody(req, input, form, maxRequestSize);
+  form.stop = () => {
+    unpipe();
+    parser.abort();
+  };
+}
+
+function checkHeaders(req: IncomingMessage, maxRequestSize: number): string {
+  const { 'content-type': type = '', 'content-encoding': encoding, 'content-length': length } = req.headers;
+  if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
+    const headers = { 'accept-encoding': 'identity' };
+    throw new HttpError(415, 'A multipart body must not be compressed', {
+      code: 'UNSUPPORTED_ENCODING',
+      headers,
+    });
+  }
+  if (type.length > MAX_CONTENT_TYPE || EMPTY_BOUNDARY.test(type)) {
+    throw malformedForm('The boundary in the Content-Type is malformed');
+  }
+  if (Number(length) > maxRequestSize) throw bodyTooLarge(maxRequestSize);
+  return type;
+}
+
+/**
+ * Returns the whole body if earlier middleware has stored it: `rawBody` of cloud functions, `express.raw`.
+ */
+function bufferedBody(req: IncomingMessage): Buffer | undefined {
+  const { body, rawBody } = req as ConnectRequest & { rawBody?: unknown };
+  const buffered = [rawBody, body].find((value) => Buffer.isBuffer(value));
+  if (buffered === undefined && req.readableDidRead) {
+    throw new Error(
+      'Another parser has consumed the multipart body: mount graphqlHTTP before multer and other form parsers, and remove graphqlUploadExpress',
+    );
+  }
+  return buffered;
+}
+
+/**
+ * Like `req.pipe(input)`, with a limit and with errors that go to the form. Returns the function that stops
+ * it.
+ */
+function pipeBody(req: IncomingMessage, input: Writable, form: Form, maxBytes: number): () => void {
+  let received = 0;
+  const onData = (chunk: Buffer): void => {
+    received += chunk.length;
+    if (received > maxBytes) form.fail(bodyTooLarge(maxBytes));
+    else if (!input.write(chunk)) req.pause();
+  };
+  const onEnd = (): void => {
+    stop();
+    input.end();
+  };
+  const onAbort = (): void => void form.fail(clientAborted());
+  const onDrain = (): void => void req.resume();
+  const stop = (): void => {
+    req.off('data', onData).off('end', onEnd).off('error', onAbort).off('close', onAbort);
+    input.off('drain', onDrain);
+  };
+  input.on('drain', onDrain);
+  req.on('data', onData).on('end', onEnd).on('error', onAbort).on('close', onAbort);
+  req.resume();
+  return stop;
+}
+
+// The adapter for multer. It uses multer's middleware as a parser only: splitting the body, decoding names
+// and part headers, and the limits of parts and text. Three things are replaced:
+// - Errors. multer calls `next(error)` after it has read the whole request, so a client that waits for its
+//   413 would wait forever (multer issue 344). The adapter uses the events of multer's parser; the later
+//   `next(error)` only repeats them.
+// - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not
+//   recognise a body over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest`
+//   replaces it.
+// - The storage. multer's disk storage needs file names and may not delete its files (CVE-2026-5038); see
+//   ../storage.
+
+/** A file as multer passes it to a storage engine. */
+interface MulterFile {
+  readonly fieldname: string;
+  readonly originalname: string;
+  readonly encoding: string;
+  readonly mimetype: string;
+  readonly stream: Readable;
+}
+
+/** `operations`, `map`, and a few parts that are ignored. */
+const MAX_TEXT_PARTS = 10;
+const MAX_NAME_LENGTH = 512;
+const BUFFER_BYTES = 256 * 1024;
+
+type Middleware = (req: object, res: object, next: (error: unknown) => void) => void;
+
+/** Loads and configures multer, once per handler. */
+export async function loadMulterParser(limits: FormLimits): Promise<CreateParser> {
+  const { default: multer } = await import('multer');
+  const options = {
+    storage: {
+      _handleFile(req: object, file: MulterFile, stored: (error: null, info: object) => void): void {
+        // An `error` event without a listener would end the process.
+        file.stream.on('error', () => {});
+        if (req instanceof MulterRequest) req.form.push(filePart(file));
+        // The spool stores the content, so multer does not have to wait before it reports the end of the
+        // form.
+        stored(null, {});
+      },
+      _removeFile(_req: object, _file: object, removed: (error: null) => void): void {
+        removed(null);
+      },
+    },
+    streamHandler(req: object, input: Writable): void {
+      if (!(req instanceof MulterRequest)) return;
+      req.input = input;
+      pushParserEvents(input, req.form, limits);
+    },
+    defParamCharset: 'utf8',
+    highWaterMark: BUFFER_BYTES,
+    fileHwm: BUFFER_BYTES,
+    limits: {
+      fields: MAX_TEXT_PARTS,
+      files: limits.maxFiles,
+      fieldSize: limits.maxFieldSize,
+      fieldNameSize: MAX_NAME_LENGTH,
+      fieldNestingDepth: 0,
+    },
+  };
+  const parse = multer(options).any() as Middleware;
+  return (contentType, form) => {
+    const req = new MulterRequest(contentType, form);
+    parse(req, {}, (error) => {
+      if (error) form.push(formError(error, limits));
+      else form.end();
+    });
+    return req;
+  };
+}
+
+/** Pushes text parts and limit errors immediately; multer handles both only at the end of the request. */
+function pushParserEvents(parser: Writable, form: Form, limits: FormLimits): void {
+  const fail = (error: unknown): void => form.push(formError(error, limits));
+  parser.on('field', (name: string | undefined, value: string, info: { valueTruncated: boolean }) => {
+    if (name === undefined) fail({ code: 'MISSING_FIELD_NAME' });
+    else if (info.valueTruncated) fail({ code: 'LIMIT_FIELD_VALUE', field: name });
+    else form.push({ kind: 'text', name, value });
+  });
+  parser.on('file', (name: string | undefined, _stream: Readable, info: { filename?: string }) => {
+    if (info.filename) return;
+    if (name === undefined) fail({ code: 'MISSING_FIELD_NAME' });
+    else form.push({ kind: 'unnamed-file', name });
+  });
+  parser.on('filesLimit', () => fail({ code: 'LIMIT_FILE_COUNT' }));
+  parser.on('fieldsLimit', () => fail({ code: 'LIMIT_FIELD_COUNT' }));
+  parser.on('error', fail);
+}
+
+function filePart({ fieldname, originalname, mimetype, encoding, stream }: MulterFile): FilePart {
+  return { kind: 'file', name: fieldname, filename: originalname, mimetype, encoding, stream };
+}
+
+/** The members of a request that multer uses. */
+class MulterRequest extends EventEmitter implements FormParser {
+  readonly headers: Record<string, string>;
+  /** multer drains the request after an error unless it is not readable. */
+  readonly readable = false;
+  readonly destroyed = false;
+  readonly form: Form;
+  input: Writable | undefined;
+
+  constructor(contentType: string, form: Form) {
+    super();
+    this.headers = { 'content-type': contentType, 'transfer-encoding': 'chunked' };
+    this.form = form;
+  }
+
+  unpipe(): void {}
+
+  resume(): void {}
+
+  abort(): void {
+    this.emit('aborted');
+  }
+}
+
+/** The limits that messages quote. */
+interface FormLimits {
+  readonly maxFiles: number;
+  readonly maxFieldSize: number;
+}
+
+/** Converts an error of multer or its parser to an HttpError. The client never sees the parser's message. */
+function formError(error: unknown, { maxFiles, maxFieldSize }: FormLimits): HttpError {
+  const { code, message, field } = error as Partial<Record<string, unknown>>;
+  switch (code ?? message) {
+    case 'LIMIT_FILE_COUNT':
+      return tooManyFiles(maxFiles);
+    case 'LIMIT_FIELD_COUNT':
+      return new HttpError(413, 'Too many text parts', { code: 'TOO_MANY_FIELDS' });
+    case 'LIMIT_FIELD_VALUE': {
+      const name = formatValue(field);
+      return new HttpError(413, `Multipart field ${name} is larger than ${maxFieldSize} bytes`, {
+        code: 'FIELD_TOO_LARGE',
+      });
+    }
+    case 'LIMIT_FIELD_KEY':
+      return malformedForm('The name of a part is too long');
+    case 'MISSING_FIELD_NAME':
+      return malformedForm('A part has no name');
+    case 'Multipart: Boundary not found':
+      return malformedForm('The Content-Type has no boundary');
+    case 'Unexpected end of form':
+      return malformedForm('The multipart body ends too early');
+    default:
+      return malformedForm('The multipart body is malformed');
+  }
+}
+
+export const malformedForm = (message: string): HttpError =>
+  new HttpError(400, message, { code: 'BAD_MULTIPART' });
+
+export const tooManyFiles = (maxFiles: number): HttpError =>
+  new HttpError(413, `A request may have at most ${maxFiles} files`, { code: 'TOO_MANY_FILES' });
+
+/**
+ * Creates the rejection for the promises and streams of resolvers. It is never sent, since the client has
+ * disconnected.
+ */
+export const clientAborted = (): HttpError =>
+  new HttpError(400, 'The client closed the connection before the upload was complete', {
+    code: 'CLIENT_GONE',
+  });
