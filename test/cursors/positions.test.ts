@@ -1,5 +1,5 @@
 import { open, type Reading, withParams } from '../streaming/serve.ts';
-import { connect, LEGACY, MODERN } from '../subscriptions/client.ts';
+import { connect, LEGACY, MODERN, PATIENT } from '../subscriptions/client.ts';
 import { until } from '../until.ts';
 import { publish, type Served, serve, stopAll } from './serve.ts';
 import { idsOf, type Subscribe, TRANSPORTS } from './transports.ts';
@@ -32,8 +32,7 @@ async function expectPositionAfterOdd(served: Served, subscribe: Subscribe): Pro
 
 describe('positions of filtered subscriptions', () => {
   const pubsub = { history: { length: 1 } };
-  // A socket whose pong arrives later than the next ping is closed, so the interval is not too short for a busy machine.
-  const timing = { attach: { keepAlive: 250 }, graphql: { eventStreams: { ping: 250 } }, pubsub };
+  const timing = { attach: { keepAlive: PATIENT }, graphql: { eventStreams: { ping: 250 } }, pubsub };
 
   it.each(Object.entries(TRANSPORTS))(
     'the keep-alive of %s sends the position after events that a filter has left out',

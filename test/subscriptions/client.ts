@@ -23,6 +23,8 @@ export interface RawClient {
 
 export const MODERN = 'graphql-transport-ws';
 export const LEGACY = 'graphql-ws';
+/** A `keepAlive` for clients that answer: one whose pong arrives after the next ping is cut, and a busy machine is slow. */
+export const PATIENT = 500;
 
 const servers = new Set<http.Server>();
 

@@ -5,7 +5,7 @@ import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
-import { connect, handshake, LEGACY, listen, MODERN, ready } from './client.ts';
+import { connect, handshake, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
 import { NOTHING, serve, stopAll, until } from './serve.ts';
 import { upgradeRequest, wire } from './wire.ts';
@@ -354,10 +354,10 @@ describe('expiresAt', () => {
   ])('expiresAt as %s closes with 4403 and is not sent', async (_, moment) => {
     let expires = 0;
     const onConnect = (): { expiresAt: Date | number } => {
-      expires = Date.now() + 60;
+      expires = Date.now() + 500;
       return { expiresAt: moment(expires) };
     };
-    const { url } = await serve({ keepAlive: 40, onConnect });
+    const { url } = await serve({ keepAlive: PATIENT, onConnect });
     const client = await connect(url);
     client.send({ type: 'connection_init' });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
@@ -393,7 +393,7 @@ describe('expiresAt', () => {
 
 describe('keepAlive', () => {
   it('keepAlive pings and terminates a client that sends nothing', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: 250 });
+    const { url, live, subscriptions } = await serve({ keepAlive: PATIENT });
     const responsive = await ready(url);
     const unresponsive = await connect(url, MODERN, { autoPong: false });
     unresponsive.send({ type: 'connection_init' });

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { GraphQLError } from 'graphql';
-import { connect, LEGACY, type RawClient, ready } from './client.ts';
+import { connect, LEGACY, PATIENT, type RawClient, ready } from './client.ts';
 import { serve, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
@@ -18,7 +18,7 @@ const withoutKeepAlive = { keepAlive: 0 };
 
 describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws acknowledges first, then sends ka immediately and at each interval', async () => {
-    const { url } = await serve({ keepAlive: 40 });
+    const { url } = await serve({ keepAlive: PATIENT });
     const client = await connect(url, LEGACY);
     client.send(INIT);
     const messages = [await client.next(), await client.next(), await client.next()];
@@ -26,7 +26,7 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws sends no ka before the acknowledgement', async () => {
-    const { url } = await serve({ keepAlive: 20, onConnect: () => new Promise(() => undefined) });
+    const { url } = await serve({ keepAlive: PATIENT, onConnect: () => new Promise(() => undefined) });
     const client = await connect(url, LEGACY);
     client.send(INIT);
     // Pings have the interval of ka: two of them prove that a ka would have been due.

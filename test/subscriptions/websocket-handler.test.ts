@@ -6,7 +6,7 @@ import { WebSocketServer } from 'ws';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { WebsocketHandler } from '../../types/subscriptions.ts';
 import { eachExpress } from '../express.ts';
-import { connect, LEGACY, listen, MODERN, ready } from './client.ts';
+import { connect, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
 import { serve, stopAll, until } from './serve.ts';
 
@@ -112,7 +112,7 @@ describe('websocketHandler', () => {
 
 describe('over TLS', () => {
   it('messages of both subprotocols and large frames arrive complete over TLS', async () => {
-    const { url, live, subscriptions } = await serve({ keepAlive: 50 }, undefined, true);
+    const { url, live, subscriptions } = await serve({ keepAlive: PATIENT }, undefined, true);
     await works(url);
     const client = await connect(url);
     client.send({ type: 'connection_init' });
@@ -126,7 +126,7 @@ describe('over TLS', () => {
       expect(data.events).toHaveLength(size);
     }
     // Pongs arrive: a live socket is not terminated.
-    for (let i = 0; i < 3; i++) await once(client.websocket, 'ping');
+    for (let i = 0; i < 2; i++) await once(client.websocket, 'ping');
     expect(subscriptions.stats()).toMatchObject({ connections: 1, operations: 1 });
   });
 });
