@@ -303,11 +303,3 @@ it('attachSubscriptions with a schema logs an unexpected error once by default, 
     logged.mockClear();
   }
 });
-
-it('attachSubscriptions refuses onError with a handler, which has its own', async () => {
-  const { server } = await listen();
-  stops.push(() => void server.close());
-  expect(() => attachSubscriptions(server, graphqlHTTP(schema), { onError: false })).toThrow(
-    /option "onError" has no effect with a handler; pass it to graphqlHTTP/,
-  );
-});

@@ -274,31 +274,6 @@ describe('the headers of tags', () => {
 });
 
 describe('wrong tags', () => {
-  it.each<[unknown]>([[7], [[7]], [null], [['a', undefined]]])(
-    'handler.invalidate refuses %p',
-    async (tags) => {
-      const { handler } = serveBlog(createBlog());
-      await expect(handler.invalidate(tags as string)).rejects.toThrow('argument "tags" is');
-    },
-  );
-
-  it('handler.invalidate explains that the cache is off', async () => {
-    const handler = graphqlHTTP(createBlog().schema);
-    await expect(handler.invalidate('a')).rejects.toThrow('the option "cache" is off');
-  });
-
-  it.each([
-    ['post-{$arg.id}', 'accepted placeholders'],
-    ['post-{id}', 'accepted placeholders'],
-    ['', 'accepted: a text'],
-    ['{$args.id}-{$key.id}', 'cannot have placeholders of $args and of $key'],
-  ])('graphqlHTTP refuses the format %p', (format, message) => {
-    const schema = schemaOf(
-      `${TAG_DIRECTIVE} type Query { post(id: ID!): Int @cacheTag(format: ${JSON.stringify(format)}) }`,
-    );
-    expect(() => graphqlHTTP(schema, { cache: true })).toThrow(message);
-  });
-
   it('a result is not stored if an object has no value for its tag', async () => {
     let calls = 0;
     const schema = schemaOf(

@@ -20,16 +20,6 @@ describe('openapi()', () => {
       responses: { 200: {}, 400: {}, 415: {}, 422: { description: expect.stringContaining('mutation') } },
     });
   });
-
-  it('openapi() throws for an unknown version', () => {
-    const handler = graphqlHTTP(schema);
-    expect(() => Reflect.apply(handler.openapi, handler, ['/graphql', { version: '3.0' }])).toThrow(
-      expect.objectContaining({
-        code: 'ERR_OPTION',
-        message: expect.stringContaining('option "version" is "3.0"'),
-      }),
-    );
-  });
 });
 
 describe('the option graphiql.method', () => {

@@ -248,16 +248,6 @@ describe('redisStore', () => {
     expect(blog.calls.post).toBe(requests);
     expect(errors.map(String)).toContainEqual(expect.stringContaining('NOPERM'));
   });
-
-  it.each([
-    [null, 'argument "options"'],
-    [{}, 'option "redis" is undefined'],
-    [{ redis: 'localhost' }, 'option "redis" is "localhost"'],
-    [{ redis: 'redis://localhost', maxEntryBytes: 0 }, 'option "maxEntryBytes" is 0'],
-    [{ redis: 'redis://localhost', ttl: 1 }, 'unknown option "ttl"'],
-  ])('redisStore refuses wrong options: %p', (options, message) => {
-    expect(() => redisStore(options as RedisStoreOptions)).toThrow(message);
-  });
 });
 
 describe('a Redis that does not reply', () => {

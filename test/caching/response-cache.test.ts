@@ -702,31 +702,4 @@ describe('other options', () => {
     expect(headers['cache-control']).toBe('no-store');
     expect(headers.etag).toBeUndefined();
   });
-
-  it.each([
-    [{ cache: { maxBytes: 0 } }, 'option "cache.maxBytes" is 0'],
-    [{ cache: { store: {} } }, 'option "cache.store" is {}'],
-    [{ cache: { pubsub: 1 } }, 'option "cache.pubsub" is 1'],
-    [{ cache: { key: 'user' } }, 'option "cache.key" is "user"'],
-    [{ cache: { ttl: 5 } }, 'unknown option "cache.ttl"'],
-    [{ cache: 5 }, 'option "cache" is 5'],
-    [
-      { cache: { store: { get() {}, set() {}, invalidate() {} }, maxBytes: 5 } },
-      '"cache.maxBytes" is for the memory',
-    ],
-  ])('graphqlHTTP refuses wrong values: %p', (options, message) => {
-    expect(() => graphqlHTTP(createBlog().schema, options as GraphQLOptions)).toThrow(message);
-  });
-
-  it('graphqlHTTP refuses the store of another handler', () => {
-    const store = {
-      get: () => ({ entry: undefined, version: undefined }),
-      set: () => false,
-      invalidate() {},
-    };
-    graphqlHTTP(createBlog().schema, { cache: { store } });
-    expect(() => graphqlHTTP(createBlog().schema, { cache: { store } })).toThrow(
-      'belongs to another handler',
-    );
-  });
 });

@@ -256,20 +256,6 @@ describe('the option cost', () => {
     },
   );
 
-  it.each([
-    [{ cost: 'on' }, 'option "cost" is "on"; accepted: a boolean, or an object such as { maxCost: 500 }'],
-    [{ cost: { maxCost: 0 } }, 'option "cost.maxCost" is 0; accepted: a whole number from 1'],
-    [
-      { cost: { max: 5 } },
-      'unknown option "cost.max"; accepted: maxCost, reportOnly, header, listSize, mutation',
-    ],
-    [{ budget: {} }, 'option "budget.limit" is undefined; accepted: tokens, a whole number from 1'],
-    [{ budget: { limit: 1.5 } }, 'option "budget.limit" is 1.5'],
-    [{ budget: { limit: 1, redis: {} } }, 'option "budget.redis" is {}; accepted: an ioredis client'],
-  ])('graphqlHTTP refuses the options %j', (options, message) => {
-    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
-  });
-
   it('graphqlHTTP refuses a schema with a wrong weight', () => {
     const wrong = buildSchema(
       'directive @cost(weight: String!) on FIELD_DEFINITION type Query { a: Int @cost(weight: "much") }',
@@ -279,30 +265,4 @@ describe('the option cost', () => {
     );
     expect(() => graphqlHTTP(wrong)).not.toThrow();
   });
-
-  it.each([
-    [
-      'items(max: Int): [Item] @listSize(slicingArguments: ["first"])',
-      '"slicingArguments" of @listSize of "items" contains "first"; accepted: "max"',
-    ],
-    [
-      'items: [Item] @listSize(slicingArguments: ["page.size"])',
-      '"slicingArguments" of @listSize of "items" contains "page"; accepted: none',
-    ],
-    [
-      'items(first: Int): Page @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])',
-      '"sizedFields" of @listSize of "items" contains "nodes"; accepted: "edges", "total"',
-    ],
-  ])(
-    'graphqlHTTP refuses a schema whose @listSize names an unknown argument or field: %s',
-    (field, message) => {
-      const wrong = buildSchema(`
-      directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
-      type Item { id: ID }
-      type Page { edges: [Item], total: Int }
-      type Query { ${field} }
-    `);
-      expect(() => graphqlHTTP(wrong, { cost: true })).toThrow(message);
-    },
-  );
 });

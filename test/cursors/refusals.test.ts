@@ -1,6 +1,4 @@
 import { createHmac } from 'node:crypto';
-import { buildSchema } from 'graphql';
-import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { until } from '../until.ts';
 import { KEY, publish, type Served, serve, stopAll } from './serve.ts';
 import { type Subscribe, TRANSPORTS } from './transports.ts';
@@ -119,24 +117,6 @@ describe.each(Object.entries(TRANSPORTS))('a refused cursor over %s', (_name, su
 });
 
 describe('the option cursors', () => {
-  const schema = buildSchema('type Query { a: Int }');
-
-  it.each([
-    [{}, 'option "cursors.key" is undefined; accepted: a secret of at least 32 bytes'],
-    [{ key: 'short' }, 'option "cursors.key" is 5 bytes; accepted'],
-    [{ key: [] }, 'option "cursors.key" is object; accepted'],
-    [{ key: [KEY, 'short'] }, `option "cursors.key" is ${KEY.length} bytes, 5 bytes; accepted`],
-    [{ key: KEY, maxAge: 0 }, 'option "cursors.maxAge" is 0; accepted: milliseconds, a whole number from 1'],
-    [{ key: KEY, user: 'me' }, 'option "cursors.user" is "me"; accepted: a function'],
-    [{ key: KEY, ttl: 1 }, 'unknown option "cursors.ttl"'],
-    ['secret', 'option "cursors" is "secret"; accepted: an object with a key'],
-  ])('graphqlHTTP refuses cursors: %j', (cursors, message) => {
-    const options = { cursors } as { cursors: { key: string } };
-    expect(() => graphqlHTTP(schema, options)).toThrow(expect.objectContaining({ code: 'ERR_OPTION' }));
-    expect(() => graphqlHTTP(schema, options)).toThrow(message);
-    if (typeof cursors === 'object') expect(() => graphqlHTTP(schema, options)).not.toThrow('short');
-  });
-
   it.each([[() => Promise.resolve('ann')], [() => ({})], [() => Number.NaN]])(
     'a user function that returns a wrong value fails the operation, not the server',
     async (user) => {

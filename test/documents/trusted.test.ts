@@ -78,19 +78,6 @@ describe('documents.from', () => {
     await expect(serve({ documents })).rejects.toThrow(expect.objectContaining({ code: 'ERR_OPTION' }));
   });
 
-  it.each([
-    [{ only: true }, /"documents.only" refuses all documents without "documents.from"/],
-    [{ only: 'yes', from: {} }, /"documents.only" is "yes"; accepted: a boolean, or a function/],
-    [{ from: {}, only: true, apq: true }, /"documents.apq" has no effect/],
-    [{ apq: { ttl: 0 } }, /"documents.apq.ttl" is 0; accepted: milliseconds/],
-    [{ apq: { store: {} } }, /"documents.apq.store" is \{\}; accepted: a client of ioredis/],
-    [{ apk: true }, /unknown option "documents.apk"; did you mean "documents.apq"\?/],
-    [{ from: {}, only: true, record: 'a.json' }, /"documents.record" is "a.json" and has no effect/],
-    ['a.json', /option "documents" is "a.json"; accepted: an object/],
-  ])('graphqlHTTP throws a TypeError for the documents %j', async (documents, message) => {
-    await expect(serve({ documents: documents as object })).rejects.toThrow(message);
-  });
-
   it('graphqlHTTP reports the trusted documents that do not fit the schema, with their names, and serves the others', async () => {
     const from = {
       ...apollo,

@@ -115,16 +115,3 @@ eachExpress((express) => {
     expect(text).not.toMatch(/alert/);
   });
 });
-
-/** A deliberate difference: rules are added, never replaced, since limits and caches depend on them. */
-it.each([
-  ['the option validate', { validate: () => [] }, /unknown option "validate"/],
-  ['the option parse', { parse: () => undefined }, /unknown option "parse"/],
-  [
-    'a function as validationRules',
-    { validationRules: () => [] },
-    /"validationRules" is .*; accepted: a list/,
-  ],
-])('graphqlHTTP throws for %s', (_what, options, message) => {
-  expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
-});

@@ -447,29 +447,6 @@ eachExpress((express) => {
   });
 });
 
-describe('creating the middleware', () => {
-  it.each([
-    [undefined, /argument "schema" is undefined; accepted: a GraphQLSchema/],
-    ['type Query', /argument "schema" is "type Query"/],
-    [new GraphQLSchema({}), /Query root type must be provided/],
-  ])('graphqlHTTP throws for the schema %s', (value, message) => {
-    expect(() => graphqlHTTP(value as GraphQLSchema)).toThrow(message);
-  });
-
-  it.each([
-    [{ methods: [] }, /methods/],
-    [{ methods: ['PUT'] }, /"methods" is \["PUT"\]/],
-    [{ getMutations: 'yes' }, /'guarded', true or false/],
-    [{ trustedOrigins: ['example.com'] }, /https:\/\/app.example.com/],
-    [{ statusCodes: 'strict' }, /'legacy' or 'draft'/],
-    [{ contxt: {} }, /did you mean "context"/],
-    [{ limits: 7 }, /limits/],
-  ])('graphqlHTTP throws for the options %j', (options, message) => {
-    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(message);
-    expect(() => graphqlHTTP(schema, options as GraphQLOptions)).toThrow(TypeError);
-  });
-});
-
 describe('without Express', () => {
   it('graphqlHTTP sends a masked 500 for an unexpected error on a bare server', async () => {
     const { url, close } = await run(graphqlHTTP(schema, { context: bug }));

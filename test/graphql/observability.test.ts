@@ -100,12 +100,6 @@ describe('openapi()', () => {
     return { openapi: '3.1.0', info: { title: 'Test', version: '1.0.0' }, paths, components };
   };
 
-  it.each([undefined, '', 'graphql', 5])('openapi() throws for the path %p', (path) => {
-    expect(() => describeAt(path as string)).toThrow(
-      /^openapi: argument "path" is .*accepted: the path of the mount/,
-    );
-  });
-
   it.each([
     ['the defaults', {}],
     ['everything', { batching: true, statusCodes: 'draft', inflate: true }],

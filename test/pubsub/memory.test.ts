@@ -72,16 +72,3 @@ describe('events within one process', () => {
     expect(await events.subscribe('tick').next()).toEqual({ value: undefined, done: true });
   });
 });
-
-describe('createPubSub', () => {
-  it.each([
-    [{ redis: 'localhost:6379' }, /option "redis" is "localhost:6379"; accepted: a redis:\/\//],
-    [{ redis: {} }, /option "redis" is \{\}; accepted/],
-    [{ bufferSize: 0 }, /option "bufferSize" is 0; accepted: a whole number from 1/],
-    [{ prefix: 1 }, /option "prefix" is 1; accepted: a string/],
-    [{ onGap: true }, /option "onGap" is true; accepted: a function/],
-    [{ buffersize: 1 }, /did you mean "bufferSize"\?/],
-  ])('createPubSub rejects the options %j', (options, message) => {
-    expect(() => createPubSub(options as object)).toThrow(message);
-  });
-});

@@ -73,51 +73,6 @@ describe('createServer', () => {
     expect(server).toMatchObject({ keepAliveTimeout: 1234, requestTimeout: 2345, maxHeaderSize: 4096 });
   });
 
-  it.each<[string, unknown, unknown, RegExp]>([
-    [
-      'an app that is not a function',
-      { key: 1 },
-      {},
-      /argument "app" is \{"key":1\}; accepted: a function \(req, res\)/,
-    ],
-    ['no app', undefined, {}, /argument "app" is undefined/],
-    ['options that are not an object', plain, 3000, /argument "options" is 3000; accepted: an object/],
-    [
-      'an http2 that is not a boolean',
-      plain,
-      { http2: 'yes' },
-      /option "http2" is "yes"; accepted: a boolean/,
-    ],
-    [
-      'webSockets without http2',
-      plain,
-      { webSockets: true },
-      /option "webSockets" is true; accepted: true only with http2: true/,
-    ],
-    [
-      'an allowHTTP1 that is not a boolean',
-      plain,
-      { allowHTTP1: 'no' },
-      /option "allowHTTP1" is "no"; accepted: a boolean/,
-    ],
-    [
-      "a class that does not extend Node's class",
-      plain,
-      { IncomingMessage: Map },
-      /"IncomingMessage" is a function; accepted: a class that extends Node's IncomingMessage/,
-    ],
-    [
-      'an object for a class',
-      plain,
-      { http2: true, Http2ServerResponse: {} },
-      /"Http2ServerResponse" is \{\}/,
-    ],
-  ])('createServer rejects %s', (_, app, options, message) => {
-    const make = (): unknown => Reflect.apply(createServer, undefined, [app, options]);
-    expect(make).toThrow(message);
-    expect(make).toThrow(expect.objectContaining({ name: 'TypeError', code: 'ERR_OPTION' }));
-  });
-
   it('createServer does not change requests of a listener or a Connect app', async () => {
     const prototypes: unknown[] = [];
     const note = (req: http.IncomingMessage, res: http.ServerResponse): unknown => {
@@ -267,14 +222,6 @@ eachExpress((express) => {
       await request(ofSub).get('/').expect([true, true, 'added']);
     },
   );
-
-  it('createServer rejects different classes for an app that has a server', () => {
-    const app = hello();
-    createServer(app);
-    expect(() => createServer(app, { IncomingMessage: LoudRequest })).toThrow(
-      /option "IncomingMessage" differs from the first server of this app/,
-    );
-  });
 
   it('createServer extends the HTTP/2 classes of the user', async () => {
     class Loud2 extends http2.Http2ServerRequest {

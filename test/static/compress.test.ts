@@ -301,23 +301,3 @@ function randomText(length: number, seed: number): string {
     return String.fromCharCode(97 + (state % 20));
   }).join('');
 }
-
-describe('values of the compress option', () => {
-  it.each([
-    [{ compress: 'yes' }, /option "compress" is "yes"; accepted: a boolean, or an object/],
-    [
-      { compress: { codings: ['brotli'] } },
-      /option "compress\.codings" is \["brotli"\]; accepted: a list of 'br'/,
-    ],
-    [
-      { compress: { cpuShare: 0 } },
-      /option "compress\.cpuShare" is 0; accepted: a number over 0 and at most 1/,
-    ],
-    [{ compress: { cpuShare: 2 } }, /option "compress\.cpuShare" is 2/],
-    [{ compress: { directory: '.cache' } }, /unknown option "compress\.directory"/],
-    [{ compress: { level: 4 } }, /unknown option "compress\.level"/],
-    [{ compress: { maxBytes: -1 } }, /option "compress\.maxBytes" is -1/],
-  ])('staticFiles rejects %j', (options, message) => {
-    expect(() => staticFiles(root, Object(options))).toThrow(message);
-  });
-});

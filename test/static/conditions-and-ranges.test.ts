@@ -296,38 +296,3 @@ describe('header options', () => {
     }
   });
 });
-
-describe('invalid options', () => {
-  it.each([
-    [{ htlm: true }, /unknown option "htlm"; did you mean "html"\?/],
-    [{ maxage: 1 }, /did you mean "maxAge"\?/],
-    [{ maxAge: 'soon' }, /option "maxAge" is "soon"/],
-    [{ dotfiles: 'hide' }, /accepted: 'ignore', 'deny' or 'allow'/],
-    [{ symlinks: true }, /option "symlinks" is true/],
-    [{ etag: 'weak' }, /option "etag" is "weak"/],
-    [{ precompressed: ['brotli'] }, /option "precompressed"/],
-    [{ immutable: 'yes' }, /option "immutable"/],
-    [{ index: 'a/b' }, /option "index"/],
-    [{ index: '' }, /option "index"/],
-    [{ extensions: ['a/b'] }, /option "extensions"/],
-    [{ cleanUrls: 'yes' }, /option "cleanUrls" is "yes"/],
-    [{ notFound: '../404.html' }, /option "notFound" is .*accepted: the path of a file below/],
-    [{ index: true }, /option "index" is true; accepted: a file name, a list of file names, or false/],
-    [{ cache: 5 }, /option "cache"/],
-    [
-      { cache: { maxByte: 1 } },
-      /staticFiles: unknown option "cache.maxByte"; did you mean "cache.maxBytes"\?/,
-    ],
-    [
-      { cache: { maxBytes: -1 } },
-      /staticFiles: option "cache.maxBytes" is -1; accepted: bytes, a whole number from 0/,
-    ],
-    [{ setHeaders: {} }, /option "setHeaders"/],
-    ['html', /argument "options" is "html"; accepted: an object/],
-  ])('staticFiles rejects the options %j', (options, message) => {
-    expect(() => staticFiles(folder, options as never)).toThrow(message);
-    expect(() => staticFiles(folder, options as never)).toThrow(
-      expect.objectContaining({ code: 'ERR_OPTION' }),
-    );
-  });
-});

@@ -115,26 +115,4 @@ describe('the dir argument', () => {
     const port = await listen((req, res) => app(req, res, () => {}));
     expect((await get(port, '/a.txt')).text).toBe('0123456789');
   });
-
-  it('staticFiles throws ERR_STATIC_ROOT when the directory does not exist or is a file', () => {
-    for (const [path, reason] of [
-      [`${folder}/none`, 'does not exist'],
-      [`${root}/a.txt`, 'is not a directory'],
-    ] as const) {
-      expect(() => staticFiles(path)).toThrow(
-        expect.objectContaining({
-          code: 'ERR_STATIC_ROOT',
-          message: `staticFiles: ${path} ${reason}. Create the directory before the call`,
-        }),
-      );
-    }
-    expect(() => staticFiles('none')).toThrow(
-      `Create the directory before the call; relative paths start at the working directory, ${process.cwd()}`,
-    );
-    expect(() => staticFiles(42 as never)).toThrow(TypeError);
-  });
-
-  it('staticFiles rejects an empty string instead of serving the working directory', () => {
-    expect(() => staticFiles('')).toThrow(/argument "dir" is ""; accepted: a path or a file: URL/);
-  });
 });

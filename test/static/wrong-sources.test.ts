@@ -115,13 +115,6 @@ it('staticFiles sends no Last-Modified in the future, for files on disk and of a
   }
 });
 
-it.each([5, '2026-01-01'])('memoryFiles rejects the mtime %j', (mtime) => {
-  const options: object = { mtime };
-  expect(() => memoryFiles({}).set('a.txt', 'hello', options)).toThrow(
-    /argument "options.mtime" is .* a Date/,
-  );
-});
-
 it('staticFiles ignores the rejection of a stat when another path of the source has changed', async () => {
   let version = 0;
   const unhandled: unknown[] = [];

@@ -4,7 +4,6 @@ import { resolve } from 'node:path';
 import { buildSchema, GraphQLError } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
-import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, handshake, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
 import { NOTHING, serve, stopAll, until } from './serve.ts';
@@ -178,37 +177,6 @@ describe('the context', () => {
     await subscriptions.close();
     server.close();
     server.closeAllConnections();
-  });
-});
-
-describe('options', () => {
-  it.each([
-    [{ path: 'graphql' }, 'option "path" is "graphql"'],
-    [{ path: '/:tenant' }, 'option "path" is "/:tenant"'],
-    [{ path: '/ü' }, 'option "path" is "/ü"'],
-    [{ keepalive: 1 }, 'did you mean "keepAlive"?'],
-    [{ maxOperations: 0 }, 'option "maxOperations" is 0'],
-    [{ subscriptionProtocols: ['x'] }, 'option "subscriptionProtocols" is ["x"]'],
-    [{ drop: 'newest' }, 'option "drop" is "newest"'],
-    [{ middleware: 'x' }, 'option "middleware" is "x"'],
-    [{ keepAlive: -1 }, 'option "keepAlive" is -1; accepted: milliseconds, a whole number from 0'],
-  ])('attachSubscriptions throws for the options %j', async (options, message) => {
-    const { server } = await listen();
-    const { schema } = liveSchema();
-    expect(() => attachSubscriptions(server, schema, options as SubscriptionOptions)).toThrow(message);
-    expect(server.listenerCount('upgrade')).toBe(0);
-    server.close();
-  });
-
-  it('attachSubscriptions throws for a server or a schema of the wrong type', async () => {
-    const { server } = await listen();
-    expect(() => attachSubscriptions((() => undefined) as never, liveSchema().schema)).toThrow(
-      'argument "server" is a function; accepted: an http.Server, such as app.listen() returns',
-    );
-    expect(() => attachSubscriptions(server, {} as never)).toThrow(
-      'argument "target" is {}; accepted: the handler that graphqlHTTP returned, or a GraphQLSchema',
-    );
-    server.close();
   });
 });
 

@@ -334,24 +334,4 @@ describe('mistakes in calls of subscribe', () => {
     });
     expect(await collect(results)).toHaveLength(2);
   });
-
-  it.each([
-    [{ querry: '{ a }' }, 'unknown option "querry"; did you mean "query"?'],
-    [{}, 'argument "request" is {}; accepted: an object with the document as "query"'],
-    [
-      { query: '{ a }', transport: 'sse' },
-      'option "transport" is "sse"; accepted: \'websocket\' or \'event-stream\'',
-    ],
-    [{ query: '{ a }', method: 'GET' }, 'unknown option "method"'],
-  ])('subscribe refuses %j', async (request, message) => {
-    // @ts-expect-error the mistakes are type errors too
-    await expect(subscribe(createApi().handler, request)).rejects.toThrow(`subscribe: ${message}`);
-  });
-
-  it('subscribe to a server without subscriptions rejects and names attachSubscriptions', async () => {
-    const server = createServer(express().use('/graphql', createApi().handler));
-    await expect(subscribe(server, { query: '{ hello }' })).rejects.toThrow(
-      'the server has no WebSockets; call attachSubscriptions(server, handler) before',
-    );
-  });
 });

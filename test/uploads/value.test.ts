@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { graphqlHTTP, Upload, type UploadedFile, type UploadOptions } from 'espalier';
-import { GraphQLObjectType, GraphQLSchema, GraphQLString, parse, validate } from 'graphql';
+import { buildSchema, GraphQLObjectType, GraphQLSchema, GraphQLString, parse, validate } from 'graphql';
 import { cleanFilename } from '../../src/uploads/files.ts';
 import { file, map, operations, type Part, post } from './form.ts';
 import { startServer } from './server.ts';
@@ -232,28 +232,9 @@ describe('the Upload scalar', () => {
   });
 });
 
-describe('the uploads option', () => {
-  it.each<[unknown, RegExp]>([
-    [
-      { maxFileSize: -1 },
-      /graphqlHTTP: option "uploads.maxFileSize" is -1; accepted: bytes, a whole number from 0/,
-    ],
-    [{ maxFileSize: Number.POSITIVE_INFINITY }, /whole number/],
-    [{ maxFileSize: 1.5 }, /whole number/],
-    [{ maxFileSise: 1 }, /did you mean "uploads.maxFileSize"\?/],
-    [{ streaming: 'yes' }, /a boolean/],
-    [{ accept: 'image' }, /a function/],
-    [
-      { tempDir: '/no/such/directory' },
-      /"uploads.tempDir" is "\/no\/such\/directory"; accepted: a writable directory/,
-    ],
-    [{ tempDir: __filename }, /a writable directory/],
-    [true, /object/],
-  ])('graphqlHTTP rejects the uploads option %j', (uploads, message) => {
-    const schema = new GraphQLSchema({
-      query: new GraphQLObjectType({ name: 'Q', fields: { a: { type: GraphQLString } } }),
-    });
-    expect(() => graphqlHTTP(schema, { uploads: uploads as UploadOptions })).toThrow(message);
-    expect(() => graphqlHTTP(schema, { uploads: uploads as UploadOptions })).toThrow(TypeError);
-  });
+it('graphqlHTTP accepts "scalar Upload" in SDL with the functions of Upload, or without multipart requests', () => {
+  const sdl = buildSchema('scalar Upload type Query { a(file: Upload): Int }');
+  graphqlHTTP(sdl, { multipartUploadsEnabled: false });
+  Object.assign(sdl.getType('Upload') as object, { parseValue: Upload.parseValue });
+  graphqlHTTP(sdl);
 });

@@ -4,29 +4,6 @@ import type { SubscriptionTarget } from '../../types/graphql.ts';
 import type { SubscriptionOptions } from '../../types/subscriptions.ts';
 import { connect, handshake, listen, MODERN, ready } from '../subscriptions/client.ts';
 
-/**
- * A mistake of a user: what was done, how to do it, and the message. The message names the problem, and what to do about
- * it. `run` returns all that the user sees: the thrown message, or status, body, close reason and log.
- */
-export type Mistake = readonly [
-  what: string,
-  run: () => string | Promise<string>,
-  problem: RegExp | string,
-  fix: RegExp | string,
-];
-
-/** Returns the message of the error that a function throws. */
-export function thrown(cause: () => unknown): () => string {
-  return () => {
-    try {
-      cause();
-    } catch (error) {
-      return (error as Error).message;
-    }
-    throw new Error('Nothing was thrown');
-  };
-}
-
 /** Gives a value another type, as code without type checks does. */
 export const untyped = <T>(value: unknown): T => value as T;
 
@@ -55,15 +32,20 @@ export async function send(app: RequestListener, { path = '/graphql', ...init }:
   const { server, port } = await listen(app);
   try {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, init);
-    return `${response.status} ${unescaped(await response.text())}`;
+    return `${response.status} ${textOf(await response.text())}`;
   } finally {
     server.close();
     server.closeAllConnections();
   }
 }
 
-/** The text of a page, such as the one that Express sends for an error. */
-const unescaped = (html: string): string => html.replaceAll('&quot;', '"').replaceAll('&#39;', "'");
+/** The text of a response. Of the page that Express sends for an error, that is the message without its stack. */
+const textOf = (body: string): string =>
+  (/<pre>(.*?)<(?:br|\/pre)>/s.exec(body)?.[1] ?? body)
+    .trim()
+    .replaceAll('&quot;', '"')
+    .replaceAll('&#39;', "'")
+    .replace(/127\.0\.0\.1:\d{4,}/, '<host>');
 
 /** Sends a GraphQL request as JSON. */
 export const post = (app: RequestListener, body: unknown): Promise<string> =>

@@ -1,0 +1,372 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import express from 'express';
+import { buildSchema, parse } from 'graphql';
+import { WebSocketServer } from 'ws';
+import { redisStore } from '../../middleware/cache.ts';
+import { graphqlHTTP, Method } from '../../middleware/graphql.ts';
+import { inspect } from '../../middleware/inspect.ts';
+import { EspalierInstrumentation } from '../../middleware/otel.ts';
+import { createPubSub, filter, map, merge } from '../../middleware/pubsub.ts';
+import { createServer } from '../../middleware/server.ts';
+import { memoryFiles } from '../../middleware/sources.ts';
+import { staticFiles } from '../../middleware/static.ts';
+import { attachSubscriptions } from '../../middleware/subscriptions.ts';
+import { inject, subscribe } from '../../middleware/testing.ts';
+import { REPLACED_OPTIONS } from '../../src/graphql/replaced-options.ts';
+import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
+import { calls, type Target, thrownBy } from './thrown.ts';
+
+// Wrong arguments and options of the public functions, in families, each with one snapshot of its messages. A message names
+// the value, what is accepted, and what to do. Other tests assert the code of an error, not its text.
+
+const folder = mkdtempSync(join(tmpdir(), 'espalier-mistakes-'));
+mkdirSync(join(folder, 'pages'));
+for (const [name, text] of Object.entries({
+  'index.html': 'home',
+  'list.json': '[]',
+  'a.graphql': '{ hello }',
+})) {
+  writeFileSync(join(folder, name), text);
+}
+beforeAll(() => void jest.spyOn(console, 'warn').mockReturnValue(undefined));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const SDL = 'type Query { hello: String } type Subscription { tick: Int }';
+const schema = buildSchema(SDL);
+const handler = graphqlHTTP(schema);
+const empty = (): undefined => undefined;
+
+/** A schema of a second copy of graphql. In production, graphql-js does not notice it. */
+function anotherCopy(environment: string): unknown {
+  let other: unknown;
+  within(environment, () =>
+    jest.isolateModules(() => {
+      other = (require('graphql') as typeof import('graphql')).buildSchema(SDL);
+    }),
+  );
+  return other;
+}
+
+function within<T>(environment: string, run: () => T): T {
+  const before = process.env['NODE_ENV'];
+  process.env['NODE_ENV'] = environment;
+  try {
+    return run();
+  } finally {
+    process.env['NODE_ENV'] = before;
+  }
+}
+
+const optionsOf =
+  (target: Target, ...before: unknown[]) =>
+  (...options: unknown[]) =>
+    calls(target, ...options.map((value) => [...before, value]));
+const each = (target: Target, ...values: unknown[]) => optionsOf(target)(...values);
+const membersOf =
+  (name: string) =>
+  (...values: unknown[]) =>
+    api(...values.map((value) => ({ [name]: value })));
+
+const files = optionsOf(staticFiles, folder);
+const api = optionsOf(graphqlHTTP, schema);
+const sockets = optionsOf(attachSubscriptions, http.createServer(), handler);
+const targets = optionsOf(attachSubscriptions, http.createServer());
+const server = optionsOf(createServer, express());
+const events = createPubSub();
+const disconnect = (...list: unknown[]) =>
+  calls((...values: unknown[]) => {
+    const subscriptions = attachSubscriptions(http.createServer(), handler);
+    Reflect.apply(subscriptions.disconnect, subscriptions, values);
+  }, list);
+const drain = (...options: unknown[]) =>
+  each((value: object) => createServer(express()).drain(value), ...options);
+const store = { get: () => ({ entry: undefined, version: undefined }), set: () => false, invalidate: empty };
+const used = { ...store };
+graphqlHTTP(schema, { cache: { store: used } });
+const appWithServer = express();
+createServer(appWithServer);
+const KEY = 'k'.repeat(32);
+const graphiql = membersOf('graphiql');
+const documents = membersOf('documents');
+const cursors = membersOf('cursors');
+const uploads = membersOf('uploads');
+const withDirectives = (...fields: string[]) =>
+  calls(
+    graphqlHTTP,
+    ...fields.map((field) => {
+      const text = `
+        directive @cacheControl(maxAge: Int, sharedMaxAge: Int, vary: [String!]) on FIELD_DEFINITION
+        directive @cacheTag(format: String!) on FIELD_DEFINITION
+        directive @cost(weight: String!) on FIELD_DEFINITION
+        directive @listSize(slicingArguments: [String!], sizedFields: [String!]) on FIELD_DEFINITION
+        type Page { edges: [Int], total: Int }
+        type Query { ${field} }`;
+      return [buildSchema(text), { cache: true, cacheControl: true, cost: true }];
+    }),
+  );
+
+const FAMILIES = {
+  'the arguments of staticFiles': [
+    ...each(staticFiles, 'pubic', join(folder, 'index.html'), 'public/**', '~/public'),
+    ...each(staticFiles, undefined, '', 42, ['a', 'b'], { root: 'public' }, { stat: empty }),
+    ...each(staticFiles, Buffer.from('/tmp'), new URL('http://localhost/public')),
+    ...files('html', null, [], empty),
+    ...calls(staticFiles, ['/static', 'public']),
+    ...each(memoryFiles, { 'a.txt': 5 }),
+    ...each(
+      (path: string) => memoryFiles().set(path, 'x'),
+      '',
+      '/',
+      'a//b',
+      '../a',
+      'a/./b',
+      'a\\b',
+      'a/',
+      5,
+    ),
+    ...each((mtime: Date) => memoryFiles().set('a.txt', 'x', { mtime }), 5, '2026-01-01'),
+  ],
+  'the options of staticFiles': [
+    ...files({ htlm: true }, { html: 'yes' }, { html: ['html'] }, { cleanUrls: 'yes' }),
+    ...files({ maxAge: '1 fortnight' }, { maxAge: 'soon' }, { maxAge: Number.NaN }, { maxAge: new Date(0) }),
+    ...files({ maxAge: true }, { maxAge: Symbol('age') }, { maxAge: Object.create(null) }),
+    ...files({ dotfiles: 'show' }, { symlinks: true }, { fallthrough: 0 }, { redirect: null }),
+    ...files({ etag: 'weak' }, { etag: 0 }, { acceptRanges: 1 }, { lastModified: null }),
+    ...files({ precompressed: 'br' }, { precompressed: ['brotli'] }, { immutable: 'assets/**' }),
+    ...files({ index: 'a/b' }, { index: '' }, { index: true }, { index: 42 }, { index: null }),
+    ...files({ extensions: ['a/b'] }, { extensions: 42 }, { extensions: true }, { extensions: 0 }),
+    ...files({ fallback: 'app.html' }, { fallback: '/srv/index.html' }, { fallback: 'pages' }),
+    ...files({ fallback: '' }, { fallback: '..' }, { fallback: '../a.html' }, { fallback: 'a/../../a.html' }),
+    ...files({ notFound: '404.html' }, { notFound: '../404.html' }, { notFound: './pages' }),
+    ...files({ cache: 5 }, { cache: { maxByte: 1 } }, { cache: { maxFiles: 5 } }),
+    ...files({ cache: { maxBytes: '64mb' } }, { cache: { maxBytes: -1 } }),
+    ...files({ cacheControl: '' }, { cacheControl: 'a\nb' }, { cacheControl: 5 }, { cacheControl: null }),
+    ...files({ setHeaders: { 'x-a': 'b' } }, { setHeaders: null }),
+    ...files({ compress: 'gzip' }, { compress: { codings: ['brotli'] } }, { compress: { cpuShare: 0 } }),
+    ...files({ compress: { cpuShare: 2 } }, { compress: { maxBytes: -1 } }, { compress: { level: 4 } }),
+    // Options of express.static, sirv and other servers of files
+    ...files(
+      { maxage: '1d' },
+      { start: 1 },
+      { end: 1 },
+      { hidden: true },
+      { single: true },
+      { brotli: true },
+    ),
+    ...files({ gzip: true }, { dev: true }, { headers: {} }, { prefix: '/a' }, { root: 'a' }, { ttl: 60 }),
+  ],
+  'the schema of graphqlHTTP': [
+    ...each(graphqlHTTP, { schema }, SDL, [SDL], Promise.resolve(schema), { typeDefs: SDL }, undefined, {}),
+    ...each(graphqlHTTP, parse(SDL), { default: schema }, buildSchema('type Mutation { a: Int }')),
+    ...each(graphqlHTTP, anotherCopy('development')),
+    () => within('production', () => Reflect.apply(graphqlHTTP, undefined, [anotherCopy('production')])),
+    ...each(graphqlHTTP, buildSchema('scalar Upload type Query { a(file: Upload): Int }')),
+    ...withDirectives('a: Int @cacheControl(maxAge: -1)', 'a: Int @cacheControl(sharedMaxAge: -5)'),
+    ...withDirectives('a: Int @cacheControl(vary: ["a b"])', 'a: Int @cacheControl(vary: ["*"])'),
+    ...withDirectives('a(id: ID): Int @cacheTag(format: "a-{id}")', 'a: Int @cacheTag(format: "")'),
+    ...withDirectives('a(id: ID): Int @cacheTag(format: "{$args.id}-{$key.id}")'),
+    ...withDirectives('a: Int @cost(weight: "much")'),
+    ...withDirectives('a(max: Int): [Int] @listSize(slicingArguments: ["first"])'),
+    ...withDirectives('a: [Int] @listSize(slicingArguments: ["page.size"])'),
+    ...withDirectives('a(first: Int): Page @listSize(slicingArguments: ["first"], sizedFields: ["nodes"])'),
+  ],
+  'the options of graphqlHTTP': [
+    ...api(empty, { Query: {} }, { graphIQL: false }, { contxt: {} }, { depthLimit: 5 }),
+    ...api({ context: Promise.resolve({}) }, { rootValue: Promise.resolve({}) }),
+    ...api({ limits: 5 }, { limits: { maxDepth: 5 } }, { limits: { depth: 0 } }),
+    ...api({ methods: [] }, { methods: ['PUT'] }, { getMutations: 'yes' }, { statusCodes: 'strict' }),
+    ...api({ trustedOrigins: ['https://a.example/'] }, { trustedOrigins: ['a.example'] }),
+    ...api({ trustedOrigins: 'https://a.example' }, { allowedOrigins: [] }, { allowedHosts: [] }),
+    ...api({ allowedHosts: ['https://api.example.com'] }, { allowedHosts: ['*.example.com'] }),
+    ...api({ engine: 'jit' }, { engine: true }, { batching: 10 }, { documentCacheBytes: '32mb' }),
+    ...api({ validationRules: empty }, { validationRules: {} }, { validationRules: ['A'] }),
+    ...api({ onError: 'log' }, { onError: {} }, { formatError: true }, { introspection: 'off' }),
+    ...api({ subscriptionProtocols: ['graphql-sse'] }),
+    // Options of other servers
+    ...api({ timeout: 5000 }, { bodyLimit: 1e6 }, { limit: '1mb' }, { maxBodySize: '1mb' }, { sse: true }),
+    ...api({ validate: empty }, { parse: empty }, { responseCache: true }),
+    ...each(handler.openapi, undefined, '', 'graphql', 5),
+    ...calls(handler.openapi, ['/graphql', { version: '3.0' }]),
+  ],
+  'the options uploads, graphiql, documents and cursors': [
+    ...uploads(true, false, { maxFileSize: '5mb' }, { maxFileSize: -1 }, { maxFileSize: 1.5 }),
+    ...uploads({ maxFileSize: Number.POSITIVE_INFINITY }, { maxfiles: 2 }, { streaming: 'yes' }),
+    ...uploads({ tempDir: '/none' }, { tempDir: join(folder, 'index.html') }, { accept: 'image/*' }),
+    ...uploads({ limits: { fileSize: 5 } }, { dest: 'uploads/' }),
+    ...graphiql(1, 'dev', null, [], { title: 1 }, { titel: 'x' }, { theme: 'pink' }),
+    ...graphiql({ headersEditor: 'yes' }, { defaultHeaders: { a: 1 } }, { websocketClient: 'v1' }),
+    ...graphiql({ endpoint: 'http://' }, { endpoint: 'http://a;script-src/' }),
+    ...graphiql({ subscriptionEndpoint: 'javascript:alert(1)' }, { csp: 'none' }, { csp: { imgSrc: 'a' } }),
+    ...graphiql({ csp: { 'img-src': "x; script-src 'unsafe-inline'" } }),
+    ...graphiql({ csp: { 'img-src': ['a', 'b, c'] } }, { csp: { 'img-src': 'a\r\nX-Header: b' } }),
+    ...graphiql({ headers: '{}', defaultHeaders: '{}' }),
+    ...api({ graphiql: { method: 'QUERY' }, methods: [Method.GET, Method.POST] }),
+    ...documents('a.json', [], { apk: true }, { only: true }, { only: 'yes', from: {} }),
+    ...documents({ from: {}, only: true, apq: true }, { apq: { ttl: 0 } }, { apq: { store: {} } }),
+    ...documents({ from: 7 }, { from: '/none/persisted.json' }, { from: join(folder, 'list.json') }),
+    ...documents({ from: join(folder, 'a.graphql') }),
+    ...documents({ from: join(folder, 'pages') }, { from: { abc: 7 } }, { from: { abc: ' ' } }),
+    ...documents({ from: new Map([[7, '{ hello }']]) }),
+    ...documents({ from: { format: 'apollo-persisted-query-manifest', version: 2, operations: [] } }),
+    ...documents({
+      from: {
+        format: 'apollo-persisted-query-manifest',
+        version: 1,
+        operations: ['A', 'B'].map((name) => ({
+          id: 'abc',
+          name,
+          type: 'query',
+          body: `query ${name} { hello }`,
+        })),
+      },
+    }),
+    ...cursors('secret', {}, { key: 'short' }, { key: [] }, { key: [KEY, 'short'] }, { key: KEY, ttl: 1 }),
+    ...cursors({ key: KEY, maxAge: 0 }, { key: KEY, user: 'me' }),
+  ],
+  'the options for caches and costs': [
+    ...api({ cacheControl: 'on' }, { cacheControl: { defaultMaxAge: -1 } }, { cacheControl: { maxAge: 5 } }),
+    ...api({ cacheControl: { defaultMaxAge: Number.NaN } }, { cacheControl: { defaultMaxAge: '5' } }),
+    ...api({ cacheControl: { vary: 'Cookie' } }, { cacheControl: { vary: ['*'] } }),
+    ...api({ cacheControl: { tagHeader: 'x-tags' } }),
+    ...api({ cache: 5 }, { cache: { ttl: 5 } }, { cache: { maxBytes: 0 } }, { cache: { store: {} } }),
+    ...api({ cache: { pubsub: 1 } }, { cache: { key: 'user' } }, { cache: { store, maxBytes: 5 } }),
+    ...api({ cache: { store: used } }),
+    ...each(redisStore, null, {}, { redis: 'localhost' }, { redis: 'redis://localhost', ttl: 1 }),
+    ...each(redisStore, { redis: 'redis://localhost', maxEntryBytes: 0 }),
+    ...each(handler.invalidate, 'a'),
+    ...each(graphqlHTTP(schema, { cache: true }).invalidate, 7, [7], null, ['a', undefined]),
+    ...api({ cost: 'on' }, { cost: 1000 }, { cost: { max: 5 } }, { cost: { maxCost: 0 } }),
+    ...api({ cost: { maxCost: '500' } }),
+    ...api({ budget: {} }, { budget: { limit: 1.5 } }, { budget: { limit: 1, redis: {} } }),
+  ],
+  'the arguments and options of attachSubscriptions': [
+    ...each(
+      attachSubscriptions,
+      express(),
+      3000,
+      { schema },
+      handler,
+      new WebSocketServer({ noServer: true }),
+    ),
+    ...targets(undefined, express(), handler.websocketHandler, staticFiles(folder), SDL, { schema }, {}),
+    () => within('production', () => Reflect.apply(targets, undefined, [anotherCopy('production')])[0]?.()),
+    () => {
+      const twice = http.createServer();
+      attachSubscriptions(twice, handler);
+      attachSubscriptions(twice, handler);
+    },
+    ...sockets('/graphql', { maxpayload: 5 }, { keepAlive: '12s' }, { keepAlive: -1 }, { maxOperations: 0 }),
+    ...sockets({ context: Promise.resolve({}) }, { contextPer: 'request' }, { operations: 'query' }),
+    ...sockets({ path: 'graphql' }, { path: '/:tenant' }, { path: '/ü' }, { path: 'ws://a/graphql' }),
+    ...sockets({ path: /graphql/ }, { onConnect: {} }, { middleware: 'session' }, { middleware: empty }),
+    ...sockets({ onError: empty }, { drop: 'newest' }, { subscriptionProtocols: ['x'] }),
+    ...sockets({ allowedOrigins: 'https://a.example' }, { allowedOrigins: [/example/] }),
+    ...sockets({ allowedOrigins: [''] }, { allowedOrigins: ['a.example'] }),
+    ...sockets({ allowedOrigins: ['https://a.example/'] }, { allowedOrigins: ['https://a.example/app'] }),
+    ...sockets({ allowedOrigins: ['https://A.example'] }, { allowedOrigins: ['https://a.example:443'] }),
+    ...disconnect(empty, 1005),
+    ...disconnect(undefined),
+  ],
+  'the arguments and options of createServer and inspect': [
+    ...each(createServer, undefined, { key: 1 }, { routing: 1 }, Promise.resolve()),
+    ...calls(createServer, [{ keepAlive: true }, express()]),
+    ...server(
+      3000,
+      { port: 3000 },
+      { https: true },
+      { keepalivetimeout: 5 },
+      { key: 'key.pem', cert: 'cert.pem' },
+    ),
+    ...server({ http2: 'yes' }, { webSockets: true }, { allowHTTP1: 'no' }),
+    ...server({ IncomingMessage: Map }, { http2: true, Http2ServerResponse: {} }),
+    ...calls(createServer, [appWithServer, { IncomingMessage: class extends http.IncomingMessage {} }]),
+    ...server({ check: {} }, { checks: [] }, { checks: { redis: true } }),
+    ...server({ checkTimeout: 0 }, { checkTimeout: 2 ** 31 }),
+    ...drain({ delay: -1 }, { delay: 2 ** 31 }, { timeout: -1 }, { timeout: 2 ** 31 }),
+    ...each(inspect, '/inspect', { gaurd: empty }, { guard: true }, { title: 5 }, { maxOperations: 0 }),
+  ],
+  'the arguments and options of createPubSub': [
+    ...each(
+      createPubSub,
+      'redis://localhost',
+      { redisUrl: 'redis://localhost' },
+      { host: 'localhost', port: 6379 },
+    ),
+    ...each(createPubSub, { connection: {} }, { publisher: {} }, { buffersize: 1 }, { bufferSize: 0 }),
+    ...each(createPubSub, { prefix: 1 }, { onGap: true }, { history: true }, { history: 100 }),
+    ...each(
+      createPubSub,
+      { redis: true },
+      { redis: 'localhost' },
+      { redis: 'localhost:6379' },
+      { redis: {} },
+    ),
+    ...each(createPubSub, { redis: 'http://localhost' }, { redis: 'redis://localhost/app' }),
+    ...each(createPubSub, { redis: 'redis://app:se/cret@localhost' }, { redis: 'redis://localhost:65536' }),
+    ...each(createPubSub, { redis: { host: 'localhost' } }, { redis: { duplicate: empty, isOpen: false } }),
+    ...calls(events.subscribe, ['said', empty], [['said', 'left']]),
+    ...calls(events.publish, [{ said: 'hello' }]),
+    ...calls(filter, [() => events.subscribe('tick'), () => true]),
+    ...calls(map, [events.subscribe('tick')], [Promise.resolve(), () => 1]),
+    ...calls(merge, [[events.subscribe('tick')]]),
+  ],
+  'the arguments of the functions for tests, and of EspalierInstrumentation': [
+    ...each(inject, undefined, schema, 'http://localhost'),
+    ...optionsOf(inject, handler)('{ a }', { qurey: '{ a }' }, { url: '/graphql' }, { path: 'graphql' }),
+    ...optionsOf(inject, handler)(
+      { headers: new Headers() },
+      { headers: new Map() },
+      { headers: { a: null } },
+    ),
+    ...optionsOf(inject, handler)({ body: empty }, { body: 1n }, { cookies: { a: 1 } }, { signal: {} }),
+    ...optionsOf(inject, handler)({ query: '{ a }', varaibles: {} }, { query: '{ a }', method: 'PUT' }),
+    ...optionsOf(inject, handler)({ query: '{ a }', variables: [] }, { query: 1 }),
+    ...optionsOf(subscribe, handler)({ querry: '{ a }' }, {}, { query: '{ a }', transport: 'sse' }),
+    ...optionsOf(subscribe, handler)({ query: '{ a }', method: 'GET' }),
+    ...calls(subscribe, [createServer(express()), { query: 'subscription { tick }' }]),
+    ...each(
+      (options: object) => new EspalierInstrumentation(options),
+      { operationName: true },
+      { operationNames: 'all' },
+      { maxNames: 0 },
+      { spans: { event: false } },
+      { variables: 1 },
+    ),
+  ],
+};
+
+it.each(Object.entries(FAMILIES))(
+  'each message about %s names the value, what is accepted and what to do',
+  async (_family, list) => {
+    const messages: string[] = [];
+    for (const call of list) messages.push(await thrownBy(call));
+    const text = messages.join('\n').replaceAll(folder, '<folder>').replaceAll(process.cwd(), '<cwd>');
+    expect(`\n${text}\n`).toMatchSnapshot();
+  },
+);
+
+it.each([
+  ['graphqlHTTP', api, REPLACED_OPTIONS],
+  ['attachSubscriptions', sockets, REPLACED_SOCKET_OPTIONS],
+] as const)('%s names what replaces the options of other servers', async (name, target, replaced) => {
+  for (const [option, replacement] of Object.entries(replaced)) {
+    const messages = await Promise.all(target({ [option]: true }).map(thrownBy));
+    expect(messages).toEqual([
+      expect.stringContaining(`${name}: unknown option "${option}"; ${replacement}`),
+    ]);
+  }
+});
+
+it('wrong options leave a server as it was, and directives are checked only for an option that reads them', async () => {
+  const given = createServer(express());
+  for (const call of optionsOf(attachSubscriptions, given, handler)({ path: 'graphql' }))
+    await thrownBy(call);
+  expect(() => given.drain({ delay: -1 })).toThrow(TypeError);
+  expect([given.listenerCount('upgrade'), given.stats().state]).toEqual([0, 'starting']);
+  const directive = 'directive @cacheControl(maxAge: Int) on FIELD_DEFINITION';
+  graphqlHTTP(buildSchema(`${directive} type Query { a: Int @cacheControl(maxAge: -1) }`));
+  staticFiles(folder, { fallback: './index.html', notFound: './index.html' });
+});
