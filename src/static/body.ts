@@ -1,4 +1,3 @@
-import { createHash, type Hash } from 'node:crypto';
 import {
   close,
   closeSync,
@@ -26,7 +25,6 @@ import {
   whenFirst,
 } from '../http/reply.ts';
 import { type CircuitBreaker, fillBody } from './check.ts';
-import type { StaticSettings } from './options.ts';
 import {
   failResponse,
   isAborted,
@@ -35,18 +33,10 @@ import {
   sendOutOfResources,
   setResponseHeaders,
 } from './reply.ts';
-import { etagForCoding, type Representation } from './representation.ts';
+import type { Representation } from './representation.ts';
 import { type RequestContext, type RequestTriple, type StreamPlan, sendPlanned } from './respond.ts';
 import { isNotFoundError, isStaleError } from './root.ts';
-import { inThread, runInThread, type ThreadShare, type ThreadsOf } from './threads.ts';
-import {
-  etagOfFile,
-  type FileVersion,
-  hashRanges,
-  type OpenFileVersion,
-  sameContent,
-  sameVersion,
-} from './version.ts';
+import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
 
 // Files up to this size are read on the event loop, if they may be checked there: one read from the kernel's memory
 // costs less than a thread pool operation and its wake-ups.
@@ -64,7 +54,6 @@ interface BodyMemory {
 interface DiskServices {
   readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
-  readonly threadsOf: ThreadsOf;
 }
 
 /** Sends bodies that are not in memory. Opens exactly the version that the headers describe. */
@@ -87,9 +76,7 @@ export class DiskSender {
       this.#sendSync(request, plan, now, retry);
       return;
     }
-    const { representation } = plan;
-    const threads = this.#disk.threadsOf(entry.urlPath, representation.version.dev);
-    openVersion(representation, threads, (error, file) => {
+    openVersion(plan.representation, (error, file) => {
       if (isFinished(request.res)) file?.close();
       else if (file !== undefined) this.#stream(request, plan, file, retry);
       else settleFailure(request, error, retry);
@@ -144,8 +131,7 @@ export class DiskSender {
 
   #stream(request: RequestContext, plan: StreamPlan, file: OpenFile, retry: () => void): void {
     const { entry, context } = request;
-    const { representation } = plan;
-    fillBody(context.cache, entry, { representation, threads: file.threads }, context.settings.cache);
+    fillBody(context.cache, entry, plan.representation, context.settings.cache);
     const { breaker, buffers } = this.#disk;
     streamResponse(request, plan, file, { breaker, buffers, retry });
   }
@@ -156,7 +142,7 @@ function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: 
   const { entry, context, res } = request;
   const { representation } = plan;
   if (body.length <= MAX_KEPT_BYTES) context.cache.keepBody(entry, representation, body);
-  else fillBody(context.cache, entry, { representation, threads: undefined }, context.settings.cache);
+  else fillBody(context.cache, entry, representation, context.settings.cache);
   let isSent = false;
   try {
     sendPlanned(request, plan, body);
@@ -198,16 +184,13 @@ function streamResponse(
   { breaker, buffers, retry }: StreamServices,
 ): void {
   const { res, next } = request;
-  const { settings } = request.context;
   const head = { status: res.statusCode, headers: res.getHeaders() };
-  const verifier = new ContentVerifier(plan.representation, settings.etag);
   const onNothingSent = (error: Error | undefined): void => {
     restoreHead(res, head);
     if (error === undefined) retry();
     else next(error);
   };
-  const stream = (): void =>
-    new FileStream(file, plan, res, { breaker, buffers, verifier, onNothingSent }).start();
+  const stream = (): void => new FileStream(file, plan, res, { breaker, buffers, onNothingSent }).start();
   try {
     if (plan.tail === undefined && lengthOf(plan) > MAX_WITHOUT_SEND)
       startWithSend(request, plan, file, stream);
@@ -292,6 +275,11 @@ function start(
   sendStream.pipe(res);
 }
 
+/** Whether the bytes of an open file that a response has promised are the same, or only followed by others. */
+function isIntact(before: OpenFileVersion, now: OpenFileVersion): boolean {
+  return now.size > before.size || sameContent(before, now);
+}
+
 /** A range of the file, and the bytes that precede it in the response. */
 export interface Section extends ByteRange {
   readonly before: Buffer | undefined;
@@ -308,15 +296,15 @@ export interface StreamedBody {
 interface StreamOptions {
   readonly breaker: CircuitBreaker;
   readonly buffers: BufferPool;
-  readonly verifier: ContentVerifier;
   /** Called instead of sending anything, when reading failed (`error`) or the file has changed (undefined). */
   readonly onNothingSent: (error: Error | undefined) => void;
 }
 
 /**
  * Reads a file and writes it to a response, one buffer at a time, so that a slow client costs one buffer. Closes the file in
- * every case. Before the last bytes are sent, another `fstat` confirms the version. If the bytes have changed, the connection
- * is destroyed, so that the client does not accept a mixture of two versions as a complete response.
+ * every case. Before the last bytes are sent, another `fstat` confirms the version. If the file has changed, the connection
+ * is destroyed, so that the client does not accept a mixture of two versions as a complete response. A file that has
+ * grown, such as a log, is sent with its old length.
  */
 class FileStream {
   readonly #file: OpenFile;
@@ -339,8 +327,7 @@ class FileStream {
     this.#position = body.sections[0]?.start ?? 0;
     this.#writer = new ResponseWriter(res, (error) => this.#onWritten(error));
     const { canReuseChunks } = this.#writer;
-    const isWanted = this.#isWanted;
-    this.#reader = new FileReader(file, { ...options, canReuseChunks, isHttp2: isHttp2(res), isWanted });
+    this.#reader = new FileReader(file, { ...options, canReuseChunks, isHttp2: isHttp2(res) });
   }
 
   start(): void {
@@ -348,8 +335,6 @@ class FileStream {
     if (isAborted(this.#res)) this.#stop();
     else this.#startSection(this.#body.sections[0] as Section);
   }
-
-  readonly #isWanted = (): boolean => !this.#isStopped;
 
   readonly #stop = (): void => {
     if (this.#isStopped) return;
@@ -424,7 +409,6 @@ class FileStream {
       this.#confirmVersion(bytes);
       return;
     }
-    this.#options.verifier.record(bytes);
     this.#write(() => this.#writer.write(bytes));
   }
 
@@ -446,25 +430,9 @@ class FileStream {
     this.#reader.readVersion((error, current) => {
       if (this.#isStopped) this.#release();
       else if (current === undefined) this.#fail(error ?? undefined);
-      else if (sameContent(this.#file.version, current)) this.#finish(lastBytes);
-      else this.#confirmContent(lastBytes, current);
+      else if (isIntact(this.#file.version, current)) this.#finish(lastBytes);
+      else this.#fail(undefined);
     });
-  }
-
-  /** Completes the response although the version has changed, if the promised bytes are unchanged. */
-  #confirmContent(lastBytes: Buffer, current: OpenFileVersion): void {
-    const { verifier } = this.#options;
-    verifier.record(lastBytes);
-    const settle = (proceed: () => void): void => {
-      if (this.#isStopped) this.#release();
-      else proceed();
-    };
-    const verify = (): Promise<boolean> =>
-      verifier.verify(this.#file.fd, current, this.#body.sections, this.#isWanted);
-    this.#reader.hold(verify).then(
-      (isSame) => settle(() => (isSame ? this.#finish(lastBytes) : this.#fail(undefined))),
-      (error: Error) => settle(() => this.#fail(error)),
-    );
   }
 
   #finish(lastBytes: Buffer): void {
@@ -489,8 +457,6 @@ interface ReaderOptions {
   readonly canReuseChunks: boolean;
   /** Whether small chunks are read. */
   readonly isHttp2: boolean;
-  /** Whether an operation that waits for a thread should still start. */
-  readonly isWanted: () => boolean;
 }
 
 /**
@@ -554,11 +520,10 @@ class FileReader {
   }
 
   #readInPool(memory: Buffer, length: number, position: number, done: Done): void {
-    this.#runInPool((release) => {
-      read(this.#file.fd, memory, 0, length, position, (error, bytesRead) => {
-        release();
-        done(error, bytesRead);
-      });
+    this.#isBusy = true;
+    read(this.#file.fd, memory, 0, length, position, (error, bytesRead) => {
+      this.#isBusy = false;
+      done(error, bytesRead);
     });
   }
 
@@ -566,36 +531,22 @@ class FileReader {
   readVersion(onVersion: (error: Error | null, version: OpenFileVersion | undefined) => void): void {
     const { fd, isLocal } = this.#file;
     if (isLocal) {
-      statOnLoop(fd, onVersion);
+      let stats: OpenFileVersion | undefined;
+      let failure: Error | null = null;
+      try {
+        stats = fstatSync(fd, { bigint: true });
+      } catch (error) {
+        // The kernel has shut the file system down after a failure of its disk.
+        failure = toError(error);
+      }
+      onVersion(failure, stats);
       return;
     }
-    this.#runInPool((release) => {
-      fstat(fd, { bigint: true }, (error, stats) => {
-        release();
-        onVersion(error, stats);
-      });
-    });
-  }
-
-  #runInPool(start: (release: () => void) => void): void {
-    const { threads } = this.#file;
-    runInThread(threads, this.#options.isWanted, () => {
-      this.#isBusy = true;
-      start(() => {
-        this.#isBusy = false;
-        threads?.release();
-      });
-    });
-  }
-
-  /** Runs asynchronous work on the file, which uses one thread at a time. */
-  async hold<T>(work: () => Promise<T>): Promise<T> {
     this.#isBusy = true;
-    try {
-      return await inThread(this.#file.threads, work);
-    } finally {
+    fstat(fd, { bigint: true }, (error, stats) => {
       this.#isBusy = false;
-    }
+      onVersion(error, stats);
+    });
   }
 }
 
@@ -690,127 +641,40 @@ export class BufferPool {
   }
 }
 
-// Milliseconds after a write during which another one is likely, for example to a log file.
-const RECENT = 60_000;
-
-/**
- * Decides whether a response may be completed after its file changed during the transfer. A new stat alone
- * does not show whether the bytes changed: data may have been appended, or only permissions, owner, name or
- * times may have changed. So the part of the file that the response promised is read again and compared.
- *
- * - A response with a content ETag: with the ETag.
- * - Any other response: with a hash of the bytes that were sent. It is computed if ETags come from the
- *   content, and for files that were modified recently. Without it, only changes that leave size and mtime
- *   alone are accepted.
- */
-class ContentVerifier {
-  readonly #representation: Representation;
-  readonly #hasContentEtag: boolean;
-  readonly #sent: Hash | undefined;
-
-  constructor(representation: Representation, etag: StaticSettings['etag']) {
-    this.#representation = representation;
-    this.#hasContentEtag = etag === 'content' && representation.tag !== undefined;
-    const needsHash = etag === 'content' || wasModifiedRecently(representation);
-    if (!this.#hasContentEtag && needsHash) this.#sent = createHash('sha1');
-  }
-
-  /** Records bytes of the file that are sent. */
-  record(bytes: Buffer): void {
-    this.#sent?.update(bytes);
-  }
-
-  /** Whether `ranges` of the file still have the bytes that the response promised and sent. */
-  async verify(
-    fd: number,
-    current: OpenFileVersion,
-    ranges: readonly ByteRange[],
-    isWanted: () => boolean,
-  ): Promise<boolean> {
-    const { version, metadata, tag } = this.#representation;
-    if (current.size < version.size) return false;
-    if (this.#hasContentEtag) {
-      const etag = await etagOfFile(fd, metadata.size, isWanted);
-      return etag !== undefined && etagForCoding(etag, metadata.coding) === tag;
-    }
-    if (this.#sent !== undefined) {
-      const hash = await hashRanges(fd, ranges, isWanted);
-      return hash?.digest().equals(this.#sent.digest()) === true;
-    }
-    return current.mtimeNs === version.mtimeNs && current.size === version.size;
-  }
-}
-
-function wasModifiedRecently({ version }: Representation): boolean {
-  return Math.abs(Date.now() - Number(version.mtimeNs / 1_000_000n)) < RECENT;
-}
-
 /** An open file of a known version. */
 class OpenFile {
   readonly fd: number;
   readonly version: OpenFileVersion;
-  /** The threads for operations on the file, if its file system may hang. */
-  readonly threads: ThreadShare | undefined;
-  readonly #close: (fd: number, threads: ThreadShare | undefined) => void;
+  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
+  readonly isLocal: boolean;
   #isClosed = false;
 
-  constructor(
-    fd: number,
-    version: OpenFileVersion,
-    close: (fd: number, threads: ThreadShare | undefined) => void,
-    threads?: ThreadShare,
-  ) {
+  constructor(fd: number, version: OpenFileVersion, isLocal: boolean) {
     this.fd = fd;
     this.version = version;
-    this.#close = close;
-    this.threads = threads;
-  }
-
-  /** Whether the file is on a local disk, where `fstat` and `close` take microseconds. */
-  get isLocal(): boolean {
-    return this.#close === closeOnLoop;
+    this.isLocal = isLocal;
   }
 
   /** Closes the file once: the number of the descriptor may belong to another file afterwards. */
   close(): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#close(this.fd, this.threads);
+    if (this.isLocal) closeOnLoop(this.fd);
+    else closeInPool(this.fd);
   }
 }
 
-/** A file that was found inside the root. */
-interface KnownFile {
-  readonly realPath: string;
-  readonly version: FileVersion;
-}
-
 const FLAGS = constants.O_RDONLY | (constants.O_NOFOLLOW ?? 0) | (constants.O_NONBLOCK ?? 0);
+
+/** A file that was found inside the root. */
+type KnownFile = Pick<Representation, 'realPath' | 'version'>;
 
 /**
  * Opens a file in the thread pool, and checks that it still has the expected version. The callback receives
  * neither an error nor a file when the version differs.
  */
 function openVersion(
-  file: KnownFile,
-  threads: ThreadShare | undefined,
-  done: (error: unknown, file?: OpenFile) => void,
-): void {
-  if (threads === undefined) {
-    openInPool(file, threads, done);
-    return;
-  }
-  threads.run(() =>
-    openInPool(file, threads, (error, opened) => {
-      threads.release();
-      done(error, opened);
-    }),
-  );
-}
-
-function openInPool(
   { realPath, version }: KnownFile,
-  threads: ThreadShare | undefined,
   done: (error: unknown, file?: OpenFile) => void,
 ): void {
   open(realPath, FLAGS, (openError, fd) => {
@@ -820,10 +684,10 @@ function openInPool(
     }
     fstat(fd, { bigint: true }, (error, stats) => {
       if (error === null && sameVersion(version, stats)) {
-        done(undefined, new OpenFile(fd, stats, closeInPool, threads));
+        done(undefined, new OpenFile(fd, stats, false));
         return;
       }
-      closeInPool(fd, threads);
+      closeInPool(fd);
       done(error ?? undefined);
     });
   });
@@ -834,7 +698,7 @@ function openVersionSync({ realPath, version }: KnownFile): OpenFile | undefined
   const fd = openSync(realPath, FLAGS);
   try {
     const stats = fstatSync(fd, { bigint: true });
-    if (sameVersion(version, stats)) return new OpenFile(fd, stats, closeOnLoop);
+    if (sameVersion(version, stats)) return new OpenFile(fd, stats, true);
   } catch (error) {
     closeOnLoop(fd);
     throw error;
@@ -854,28 +718,9 @@ function readVersionSync({ fd, version }: OpenFile, body: Buffer): boolean {
   return sameContent(version, fstatSync(fd, { bigint: true }));
 }
 
-/**
- * Stats an open file on the event loop. It fails when the kernel has shut the file system down after a failure of
- * its disk.
- */
-function statOnLoop(
-  fd: number,
-  done: (error: Error | null, version: OpenFileVersion | undefined) => void,
-): void {
-  let stats: OpenFileVersion | undefined;
-  let failure: Error | null = null;
-  try {
-    stats = fstatSync(fd, { bigint: true });
-  } catch (error) {
-    failure = toError(error);
-  }
-  done(failure, stats);
-}
-
 // Errors of `close` are ignored: the descriptor is freed even then.
-function closeInPool(fd: number, threads: ThreadShare | undefined): void {
-  if (threads === undefined) close(fd, () => {});
-  else threads.run(() => close(fd, () => threads.release()));
+function closeInPool(fd: number): void {
+  close(fd, () => {});
 }
 
 function closeOnLoop(fd: number): void {

@@ -138,8 +138,6 @@ export class CacheEntry {
   file: LoadedFile | undefined = undefined;
   /** Whether the event loop may check the file; otherwise the thread pool does. */
   isCheckedSync = false;
-  /** The generation of the mount table at the last check. A new mount could cover the file. */
-  mountGeneration = 0;
   /** The time until which the file is served without a check (`performance.now()`). */
   freshUntil = 0;
   /** The time until which the symbolic links on the path count as unchanged (`performance.now()`). */

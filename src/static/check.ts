@@ -1,17 +1,18 @@
-import { readFileSync, stat, statSync } from 'node:fs';
+import { stat, statSync } from 'node:fs';
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
 import type { Dependency, LoadOptions } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './representation.ts';
 import { isNotFoundError, isStaleError, openRealPath } from './root.ts';
-import { inThread, type Mounts, mountThreads, THREADS, type ThreadShare, type ThreadsOf } from './threads.ts';
 import { etagOfFile, type FileVersion, readBytes, sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
 // Synchronous checks between two reads of the clock: one read costs a tenth of a check.
 const CHUNK = 8;
+// Checks in the thread pool. More would delay the application's own DNS and file operations.
+const MAX_RUNNING = 16;
 
 /**
  * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in
@@ -24,11 +25,11 @@ export class Coalescer {
   #queued: CacheEntry[] = [];
   #isScheduled = false;
   /** Entries that wait for the thread pool. */
-  readonly #pendingAsync: CheckQueue;
+  readonly #pendingAsync: CacheEntry[] = [];
+  #runningAsync = 0;
 
   constructor(context: CheckContext) {
     this.#context = context;
-    this.#pendingAsync = new CheckQueue(context.mounts, () => this.#startAsyncChecks());
   }
 
   /** Checks the entry of a request, then calls its `onChecked`. */
@@ -69,24 +70,24 @@ export class Coalescer {
    * pool.
    */
   #checkChunk(entries: readonly CacheEntry[], unchanged: Waiter[]): void {
-    const { breaker, mounts } = this.#context;
+    const { breaker } = this.#context;
     const startedAt = performance.now();
-    mounts.refresh(startedAt);
     let hasChecked = false;
     for (const entry of entries) {
-      const isAllowed =
-        entry.isCheckedSync && entry.mountGeneration === mounts.generation && breaker.allows(startedAt);
+      const isAllowed = entry.isCheckedSync && breaker.allows(startedAt);
       hasChecked ||= isAllowed;
       if (isAllowed && isUnchangedSync(this.#context, entry, startedAt)) {
         entry.state = 'idle';
         for (const waiter of takeWaiting(entry)) unchanged.push(waiter);
-      } else this.#pendingAsync.add(entry);
+      } else this.#pendingAsync.push(entry);
     }
     if (hasChecked) breaker.record(startedAt, performance.now());
   }
 
   #startAsyncChecks(): void {
-    for (let entry = this.#pendingAsync.start(); entry !== undefined; entry = this.#pendingAsync.start()) {
+    while (this.#runningAsync < MAX_RUNNING) {
+      const entry = this.#pendingAsync.shift();
+      if (entry === undefined) return;
       this.#checkInThreadPool(entry);
     }
   }
@@ -94,8 +95,9 @@ export class Coalescer {
   #checkInThreadPool(entry: CacheEntry): void {
     const waiters = takeWaiting(entry);
     entry.state = 'checking';
+    this.#runningAsync++;
     revalidate(this.#context, entry, (error, result) => {
-      this.#pendingAsync.finish(entry);
+      this.#runningAsync--;
       entry.state = 'idle';
       if (entry.waiting !== undefined) this.#enqueue(entry);
       else this.#context.cache.release(entry);
@@ -134,7 +136,6 @@ export interface CheckContext {
   /** The device whose files may be checked on the event loop; undefined if there is none. */
   readonly localDevice: bigint | undefined;
   readonly breaker: CircuitBreaker;
-  readonly mounts: Mounts;
   /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
   /** Called for each file that is added to the cache. */
@@ -195,9 +196,7 @@ export function revalidate(context: CheckContext, entry: CacheEntry, done: Check
     reload(context, entry, done);
     return;
   }
-  const mountGeneration = context.mounts.generation;
   const keep = (): void => {
-    entry.mountGeneration = mountGeneration;
     entry.freshUntil = freshUntil(file, context.revalidateAfter);
     done(undefined, file);
   };
@@ -230,14 +229,12 @@ function verifyPath(
 function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
   context.cache.invalidate(entry);
   const until = performance.now() + PATH_VERIFIED_FOR;
-  const mountGeneration = context.mounts.generation;
   context.load(entry.urlPath, { isPopular: entry.isPopular }).then(
     (result) => {
       if (result.kind === 'file') {
         context.cache.set(entry, result);
         context.onCached(entry, result);
         entry.isCheckedSync = !result.isRacilyClean && canCheckSync(result.dependencies, context.localDevice);
-        entry.mountGeneration = mountGeneration;
         entry.pathVerifiedUntil = until;
         entry.freshUntil = freshUntil(result, context.revalidateAfter);
       }
@@ -282,137 +279,6 @@ function areUnchanged(
 const isVersion = (version: FileVersion | undefined, stats: FileVersion): boolean =>
   version !== undefined && sameVersion(version, stats);
 
-// Checks that run simultaneously. More would delay the application's own DNS and file operations.
-const MAX_RUNNING = Math.max(16, THREADS);
-// Checks of one folder that run simultaneously while it is not known to be fast. Other folders keep one
-// thread when a file system hangs.
-const MAX_RUNNING_IF_SLOW = Math.max(THREADS - 1, 1);
-// Milliseconds without a finished check after which a folder counts as slow.
-const SLOW_MS = 50;
-// Names of fast folders that are stored while they have no checks.
-const MAX_FAST_NAMES = 1024;
-
-interface Folder {
-  readonly name: string;
-  /** Whether another file system is mounted there. It may hang at any time. */
-  readonly isMount: boolean;
-  readonly waiting: CacheEntry[];
-  running: number;
-  /** When the first of the running checks started, or the last check finished (`performance.now()`). */
-  lastProgress: number;
-}
-
-/**
- * Entries that wait for a check in the thread pool. Alternates between folders: a mounted file system, or the
- * first segment of a path on the file system of the root.
- */
-export class CheckQueue {
-  readonly #mounts: Mounts;
-  readonly #folders = new Map<string, Folder>();
-  /** Folders with waiting entries that may start. */
-  readonly #ready = new Set<Folder>();
-  readonly #fastNames = new Set<string>();
-  /** Entries that were started, with the folder that each counts for: mounts may change meanwhile. */
-  readonly #started = new Map<CacheEntry, Folder>();
-  readonly #threads: ThreadShare;
-  readonly #onReady: () => void;
-  #waitsForThread = false;
-
-  /**
-   * @param onReady - called when a check may start although none has finished
-   * @param threads - the threads that checks of mounts share with other operations on mounts
-   */
-  constructor(mounts: Mounts, onReady: () => void, threads: ThreadShare = mountThreads) {
-    this.#mounts = mounts;
-    this.#onReady = onReady;
-    this.#threads = threads;
-  }
-
-  add(entry: CacheEntry): void {
-    const folder = this.#folderOf(entry);
-    folder.waiting.push(entry);
-    this.#ready.add(folder);
-  }
-
-  /** Removes and returns the next entry that may be checked now; its check must end with `finish`. */
-  start(): CacheEntry | undefined {
-    if (this.#started.size >= MAX_RUNNING) return undefined;
-    const now = performance.now();
-    for (const folder of this.#ready) {
-      this.#ready.delete(folder);
-      if (!this.#mayStart(folder, now)) continue;
-      const entry = folder.waiting.shift();
-      if (entry === undefined) continue;
-      if (folder.running === 0) folder.lastProgress = now;
-      this.#started.set(entry, folder);
-      folder.running++;
-      if (folder.isMount) this.#threads.take();
-      if (folder.waiting.length > 0) this.#ready.add(folder);
-      return entry;
-    }
-    return undefined;
-  }
-
-  finish(entry: CacheEntry): void {
-    const folder = this.#started.get(entry);
-    if (folder === undefined) return;
-    this.#started.delete(entry);
-    const now = performance.now();
-    this.#setFast(folder.name, now - folder.lastProgress < SLOW_MS);
-    folder.lastProgress = now;
-    folder.running--;
-    if (folder.waiting.length > 0) this.#ready.add(folder);
-    else if (folder.running === 0) this.#folders.delete(folder.name);
-    if (folder.isMount) this.#threads.release();
-  }
-
-  /**
-   * Other file systems together leave a thread to the one of the root, and a slow folder leaves one to the
-   * others.
-   */
-  #mayStart({ name, isMount, running, lastProgress }: Folder, now: number): boolean {
-    if (isMount) return this.#threads.hasFree || this.#waitForThread();
-    const hasProgress = running === 0 || now - lastProgress < SLOW_MS;
-    return running < (hasProgress && this.#fastNames.has(name) ? MAX_RUNNING : MAX_RUNNING_IF_SLOW);
-  }
-
-  #waitForThread(): false {
-    if (!this.#waitsForThread) {
-      this.#waitsForThread = true;
-      this.#threads.whenFree(() => {
-        this.#waitsForThread = false;
-        for (const folder of this.#folders.values()) if (folder.waiting.length > 0) this.#ready.add(folder);
-        this.#onReady();
-      });
-    }
-    return false;
-  }
-
-  #setFast(name: string, isFast: boolean): void {
-    if (!isFast) this.#fastNames.delete(name);
-    else if (!this.#fastNames.has(name)) {
-      if (this.#fastNames.size >= MAX_FAST_NAMES) this.#fastNames.clear();
-      this.#fastNames.add(name);
-    }
-  }
-
-  #folderOf({ urlPath }: CacheEntry): Folder {
-    const point = this.#mounts.pointOf(urlPath);
-    const name = point === undefined ? firstSegment(urlPath) : `mount ${point}`;
-    let folder = this.#folders.get(name);
-    if (folder === undefined) {
-      folder = { name, isMount: point !== undefined, waiting: [], running: 0, lastProgress: 0 };
-      this.#folders.set(name, folder);
-    }
-    return folder;
-  }
-}
-
-function firstSegment(urlPath: string): string {
-  const end = urlPath.indexOf('/', 1);
-  return end < 0 ? '' : urlPath.slice(0, end);
-}
-
 /**
  * Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`.
  */
@@ -433,19 +299,21 @@ const FORGET_MS = 1000;
 // point.
 const SAMPLE_MS = 100;
 
+const readsOfProcess = (): number => process.resourceUsage().fsRead;
+
 /**
- * Creates a breaker that opens when checks were slow and the thread read blocks from a disk meanwhile. A
+ * Creates a breaker that opens when checks were slow and the process read blocks from a disk meanwhile. A
  * preempted or throttled process is slow too, but reads no blocks.
  */
-export function createCircuitBreaker(bytesRead: () => number): CircuitBreaker {
+export function createCircuitBreaker(blocksRead: () => number = readsOfProcess): CircuitBreaker {
   let openUntil = 0;
   let openMs = 0;
   let sampledAt = Number.NEGATIVE_INFINITY;
-  let bytes = 0;
+  let blocks = 0;
 
   function sample(now: number): void {
     sampledAt = now;
-    bytes = bytesRead();
+    blocks = blocksRead();
   }
 
   return {
@@ -456,27 +324,14 @@ export function createCircuitBreaker(bytesRead: () => number): CircuitBreaker {
     },
     record(startedAt, endedAt) {
       if (endedAt - startedAt < SLOW_CHECK_MS) return;
-      const before = bytes;
+      const before = blocks;
       sample(endedAt);
-      if (bytes <= before) return;
+      if (blocks <= before) return;
       const isRepeated = endedAt - openUntil < FORGET_MS;
       openMs = isRepeated ? Math.min(Math.max(2 * openMs, MIN_OPEN_MS), MAX_OPEN_MS) : MIN_OPEN_MS;
       openUntil = endedAt + openMs;
     },
   };
-}
-
-/**
- * The bytes that this thread has read from disks; those of the process if Linux does not count them by
- * thread.
- */
-export function diskBytesOfThread(): number {
-  try {
-    const text = readFileSync('/proc/thread-self/io', 'latin1');
-    return Number(/^read_bytes: (\d+)$/m.exec(text)?.[1] ?? 0);
-  } catch {
-    return process.resourceUsage().fsRead;
-  }
 }
 
 /**
@@ -486,31 +341,24 @@ export function diskBytesOfThread(): number {
  */
 export function createBackgroundEtags(
   settings: StaticSettings,
-  threadsOf: ThreadsOf,
 ): (entry: CacheEntry, file: LoadedFile) => void {
   const needsEtag = ({ tag, metadata }: Representation): boolean =>
     tag === undefined && metadata.size <= settings.maxHashBytes;
-  const ofRoot = new HashQueue(needsEtag, undefined);
-  // A mount that hangs does not keep the files of the root without ETags.
-  const ofMounts = new HashQueue(needsEtag, mountThreads);
+  const queue = new HashQueue(needsEtag);
   return (entry, file) => {
     if (settings.etag !== 'content' || file.isRacilyClean) return;
-    if (![file.uncompressed, ...file.precompressed].some(needsEtag)) return;
-    const threads = threadsOf(entry.urlPath, file.uncompressed.version.dev);
-    (threads === undefined ? ofRoot : ofMounts).add(entry, file);
+    if ([file.uncompressed, ...file.precompressed].some(needsEtag)) queue.add(entry, file);
   };
 }
 
 /** Files that wait until they are hashed. */
 class HashQueue {
   readonly #needsEtag: (representation: Representation) => boolean;
-  readonly #threads: ThreadShare | undefined;
   readonly #queue: [CacheEntry, LoadedFile][] = [];
   #isRunning = false;
 
-  constructor(needsEtag: (representation: Representation) => boolean, threads: ThreadShare | undefined) {
+  constructor(needsEtag: (representation: Representation) => boolean) {
     this.#needsEtag = needsEtag;
-    this.#threads = threads;
   }
 
   add(entry: CacheEntry, file: LoadedFile): void {
@@ -525,8 +373,7 @@ class HashQueue {
       const [entry, file] = next;
       const isWanted = (): boolean => entry.file === file;
       for (const representation of [file.uncompressed, ...file.precompressed]) {
-        if (!this.#needsEtag(representation)) continue;
-        await inThread(this.#threads, () => addEtag(representation, isWanted));
+        if (this.#needsEtag(representation)) await addEtag(representation, isWanted);
       }
     }
     this.#isRunning = false;
@@ -560,18 +407,17 @@ async function hashVersion(
 
 /**
  * Reads the body of a large file into the cache in the background, if the file is requested often enough.
- * `threads` are those for a file system that may hang.
  */
 export function fillBody(
   cache: FileCache,
   entry: CacheEntry,
-  { representation, threads }: { representation: Representation; threads: ThreadShare | undefined },
+  representation: Representation,
   { maxFileBytes }: CacheSettings,
 ): void {
   if (representation.metadata.size > maxFileBytes || !cache.reserveLargeBody(entry, representation)) return;
   const settle = (body: Buffer | undefined): void => cache.settleLargeBody(entry, representation, body);
   // The error is reported when a response reads the file.
-  inThread(threads, () => readVersion(representation)).then(settle, () => settle(undefined));
+  readVersion(representation).then(settle, () => settle(undefined));
 }
 
 /** Reads the version that the representation describes; undefined when the file has changed. */

@@ -4,13 +4,7 @@ import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { BufferPool, DiskSender } from './body.ts';
 import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
-import {
-  type CheckContext,
-  Coalescer,
-  createBackgroundEtags,
-  createCircuitBreaker,
-  diskBytesOfThread,
-} from './check.ts';
+import { type CheckContext, Coalescer, createBackgroundEtags, createCircuitBreaker } from './check.ts';
 import { Compressor, createCodingFactory } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
 import { loadFile, stillResolves } from './load.ts';
@@ -20,7 +14,6 @@ import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } fr
 import type { CodingFactory, LoadResult } from './representation.ts';
 import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
 import { assertPages, type RootDirectory } from './root.ts';
-import { createThreadsOf } from './threads.ts';
 
 /** Responds to one request, or calls `next`. */
 export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
@@ -33,7 +26,6 @@ export interface DirectoryFiles {
   readonly load: CheckContext['load'];
   readonly stillResolves: CheckContext['stillResolves'];
   readonly localDevice: CheckContext['localDevice'];
-  readonly mounts: CheckContext['mounts'];
 }
 
 /** Creates the handler of a `staticFiles` middleware for the files of a directory. */
@@ -44,7 +36,6 @@ export function createDirectoryHandler(root: RootDirectory, settings: StaticSett
     load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, codingFactory }),
     stillResolves: (file) => stillResolves(root, file, settings),
     localDevice: root.localDevice,
-    mounts: root.mounts,
   });
 }
 
@@ -57,21 +48,19 @@ function codingFactoryFor(root: RootDirectory, { compress }: StaticSettings): Co
 
 /** Creates a handler that loads and checks files with the functions of a directory, which tests replace. */
 export function createFileHandler(settings: StaticSettings, files: DirectoryFiles): StaticHandler {
-  const { load, stillResolves, localDevice, mounts } = files;
+  const { load, stillResolves, localDevice } = files;
   const cache = new FileCache(budgetFor(settings.cache));
-  const breaker = createCircuitBreaker(diskBytesOfThread);
-  const threadsOf = createThreadsOf(mounts, localDevice);
+  const breaker = createCircuitBreaker();
   const checker = new Coalescer({
     cache,
     load,
     stillResolves,
     localDevice,
-    mounts,
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
-    onCached: createBackgroundEtags(settings, threadsOf),
+    onCached: createBackgroundEtags(settings),
   });
-  const sender = new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES), threadsOf });
+  const sender = new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES) });
   const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
   return createCacheHandler({ settings, cache, checker, sendBody });
 }

@@ -11,7 +11,6 @@ import { mayBePage } from './path.ts';
 import {
   type CodingFactory,
   etagForCoding,
-  type FileContent,
   type LoadedFile,
   type LoadResult,
   type Metadata,
@@ -29,7 +28,6 @@ import {
   type RootDirectory,
   resolveInsideRoot,
 } from './root.ts';
-import { createThreadsOf, inThread, type ThreadShare } from './threads.ts';
 import {
   etagOfBytes,
   etagOfFile,
@@ -118,7 +116,7 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
   const type = mediaTypeOf(path);
   const copies = await findPrecompressed(root, path, snapshot, settings, options);
   const cacheControl = settings.cacheControl(filePath);
-  const codings = codingsFor({ root, filePath, type, cacheControl }, snapshot, options.codingFactory, {
+  const codings = codingsFor({ filePath, type, cacheControl }, snapshot, options.codingFactory, {
     hasCopies: copies.files.length > 0,
   });
   const common = {
@@ -451,7 +449,6 @@ interface FileCodings {
 }
 
 interface FileToEncode {
-  readonly root: RootDirectory;
   /** The path below the root, with slashes. */
   readonly filePath: string;
   readonly type: string;
@@ -460,7 +457,7 @@ interface FileToEncode {
 
 /** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
 function codingsFor(
-  { root, filePath, type, cacheControl }: FileToEncode,
+  { filePath, type, cacheControl }: FileToEncode,
   { version, contentEtag }: Pick<Snapshot, 'version' | 'contentEtag'>,
   factory: CodingFactory | undefined,
   { hasCopies }: { readonly hasCopies: boolean },
@@ -474,8 +471,7 @@ function codingsFor(
     vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
     useAsDictionary,
     create: (realPath, identity) => {
-      const threads = createThreadsOf(root.mounts, root.localDevice)(filePath, version.dev);
-      const content = contentOf(realPath, { size, etag: contentEtag }, threads);
+      const content = { size, etag: contentEtag, read: () => readContent(realPath, size, contentEtag) };
       return {
         createdCodings: hasCopies ? undefined : factory.create(content, identity),
         deltas: useAsDictionary === undefined ? undefined : deltas?.create(filePath, content, identity),
@@ -486,14 +482,6 @@ function codingsFor(
 
 const ENCODING = 'Accept-Encoding';
 const none: FileCodings['create'] = () => ({ createdCodings: undefined, deltas: undefined });
-
-function contentOf(
-  realPath: string,
-  { size, etag }: Pick<FileContent, 'size' | 'etag'>,
-  threads: ThreadShare | undefined,
-): FileContent {
-  return { etag, size, read: () => inThread(threads, () => readContent(realPath, size, etag)) };
-}
 
 /** Reads a file again; undefined if its content has changed. */
 async function readContent(realPath: string, size: number, etag: string): Promise<Buffer | undefined> {

@@ -1,4 +1,14 @@
-import { close, closeSync, constants, fstat, fstatSync, open, readlinkSync, statSync } from 'node:fs';
+import {
+  close,
+  closeSync,
+  constants,
+  fstat,
+  fstatSync,
+  open,
+  readlinkSync,
+  statfsSync,
+  statSync,
+} from 'node:fs';
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +17,6 @@ import { codeOf } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { StaticSettings } from './options.ts';
-import { localDeviceOf, Mounts } from './threads.ts';
 import { type FileVersion, type OpenFileVersion, sameVersion } from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
@@ -49,7 +58,6 @@ export class RootDirectory {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
   readonly localDevice: bigint | undefined;
-  readonly mounts: Mounts = new Mounts(() => this.#realPath ?? this.path);
   #realPath: string | undefined;
   #inode: bigint | undefined;
 
@@ -326,4 +334,36 @@ export function isPermissionError(error: unknown): boolean {
  */
 export function isStaleError(error: unknown): boolean {
   return codeOf(error) === 'ESTALE';
+}
+
+// Linux file systems on a local disk or in memory, whose inodes the kernel caches.
+const KERNEL_CACHED = new Set([
+  0xef53, // ext2, ext3, ext4
+  0x58465342, // xfs
+  0x9123683e, // btrfs
+  0xf2f52010, // f2fs
+  0xca451a4e, // bcachefs
+  0x01021994, // tmpfs
+  0x858458f6, // ramfs
+  0x794c7630, // overlayfs
+  0x73717368, // squashfs
+  0xe0f5e1e2, // erofs
+]);
+
+/**
+ * Whether a repeated `stat` takes microseconds because the kernel caches the inode. False for network file
+ * systems (NFS, SMB), FUSE, 9p and virtiofs, and for unknown types.
+ */
+export function isKernelCached(type: number, platform: NodeJS.Platform): boolean {
+  return platform === 'linux' && KERNEL_CACHED.has(type);
+}
+
+/** The device of a directory on a kernel-cached file system; undefined for other file systems. */
+export function localDeviceOf(directory: string): bigint | undefined {
+  try {
+    if (!isKernelCached(statfsSync(directory).type, process.platform)) return undefined;
+    return statSync(directory, { bigint: true }).dev;
+  } catch {
+    return undefined;
+  }
 }

@@ -1,7 +1,7 @@
 import { createHash, type Hash } from 'node:crypto';
 import { type BigIntStats, read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
-import { type ByteRange, toLastModified } from '../http/conditions.ts';
+import { toLastModified } from '../http/conditions.ts';
 import { loadOnce } from '../http/load-once.ts';
 
 /**
@@ -141,29 +141,16 @@ export async function etagOfFile(
   size: number,
   isWanted: () => boolean = () => true,
 ): Promise<string | undefined> {
-  const hash = await hashRanges(fd, [{ start: 0, end: size - 1 }], isWanted);
-  return hash && etagFromDigest(size, hash);
-}
-
-/** Hashes ranges of a file slice by slice; undefined as with `etagOfFile`. */
-export async function hashRanges(
-  fd: number,
-  ranges: readonly ByteRange[],
-  isWanted: () => boolean,
-): Promise<Hash | undefined> {
   const hash = createHash('sha1');
   const slice = Buffer.allocUnsafeSlow(SLICE);
-  for (const { start, end } of ranges) {
-    let position = start;
-    while (position <= end) {
-      if (!isWanted()) return undefined;
-      const bytesRead = await readAsync(fd, slice, 0, Math.min(SLICE, end - position + 1), position);
-      if (bytesRead === 0) return undefined;
-      hash.update(slice.subarray(0, bytesRead));
-      position += bytesRead;
-    }
+  for (let position = 0; position < size; ) {
+    if (!isWanted()) return undefined;
+    const bytesRead = await readAsync(fd, slice, 0, Math.min(SLICE, size - position), position);
+    if (bytesRead === 0) return undefined;
+    hash.update(slice.subarray(0, bytesRead));
+    position += bytesRead;
   }
-  return hash;
+  return etagFromDigest(size, hash);
 }
 
 /** Formats the ETag of `size` bytes that were hashed with SHA-1. */

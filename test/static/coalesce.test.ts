@@ -2,7 +2,6 @@ import { AsyncResource } from 'node:async_hooks';
 import { budgetFor, type CacheEntry, FileCache, type Waiter } from '../../src/static/cache.ts';
 import { type CheckContext, Coalescer, createCircuitBreaker } from '../../src/static/check.ts';
 import type { LoadResult } from '../../src/static/representation.ts';
-import { Mounts } from '../../src/static/threads.ts';
 import { loadedFile } from './loaded-file.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));
@@ -21,10 +20,6 @@ function checkContext(cache: FileCache, load: CheckContext['load'], revalidateAf
     load,
     stillResolves: async () => true,
     localDevice: undefined,
-    mounts: new Mounts(
-      () => '/srv',
-      () => '',
-    ),
     breaker: createCircuitBreaker(() => 0),
     revalidateAfter,
     onCached: () => {},
@@ -90,26 +85,6 @@ describe('Coalescer', () => {
     }
     while (checked.length < 100) await turn();
     expect(new Set(loads.map(({ urlPath }) => urlPath)).size).toBe(100);
-  });
-
-  it('Coalescer leaves a thread to other folders when all checks of one folder hang', async () => {
-    const { check, loads, checked } = createControlled();
-    for (let i = 0; i < 100; i++) check(`/hung/${i}/a`);
-    await turn();
-    expect(loads.length).toBeLessThan(4);
-    check('/other/a');
-    check('/b');
-    for (let i = 0; i < 3; i++) await turn();
-    const started = loads.map(({ urlPath }) => urlPath);
-    expect(started).toEqual(expect.arrayContaining(['/other/a', '/b']));
-    for (const load of loads.filter(({ urlPath }) => !urlPath.startsWith('/hung/'))) load.finish(NOT_FOUND);
-    await turn();
-    expect(checked).toHaveLength(2);
-    for (let done = 0; done < 102; done++) {
-      while (loads.length <= done) await turn();
-      loads[done]?.finish(NOT_FOUND);
-    }
-    while (checked.length < 102) await turn();
   });
 
   it('Coalescer reports a failed check to all waiting requests and caches nothing', async () => {

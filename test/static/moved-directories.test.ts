@@ -72,7 +72,6 @@ describe('the path of a cached file', () => {
       load: (urlPath, options) => loadFile(root, urlPath, settings, options),
       stillResolves: (file) => stillResolves(root, file, settings),
       localDevice: root.localDevice,
-      mounts: root.mounts,
       breaker: createCircuitBreaker(() => 0),
       revalidateAfter: 0,
       onCached: () => {},

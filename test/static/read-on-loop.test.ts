@@ -1,7 +1,7 @@
 import { createHook } from 'node:async_hooks';
 import { connect, type Socket } from 'node:net';
 import { staticFiles } from '../../middleware/static.ts';
-import { localDeviceOf } from '../../src/static/threads.ts';
+import { localDeviceOf } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
 const SIZE = 500 * 1024;

@@ -9,17 +9,11 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import {
-  areUnchangedSync,
-  canCheckSync,
-  createCircuitBreaker,
-  diskBytesOfThread,
-} from '../../src/static/check.ts';
+import { areUnchangedSync, canCheckSync, createCircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
-import { isKernelCached, localDeviceOf } from '../../src/static/threads.ts';
+import { isKernelCached, localDeviceOf } from '../../src/static/root.ts';
 import type { FileVersion } from '../../src/static/version.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
@@ -164,19 +158,6 @@ describe('createCircuitBreaker', () => {
     check(now, 5, 4096);
     expect(check(now + 104, 0, 0)).toBe(false);
     expect(check(now + 105, 0, 0)).toBe(true);
-  });
-
-  it('diskBytesOfThread does not count what the thread pool reads', async () => {
-    const path = `${folder}/uncached.bin`;
-    const size = 32 << 20;
-    execFileSync('dd', ['if=/dev/zero', `of=${path}`, 'bs=1M', 'count=32', 'conv=fsync'], {
-      stdio: 'ignore',
-    });
-    // Drops the file from the page cache, where it has one.
-    execFileSync('dd', [`if=${path}`, 'iflag=nocache', 'count=0'], { stdio: 'ignore' });
-    const before = diskBytesOfThread();
-    expect((await readFile(path)).length).toBe(size);
-    expect(diskBytesOfThread() - before).toBeLessThan(size / 4);
   });
 });
 
