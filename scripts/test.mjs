@@ -1,222 +1,161 @@
-// Runs the tests and prints a line per pass and a total. Arguments go to Jest: npm test -- static.
-// npm test: on this Node, with graphql 16 and the compiled engine; without the slow tests unless one is named.
-// npm run test:all (--all): also with graphql-js as the engine, with graphql 17, on other versions of Node, with the other
-// versions of TypeScript (these come from npm the first time), with Express 4 in the browser, and with more random cases.
+// Runs tests and prints a total: npm test [-- parts of paths] [options of Jest].
+//   no mode     on this Node, with graphql 16 and the compiled engine, without the slow tests unless they are named
+//   --matrix    the slow tests, and the other combinations of test/passes.mjs
+//   --all       both
+//   --changed   of the first, only the test files that a change affects
+//   --build     builds dist/ first, which some tests use
+// A file that fails runs once more, alone. If it passes then, the run passes, and lists it as flaky.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
-import { join, relative } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { graphql17, installNeighbours } from './neighbours.mjs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { installNeighbours } from './neighbours.mjs';
 import { binaryOf } from './node-lines.mjs';
-import { leftOutPrograms, missingPrograms } from './programs.mjs';
+import { changedTests, filesThatNeed, root, testFiles } from './test/files.mjs';
+import { HERE, mapperOf, passesOf } from './test/passes.mjs';
+import { findChromium, installCommand, missingPrograms } from './test/programs.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const args = process.argv.slice(2).filter((arg) => arg !== '--all');
-const all = process.argv.includes('--all');
-const here = Number(process.versions.node.split('.')[0]);
-
-// These tests depend neither on the version of Node nor on the engine.
-const ONCE = [
-  'browser',
-  'package',
-  'install',
-  'neighbours/',
-  'readme',
-  'snippets',
-  'boundaries',
-  'words',
-  'workflows',
-  'scripts',
-  'commands',
-  'deployment',
-  'docs',
-  'site/',
-  'documents/attacks',
-  'documents/reload',
-  'caching/(processes|leaks|memory|redis-cluster|shared-caches)',
-  'cost/budget',
-  'cursors/(faults|refusals)',
-  'pubsub/(deployments|history|partition|idle-topics)',
-  'redis-(clients|settings)',
-  'streaming/single',
-  // graphql-query-complexity does not support graphql 17.
-  'cost/oracle',
-];
-// These tests use packages that their own folders install.
-const INSTALLED = ['neighbours/', 'site/'];
-// These tests take longest, and check in more depth what others check as well.
-const SLOW = [
-  'browser-caching',
-  'browser-dictionaries',
-  'browser-event-source',
-  'browser-inspect',
-  'browser-photo-wall',
-  'caching/leaks',
-  'caching/memory',
-  'caching/processes',
-  'caching/redis-cluster',
-  'caching/shared-caches',
-  'cost/budget',
-  'cost/oracle',
-  'cursors/faults',
-  'cursors/refusals',
-  'documents/attacks',
-  'documents/reload',
-  'engine/document-memory',
-  'graphql/floods',
-  'graphql/wrapped-responses',
-  'otel/metrics',
-  'pubsub/(deployments|history|processes|partition|idle-topics|slow-readers)',
-  'server/http2-websockets',
-  'static/growing-files',
-  'static/memory-budget',
-  'streaming/single',
-  'streaming/slow-clients',
-  'subscriptions/slow-clients',
-  'uploads/drain',
-];
-// These tests depend on the version of Node, but not on the default engine: they use no engine, choose one themselves, or
-// test the transport of results.
-const WITHOUT_DEFAULT_ENGINE = [
-  'options',
-  'static/',
-  'server/',
-  'examples/',
-  'engine/',
-  'pubsub/',
-  'caching/redis-store',
-  'graphql/wrapped-responses',
-  'streaming/slow-clients',
-  'subscriptions/slow-clients',
-  'uploads/drain',
-];
-// These tests compute without timers, sockets and files: one version of Node is enough for each version of graphql.
-const ONCE_PER_GRAPHQL = ['engine/(fuzz|isolation|tracing)'];
-
-/** The time of one pass: 4 minutes on a machine with 2 cores, more than 10 on a busy one. */
+/** The time of one pass: 2 minutes on a machine with 2 cores, more than 10 on a busy one. */
 const MAX_MINUTES = 25;
+/** When more files fail, the reason is not chance. */
+const MAX_RETRIES = 10;
+/** Most tests wait for sockets and timers: one worker per core, where Jest would leave one core free. */
+const WORKERS = Math.max(2, Math.min(4, availableParallelism()));
 
+const FLAGS = ['--matrix', '--all', '--changed', '--build'];
+const has = (flag) => process.argv.includes(flag);
+const args = process.argv.slice(2).filter((arg) => !FLAGS.includes(arg));
+const firstOption = args.findIndex((arg) => arg.startsWith('-'));
+const patterns = args.slice(0, firstOption < 0 ? undefined : firstOption);
+const options = args.slice(patterns.length);
+
+// CI runs every test: a program that is missing is a failure, found before anything is built.
+const isCI = process.env.CI === 'true';
 const missing = missingPrograms();
-if (missing.length > 0) {
-  console.error(missing.join('\n'));
-  // The tests that the arguments select may need none of them.
-  if (args.length === 0) process.exit(1);
+const names = missing.map(({ name }) => name).join(', ');
+const isNamed = patterns.length > 0;
+if (isCI && missing.length > 0 && !isNamed) fail(`Tests need ${names}. Install: ${installCommand(missing)}`);
+
+const selected = has('--changed') ? changedTests() : testFiles(patterns);
+const leftOut = isCI ? [] : filesThatNeed(missing, selected);
+const able = selected.filter((file) => !leftOut.includes(file));
+const passes = passesOf(able, {
+  quick: !has('--matrix'),
+  matrix: has('--matrix') || has('--all'),
+  isNamed,
+});
+if (passes.length === 0) {
+  if (has('--changed')) fail('No test imports a changed file.');
+  const words = args.join(' ');
+  if (selected.length === 0) fail(`No test matches ${words}.`);
+  if (able.length === 0) fail(`Every test that matches ${words} needs a missing program.`);
+  fail(`No test matches ${words} without --all.`);
 }
-for (const text of leftOutPrograms()) console.error(text);
-
-mkdirSync(join(root, 'artifacts'), { recursive: true });
-const reports = mkdtempSync(join(root, 'artifacts', 'jest-'));
-const results = (await passes()).map(run);
-rmSync(reports, { recursive: true });
-summarize(results);
-
-async function passes() {
-  const first = { node: here, graphql: 16, engine: 'compiled' };
-  if (!all) return [{ ...first, skip: args.length > 0 ? INSTALLED : [...INSTALLED, ...SLOW] }];
+const isPartial = !isCI && missing.length > 0 && (leftOut.length > 0 || !isNamed);
+const notice = isPartial
+  ? `Left out: ${leftOut.length} test files and parts of others, which need ${names}. Install: ${installCommand(missing)}`
+  : '';
+if (notice !== '') console.log(notice);
+if (has('--build')) build();
+if (passes.some(({ node, graphql, isThorough }) => node !== HERE || graphql !== 16 || isThorough)) {
   await installNeighbours();
   // Downloaded before the tests, which use these versions at the same time.
   for (const line of [22, 24, 26]) binaryOf(line);
-  return [
-    { ...first, skip: [] },
-    { ...first, engine: 'graphql-js', skip: [...ONCE, ...WITHOUT_DEFAULT_ENGINE] },
-    // Each version of Node with one of graphql, and each version of graphql with two of Node.
-    ...[
-      { node: 20, graphql: 16 },
-      { node: 22, graphql: 17 },
-      { node: 24, graphql: 16 },
-      { node: 26, graphql: 17 },
-    ]
-      .filter(({ node, graphql }) => node !== here || graphql !== 16)
-      .map((pass) => ({ ...pass, engine: 'compiled', skip: skippedBy(pass) })),
-  ];
+}
+mkdirSync(join(root, 'artifacts'), { recursive: true });
+const reports = mkdtempSync(join(root, 'artifacts', 'jest-'));
+const results = passes.map((pass) => ({ name: pass.name, files: runPass(pass) }));
+rmSync(reports, { recursive: true });
+summarize(results);
+
+function fail(message) {
+  console.error(message);
+  process.exit(1);
 }
 
-/** GraphiQL and the clients of incremental delivery run once more with the first Node that has graphql 17. */
-function skippedBy({ node, graphql }) {
-  if (node !== 22 || graphql !== 17) return [...ONCE, ...ONCE_PER_GRAPHQL];
-  const kept = { browser: 'browser-(?!graphiql)', 'neighbours/': 'neighbours/(?!incremental)' };
-  return ONCE.map((name) => kept[name] ?? name);
+function build() {
+  console.log('Building dist/');
+  const script = join(root, 'scripts/build.mjs');
+  const { status, stdout, stderr } = spawnSync(process.execPath, [script], { cwd: root, encoding: 'utf8' });
+  if (status !== 0) fail(`${stdout}${stderr}The build failed.`);
 }
 
-function run({ node, graphql, engine, skip }, index) {
-  const name = `Node ${node}, graphql ${graphql}, engine ${engine}`;
-  console.log(`\n=== ${name} ===`);
-  const report = join(reports, `${index}.json`);
+/** Runs the files of a pass, those that fail once more, and returns the result of each. */
+function runPass(pass) {
+  console.log(`\n=== ${pass.name} ===`);
+  const results = runJest(pass, pass.files);
+  const failed = results.filter((result) => result.failed > 0 && result.file !== undefined);
+  if (failed.length > MAX_RETRIES) return results;
+  for (const result of failed) {
+    console.log(`again, alone: ${result.file}`);
+    const [again] = runJest(pass, [result.file]);
+    if (again.failed > 0) continue;
+    results[results.indexOf(result)] = { ...again, flaky: result };
+  }
+  return results;
+}
+
+function runJest(pass, files) {
+  const report = join(reports, 'report.json');
+  rmSync(report, { force: true });
   const jest = [
     'node_modules/jest/bin/jest.js',
-    ...args,
-    // Most of these tests wait for sockets and timers: one worker per core, where Jest would leave one core free.
-    '--maxWorkers=2',
-    '--json',
-    `--outputFile=${report}`,
-    '--passWithNoTests',
+    '--reporters=<rootDir>/scripts/test/reporter.mjs',
+    '--verbose=false', // otherwise Jest prints the console of a single file
+    `--maxWorkers=${WORKERS}`,
     '--moduleNameMapper',
-    JSON.stringify(mapperFor(graphql, engine)),
-    // A list of patterns takes every argument after it, so it comes last.
-    ...(skip.length > 0 ? ['--testPathIgnorePatterns', ...skip.map((path) => `<rootDir>/test/${path}`)] : []),
+    JSON.stringify(mapperOf(pass)),
+    ...options,
+    '--runTestsByPath',
+    ...files,
   ];
-  const { status } = spawnSync(node === here ? process.execPath : binaryOf(node), jest, {
+  const { status } = spawnSync(pass.node === HERE ? process.execPath : binaryOf(pass.node), jest, {
     cwd: root,
-    stdio: ['ignore', 'ignore', 'inherit'], // the report is in the file; progress goes to stderr
+    stdio: ['ignore', 'inherit', 'inherit'],
     timeout: MAX_MINUTES * 60_000, // a suite that hangs has failed
-    env: { ...process.env, GRAPHQL_MAJOR: String(graphql), TEST_ALL: String(all) },
+    env: {
+      ...process.env,
+      CHROMIUM_PATH: findChromium(),
+      GRAPHQL_MAJOR: String(pass.graphql),
+      TEST_ALL: String(pass.isThorough),
+      TEST_REPORT: report,
+    },
   });
-  return { name, status, ...readReport(report) };
+  return readReport(report, status);
 }
 
-/** A pass without a report was killed: that is one failure. */
-function readReport(report) {
+/** A run of Jest without a report, or with another error than failed tests, is one failure. */
+function readReport(report, status) {
+  const failure = (text) => ({ passed: 0, failed: 1, failures: [], text });
   try {
-    const { numPassedTests, numFailedTests, numRuntimeErrorTestSuites, testResults } = JSON.parse(
-      readFileSync(report, 'utf8'),
-    );
-    return {
-      passed: numPassedTests,
-      failed: numFailedTests + numRuntimeErrorTestSuites,
-      messages: testResults
-        .filter(({ status }) => status === 'failed')
-        .map(({ name, message }) => `${relative(root, name)}\n${message}`),
-    };
+    const results = JSON.parse(readFileSync(report, 'utf8'));
+    if (status === 0 || results.some(({ failed }) => failed > 0)) return results;
+    return [...results, failure(`Jest ended with ${status}.`)];
   } catch {
-    return {
-      passed: 0,
-      failed: 1,
-      messages: [`Jest wrote no report: it was stopped, or took over ${MAX_MINUTES} minutes.`],
-    };
+    return [failure(`Jest wrote no report: it was stopped, or took over ${MAX_MINUTES} minutes.`)];
   }
 }
 
 function summarize(results) {
-  const failedOf = ({ status, failed }) => Math.max(failed, status === 0 ? 0 : 1);
-  // Prints the failures again, because the output of the passes is long.
-  for (const { name, messages } of results) {
-    for (const message of messages) console.log(`\n=== failed: ${name} ===\n${message}`);
+  const sum = (files, member) => files.reduce((total, file) => total + file[member], 0);
+  for (const { name, files } of results) {
+    for (const { file, failed, text } of files) {
+      if (failed > 0) console.log(`\n=== failed: ${file ?? 'the run'} (${name}) ===\n${text}`);
+    }
+    for (const { flaky } of files) {
+      if (flaky === undefined) continue;
+      const tests = flaky.failures.length > 0 ? flaky.failures : ['the whole file'];
+      console.log(
+        `\n${tests.map((test) => `flaky: ${flaky.file}, ${test}`).join('\n')} (${name})\n${flaky.text}`,
+      );
+    }
   }
   console.log('');
-  for (const result of results) {
-    console.log(`${failedOf(result) > 0 ? 'failed' : 'passed'}: ${result.name}`);
-  }
-  const passed = results.reduce((sum, result) => sum + result.passed, 0);
-  const failed = results.reduce((sum, result) => sum + failedOf(result), 0);
-  console.log(`\n${passed} passed, ${failed} failed`);
-  // A pass that the arguments leave without tests has passed, but one of them has to have some.
-  const isEmpty = passed + failed === 0;
-  if (isEmpty) {
-    const more = all ? '' : '; npm run test:all also runs those in test/neighbours/ and test/site/';
-    console.error(`No test matches ${args.join(' ')}${more}.`);
-  }
-  if (failed > 0 || isEmpty) process.exitCode = 1;
-}
-
-function mapperFor(graphql, engine) {
-  return {
-    ...(graphql === 17 ? { '^graphql$': graphql17 } : {}),
-    ...(engine === 'compiled'
-      ? {}
-      : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
-    '^espalier$': '<rootDir>/middleware/index.ts',
-    '^espalier/client$': '<rootDir>/client/index.ts',
-    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache)$':
-      '<rootDir>/middleware/$1.ts',
-  };
+  for (const { name, files } of results)
+    console.log(`${sum(files, 'failed') > 0 ? 'failed' : 'passed'}: ${name}`);
+  if (notice !== '') console.log(`\n${notice}`);
+  const all = results.flatMap(({ files }) => files);
+  const failed = sum(all, 'failed');
+  console.log(`\n${sum(all, 'passed')} passed, ${failed} failed`);
+  if (failed > 0 || all.length === 0) process.exitCode = 1;
 }

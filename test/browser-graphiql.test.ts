@@ -13,6 +13,7 @@ import { type Ide, launch, visit } from './chromium.ts';
 import { eachExpressInTestAll } from './express.ts';
 import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
+import { needs } from './programs.ts';
 
 jest.setTimeout(40_000);
 
@@ -287,39 +288,42 @@ describe('the GraphiQL page', () => {
     await proxy.close();
   });
 
-  it('GraphiQL sends files that are selected in a dialog, which has a curl command to copy', async () => {
-    await serveWith(true);
-    const { page, response, run, write, problems } = await open('/graphql', {
-      permissions: ['clipboard-read', 'clipboard-write'],
-    });
-    const dialog = page.locator('.upload-dialog');
-    const file = (name: string) => ({
-      name,
-      mimeType: 'text/plain',
-      buffer: Buffer.from(name.toUpperCase()),
-    });
-    await write('mutation Sends($file: Upload!, $files: [Upload!]!) { send(file: $file, files: $files) }');
-    await page.getByRole('tab', { name: 'Sends' }).waitFor();
-    await run.click();
-    await dialog.getByRole('button', { name: 'Copy curl command' }).click();
-    await dialog.getByRole('button', { name: 'Copied' }).waitFor();
-    const command = await page.evaluate(() => navigator.clipboard.readText());
-    const runnable = command.replaceAll('@path/to/file', `@${__filename}`);
-    const { stdout } = await execute('sh', ['-c', runnable], { maxBuffer: 2 ** 22 });
-    expect(JSON.parse(stdout).data.send).toContain('browser-graphiql.test.ts: import');
+  needs('curl').it(
+    'GraphiQL sends files that are selected in a dialog, which has a curl command to copy',
+    async () => {
+      await serveWith(true);
+      const { page, response, run, write, problems } = await open('/graphql', {
+        permissions: ['clipboard-read', 'clipboard-write'],
+      });
+      const dialog = page.locator('.upload-dialog');
+      const file = (name: string) => ({
+        name,
+        mimeType: 'text/plain',
+        buffer: Buffer.from(name.toUpperCase()),
+      });
+      await write('mutation Sends($file: Upload!, $files: [Upload!]!) { send(file: $file, files: $files) }');
+      await page.getByRole('tab', { name: 'Sends' }).waitFor();
+      await run.click();
+      await dialog.getByRole('button', { name: 'Copy curl command' }).click();
+      await dialog.getByRole('button', { name: 'Copied' }).waitFor();
+      const command = await page.evaluate(() => navigator.clipboard.readText());
+      const runnable = command.replaceAll('@path/to/file', `@${__filename}`);
+      const { stdout } = await execute('sh', ['-c', runnable], { maxBuffer: 2 ** 22 });
+      expect(JSON.parse(stdout).data.send).toContain('browser-graphiql.test.ts: import');
 
-    // A required file is missing: the dialog stays open.
-    await dialog.getByRole('button', { name: 'Send' }).click();
-    await dialog.getByLabel('$file', { exact: true }).setInputFiles(file('a'));
-    await dialog.getByLabel('$files').setInputFiles([file('b'), file('c')]);
-    await dialog.getByRole('button', { name: 'Send' }).click();
-    await response.getByText('a: A, b: B, c: C').waitFor();
+      // A required file is missing: the dialog stays open.
+      await dialog.getByRole('button', { name: 'Send' }).click();
+      await dialog.getByLabel('$file', { exact: true }).setInputFiles(file('a'));
+      await dialog.getByLabel('$files').setInputFiles([file('b'), file('c')]);
+      await dialog.getByRole('button', { name: 'Send' }).click();
+      await response.getByText('a: A, b: B, c: C').waitFor();
 
-    await run.click();
-    await dialog.getByRole('button', { name: 'Cancel' }).click();
-    await response.getByText('no files were selected').waitFor();
-    expect(problems).toEqual([]);
-  });
+      await run.click();
+      await dialog.getByRole('button', { name: 'Cancel' }).click();
+      await response.getByText('no files were selected').waitFor();
+      expect(problems).toEqual([]);
+    },
+  );
 
   it('GraphiQL starts with a query from the schema, and its shortcuts work on Linux and Windows', async () => {
     await serveWith(true);

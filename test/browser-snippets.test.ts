@@ -11,6 +11,7 @@ import express from 'express';
 import { GraphQLNonNull, GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import type { Browser } from 'playwright-core';
 import { launch } from './chromium.ts';
+import { needs } from './programs.ts';
 import { snippets } from './snippets.ts';
 
 jest.setTimeout(20_000);
@@ -69,7 +70,7 @@ it.each(snippets('js').map(({ name, code }) => [name, code]))(
   },
 );
 
-it('the curl command of docs/uploads.md uploads a file', async () => {
+needs('curl').it('the curl command of docs/uploads.md uploads a file', async () => {
   writeFileSync(join(folder, 'note.txt'), 'a note');
   const commands = snippets('sh').filter(({ code }) => code.startsWith('curl ') && code.includes(' -F '));
   expect(commands.map(({ page }) => page)).toEqual(['docs/uploads.md']);

@@ -11,6 +11,13 @@ const PATH = `${process.env['PATH']}:/usr/sbin`;
 export const isAvailable = (program: string): boolean =>
   process.env['CI'] === 'true' || PATH.split(':').some((directory) => existsSync(join(directory, program)));
 
+/**
+ * `it` and `describe` for tests that need programs, which skip them where one is missing. A test file in which every test
+ * needs a program is left out as a whole: see scripts/test/programs.mjs.
+ */
+export const needs = (...programs: string[]) =>
+  programs.every(isAvailable) ? { it, describe } : { it: it.skip, describe: describe.skip };
+
 /** Returns the binary of a version of Node, which npm installs the first time. */
 export function nodeOf(line: number): string {
   const url = pathToFileURL(resolve(__dirname, '../scripts/node-lines.mjs'));

@@ -138,9 +138,9 @@ describe('the documentation', () => {
     }
   });
 
-  it('README.md has at most 90 lines and code near its top', () => {
+  it('README.md has at most 95 lines and code near its top', () => {
     const lines = read('README.md').split('\n');
-    expect(lines.length).toBeLessThanOrEqual(91);
+    expect(lines.length).toBeLessThanOrEqual(96);
     expect(lines.findIndex((line) => line.startsWith('```'))).toBeLessThan(25);
   });
 

@@ -1,5 +1,6 @@
 import { Redis } from 'ioredis';
 import type { PersistedQueryStore } from '../../middleware/graphql.ts';
+import { needs } from '../programs.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
 import { type Served, serve, sha256, stopAll } from './serve.ts';
@@ -107,7 +108,7 @@ describe('automatic persisted queries', () => {
   });
 });
 
-describe('automatic persisted queries in Redis', () => {
+needs('redis-server').describe('automatic persisted queries in Redis', () => {
   let redis: RedisServer;
   const clients: Redis[] = [];
 

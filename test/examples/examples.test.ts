@@ -7,6 +7,7 @@ import { join, resolve } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import WebSocket from 'ws';
+import { needs } from '../programs.ts';
 import { startRedis } from '../redis.ts';
 import { connect, MODERN, type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
@@ -103,7 +104,7 @@ it('examples/site.ts serves pages and sends 304 for a known ETag', async () => {
   await stop();
 });
 
-it('examples/api.ts sends the user of the token and a greeting without one', async () => {
+needs('curl').it('examples/api.ts sends the user of the token and a greeting without one', async () => {
   const server = await startExample('api');
   const query = '{ me { name } hello }';
   expect((await execute(server, query)).data).toEqual({ me: null, hello: 'Hello world' });
@@ -113,7 +114,7 @@ it('examples/api.ts sends the user of the token and a greeting without one', asy
   await server.stop();
 });
 
-it('examples/uploads.ts hashes a file and refuses one over its limit', async () => {
+needs('curl').it('examples/uploads.ts hashes a file and refuses one over its limit', async () => {
   const server = await startExample('uploads');
   const query = 'mutation ($file: Upload!) { hash(file: $file) }';
   expect((await upload(server, query, 'abc.txt', 'abc')).data).toEqual({
@@ -177,32 +178,36 @@ it('examples/secure.ts uses one session for HTTP and sockets and closes clients 
   await server.stop();
 });
 
-it('examples/cluster.ts delivers events to the subscribers of both processes', async () => {
-  const redis = await startRedis();
-  const server = await startExample('cluster', { REDIS_URL: redis.url });
-  const workers = new Set<unknown>();
-  // The cluster distributes connections, so each request uses a new one.
-  while (workers.size < 2)
-    workers.add(
-      await once(get(`${server.url}/graphql?query={worker}`, { agent: false }), 'response').then(
-        ([response]) => text(response),
-      ),
-    );
-  const listeners = await Promise.all([1, 2, 3, 4].map(() => subscribe(server, 'subscription { news }')));
-  const received = () => listeners.every((listener) => listener.received.some(({ type }) => type === 'next'));
-  // Redis may get an event before the subscription of a process.
-  const deadline = Date.now() + 20_000;
-  while (!received()) {
-    if (Date.now() > deadline) throw new Error(`the events did not arrive:\n${server.output()}`);
-    await execute(server, 'mutation { send(news: "it works") }');
-  }
-  for (const listener of listeners) {
-    expect(listener.received.at(-1)).toMatchObject({ payload: { data: { news: 'it works' } } });
-  }
-  expect(await server.stop()).toBe(0);
-  expect(listeners.every(({ websocket }) => websocket.readyState >= WebSocket.CLOSING)).toBe(true);
-  await redis.kill();
-});
+needs('redis-server').it(
+  'examples/cluster.ts delivers events to the subscribers of both processes',
+  async () => {
+    const redis = await startRedis();
+    const server = await startExample('cluster', { REDIS_URL: redis.url });
+    const workers = new Set<unknown>();
+    // The cluster distributes connections, so each request uses a new one.
+    while (workers.size < 2)
+      workers.add(
+        await once(get(`${server.url}/graphql?query={worker}`, { agent: false }), 'response').then(
+          ([response]) => text(response),
+        ),
+      );
+    const listeners = await Promise.all([1, 2, 3, 4].map(() => subscribe(server, 'subscription { news }')));
+    const received = () =>
+      listeners.every((listener) => listener.received.some(({ type }) => type === 'next'));
+    // Redis may get an event before the subscription of a process.
+    const deadline = Date.now() + 20_000;
+    while (!received()) {
+      if (Date.now() > deadline) throw new Error(`the events did not arrive:\n${server.output()}`);
+      await execute(server, 'mutation { send(news: "it works") }');
+    }
+    for (const listener of listeners) {
+      expect(listener.received.at(-1)).toMatchObject({ payload: { data: { news: 'it works' } } });
+    }
+    expect(await server.stop()).toBe(0);
+    expect(listeners.every(({ websocket }) => websocket.readyState >= WebSocket.CLOSING)).toBe(true);
+    await redis.kill();
+  },
+);
 
 it('examples/observability.ts shows spans in the console, and its figures when Prometheus scrapes it', async () => {
   const server = await startExample('observability');

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { Redis } from 'ioredis';
+import { needs } from '../programs.ts';
 import { startRedis } from '../redis.ts';
 import { type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
@@ -163,7 +164,7 @@ describe('a photo wall that fails to start', () => {
   });
 });
 
-describe('photo walls in several processes with one Redis', () => {
+needs('redis-server').describe('photo walls in several processes with one Redis', () => {
   it('photo walls in several processes show the pictures of each other, with equal ETags for equal bytes', async () => {
     const redis = await startRedis();
     const env = { DATA_DIR: data, REDIS_URL: redis.url };

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { Client, fetchExchange, gql } from '@urql/core';
 import { meros } from 'meros/node';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { freePort } from '../programs.ts';
+import { freePort, needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { incrementalSchema, V17 } from './incremental-schema.ts';
 import { EVENTS, open, serve, stopAll, withParams } from './serve.ts';
@@ -68,7 +68,7 @@ async function behindNginx(upstream: number): Promise<string> {
 }
 
 describe('streaming responses and their clients', () => {
-  it('curl -N prints each event when it is published', async () => {
+  needs('curl').it('curl -N prints each event when it is published', async () => {
     const { url, live } = await serve();
     const curl = spawn('curl', ['-sN', '-H', 'Accept: text/event-stream', withParams(url, EVENTS_OF_A)]);
     closing.push(() => curl.kill());
@@ -83,22 +83,25 @@ describe('streaming responses and their clients', () => {
     }
   });
 
-  it('nginx passes each event and each part on immediately, although it buffers responses by default', async () => {
-    const { port, live } = await serve();
-    const url = await behindNginx(port);
-    const events = await open(url, { params: EVENTS_OF_A, headers: EVENTS });
-    const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0, application/json';
-    const parts = await open(url, { params: EVENTS_OF_A, headers: { accept } });
-    await until(() => live.open === 2);
-    for (const event of ['one', 'two', 'three']) {
-      live.publish('a', event);
-      await until(() => [events, parts].every(({ body }) => body.includes(`"${event}"`)));
-    }
-    expect(events.res.headers['x-accel-buffering']).toBeUndefined();
-    events.req.destroy();
-    parts.req.destroy();
-    await until(() => live.open === 0);
-  });
+  needs('nginx').it(
+    'nginx passes each event and each part on immediately, although it buffers responses by default',
+    async () => {
+      const { port, live } = await serve();
+      const url = await behindNginx(port);
+      const events = await open(url, { params: EVENTS_OF_A, headers: EVENTS });
+      const accept = 'multipart/mixed;boundary=graphql;subscriptionSpec=1.0, application/json';
+      const parts = await open(url, { params: EVENTS_OF_A, headers: { accept } });
+      await until(() => live.open === 2);
+      for (const event of ['one', 'two', 'three']) {
+        live.publish('a', event);
+        await until(() => [events, parts].every(({ body }) => body.includes(`"${event}"`)));
+      }
+      expect(events.res.headers['x-accel-buffering']).toBeUndefined();
+      events.req.destroy();
+      parts.req.destroy();
+      await until(() => live.open === 0);
+    },
+  );
 
   it('nginx passes the payloads of a deferred response on immediately', async () => {
     const { url, calls } = await serveIncremental();

@@ -11,6 +11,7 @@ import debug from 'debug';
 import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
 import { createSchema, ONE, type Seen } from './schema.ts';
@@ -169,32 +170,35 @@ describe('a refusal before the end of the body', () => {
     },
   );
 
-  it('curl and fetch always receive the refusal of an upload that they are still sending', async () => {
-    await using server = await startServer(graphqlHTTP(createSchema([]), limited));
-    const body = new Uint8Array(encode([...head, file('0', Buffer.alloc(8 << 20))]));
-    for (let round = 0; round < 4; round++) {
-      const response = await fetch(server.url, {
-        method: 'POST',
-        headers: { 'content-type': contentType },
-        body,
-      });
-      expect([response.status, (await response.text()).includes('FILE_TOO_LARGE')]).toEqual([413, true]);
-      const curl = run('curl', [
-        '-sS',
-        '-w',
-        '%{http_code}',
-        '-H',
-        `content-type: ${contentType}`,
-        '-H',
-        'expect:',
-        '--data-binary',
-        '@-',
-        server.url,
-      ]);
-      curl.child.stdin?.on('error', () => {}).end(body);
-      expect((await curl).stdout).toMatch(/FILE_TOO_LARGE.*413$/);
-    }
-  });
+  needs('curl').it(
+    'curl and fetch always receive the refusal of an upload that they are still sending',
+    async () => {
+      await using server = await startServer(graphqlHTTP(createSchema([]), limited));
+      const body = new Uint8Array(encode([...head, file('0', Buffer.alloc(8 << 20))]));
+      for (let round = 0; round < 4; round++) {
+        const response = await fetch(server.url, {
+          method: 'POST',
+          headers: { 'content-type': contentType },
+          body,
+        });
+        expect([response.status, (await response.text()).includes('FILE_TOO_LARGE')]).toEqual([413, true]);
+        const curl = run('curl', [
+          '-sS',
+          '-w',
+          '%{http_code}',
+          '-H',
+          `content-type: ${contentType}`,
+          '-H',
+          'expect:',
+          '--data-binary',
+          '@-',
+          server.url,
+        ]);
+        curl.child.stdin?.on('error', () => {}).end(body);
+        expect((await curl).stdout).toMatch(/FILE_TOO_LARGE.*413$/);
+      }
+    },
+  );
 
   it('uploads that were refused leave the connection usable', async () => {
     await using server = await startServer(graphqlHTTP(createSchema([]), limited));
@@ -346,7 +350,7 @@ describe('a body that earlier middleware has read', () => {
   });
 });
 
-describe('Expect: 100-continue with createServer', () => {
+needs('curl').describe('Expect: 100-continue with createServer', () => {
   it.each([
     ['a limit', [], 413],
     ['the cross-site check', ['-H', 'origin: https://evil.test'], 403],

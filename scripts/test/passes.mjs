@@ -1,0 +1,147 @@
+// Which test files run with which versions. Each list names parts of paths below test/; a test checks that each still
+// matches a file.
+import { graphql17 } from '../neighbours.mjs';
+import { reaches } from './files.mjs';
+
+/** The version of Node that runs this script. */
+export const HERE = Number(process.versions.node.split('.')[0]);
+
+export const LISTS = {
+  /** Depend neither on the version of Node nor on the engine. */
+  once: [
+    'browser',
+    'package',
+    'first-example',
+    'install',
+    'neighbours/',
+    'readme',
+    'snippets',
+    'boundaries',
+    'workflows',
+    'scripts',
+    'commands',
+    'deployment',
+    'docs',
+    'site/',
+    'documents/attacks',
+    'documents/reload',
+    'caching/(processes|leaks|memory|redis-cluster|shared-caches)',
+    'cost/budget',
+    'cursors/(faults|refusals)',
+    'pubsub/(deployments|history|partition|idle-topics)',
+    'redis-(clients|settings)',
+    'streaming/single',
+    // graphql-query-complexity does not support graphql 17.
+    'cost/oracle',
+  ],
+  /** Use packages that their own folders install. */
+  installed: ['neighbours/', 'site/'],
+  /** Take longest, and check in more depth what others check as well. */
+  slow: [
+    'browser-caching',
+    'browser-dictionaries',
+    'browser-event-source',
+    'browser-inspect',
+    'browser-photo-wall',
+    'caching/leaks',
+    'caching/memory',
+    'caching/processes',
+    'caching/redis-cluster',
+    'caching/shared-caches',
+    'cost/budget',
+    'cost/oracle',
+    'cursors/faults',
+    'cursors/refusals',
+    'documents/attacks',
+    'documents/reload',
+    'engine/document-memory',
+    'graphql/floods',
+    'graphql/wrapped-responses',
+    'otel/metrics',
+    'pubsub/(deployments|history|processes|partition|idle-topics|slow-readers)',
+    'server/http2-websockets',
+    'static/growing-files',
+    'static/memory-budget',
+    'streaming/single',
+    'streaming/slow-clients',
+    'subscriptions/slow-clients',
+    'uploads/drain',
+  ],
+  /** Use no engine, choose one themselves, or test the transport of results. */
+  withoutDefaultEngine: [
+    'options',
+    'static/',
+    'server/',
+    'examples/',
+    'engine/',
+    'pubsub/',
+    'caching/redis-store',
+    'graphql/wrapped-responses',
+    'streaming/slow-clients',
+    'subscriptions/slow-clients',
+    'uploads/drain',
+  ],
+  /** Compute without timers, sockets and files: one version of Node is enough for each version of graphql. */
+  computing: ['engine/(fuzz|isolation|tracing)'],
+  /** GraphiQL and the clients of incremental delivery, which run once for each version of graphql. */
+  oncePerGraphql: ['browser-graphiql', 'neighbours/incremental'],
+};
+
+const { once, installed, slow, withoutDefaultEngine, computing, oncePerGraphql } = Object.fromEntries(
+  Object.entries(LISTS).map(([name, parts]) => [name, new RegExp(`^test/(${parts.join('|')})`)]),
+);
+
+/**
+ * The passes over some test files. A pass has a name, its files, the versions of Node and graphql, an engine, and whether
+ * the tests are thorough: more random cases, Express 4 as well as 5.
+ */
+export function passesOf(files, { quick, matrix, isNamed }) {
+  const not = (...lists) => files.filter((file) => !lists.some((list) => list.test(file)));
+  const first = { node: HERE, graphql: 16, engine: 'compiled', isThorough: false };
+  // Tests that are named run in any case.
+  const quickly = isNamed && !matrix ? not(installed) : not(installed, slow);
+  const thoroughly = files.filter(
+    (file) => slow.test(file) || installed.test(file) || reaches(file, 'test/test-all.ts'),
+  );
+  const passes = [
+    ...(quick ? [{ ...first, files: quickly }] : []),
+    ...(matrix
+      ? [
+          { ...first, isThorough: true, files: thoroughly },
+          { ...first, engine: 'graphql-js', files: not(once, withoutDefaultEngine) },
+          // Each version of Node with one of graphql, and each version of graphql with two of Node.
+          ...[
+            { node: 20, graphql: 16, files: not(once, computing) },
+            {
+              node: 22,
+              graphql: 17,
+              files: not(once).concat(files.filter((file) => oncePerGraphql.test(file))),
+            },
+            { node: 24, graphql: 16, files: not(once, computing) },
+            { node: 26, graphql: 17, files: not(once, computing) },
+          ]
+            .filter(({ node, graphql }) => node !== HERE || graphql !== 16)
+            .map((pass) => ({ ...first, ...pass })),
+        ]
+      : []),
+  ];
+  return passes.filter((pass) => pass.files.length > 0).map((pass) => ({ ...pass, name: nameOf(pass) }));
+}
+
+function nameOf({ node, graphql, engine, isThorough }) {
+  return `Node ${node}, graphql ${graphql}, engine ${engine}${isThorough ? ', slow and thorough' : ''}`;
+}
+
+/** The modules that the tests of a pass load in place of others. */
+export function mapperOf({ graphql, engine }) {
+  return {
+    ...(graphql === 17 ? { '^graphql$': graphql17 } : {}),
+    ...(engine === 'compiled'
+      ? {}
+      : { '/core/default-engine\\.ts$': '<rootDir>/test/engine/graphql-js-by-default.ts' }),
+    '^espalier$': '<rootDir>/middleware/index.ts',
+    '^espalier/client$': '<rootDir>/client/index.ts',
+    '^espalier/(static|graphql|subscriptions|server|pubsub|sources|testing|otel|inspect|cache)$':
+      '<rootDir>/middleware/$1.ts',
+  };
+}
