@@ -1,5 +1,5 @@
 import { createCacheInvalidator } from '../src/cache/invalidator.ts';
-import { createRedisStore } from '../src/cache/redis/redis-store.ts';
+import { createRedisStore } from '../src/cache/redis-store.ts';
 import type {
   CacheInvalidator,
   CachePubSub,

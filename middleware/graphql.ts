@@ -1,11 +1,10 @@
+import { createInvalidate } from '../src/cache/invalidator.ts';
 import { CORE, createCore } from '../src/core/core.ts';
 import { createHandler } from '../src/graphql/handler.ts';
 import { createMiddleware } from '../src/graphql/middleware.ts';
-import { createOpenApi } from '../src/graphql/openapi/openapi.ts';
-import { resolveHttpOptions } from '../src/graphql/options.ts';
-import { createInvalidate } from '../src/graphql/response-cache/invalidate.ts';
-import { assertUploadScalar } from '../src/graphql/upload-scalar.ts';
+import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
+import { createOpenApi } from '../src/openapi/openapi.ts';
 import { GRAPHQL_OPTIONS } from '../src/options/scopes.ts';
 import type { ConnectRequest, ContextSource } from '../types/connect.ts';
 import type {

@@ -73,17 +73,19 @@ describe('the layout of the sources', () => {
     expect(check(tree)).toEqual({ status: 0, lines: ['Layout: 5 modules, no violation'] });
   });
 
-  const core = { 'src/core/prepare.ts': 'export type Prepared = string;\nexport const prepare = String;\n' };
+  const core = {
+    'src/core/documents.ts': 'export type Prepared = string;\nexport const prepare = String;\n',
+  };
   const imports =
-    "import { type Prepared, prepare } from '../core/prepare.ts';\nexport const x: Prepared = prepare;\n";
-  const upward = 'direction: src/http/body.ts: imports src/core/prepare.ts: src/core is not below src/http';
+    "import { type Prepared, prepare } from '../core/documents.ts';\nexport const x: Prepared = prepare;\n";
+  const upward = 'direction: src/http/body.ts: imports src/core/documents.ts: src/core is not below src/http';
 
   it.each([
     ['an upward import', { 'src/http/body.ts': imports, ...core }, upward],
-    ['an upward export', { 'src/http/body.ts': "export * from '../core/prepare.ts';\n", ...core }, upward],
+    ['an upward export', { 'src/http/body.ts': "export * from '../core/documents.ts';\n", ...core }, upward],
     [
       'an upward import at run time',
-      { 'src/http/body.ts': "export const x = () => import('../core/prepare.ts');\n", ...core },
+      { 'src/http/body.ts': "export const x = () => import('../core/documents.ts');\n", ...core },
       upward,
     ],
     [

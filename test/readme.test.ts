@@ -1,6 +1,6 @@
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative, resolve } from 'node:path';
-import { resolveCacheControl } from '../src/core/caching/options.ts';
+import { resolveCacheControl } from '../src/cache/options.ts';
 import { resolveHttpOptions } from '../src/graphql/options.ts';
 import { connectionRules, upgradeRules } from '../src/live/options.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';

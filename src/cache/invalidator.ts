@@ -1,5 +1,6 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheInvalidator, CachePubSub, CacheStore } from '../../types/response-cache.ts';
+import type { GraphQLCore } from '../core/core.ts';
 import { withTimeLimit } from '../http/timers.ts';
 import {
   isEither,
@@ -8,11 +9,12 @@ import {
   isObject,
   isString,
   type OptionScope,
+  optionError,
   wrongArgument,
 } from '../options/rules.ts';
-import { INVALIDATOR_OPTIONS } from '../options/scopes.ts';
-import { SharedInvalidation } from './shared/shared-invalidation.ts';
-import { normalTag } from './tags/tags.ts';
+import { GRAPHQL_OPTIONS, INVALIDATOR_OPTIONS } from '../options/scopes.ts';
+import { SharedInvalidation } from './shared-invalidation.ts';
+import { normalTag } from './tags.ts';
 
 /** Milliseconds after which a caller of `invalidate` stops waiting. */
 const TIMEOUT_MILLISECONDS = 10_000;
@@ -20,7 +22,7 @@ const TIMEOUT_MILLISECONDS = 10_000;
 const isTags = isEither(isString, isListOf(isString));
 
 /** Checks the argument of `invalidate` and limits the wait for the acknowledgement. */
-export async function invalidateTags(
+async function invalidateTags(
   scope: OptionScope,
   tags: unknown,
   invalidate: (tags: readonly string[]) => MaybePromise<void>,
@@ -64,3 +66,14 @@ export const isStore = (value: unknown): value is CacheStore =>
 /** Accepts a pubsub. */
 export const isPubSub = (value: unknown): value is CachePubSub =>
   isObject(value) && ['publish', 'subscribe'].every((name) => isFunction(value[name]));
+
+/** Creates the method `invalidate` of a handler. */
+export function createInvalidate({ cacheStore }: GraphQLCore): CacheInvalidator['invalidate'] {
+  return (tags) =>
+    invalidateTags(GRAPHQL_OPTIONS, tags, (list) => {
+      if (cacheStore === undefined) {
+        throw optionError(GRAPHQL_OPTIONS, 'invalidate: the option "cache" is off; set it to store results');
+      }
+      return cacheStore.invalidate(list);
+    });
+}

@@ -3,9 +3,7 @@ import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
-import { Doorkeeper } from './doorkeeper.ts';
-import { InvalidationLog } from './tags/invalidation-log.ts';
-import { ALL_TAGS } from './tags/tags.ts';
+import { ALL_TAGS } from './tags.ts';
 
 /** The largest entry, as a fraction of the store. */
 const SHARE = 1 / 8;
@@ -161,4 +159,107 @@ export function copyOf(body: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(body.length);
   body.copy(copy);
   return copy;
+}
+
+/** Bits of the filter: 128 KiB. */
+const BITS = 1 << 20;
+/** Keys until the filter begins again; at this number about 3 % of new keys count as known. */
+const MAX_KEYS = 100_000;
+/** Keys begin with the digest of an operation. Its last characters separate operations as well as all of them. */
+const SKIPPED = 32;
+
+/**
+ * Recognises keys that were requested before, with a Bloom filter: the doorkeeper of the TinyLFU paper. A full store
+ * takes only results that are requested twice, so that a scan of many different queries evicts no results in use.
+ */
+class Doorkeeper {
+  #bits: Uint32Array | undefined;
+  #count = 0;
+
+  /** Whether a key is known. Adds it. */
+  knows(key: string): boolean {
+    if (this.#bits === undefined || this.#count >= MAX_KEYS) {
+      this.#bits = new Uint32Array(BITS / 32);
+      this.#count = 0;
+    }
+    const value = hash(key);
+    const hadFirst = addBit(this.#bits, value);
+    // Two bits per key: a new key that counts as known is stored, which costs more than its lookup.
+    const hadSecond = addBit(this.#bits, Math.imul(value, 0x9e3779b1) >>> 12);
+    if (hadFirst && hadSecond) return true;
+    this.#count++;
+    return false;
+  }
+}
+
+/** Adds a bit. Returns whether the filter had it. */
+function addBit(bits: Uint32Array, position: number): boolean {
+  const index = (position & (BITS - 1)) >>> 5;
+  const mask = 1 << (position & 31);
+  const word = bits[index] as number;
+  bits[index] = word | mask;
+  return (word & mask) !== 0;
+}
+
+/** FNV-1a. */
+function hash(text: string): number {
+  let value = 0x811c9dc5;
+  for (let index = text.length > SKIPPED * 2 ? SKIPPED : 0; index < text.length; index++) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
+  }
+  return value ^ (value >>> 15);
+}
+
+/** The tags per generation. */
+const MAX_TAGS = 10_000;
+
+/**
+ * The recent invalidations of one process. An execution that began before an invalidation may have read old
+ * data, so its result must not be stored, and the tags of a result are known only at its end.
+ */
+class InvalidationLog {
+  #version = 0;
+  /** The result of an execution that began earlier cannot be stored, because the log does not reach back. */
+  #oldest = 0;
+  #youngStart = 0;
+  #young = new Map<string, number>();
+  #old = new Map<string, number>();
+
+  /** Increases with each invalidation. */
+  get version(): number {
+    return this.#version;
+  }
+
+  add(tags: readonly string[]): void {
+    this.#version++;
+    if (tags.includes(ALL_TAGS)) {
+      this.#forgetAll();
+      return;
+    }
+    for (const tag of tags) {
+      if (this.#young.size >= MAX_TAGS) this.#startGeneration();
+      this.#young.set(tag, this.#version);
+    }
+  }
+
+  /** Whether none of the tags was invalidated since `version`. */
+  isCurrent(tags: readonly string[], version: number): boolean {
+    if (version === this.#version) return true;
+    if (version < this.#oldest) return false;
+    return !tags.some((tag) => (this.#young.get(tag) ?? this.#old.get(tag) ?? 0) > version);
+  }
+
+  #startGeneration(): void {
+    this.#old = this.#young;
+    this.#young = new Map();
+    this.#oldest = this.#youngStart;
+    this.#youngStart = this.#version;
+  }
+
+  #forgetAll(): void {
+    this.#oldest = this.#version;
+    this.#youngStart = this.#version;
+    this.#young = new Map();
+    this.#old = new Map();
+  }
 }

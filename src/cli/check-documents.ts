@@ -2,10 +2,9 @@ import { readFile } from 'node:fs/promises';
 import { extname, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { buildClientSchema, buildSchema, GraphQLSchema, type IntrospectionQuery } from 'graphql';
-import { nameOf, type TrustedText } from '../core/by-id/trusted/manifest.ts';
-import { readDocuments } from '../core/by-id/trusted/read-files.ts';
-import { createValidator } from '../core/documents/validate.ts';
 import { resolveCoreOptions } from '../core/options.ts';
+import { nameOf, readDocuments, type TrustedText } from '../core/trusted.ts';
+import { createValidator } from '../core/validate.ts';
 
 /** The result of a check. */
 interface CheckReport {

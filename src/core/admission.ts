@@ -1,9 +1,23 @@
+import { type GraphQLError, getVariableValues } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { type EngineSettings, isThenable, type RequestError } from '../execution/types.ts';
-import { type BudgetCheck, createBudgetCheck, resolveBudget } from './budget/budget.ts';
-import { type CostCheck, createCostCheck, createPrice, resolveCost } from './cost/cost-check.ts';
-import type { Admission, OperationHook } from './operation-hook.ts';
-import type { CoreSettings } from './options.ts';
+import type { OperationDecision } from '../../types/operation.ts';
+import { type BudgetCheck, createBudgetCheck, resolveBudget } from '../cost/budget.ts';
+import { type CostCheck, createCostCheck, createPrice, resolveCost } from '../cost/cost-check.ts';
+import { toGraphQLError } from '../execution/graphql-error.ts';
+import { setErrorCode } from '../execution/graphql-js.ts';
+import {
+  type EngineSettings,
+  type ExecutionInputs,
+  type ExecutionOutcome,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+  withNativePromise,
+} from '../execution/types.ts';
+import type { Headers } from '../http/reply.ts';
+import { isListOf, isObject, wrongReturnValue } from '../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import type { CoreSettings, OnOperation } from './options.ts';
 
 /** The checks of each operation between its validation and its execution. */
 interface AdmissionChecks {
@@ -64,4 +78,135 @@ function combine(
     if (!isThenable(result)) return 'errors' in result ? result : runHook(result.headers);
     return result.then((settled) => ('errors' in settled ? settled : runHook(settled.headers)));
   };
+}
+
+/** An operation that may be executed. */
+interface Admission {
+  /** The JSON text of the `extensions` to add to the response. */
+  readonly extensions: string | undefined;
+  /** The headers of an HTTP response, from the options `cost` and `budget`. */
+  readonly headers?: Headers | undefined;
+  /** The cost of the operation. */
+  readonly cost?: number | undefined;
+}
+
+/**
+ * Checks the variables of an operation and calls the option `onOperation`. `source` is the request or the
+ * WebSocket. Every transport calls it once per operation, when the context is known and before the execution.
+ */
+export type OperationHook = (
+  operation: PreparedOperation,
+  inputs: ExecutionInputs,
+  source: unknown,
+) => MaybePromise<RequestError | Admission>;
+
+/** Creates the hook. Without the option there is none, so that operations cost nothing more. */
+export function createOperationHook(
+  onOperation: OnOperation | undefined,
+  settings: EngineSettings,
+): OperationHook | undefined {
+  if (onOperation === undefined) return undefined;
+  return (prepared, { variableValues, contextValue, origin }, source) => {
+    const coerced = coerceVariables(prepared, variableValues, settings);
+    if ('errors' in coerced) return coerced;
+    const { schema, document, operation } = prepared;
+    const returned = onOperation({
+      schema,
+      document,
+      operation,
+      operationName: operation.name?.value,
+      variables: variableValues ?? {},
+      coercedVariables: coerced.values,
+      request: source,
+      context: contextValue,
+      transport: origin?.transport ?? 'http',
+    });
+    const decision = withNativePromise(returned);
+    return isThenable(decision) ? decision.then(toAdmission) : toAdmission(decision);
+  };
+}
+
+/** The result of `getVariableValues`: graphql 17 nests the values. */
+interface CoercionResult {
+  readonly errors?: readonly GraphQLError[];
+  readonly coerced?: Values;
+  readonly variableValues?: { readonly coerced: Values };
+}
+
+type Values = Readonly<Record<string, unknown>>;
+
+/** Coerces the variables for the hook. The engine does it again, since most operations run without a hook. */
+function coerceVariables(
+  { schema, operation }: PreparedOperation,
+  inputs: Record<string, unknown> | undefined,
+  { maxErrors, hideSuggestions }: EngineSettings,
+): RequestError | { readonly values: Values } {
+  const definitions = operation.variableDefinitions ?? [];
+  if (definitions.length === 0) return { values: {} };
+  const options = { maxErrors, hideSuggestions };
+  const result: CoercionResult = getVariableValues(schema, definitions, inputs ?? {}, options);
+  if (result.errors === undefined) return { values: result.coerced ?? result.variableValues?.coerced ?? {} };
+  for (const error of result.errors) setErrorCode(error, 'BAD_USER_INPUT');
+  return { errors: result.errors.slice(0, maxErrors), status: 400 };
+}
+
+const isErrorList = isListOf((item) => item instanceof Error);
+
+/**
+ * Checks the return value strictly: an operation must not run because a refusal was misspelt.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+function toAdmission(decision: OperationDecision): RequestError | Admission {
+  if (decision === undefined) return { extensions: undefined };
+  if (!isObject(decision)) throw wrongDecision(decision);
+  const { errors = [], extensions = {}, ...others } = decision;
+  if (Object.keys(others).length > 0 || !isErrorList(errors) || !isObject(extensions))
+    throw wrongDecision(decision);
+  if (errors.length > 0) return { errors: errors.map(toGraphQLError), status: 400 };
+  const text: string | undefined = JSON.stringify(extensions);
+  if (text?.startsWith('{') !== true) throw wrongDecision(decision);
+  return { extensions: text === '{}' ? undefined : text };
+}
+
+const wrongDecision = (decision: unknown): TypeError =>
+  wrongReturnValue(
+    GRAPHQL_OPTIONS,
+    'onOperation',
+    decision,
+    'undefined, or an object with a list of "errors" or an object of "extensions"',
+  );
+
+/**
+ * Adds the `extensions` of the hook to a response, if there are any. They replace members of the same name
+ * that the option `engine` returned.
+ */
+export function withExtensions(outcome: ExecutionOutcome, extensions: string | undefined): ExecutionOutcome {
+  if (extensions === undefined) return outcome;
+  const { kind, body, rest, extensions: own } = outcome;
+  const extended = own === undefined ? append(body, extensions) : merge(body, own, extensions);
+  outcome.release?.();
+  return {
+    kind,
+    body: extended,
+    rest,
+    // Some outcomes create their errors when they are read.
+    get errors() {
+      return outcome.errors;
+    },
+  };
+}
+
+/** Adds a member to the end of a JSON object that has members. */
+function append(body: string | Buffer, extensions: string): string | Buffer {
+  const end = `,"extensions":${extensions}}`;
+  if (typeof body === 'string') return body.slice(0, -1) + end;
+  return Buffer.concat([body.subarray(0, -1), Buffer.from(end)]);
+}
+
+function merge(body: string | Buffer, own: object, extensions: string): string {
+  return JSON.stringify({
+    ...JSON.parse(body.toString()),
+    extensions: { ...own, ...JSON.parse(extensions) },
+  });
 }

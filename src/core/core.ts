@@ -1,7 +1,7 @@
 import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
-import type { GuardedStore } from '../cache/guarded-store.ts';
+import type { GuardedStore } from '../cache/store.ts';
 import { createErrorReporter, noteUnsupportedVersion } from '../diagnostics/logging.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
@@ -9,13 +9,12 @@ import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { CursorSettings } from '../live/cursors.ts';
 import { assertSync, type OptionScope, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { createAdmission } from './admission.ts';
-import { type CoreDocuments, createCoreDocuments } from './by-id/core-documents.ts';
+import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
+import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
+import type { Prepare } from './documents.ts';
+import { assertIncremental, mayBeIncremental } from './engines.ts';
 import { createErrorFormatter, createErrorMask, errorDetails, type FormatErrors } from './errors.ts';
-import { assertIncremental, mayBeIncremental } from './incremental.ts';
-import { createOperationHook, type OperationHook } from './operation-hook.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
-import type { Prepare } from './prepare.ts';
 
 /** Returns the context value of a request, a connection or an operation. */
 export type ContextFactory = (

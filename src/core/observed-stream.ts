@@ -1,3 +1,4 @@
+import { events, type StreamEndEvent, type StreamStartEvent } from '../diagnostics/events.ts';
 import {
   type ErrorOrigin,
   type ExecuteOperation,
@@ -6,7 +7,6 @@ import {
   type PreparedOperation,
   type RemainingResults,
 } from '../execution/types.ts';
-import { events, type StreamEndEvent, type StreamStartEvent } from './diagnostics.ts';
 
 /** A stream of results that subscribers of the diagnostics channels observe. */
 export class ObservedStream {

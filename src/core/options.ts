@@ -3,7 +3,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { DocumentLimits, ExecuteFunction } from '../../types/graphql.ts';
 import type { OperationDecision, OperationDetails } from '../../types/operation.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
-import type { GuardedStore } from '../cache/guarded-store.ts';
+import type { GuardedStore } from '../cache/store.ts';
 import type { OnError } from '../diagnostics/logging.ts';
 import type { Caching, IncrementalFormat } from '../execution/types.ts';
 import type { CursorSettings } from '../live/cursors.ts';

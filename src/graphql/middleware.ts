@@ -6,7 +6,7 @@ import { type Reply, toError, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
 import type { Handler } from './handler.ts';
 import type { HttpSettings } from './options.ts';
-import { pathIdOf } from './request/path-id.ts';
+import { pathIdOf } from './request.ts';
 
 /**
  * Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`.

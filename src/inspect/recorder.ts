@@ -1,7 +1,7 @@
 import { subscribe } from 'node:diagnostics_channel';
 import type { OperationDefinitionNode, SelectionNode } from 'graphql';
 import type { ErrorFigures, InspectFigures, Latencies, OperationFigures } from '../../types/inspect.ts';
-import type { ResponseEvent } from '../core/diagnostics.ts';
+import type { ResponseEvent } from '../diagnostics/events.ts';
 import { readError } from '../diagnostics/logging.ts';
 import { readGauges, readProcessStats } from '../diagnostics/stats.ts';
 import type {

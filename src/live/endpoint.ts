@@ -4,7 +4,7 @@ import type {
   SubscriptionStats,
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { events, ObservedConnection } from '../core/diagnostics.ts';
+import { events, ObservedConnection } from '../diagnostics/events.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';

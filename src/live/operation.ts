@@ -1,13 +1,13 @@
 import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SharedOperation } from '../../types/subscriptions.ts';
-import { invalidateRest } from '../core/caching/invalidate-rest.ts';
+import { invalidateRest } from '../cache/policy.ts';
+import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { events } from '../core/diagnostics.ts';
 import { MASKED, MASKED_CODE } from '../core/errors.ts';
-import { assertVariableLimits } from '../core/limits/variables.ts';
-import { type OperationHook, withExtensions } from '../core/operation-hook.ts';
-import { LoopSteps } from '../core/yield-to-event-loop.ts';
+import { assertVariableLimits } from '../core/limits.ts';
+import { LoopSteps } from '../core/turns.ts';
+import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { type ObservedOperation, observedOf } from '../execution/observed.ts';
 import {

@@ -11,8 +11,8 @@ import {
 } from 'graphql-ws';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { SubscriptionConnection, SubscriptionProtocol } from '../../types/subscriptions.ts';
-import { events } from '../core/diagnostics.ts';
-import { readReference } from '../core/documents/reference.ts';
+import { readReference } from '../core/document-id.ts';
+import { events } from '../diagnostics/events.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
 import { isGraphQLError, refusalError } from '../execution/graphql-error.ts';
 import { ObservedOperation } from '../execution/observed.ts';

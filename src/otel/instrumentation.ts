@@ -6,7 +6,7 @@ import type {
   OpenTelemetryOptions,
   TracerSource,
 } from '../../types/otel.ts';
-import type { ObservedConnection, ParseEvent, ValidateEvent } from '../core/diagnostics.ts';
+import type { ObservedConnection, ParseEvent, ValidateEvent } from '../diagnostics/events.ts';
 import { VERSION } from '../diagnostics/version.ts';
 import type { ObservedOperation } from '../execution/observed.ts';
 import {

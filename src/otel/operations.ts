@@ -8,7 +8,7 @@ import {
   SpanStatusCode,
   trace,
 } from '@opentelemetry/api';
-import type { ParseEvent, ValidateEvent } from '../core/diagnostics.ts';
+import type { ParseEvent, ValidateEvent } from '../diagnostics/events.ts';
 import type {
   ExecutionObserver,
   ObservedOperation,

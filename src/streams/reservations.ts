@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { clientAddress } from '../core/budget/client-address.ts';
+import { clientAddress } from '../cost/budget.ts';
 import { HttpError } from '../http/reply.ts';
 import type { EventStream } from '../live/event-stream.ts';
 import type { EventStreamSettings } from '../live/options.ts';

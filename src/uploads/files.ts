@@ -4,7 +4,7 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { GraphQLError, GraphQLScalarType, Kind, type ValueNode } from 'graphql';
 import type { UploadedFile, UploadedFileInfo } from '../../types/uploads.ts';
-import { UPLOADED } from '../core/limits/variables.ts';
+import { UPLOADED } from '../core/limits.ts';
 import { codeOf, HttpError, isResourceError } from '../http/reply.ts';
 import { assertSync, formatValue } from '../options/rules.ts';
 import { UPLOAD_OPTIONS } from '../options/scopes.ts';

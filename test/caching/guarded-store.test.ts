@@ -1,7 +1,5 @@
 import { stat } from 'node:fs/promises';
-import { checkedStore } from '../../src/cache/checked-store.ts';
-import { GuardedStore } from '../../src/cache/guarded-store.ts';
-import { createProcessStore } from '../../src/cache/process-store.ts';
+import { checkedStore, createProcessStore, GuardedStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheLookup, CacheStore } from '../../types/response-cache.ts';
 
 const LOOKUP: CacheLookup = { entry: undefined, version: 1 };

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { createProcessStore } from '../../src/cache/process-store.ts';
+import { createProcessStore } from '../../src/cache/store.ts';
 import type { CacheEntry, CacheStore } from '../../types/response-cache.ts';
 import { Bus, createRandom, type Link } from './simulated-bus.ts';
 

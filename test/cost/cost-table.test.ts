@@ -6,8 +6,8 @@ import {
   parse,
   validate,
 } from 'graphql';
-import { evaluate } from '../../src/core/cost/formula.ts';
-import { compileCost } from '../../src/core/cost/operation-cost.ts';
+import { evaluate } from '../../src/cost/formula.ts';
+import { compileCost } from '../../src/cost/operation-cost.ts';
 
 const DEFAULTS = { listSize: 100, mutation: 10, requiresSlicing: true };
 

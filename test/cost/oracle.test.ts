@@ -10,8 +10,8 @@ import {
   visit,
 } from 'graphql';
 import { getComplexity } from 'graphql-query-complexity';
-import { evaluate } from '../../src/core/cost/formula.ts';
-import { compileCost } from '../../src/core/cost/operation-cost.ts';
+import { evaluate } from '../../src/cost/formula.ts';
+import { compileCost } from '../../src/cost/operation-cost.ts';
 import { type Choices, hash, readChoices } from '../engine/choices.ts';
 import { randomQuery } from '../engine/random-query.ts';
 import { randomSchema } from '../engine/random-schema.ts';

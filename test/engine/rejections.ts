@@ -1,7 +1,7 @@
 // Run by rejections.test.ts, which reads how many rejections were unhandled in each case.
 import { tracingChannel } from 'node:diagnostics_channel';
 import { buildSchema, type GraphQLObjectType, type GraphQLScalarType } from 'graphql';
-import { selectEngine } from '../../src/core/select-engine.ts';
+import { selectEngine } from '../../src/core/engines.ts';
 import { compiledIncrementally } from '../../src/engine/index.ts';
 import { executeIncrementally } from '../../src/execution/graphql-js.ts';
 import { V17 } from '../../src/execution/graphql-version.ts';

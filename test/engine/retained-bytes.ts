@@ -1,6 +1,6 @@
 // Run by document-memory.test.ts in its own process with --expose-gc: it compares the memory that parsed documents retain with the estimates.
 import { type Location, parse } from 'graphql';
-import { retainedBytes } from '../../src/core/documents/document-cache.ts';
+import { retainedBytes } from '../../src/core/documents.ts';
 
 const numbers = (count: number): number[] => Array.from({ length: count }, (_, index) => index);
 

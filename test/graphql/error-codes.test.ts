@@ -1,13 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { limitExceeded } from '../../src/core/limits/limit-exceeded.ts';
+import { limitExceeded } from '../../src/core/limits.ts';
 
 const root = resolve(__dirname, '../..');
 const read = (file: string): string => readFileSync(join(root, file), 'utf8');
 
 /** The codes of multer and of process warnings, which clients never see, and other constants of the same form. */
-const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV|ESPALIER_\w+)$/;
-const FOLDERS = ['core', 'graphql', 'http', 'uploads', 'websocket', 'subscriptions', 'streams', 'execution'];
+const INTERNAL = /^(?:LIMIT_FILE_COUNT|LIMIT_FIELD_\w+|MISSING_FIELD_NAME|NODE_ENV|ESPALIER_\w+|ERR_\w+)$/;
+const FOLDERS = [
+  'core',
+  'cost',
+  'cache',
+  'graphql',
+  'http',
+  'uploads',
+  'websocket',
+  'subscriptions',
+  'streams',
+  'execution',
+];
 
 function codesOfSources(): string[] {
   const codes = new Set<string>();
@@ -27,7 +38,7 @@ function codesOfSources(): string[] {
 
 /** The names of the limits, as written in the source. */
 function messagesOfLimits(): Record<string, true> {
-  const source = read('src/core/limits/limit-exceeded.ts');
+  const source = read('src/core/limits.ts');
   return Object.fromEntries([...source.matchAll(/^ {2}(\w+): \(max/gm)].map(([, name]) => [name, true]));
 }
 

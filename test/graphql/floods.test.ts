@@ -2,7 +2,7 @@ import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { buildSchema } from 'graphql';
 import request from 'supertest';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import { createDocumentCache } from '../../src/core/documents/document-cache.ts';
+import { createDocumentCache } from '../../src/core/documents.ts';
 import { run } from './server.ts';
 
 const schema = buildSchema('type Query { hello: String }');

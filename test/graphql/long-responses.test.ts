@@ -6,7 +6,7 @@ import * as https from 'node:https';
 import { connect, type Socket } from 'node:net';
 import { buildSchema } from 'graphql';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
-import type { ExecuteEvent } from '../../src/core/diagnostics.ts';
+import type { ExecuteEvent } from '../../src/diagnostics/events.ts';
 import { writeReplyInPlace } from '../../src/http/reply.ts';
 import { requestHttp1, requestHttps, requestSecureHttp2, serving, tls } from '../exchange.ts';
 import { eachExpress } from '../express.ts';

@@ -1,0 +1,184 @@
+import { hash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import type { CachePolicy } from '../../types/caching.ts';
+import type { ExecutionOutcome } from '../execution/types.ts';
+import type { Exchange, ResultCaching } from '../graphql/exchange.ts';
+import { checkPreconditions } from '../http/conditions.ts';
+import { GRAPHQL_TYPE } from '../http/negotiation.ts';
+import { type Headers, HttpError, isWriteReplaced, type Reply, withVary } from '../http/reply.ts';
+import { hasCredentials, maySetCookie } from './credentials.ts';
+import type { CachingSettings } from './options.ts';
+import { isCacheable } from './policy.ts';
+
+/**
+ * Adds the caching headers to the response of a GET, HEAD or QUERY without errors, and turns it into a 304 if
+ * the client has it.
+ *
+ * @throws HttpError 412 if the precondition `If-Match` is false.
+ */
+type AddCacheHeaders = (exchange: Exchange, response: CacheableResponse, reply: Reply) => void;
+
+interface CacheableResponse {
+  readonly status: number;
+  readonly type: string;
+  /** The outcome of the execution; errors have no `kind`. */
+  readonly cause: Partial<Pick<ExecutionOutcome, 'kind'>>;
+}
+
+interface HeaderOptions extends CachingSettings {
+  /** Whether the responses to mutations invalidate groups of cached responses. */
+  readonly invalidates: boolean;
+}
+
+/** Creates the function that adds caching headers to the responses of one handler. */
+export function createCacheHeaders(options: HeaderOptions): AddCacheHeaders {
+  return (exchange, response, reply) => {
+    const { req, res, caching } = exchange;
+    if (req.method === 'POST' || response.status !== 200 || response.cause.kind !== 'data') return;
+    if (caching === undefined) return;
+    const { headers } = reply;
+    // The application's own header has priority.
+    if (!res.hasHeader('cache-control')) addPolicy(headers, exchange, caching.policy(), options);
+    const own = res.getHeader('etag');
+    const tag =
+      own === undefined ? weakenIfPatched(res, tagOf(caching, reply.body ?? '', response.type)) : String(own);
+    headers['etag'] = tag;
+    switch (checkPreconditions(req.headers, { tag, modified: undefined })) {
+      case 'not-modified':
+        toNotModified(reply);
+        // A compressor adds this only to responses with content; a cache takes `Vary` from the 304.
+        if (isWriteReplaced(res)) headers['vary'] = withVary(headers['vary'], 'Accept-Encoding');
+        return;
+      case 'failed':
+        throw new HttpError(412, 'The result has another ETag than If-Match', {
+          code: 'PRECONDITION_FAILED',
+        });
+    }
+  };
+}
+
+/** Adds `Cache-Control`, `CDN-Cache-Control` (RFC 9213), `Vary` and the header of tags. */
+function addPolicy(
+  headers: Headers,
+  exchange: Exchange,
+  policy: CachePolicy,
+  { vary, tagHeader, invalidates }: HeaderOptions,
+): void {
+  if (!isCacheable(policy)) return;
+  const { maxAge, sharedMaxAge, tags } = policy;
+  let names = policy.vary;
+  const hasTags = tags.length > 0 && (invalidates || tagHeader !== false);
+  // A shared cache that does not know all tags could not remove the result.
+  const isComplete = !hasTags || fittingTags(tags) === tags.length;
+  const isPublic = policy.scope === 'PUBLIC' && isComplete && isShared(exchange);
+  if (isPublic) {
+    const isEqual = sharedMaxAge === maxAge;
+    headers['cache-control'] = `public, max-age=${maxAge}${isEqual ? '' : `, s-maxage=${sharedMaxAge}`}`;
+    if (!isEqual) headers['cdn-cache-control'] = `max-age=${sharedMaxAge}`;
+    const age = exchange.caching?.age ?? 0;
+    if (age > 0) headers['x-accel-expires'] = secondsForNginx(sharedMaxAge - age);
+    if (tagHeader !== false && tags.length > 0) {
+      headers[tagHeader.toLowerCase()] = tags.join(tagHeader === 'Cache-Tag' ? ',' : ' ');
+    }
+  } else if (maxAge > 0) {
+    headers['cache-control'] = `private, max-age=${maxAge}`;
+    // Another user of the same browser must not get the stored response.
+    names = [...names, 'authorization', 'cookie'];
+  }
+  // RFC 9875 §2. Browsers have groups too.
+  if (invalidates && hasTags && isComplete && (isPublic || maxAge > 0))
+    headers['cache-groups'] = toStrings(tags);
+  if (vary.length + names.length > 0) headers['vary'] = withVary(headers['vary'], toFieldNames(vary, names));
+}
+
+/**
+ * nginx ignores `Age`, and would keep a stored result for its whole lifetime again. An expired result gets a time that
+ * has passed: with 0 in a 304, nginx takes the lifetime of the response that it has.
+ */
+const secondsForNginx = (left: number): string => (left > 0 ? String(left) : '@1');
+
+/** Returns the different names of two lists, separated by commas. */
+function toFieldNames(...lists: (readonly string[])[]): string {
+  const names = new Set(lists.flat().map((name) => name.toLowerCase()));
+  return [...names].map(toFieldName).join(', ');
+}
+
+/**
+ * Whether all users get the same result: the option `cache.key` has returned an empty key, or without it the request
+ * has no credentials.
+ */
+function isShared({ req, res, userKey }: Exchange): boolean {
+  if (userKey === undefined) return !hasCredentials(req, res);
+  // A shared cache would send the cookie to other users too.
+  return userKey === '' && !maySetCookie(req, res);
+}
+
+/** The ETag of a stored result is computed once. */
+function tagOf(caching: ResultCaching, body: string | Buffer, type: string): string {
+  const create = (): string => createEtag(body, type);
+  return caching.etagOf?.(body, create) ?? create();
+}
+
+/** Writes a name with capitals, as in `Accept-Language`. */
+const toFieldName = (name: string): string =>
+  name.replace(/(^|-)([a-z])/g, (letters) => letters.toUpperCase());
+
+/** RFC 9110 §15.4.5: a 304 has the headers for caches, and no content. */
+function toNotModified(reply: Reply): void {
+  reply.release?.();
+  reply.status = 304;
+  reply.body = undefined;
+  reply.release = undefined;
+  delete reply.headers['content-type'];
+  delete reply.headers['x-content-type-options'];
+}
+
+/**
+ * Creates the ETag of a response from its bytes. Responses of another media type have another tag, since they
+ * are other representations (RFC 9110 §8.8.1).
+ */
+function createEtag(body: string | Buffer, type: string): string {
+  const length = typeof body === 'string' ? Buffer.byteLength(body) : body.length;
+  const digest = hash('sha1', body, 'base64url');
+  return `"${length.toString(16)}-${digest}${type === GRAPHQL_TYPE ? '-g' : ''}"`;
+}
+
+/**
+ * Weakens a tag if other middleware has patched the response: a compressor sends other bytes (RFC 9110
+ * §8.8.3.3).
+ */
+function weakenIfPatched(res: ServerResponse, tag: string): string {
+  return isWriteReplaced(res) ? `W/${tag}` : tag;
+}
+
+/**
+ * Bytes of one header with tags. Clients such as Node refuse a response whose headers have more than 16 KiB together,
+ * and CDNs ignore longer lists.
+ */
+const MAX_BYTES = 7000;
+
+/** The characters that a list needs per tag: quotes, a comma and a space. */
+const SEPARATORS = 4;
+
+/** Returns the number of tags that fit into a header. */
+function fittingTags(tags: readonly string[]): number {
+  let left = MAX_BYTES;
+  const end = tags.findIndex((tag) => {
+    left -= tag.length + SEPARATORS;
+    return left < 0;
+  });
+  return end === -1 ? tags.length : end;
+}
+
+/** Creates a list of strings (RFC 9651 §3.1). Tags contain no character that has to be escaped. */
+const toStrings = (tags: readonly string[]): string => tags.map((tag) => `"${tag}"`).join(', ');
+
+/** Adds the headers that describe the use of the response cache. */
+export function addStoreHeaders(headers: Headers, { caching, invalidatedTags }: Exchange): void {
+  if (caching?.age !== undefined) headers['age'] = String(caching.age);
+  // RFC 9875 §3.
+  if (invalidatedTags !== undefined) {
+    const fitting = invalidatedTags.slice(0, fittingTags(invalidatedTags));
+    headers['cache-group-invalidation'] = toStrings(fitting);
+  }
+}

@@ -1,0 +1,96 @@
+import type { CacheControlOptions } from '../../types/caching.ts';
+import type { CachePubSub, CacheStore } from '../../types/response-cache.ts';
+import { createWarningLog } from '../diagnostics/logging.ts';
+import { toError } from '../http/reply.ts';
+import {
+  isVary,
+  oneOf,
+  optionalFunction,
+  optionError,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  seconds,
+  type WithDefaults,
+} from '../options/rules.ts';
+import { CACHE_OPTIONS, CACHING_OPTIONS } from '../options/scopes.ts';
+import { isPubSub, isStore } from './invalidator.ts';
+import { checkedStore, createProcessStore, GuardedStore } from './store.ts';
+
+/** A function of the request and the context. */
+type RequestFunction = (request: unknown, context: unknown) => unknown;
+
+/** The option `cache` after checks. */
+export interface ResponseCacheSettings {
+  readonly store: CacheStore | undefined;
+  readonly maxBytes: number;
+  readonly pubsub: CachePubSub | undefined;
+  readonly key: RequestFunction | undefined;
+  readonly tags: RequestFunction | undefined;
+  /** Seconds. */
+  readonly staleWhileRevalidate: number;
+  readonly staleIfError: number;
+}
+
+const DEFAULT_BYTES = 64 * 1024 * 1024;
+
+const RULES: Rules<ResponseCacheSettings> = {
+  store: rule<CacheStore | undefined>(undefined, isStore, 'a store, such as that of redisStore'),
+  maxBytes: positive(DEFAULT_BYTES, 'bytes'),
+  pubsub: rule<CachePubSub | undefined>(undefined, isPubSub, 'a pubsub, such as that of createPubSub'),
+  key: optionalFunction(),
+  tags: optionalFunction(),
+  staleWhileRevalidate: seconds(0),
+  staleIfError: seconds(0),
+};
+
+const usedStores = new WeakSet<CacheStore>();
+
+/** Resolves the option `cache`; undefined if it is off. */
+export function resolveResponseCache(given: unknown): ResponseCacheSettings | undefined {
+  if (given === undefined || given === false) return undefined;
+  const options = given === true ? {} : given;
+  const settings = resolveOptions<ResponseCacheSettings>(CACHE_OPTIONS, options, RULES);
+  const { store } = settings;
+  if (store === undefined) return settings;
+  for (const name of ['maxBytes', 'pubsub']) {
+    if ((options as Readonly<Record<string, unknown>>)[name] !== undefined) {
+      throw optionError(
+        CACHE_OPTIONS,
+        `the option "cache.${name}" is for the memory of the process; remove it, or remove "cache.store"`,
+      );
+    }
+  }
+  // Handlers with the same schema and different resolvers would send each other's responses.
+  if (usedStores.has(store)) {
+    throw optionError(
+      CACHE_OPTIONS,
+      'the store of the option "cache.store" belongs to another handler; create one store per handler, with different prefixes',
+    );
+  }
+  usedStores.add(store);
+  return settings;
+}
+
+/** Creates the store of a handler. A slow or unavailable store never fails or delays a request. */
+export function createCacheStore({ store, maxBytes, pubsub }: ResponseCacheSettings): GuardedStore {
+  const report = createWarningLog({ owner: 'graphqlHTTP', type: 'CacheWarning', code: 'ESPALIER_CACHE' });
+  const used = store === undefined ? createProcessStore(maxBytes, pubsub) : checkedStore(store);
+  return new GuardedStore(used, (error) => report(toError(error)));
+}
+
+/** The option `cacheControl` after checks, with defaults filled in. */
+export type CachingSettings = Readonly<WithDefaults<CacheControlOptions>>;
+
+const rules: Rules<CachingSettings> = {
+  defaultMaxAge: seconds(0),
+  vary: rule<readonly string[]>([], isVary, "a list of names of request headers such as 'Accept-Language'"),
+  tagHeader: oneOf(false, 'Cache-Tag', 'Surrogate-Key', 'xkey'),
+};
+
+/** Resolves the option `cacheControl`; undefined if it is off. */
+export function resolveCacheControl(given: unknown): CachingSettings | undefined {
+  if (given === undefined || given === false) return undefined;
+  return resolveOptions(CACHING_OPTIONS, given === true ? {} : given, rules);
+}

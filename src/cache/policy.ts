@@ -1,0 +1,471 @@
+import {
+  type GraphQLCompositeType,
+  type GraphQLField,
+  GraphQLSchema,
+  getNamedType,
+  isCompositeType,
+} from 'graphql';
+import type {
+  CacheControl,
+  CacheHint,
+  CachePolicy,
+  CacheScope,
+  FieldCachePolicy,
+} from '../../types/caching.ts';
+import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../execution/document.ts';
+import { unattributedCalls } from '../execution/guard/guarded-resolvers.ts';
+import type {
+  CachedOperation,
+  Caching,
+  ExecutionCaching,
+  MemoryAccount,
+  ObjectTags,
+  RemainingResults,
+} from '../execution/types.ts';
+import { formatValue, isString, optionError } from '../options/rules.ts';
+import { CACHING_OPTIONS } from '../options/scopes.ts';
+import {
+  assertAnnotations,
+  assertHint,
+  type ConditionValues,
+  emptyHint,
+  type HintState,
+  hintAnnotationOf,
+  replaceHint,
+  restrictHint,
+  SchemaHints,
+  staticHint,
+  type VisitField,
+  visitSelectedFields,
+} from './hints.ts';
+import { hasTags, OperationTags, objectTagsOf } from './operation-tags.ts';
+import type { CachingSettings } from './options.ts';
+import type { GuardedStore } from './store.ts';
+import { ALL_TAGS } from './tags.ts';
+
+/**
+ * Creates the cache policies of a handler.
+ *
+ * @param store - the response cache, whose entries mutations and events invalidate
+ * @throws TypeError (code `ERR_OPTION`) for a wrong `@cacheControl` or `@cacheTag` in the schema.
+ */
+export function createCaching(
+  schema: unknown,
+  { defaultMaxAge }: Pick<CachingSettings, 'defaultMaxAge'>,
+  store: GuardedStore | undefined,
+): Caching {
+  if (schema instanceof GraphQLSchema) {
+    assertAnnotations(schema);
+    hasTags(schema);
+  }
+  const hints = new SchemaHints(defaultMaxAge);
+  return {
+    policyOf(operation, account) {
+      const policy = new OperationPolicy(operation, hints, account);
+      const invalidated = operation.operation.operation === 'query' ? undefined : store;
+      return {
+        of: (variables) => policy.of(variables),
+        start: (variables) => new ExecutionPolicy(policy, variables, invalidated),
+        startWrite: (variables) => invalidated && new ExecutionPolicy(policy, variables, invalidated),
+      };
+    },
+    isCounted: (definition, isRootField) =>
+      isRootField ||
+      isCompositeType(getNamedType(definition.type)) ||
+      Object.values(hintAnnotationOf(definition)).some((value) => value !== undefined),
+    objectTagsOf,
+    controlFor: (execution: ExecutionCaching | undefined, definition, isRoot) =>
+      new FieldControl(execution as ExecutionPolicy | undefined, definition, isRoot),
+  };
+}
+
+/** The policy of results that must not be cached. */
+export const UNCACHEABLE: CachePolicy = Object.freeze({
+  maxAge: 0,
+  sharedMaxAge: 0,
+  scope: 'PUBLIC',
+  vary: Object.freeze([]),
+  tags: Object.freeze([]),
+});
+
+/** The longest lifetime of HTTP (RFC 9111 §1.2.2). Longer ones would be written with an exponent. */
+const MAX_SECONDS = 2 ** 31;
+
+/** Creates the policy of a result from its combined hints. HTTP has whole seconds. */
+function toPolicy(
+  { maxAge = 0, sharedMaxAge = maxAge, scope = 'PUBLIC', vary = [] }: HintState,
+  tags: readonly string[],
+): CachePolicy {
+  return { maxAge: toSeconds(maxAge), sharedMaxAge: toSeconds(sharedMaxAge), scope, vary, tags };
+}
+
+const toSeconds = (value: number): number => Math.min(Math.floor(value), MAX_SECONDS);
+
+export const isCacheable = ({ maxAge, sharedMaxAge }: CachePolicy): boolean => maxAge > 0 || sharedMaxAge > 0;
+
+const MAX_VARIANTS = 64;
+/** An estimate of the bytes of a policy and its key. */
+const POLICY_BYTES = 300;
+const NO_VALUES: ConditionValues = new Map();
+const NO_TAGS: readonly string[] = Object.freeze([]);
+
+/**
+ * The static cache policy of an operation, from the hints of all fields that it selects. It does not depend
+ * on the values that resolvers return: a list that is empty for one user may have private items for another.
+ */
+class OperationPolicy {
+  readonly #operation: CachedOperation;
+  readonly #hints: SchemaHints;
+  readonly #account: MemoryAccount;
+  readonly #conditions: readonly Condition[];
+  /** The policy if each condition may have either value. */
+  readonly #strictest: CachePolicy;
+  readonly #variants = new Map<string, CachePolicy>();
+  #tags: OperationTags | undefined;
+  /** The last result of `withTags`, and its policy. */
+  #tagged: { readonly policy: CachePolicy; readonly result: CachePolicy } | undefined;
+
+  constructor(operation: CachedOperation, hints: SchemaHints, account: MemoryAccount) {
+    this.#operation = operation;
+    this.#hints = hints;
+    this.#account = account;
+    const isQuery = operation.operation.operation === 'query';
+    this.#conditions = isQuery ? conditionsOf(operation.operation, operation.document, CONDITIONS) : [];
+    this.#strictest = isQuery ? this.#combine(NO_VALUES) : UNCACHEABLE;
+  }
+
+  get hints(): SchemaHints {
+    return this.#hints;
+  }
+
+  /** Returns the policy for the variables of a request, which decide about `@skip` and `@include`. */
+  of(variables: Record<string, unknown> | undefined): CachePolicy {
+    if (this.#conditions.length === 0) return this.#strictest;
+    const key = variantKey(this.#conditions, variables ?? {});
+    if (key === undefined) return this.#strictest;
+    let policy = this.#variants.get(key);
+    if (policy === undefined) {
+      if (this.#variants.size >= MAX_VARIANTS || !this.#charge()) return this.#strictest;
+      policy = this.#combine(valuesOf(this.#conditions, key));
+      this.#variants.set(key, policy);
+    }
+    return policy;
+  }
+
+  /** Returns the tags of the selected fields for the variables of a request; undefined if they are unknown. */
+  tagsOf(variables: Record<string, unknown> | undefined): readonly string[] | undefined {
+    if (!hasTags(this.#operation.schema)) return NO_TAGS;
+    if (this.#tags === undefined) {
+      const tags = new OperationTags(this.#operation);
+      visitSelectedFields(this.#operation, this.#hints, NO_VALUES, ({ objects }, _isRoot, node) =>
+        tags.add(objects, node),
+      );
+      this.#tags = tags;
+    }
+    return this.#tags.of(variables);
+  }
+
+  /** Adds tags to a policy. Results of most operations share the policy and the tags, also while they are stored. */
+  withTags(policy: CachePolicy, tags: readonly string[]): CachePolicy {
+    if (this.#tagged?.policy !== policy || this.#tagged.result.tags !== tags) {
+      this.#tagged = { policy, result: { ...policy, tags } };
+    }
+    return this.#tagged.result;
+  }
+
+  /** Visits the fields that determine the policy for these variables. */
+  visitFields(variables: Record<string, unknown> | undefined, visitField: VisitField): void {
+    const key = variantKey(this.#conditions, variables ?? {});
+    const values = key === undefined ? NO_VALUES : valuesOf(this.#conditions, key);
+    visitSelectedFields(this.#operation, this.#hints, values, visitField);
+  }
+
+  #combine(values: ConditionValues): CachePolicy {
+    const combined = emptyHint();
+    visitSelectedFields(this.#operation, this.#hints, values, ({ hint }) => restrictHint(combined, hint));
+    return toPolicy(combined, []);
+  }
+
+  #charge(): boolean {
+    if (this.#account.charge(POLICY_BYTES)) return true;
+    this.#account.charge(-POLICY_BYTES);
+    return false;
+  }
+}
+
+function valuesOf(conditions: readonly Condition[], key: string): ConditionValues {
+  return new Map(conditions.map(({ name }, index) => [name, key[index] === '1']));
+}
+
+type Field = GraphQLField<unknown, unknown>;
+
+/** A call of a resolver that has read or changed the hint of its field. */
+interface HintedCall {
+  readonly definition: Field;
+  readonly isRoot: boolean;
+  /** Returns the hint of the call when the execution has ended. */
+  hint(hints: SchemaHints): CacheHint;
+}
+
+/** The number of executions of a field, and of those whose resolver replaced its hint. */
+interface FieldCalls {
+  executed: number;
+  replaced: number;
+}
+
+/** The cache policy of one execution: the static policy, changed by `info.cacheControl`. */
+class ExecutionPolicy implements ExecutionCaching {
+  readonly #operation: OperationPolicy;
+  readonly #variables: Record<string, unknown> | undefined;
+  /** Created for the first field that is counted. */
+  #nested: Map<Field, FieldCalls> | undefined;
+  #root: Map<Field, FieldCalls> | undefined;
+  #hinted: HintedCall[] | undefined;
+  #restriction: HintState | undefined;
+  #tags: Set<string> | undefined;
+  /** The object whose tags were added last: its fields are executed one after the other. */
+  #lastObject: unknown;
+  #lastTags: ObjectTags | undefined;
+  /** An object has no value for one of its tags. */
+  #lacksTag = false;
+  readonly #store: GuardedStore | undefined;
+  /** Undefined unless the engine has to report fields. */
+  #hasFields: boolean | undefined;
+  readonly #unattributed = unattributedCalls();
+
+  constructor(
+    operation: OperationPolicy,
+    variables: Record<string, unknown> | undefined,
+    store: GuardedStore | undefined,
+  ) {
+    this.#operation = operation;
+    this.#variables = variables;
+    this.#store = store;
+  }
+
+  count(definition: Field, isRoot: boolean): void {
+    this.#callsOf(definition, isRoot).executed += 1;
+    if (this.#hasFields === false) this.#hasFields = true;
+  }
+
+  expectFields(): void {
+    this.#hasFields ??= false;
+  }
+
+  addHintedCall(call: HintedCall): void {
+    this.#hinted ??= [];
+    this.#hinted.push(call);
+    this.#callsOf(call.definition, call.isRoot).replaced += 1;
+  }
+
+  addTags(tags: readonly string[]): void {
+    this.#tags ??= new Set();
+    for (const tag of tags) this.#tags.add(tag);
+  }
+
+  addObjectTags(tags: ObjectTags, source: unknown): void {
+    if (source === this.#lastObject && tags === this.#lastTags) return;
+    this.#lastObject = source;
+    this.#lastTags = tags;
+    for (const tag of tags) {
+      const values = tag.of(source);
+      if (values === undefined) this.#lacksTag = true;
+      else this.addTags(values);
+    }
+  }
+
+  tags(): readonly string[] {
+    // Invalidates everything if the tags are unknown.
+    return this.#knownTags() ?? [ALL_TAGS];
+  }
+
+  invalidate(): Promise<void> | undefined {
+    const tags = this.tags();
+    return tags.length === 0 ? undefined : this.#store?.invalidateSoon(tags);
+  }
+
+  /** Makes the policy of the whole result stricter. */
+  restrict(hint: CacheHint): void {
+    this.#restriction ??= emptyHint();
+    restrictHint(this.#restriction, hint);
+  }
+
+  /** Returns the policy of the result, after the execution. */
+  policy(): CachePolicy {
+    if (this.#hasFields === false || this.#unattributed !== unattributedCalls()) return UNCACHEABLE;
+    if (this.#lacksTag) return UNCACHEABLE;
+    const isStatic = this.#hinted === undefined && this.#restriction === undefined;
+    const combined = isStatic ? this.#operation.of(this.#variables) : toPolicy(this.#combine(), []);
+    if (!isCacheable(combined)) return UNCACHEABLE;
+    const tags = this.#knownTags();
+    if (tags === undefined) return UNCACHEABLE;
+    return tags.length === 0 ? combined : this.#operation.withTags(combined, tags);
+  }
+
+  #knownTags(): readonly string[] | undefined {
+    const tags = this.#operation.tagsOf(this.#variables);
+    return tags === undefined || this.#tags === undefined ? tags : [...new Set([...tags, ...this.#tags])];
+  }
+
+  /** Combines the hints of the resolvers with the static hints of all other fields. */
+  #combine(): HintState {
+    const combined = emptyHint();
+    this.#operation.visitFields(this.#variables, ({ hint, definitions }, isRoot) => {
+      if (definitions.length === 0) restrictHint(combined, hint);
+      for (const definition of definitions) {
+        if (!this.#isReplaced(definition, isRoot)) {
+          restrictHint(combined, this.#operation.hints.hintOf(definition, isRoot ? 'root' : 'nested'));
+        }
+      }
+    });
+    for (const call of this.#hinted ?? []) restrictHint(combined, call.hint(this.#operation.hints));
+    if (this.#restriction !== undefined) restrictHint(combined, this.#restriction);
+    return combined;
+  }
+
+  /** Whether every execution of a field has a hint of its resolver, instead of the static one. */
+  #isReplaced(definition: Field, isRoot: boolean): boolean {
+    const calls = (isRoot ? this.#root : this.#nested)?.get(definition);
+    return calls !== undefined && calls.replaced > 0 && calls.replaced >= calls.executed;
+  }
+
+  #callsOf(definition: Field, isRoot: boolean): FieldCalls {
+    if (isRoot) this.#root ??= new Map();
+    else this.#nested ??= new Map();
+    const all = (isRoot ? this.#root : this.#nested) as Map<Field, FieldCalls>;
+    let calls = all.get(definition);
+    if (calls === undefined) {
+      calls = { executed: 0, replaced: 0 };
+      all.set(definition, calls);
+    }
+    return calls;
+  }
+}
+
+type ControlledField = GraphQLField<unknown, unknown>;
+
+/**
+ * `info.cacheControl` of one call of a resolver. Its members are getters, so that a call of a resolver that
+ * does not use it creates one object, and so that resolvers may destructure it.
+ */
+class FieldControl implements CacheControl, HintedCall {
+  readonly definition: ControlledField;
+  readonly isRoot: boolean;
+  readonly #execution: ExecutionPolicy | undefined;
+  #policy: FieldPolicy | undefined;
+
+  constructor(execution: ExecutionPolicy | undefined, definition: ControlledField, isRoot: boolean) {
+    this.#execution = execution;
+    this.definition = definition;
+    this.isRoot = isRoot;
+  }
+
+  get cacheHint(): FieldCachePolicy {
+    if (this.#policy === undefined) {
+      this.#policy = new FieldPolicy(staticHint(this.definition).state);
+      this.#execution?.addHintedCall(this);
+    }
+    return this.#policy;
+  }
+
+  get setCacheHint(): (hint: CacheHint) => void {
+    return (hint) => this.cacheHint.replace(hint);
+  }
+
+  get cacheHintFromType(): (type: GraphQLCompositeType) => CacheHint {
+    return hintAnnotationOf;
+  }
+
+  get tag(): (...tags: string[]) => void {
+    return (...tags) => {
+      tags.forEach(assertTag);
+      this.#execution?.addTags(tags);
+    };
+  }
+
+  hint(hints: SchemaHints): CacheHint {
+    const { state: initial, inheritMaxAge } = staticHint(this.definition);
+    const state = this.#policy?.state() ?? initial;
+    hints.addDefault(state, this.definition, { isRoot: this.isRoot, inheritMaxAge });
+    return state;
+  }
+}
+
+class FieldPolicy implements FieldCachePolicy {
+  readonly #state: HintState;
+
+  constructor(state: HintState) {
+    this.#state = state;
+  }
+
+  get maxAge(): number | undefined {
+    return this.#state.maxAge;
+  }
+
+  get sharedMaxAge(): number | undefined {
+    return this.#state.sharedMaxAge;
+  }
+
+  get scope(): CacheScope | undefined {
+    return this.#state.scope;
+  }
+
+  get vary(): readonly string[] | undefined {
+    return this.#state.vary;
+  }
+
+  state(): HintState {
+    return { ...this.#state };
+  }
+
+  restrict(hint: CacheHint): void {
+    assertHint(hint, 'info.cacheControl.cacheHint.restrict');
+    restrictHint(this.#state, hint);
+  }
+
+  replace(hint: CacheHint): void {
+    assertHint(hint, 'info.cacheControl.setCacheHint');
+    replaceHint(this.#state, hint);
+  }
+
+  policyIfCacheable(): { readonly maxAge: number; readonly scope: CacheScope } | null {
+    const { maxAge = 0, scope = 'PUBLIC' } = this.#state;
+    return maxAge > 0 ? { maxAge, scope } : null;
+  }
+}
+
+/** Tags are separated by spaces or commas in headers, and quoted in `Cache-Groups` (RFC 9875). */
+function assertTag(tag: unknown): void {
+  if (isString(tag) && /^[!#-+\--[\]-~]{1,256}$/.test(tag)) return;
+  throw optionError(
+    CACHING_OPTIONS,
+    `info.cacheControl.tag: the tag is ${formatValue(tag)}; accepted: 1 to 256 visible ASCII characters without spaces, commas, quotes and backslashes`,
+  );
+}
+
+/**
+ * Invalidates the tags that the deferred parts of a mutation add, before the payload with them is sent. The tags of
+ * the first payload have to be invalidated before.
+ */
+export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
+  let known = caching.tags().length;
+
+  async function invalidateNew(): Promise<void> {
+    const { length } = caching.tags();
+    if (length === known) return;
+    known = length;
+    await caching.invalidate();
+  }
+
+  async function afterwards(
+    reading: Promise<IteratorResult<string, undefined>>,
+  ): Promise<IteratorResult<string, undefined>> {
+    try {
+      return await reading;
+    } finally {
+      await invalidateNew();
+    }
+  }
+
+  return { next: () => afterwards(rest.next()), return: () => afterwards(rest.return()) };
+}

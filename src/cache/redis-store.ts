@@ -1,0 +1,293 @@
+import { createHash } from 'node:crypto';
+import type { Cluster } from 'ioredis';
+import type {
+  CacheEntry,
+  CacheLookup,
+  RedisStore as PublicStore,
+  RedisStoreOptions,
+} from '../../types/response-cache.ts';
+import { createErrorListener } from '../diagnostics/logging.ts';
+import {
+  isEither,
+  isFunction,
+  isOneOf,
+  isString,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongOption,
+} from '../options/rules.ts';
+import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
+import { connectClient, type RedisTarget, redisRule } from '../redis/connect.ts';
+import { isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
+import { InvalidationQueue } from './invalidation-queue.ts';
+import { ALL_TAGS } from './tags.ts';
+
+interface RedisStoreSettings {
+  readonly redis: RedisTarget['redis'] | undefined;
+  readonly prefix: string;
+  readonly maxEntryBytes: number;
+  readonly onError: ((error: Error) => void) | false | undefined;
+}
+
+const RULES: Rules<RedisStoreSettings> = {
+  redis: redisRule,
+  prefix: rule('espalier:cache', isString, 'a string'),
+  maxEntryBytes: positive(1024 * 1024, 'bytes'),
+  onError: rule<RedisStoreSettings['onError']>(
+    undefined,
+    isEither(isFunction, isOneOf(false)),
+    'a function, or false',
+  ),
+};
+
+const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
+const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
+
+/** Redis refuses numbers with an exponent. */
+const MAX_MILLISECONDS = 1e12;
+/** A silent connection is closed and opened again after these times. */
+const TIMEOUTS = { heartbeat: 2000, commandTimeout: 2000 };
+
+/** Checks the options and creates the store. */
+export function createRedisStore(options: RedisStoreOptions): PublicStore {
+  const settings = resolveOptions<RedisStoreSettings>(REDIS_STORE_OPTIONS, options, RULES);
+  if (settings.redis === undefined) {
+    throw wrongOption(REDIS_STORE_OPTIONS, 'redis', undefined, redisRule.accepted);
+  }
+  return new RedisStore({ ...settings, redis: settings.redis });
+}
+
+/**
+ * Responses in Redis. Each operation is one atomic script, so an invalidation has effect in all processes when
+ * Redis has executed it.
+ */
+class RedisStore implements PublicStore {
+  readonly #prefix: string;
+  readonly #maxEntryBytes: number;
+  readonly #onError: (error: Error) => void;
+  readonly #connection: Promise<RedisConnection>;
+  readonly #queue: InvalidationQueue;
+  /**
+   * Part of every key: the id of the running Redis server. After a restart or a failover Redis may have lost
+   * invalidations, so the entries from before are not used. Undefined while Redis is not connected.
+   */
+  #server: string | undefined;
+
+  constructor({ redis, prefix, maxEntryBytes, onError }: RedisStoreSettings & Pick<RedisTarget, 'redis'>) {
+    this.#prefix = prefix;
+    this.#maxEntryBytes = maxEntryBytes;
+    this.#onError = createErrorListener(onError, WARNINGS);
+    this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
+    this.#connection.catch(this.#onError);
+    this.#queue = new InvalidationQueue((tags) => this.#remove(tags));
+  }
+
+  async get(key: string): Promise<CacheLookup> {
+    const server = this.#server;
+    const reply = await this.#run(GET, { key, tags: [] }, []);
+    if (reply === undefined) return UNAVAILABLE;
+    const [counter, meta, body] = reply as [Buffer, Buffer?, Buffer?];
+    // The counters of two servers cannot be compared.
+    const version = `${server} ${counter}`;
+    if (meta === undefined || body === undefined) return { entry: undefined, version };
+    const parsed: Omit<CacheEntry, 'body'> = JSON.parse(meta.toString());
+    // An invalidation that Redis has not confirmed has effect in this process.
+    const entry = this.#queue.isPending(parsed.policy.tags) ? undefined : { ...parsed, body };
+    return { entry, version };
+  }
+
+  async set(key: string, { body, ...meta }: CacheEntry, version: number | string): Promise<boolean> {
+    const { tags } = meta.policy;
+    const [server, counter = ''] = String(version).split(' ');
+    const milliseconds = Math.min(Math.ceil(meta.expires - Date.now()), MAX_MILLISECONDS);
+    if (server !== this.#server || milliseconds <= 0) return false;
+    if (body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
+    const values = [counter, milliseconds, JSON.stringify(meta), body];
+    return (await this.#run(SET, { key, tags: [...new Set([...tags, ALL_TAGS])] }, values))?.[0] === 1;
+  }
+
+  invalidate(tags: readonly string[]): Promise<void> {
+    return this.#queue.add(tags);
+  }
+
+  async close(): Promise<void> {
+    this.#queue.close(new Error('The Redis store was closed'));
+    this.#server = undefined;
+    const connection = await this.#connection.catch(() => undefined);
+    await connection?.close();
+  }
+
+  /** @throws Error if Redis has not executed it. */
+  async #remove(tags: readonly string[]): Promise<void> {
+    const records = tags.map((tag) => this.#tagKey(tag));
+    const reply = await this.#evaluate(INVALIDATE, [this.#key('counter'), ...records], []);
+    // The next attempt has the id of the node that has replied.
+    if (reply === undefined) throw new Error('The node has another id');
+  }
+
+  /** Runs a script for an entry; undefined if that is not possible now. Errors of the connection are reported once. */
+  async #run(
+    script: string,
+    { key, tags }: { readonly key: string; readonly tags: readonly string[] },
+    values: readonly (string | number | Buffer)[],
+  ): Promise<readonly unknown[] | undefined> {
+    if (this.#server === undefined) return undefined;
+    try {
+      const records = tags.map((tag) => this.#tagKey(tag));
+      return await this.#evaluate(script, [this.#key('counter'), this.#entryKey(key), ...records], values);
+    } catch (error) {
+      if (isReplyError(error)) this.#onError(error);
+      return undefined;
+    }
+  }
+
+  /** Returns the reply after the id of the server; undefined if the node of a cluster has another id than the keys. */
+  async #evaluate(
+    script: string,
+    keys: readonly string[],
+    values: readonly (string | number | Buffer)[],
+  ): Promise<readonly unknown[] | undefined> {
+    const server = this.#server;
+    const connection = await this.#connection;
+    const reply = await connection.send((client) => {
+      const compared = isCluster(client) ? (server ?? '') : '';
+      return client.callBuffer('eval', [script, keys.length, ...keys, compared, ...values]);
+    });
+    const [id, ...rest] = reply as [Buffer, ...unknown[]];
+    if (id.length === 0 || id.toString() === server) return rest;
+    if (this.#server !== undefined) this.#server = id.toString();
+    return undefined;
+  }
+
+  /** @throws Error while Redis is not connected. */
+  #key(name: string): string {
+    if (this.#server === undefined) throw new Error('Redis is not connected');
+    // The braces are the hash tag, which keeps all keys on one node of a cluster.
+    return `{${this.#prefix}}:${this.#server}:${name}`;
+  }
+
+  #entryKey(key: string): string {
+    return this.#key(`response:${createHash('sha256').update(key).digest('base64url')}`);
+  }
+
+  #tagKey(tag: string): string {
+    return this.#key(`tag:${tag}`);
+  }
+
+  async #connect(target: RedisTarget): Promise<RedisConnection> {
+    const client = await connectClient(target);
+    const connection: RedisConnection = new RedisConnection(client, target, {
+      ready: () => void this.#identify(connection),
+      closed: () => {
+        this.#server = undefined;
+      },
+      error: this.#onError,
+    });
+    return connection;
+  }
+
+  async #identify(connection: RedisConnection): Promise<void> {
+    try {
+      this.#server = await connection.send(serverId);
+    } catch (error) {
+      // A user without the permission for INFO; otherwise the next connection tries again.
+      if (isReplyError(error)) this.#server = '';
+    }
+  }
+}
+
+/** The id of a server changes with each start. The id of a cluster's node comes with the first reply. */
+async function serverId(client: RedisCommands): Promise<string> {
+  if (isCluster(client)) return 'cluster';
+  return /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
+}
+
+const isCluster = (client: RedisCommands): client is Cluster => 'nodes' in client;
+
+// The scripts of the Redis store. All keys have the prefix as hash tag, so that a cluster keeps them together.
+//
+// A counter increases with each invalidation. The record of a tag has the counter at its creation. An entry has
+// the counter at the start of its execution; it is valid as long as the records of all its tags exist and are not
+// newer. Invalidating a tag increases the counter and deletes the record. A record that Redis evicts therefore
+// invalidates entries, and never makes an old one valid again.
+//
+// The keys contain the id of the running server, because a restart or a failover may lose invalidations. The commands
+// of a cluster may reach another node at any time, so the scripts compare the id. A node with another id executes
+// nothing, and its reply contains its id.
+
+/**
+ * Begins each script. ARGV[1] is the id in the keys, or empty where it need not be compared. The reply begins with the
+ * id of the server.
+ */
+const CHECK_SERVER = `
+local server = ARGV[1]
+if server ~= '' then
+  local info = redis.pcall('INFO', 'server')
+  if type(info) == 'string' then server = string.match(info, 'run_id:(%w+)') or server end
+  if server ~= ARGV[1] then return {server} end
+end
+`;
+
+/** A new counter starts with the time, so that it exceeds an earlier one that was lost or has expired. */
+const READ_COUNTER = `
+local counter = redis.call('GET', KEYS[1])
+if not counter then
+  local time = redis.call('TIME')
+  counter = string.format('%.0f', time[1] * 1000000 + time[2])
+  redis.call('SET', KEYS[1], counter, 'EX', 604800)
+end
+`;
+
+const BEGIN = `${CHECK_SERVER}${READ_COUNTER}`;
+
+/** KEYS: counter, entry. Returns the counter and, for a valid entry, its meta data and body. */
+const GET: string = `${BEGIN}
+local entry = redis.call('HMGET', KEYS[2], 'version', 'tags', 'meta', 'body')
+if not entry[1] then return {server, counter} end
+for _, key in ipairs(cjson.decode(entry[2])) do
+  local record = redis.call('GET', key)
+  if not record or tonumber(record) > tonumber(entry[1]) then
+    redis.call('UNLINK', KEYS[2])
+    return {server, counter}
+  end
+end
+return {server, counter, entry[3], entry[4]}
+`;
+
+/**
+ * KEYS: counter, entry, records of tags. ARGV: version, milliseconds to live, meta data, body. Returns 1 if it was
+ * stored. An entry has the names of the records as Redis knows them, with the key prefix of the client.
+ */
+const SET: string = `${BEGIN}
+local stored, tags = 1, {}
+for index = 3, #KEYS do
+  local key = KEYS[index]
+  tags[#tags + 1] = key
+  local record = redis.call('GET', key)
+  if not record then
+    record = counter
+    redis.call('SET', key, record, 'PX', ARGV[3])
+  elseif redis.call('PTTL', key) < tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', key, ARGV[3])
+  end
+  if tonumber(record) > tonumber(ARGV[2]) then stored = 0 end
+end
+if stored == 1 then
+  redis.call('HSET', KEYS[2], 'version', ARGV[2], 'tags', cjson.encode(tags), 'meta', ARGV[4], 'body', ARGV[5])
+  redis.call('PEXPIRE', KEYS[2], ARGV[3])
+end
+return {server, stored}
+`;
+
+/**
+ * KEYS: counter, records of tags. The deletions come first: Redis without free memory refuses to begin a script with a
+ * command that may need some, and allows it after another write.
+ */
+const INVALIDATE: string = `${CHECK_SERVER}
+for index = 2, #KEYS do redis.call('UNLINK', KEYS[index]) end
+${READ_COUNTER}
+redis.call('INCR', KEYS[1])
+return {server}
+`;

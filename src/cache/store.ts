@@ -1,0 +1,201 @@
+import type { MaybePromise } from '../../types/connect.ts';
+import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../types/response-cache.ts';
+import { registerGauge } from '../diagnostics/stats.ts';
+import { startTimeLimit } from '../http/timers.ts';
+import { isCount, isListOf, isString, isThenable, isVary } from '../options/rules.ts';
+import { MemoryStore } from './memory-store.ts';
+import { SharedInvalidation } from './shared-invalidation.ts';
+import { normalTag } from './tags.ts';
+
+/** The longest time, in milliseconds, for which a request waits for the store. */
+const STORE_MILLISECONDS = 50;
+
+/** A store that did not reply is tried again after this time. */
+const PROBE_MILLISECONDS = 1000;
+
+const SLOW = `the store did not reply within ${STORE_MILLISECONDS} ms; requests are executed until it replies`;
+
+const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
+
+/**
+ * Limits the waits for a store. A slow store counts as unavailable: requests are executed and do not wait for it
+ * until it has replied, except one request per second.
+ */
+export class GuardedStore {
+  readonly #store: CacheStore;
+  readonly #report: (error: unknown) => void;
+  /** The time until which the store is not used; undefined while it replies. */
+  #suspendedUntil: number | undefined;
+  #hits = 0;
+  #misses = 0;
+
+  constructor(store: CacheStore, report: (error: unknown) => void) {
+    this.#store = store;
+    this.#report = report;
+    registerGauge(this, { kind: 'responses', read: () => ({ hits: this.#hits, misses: this.#misses }) });
+  }
+
+  get(key: string): MaybePromise<CacheLookup> {
+    const found = this.#limit(() => this.#store.get(key), UNAVAILABLE);
+    return isThenable(found) ? found.then((lookup) => this.#count(lookup)) : this.#count(found);
+  }
+
+  set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean> {
+    return this.#limit(() => this.#store.set(key, entry, version), false);
+  }
+
+  /** Resolves when the invalidation is acknowledged. */
+  async invalidate(tags: readonly string[]): Promise<void> {
+    await this.#store.invalidate(tags);
+  }
+
+  /**
+   * Invalidates tags before a result is sent. Undefined if that is done; otherwise a promise that is resolved after
+   * the limit at the latest, while the store still sends the invalidation.
+   */
+  invalidateSoon(tags: readonly string[]): Promise<void> | undefined {
+    try {
+      const done = this.#store.invalidate(tags);
+      return isThenable(done) ? this.#waitForInvalidation(done) : undefined;
+    } catch (error) {
+      this.#report(error);
+      return undefined;
+    }
+  }
+
+  #count(lookup: CacheLookup): CacheLookup {
+    if (lookup.entry === undefined) this.#misses += 1;
+    else this.#hits += 1;
+    return lookup;
+  }
+
+  #waitForInvalidation(done: Promise<void>): Promise<void> {
+    return new Promise((resolve) => {
+      const cancel = startTimeLimit(STORE_MILLISECONDS, resolve);
+      done.catch(this.#report).finally(() => {
+        cancel();
+        resolve();
+      });
+    });
+  }
+
+  #limit<T>(use: () => MaybePromise<T>, unavailable: T): MaybePromise<T> {
+    if (this.#suspendedUntil !== undefined) {
+      if (performance.now() < this.#suspendedUntil) return unavailable;
+      // This request tries again; others do not.
+      this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
+    }
+    try {
+      const result = use();
+      return isThenable(result) ? this.#wait(result, unavailable) : result;
+    } catch (error) {
+      this.#report(error);
+      return unavailable;
+    }
+  }
+
+  #wait<T>(result: Promise<T>, unavailable: T): Promise<T> {
+    return new Promise((resolve) => {
+      const cancel = startTimeLimit(STORE_MILLISECONDS, () => {
+        this.#suspendedUntil = performance.now() + PROBE_MILLISECONDS;
+        this.#report(new Error(SLOW));
+        resolve(unavailable);
+      });
+      result.then(
+        (value) => {
+          cancel();
+          this.#suspendedUntil = undefined;
+          resolve(value);
+        },
+        (error: unknown) => {
+          cancel();
+          this.#report(error);
+          resolve(unavailable);
+        },
+      );
+    });
+  }
+}
+
+/**
+ * Checks what a store of the application returns. A store with an error, or with entries of another program, must not
+ * fail requests, so its methods throw or reject before a wrong value is used.
+ */
+export const checkedStore = (store: CacheStore): CacheStore => ({
+  get: (key) => whenSettled(store.get(key), checkLookup),
+  set: (key, entry, version) => whenSettled(store.set(key, entry, version), (stored) => stored === true),
+  invalidate: (tags) => whenSettled(store.invalidate(tags.map(normalTag)), () => undefined),
+});
+
+/** Promises of other libraries are replaced by promises of Node. */
+function whenSettled<T, R>(result: MaybePromise<T>, use: (value: T) => R): MaybePromise<R> {
+  return isThenable(result) ? Promise.resolve(result).then(use) : use(result);
+}
+
+/** @throws TypeError */
+function checkLookup(lookup: CacheLookup): CacheLookup {
+  if (isLookup(lookup)) return lookup;
+  throw new TypeError('The store of the option "cache.store" has returned a wrong lookup or entry');
+}
+
+function isLookup(value: unknown): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  const { entry } = value as Partial<CacheLookup>;
+  return entry === undefined || isEntry(entry);
+}
+
+// The policy becomes headers, which accept few characters.
+const isTags = isListOf((tag) => isString(tag) && tag !== '' && normalTag(tag) === tag);
+
+function isEntry(entry: Partial<CacheEntry> | null): boolean {
+  if (entry === null) return false;
+  const { body, policy, storedAt, lifetime, expires } = entry;
+  return (
+    (typeof body === 'string' || Buffer.isBuffer(body)) &&
+    typeof policy === 'object' &&
+    isTags(policy?.tags) &&
+    isVary(policy.vary) &&
+    (policy.scope === 'PUBLIC' || policy.scope === 'PRIVATE') &&
+    isCount(policy.maxAge) &&
+    isCount(policy.sharedMaxAge) &&
+    Number.isFinite(storedAt) &&
+    Number.isFinite(lifetime) &&
+    Number.isFinite(expires)
+  );
+}
+
+const NO_LOOKUP: CacheLookup = { entry: undefined, version: undefined };
+
+/** Creates a store in the memory of the process; with a pubsub, invalidations reach all processes. */
+export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undefined): CacheStore {
+  const memory = new MemoryStore(maxBytes);
+  if (pubsub !== undefined) return new LeasedStore(memory, pubsub);
+  return {
+    get: (key) => memory.get(key),
+    set: (key, entry, version) => memory.set(key, entry, version),
+    invalidate: (tags) => memory.remove(tags.map(normalTag)),
+  };
+}
+
+/** Uses the memory of the process only while it is certain that no invalidation is missing. */
+class LeasedStore implements CacheStore {
+  readonly #memory: MemoryStore;
+  readonly #shared: SharedInvalidation;
+
+  constructor(memory: MemoryStore, pubsub: CachePubSub) {
+    this.#memory = memory;
+    this.#shared = new SharedInvalidation(pubsub, (tags) => memory.remove(tags));
+  }
+
+  get(key: string): MaybePromise<CacheLookup> {
+    return this.#shared.isCertain ? this.#memory.get(key) : NO_LOOKUP;
+  }
+
+  set(key: string, entry: CacheEntry, version: number | string): boolean {
+    return this.#shared.isCertain && this.#memory.set(key, entry, version);
+  }
+
+  invalidate(tags: readonly string[]): Promise<void> {
+    return this.#shared.invalidate(tags.map(normalTag));
+  }
+}

@@ -1,0 +1,302 @@
+import { resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import type { MaybePromise } from '../../types/connect.ts';
+import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
+import {
+  type EngineSettings,
+  isThenable,
+  type PreparedOperation,
+  type RequestError,
+} from '../execution/types.ts';
+import {
+  assertSync,
+  delay,
+  formatValue,
+  isBoolean,
+  isEither,
+  isFunction,
+  isObject,
+  isString,
+  optionError,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongOption,
+  wrongReturnValue,
+} from '../options/rules.ts';
+import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
+import { documentNotFound, documentNotTrusted, notFound, notSupported } from './document-id.ts';
+import { createPrepare, type Prepare } from './documents.ts';
+import { selectEngine } from './engines.ts';
+import type { CoreSettings } from './options.ts';
+import { DocumentRecorder, hashOf, PersistedQueries, SharedStore } from './persisted.ts';
+import {
+  createTrustedList,
+  parseManifest,
+  readDocumentsSync,
+  type TrustedDocuments,
+  type TrustedTexts,
+} from './trusted.ts';
+
+/** The documents of one core that clients request by id. */
+export interface CoreDocuments {
+  /** Whether a segment of a path may be the id of a document. */
+  isId(segment: string): boolean;
+  /** The trusted documents at present; undefined if a function finds them or returns the schema. */
+  trusted(): TrustedDocuments | undefined;
+}
+
+/** The fraction of `documentCacheBytes` for the texts of automatic persisted queries. */
+const PERSISTED_SHARE = 1 / 8;
+
+/** Creates the `prepare` function of one core, and the documents of its option `documents`. */
+export function createCoreDocuments(parts: CoreParts): {
+  readonly prepare: Prepare;
+  readonly documents: CoreDocuments | undefined;
+} {
+  const { options, engineSettings, report } = parts;
+  const engine = selectEngine(options.engine);
+  if (options.documents === undefined) {
+    return { prepare: createPrepare(engine, engineSettings, options), documents: undefined };
+  }
+  const settings = resolveDocuments(options.documents);
+  const { from, apq, record } = settings;
+  const documentCacheBytes = options.documentCacheBytes * (apq === undefined ? 1 : 1 - PERSISTED_SHARE);
+  const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
+  const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts) : undefined;
+  const find = from !== undefined && 'find' in from ? prepareFound(from.find, prepare) : undefined;
+  const trusted: PrepareTrusted | undefined =
+    list && ((id, schema, params, source) => list.prepare(id, schema, params, source));
+  return {
+    prepare: createPrepareById(settings, {
+      prepare,
+      trusted: trusted ?? find,
+      persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
+      recorder: record === undefined ? undefined : new DocumentRecorder(record, report),
+    }),
+    documents: {
+      isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),
+      trusted: () => list?.trusted(),
+    },
+  };
+}
+
+/** A hexadecimal hash of at least 128 bits, or an id with a prefix of the specification. */
+const LIKE_A_HASH = /^(?:(?:sha256|x-[\w.~-]+):[\w.~-]+|[0-9a-f]{32,128})$/;
+
+function createPersisted(
+  apq: PersistedQuerySettings,
+  prepare: Prepare,
+  { options, report }: CoreParts,
+): PersistedQueries {
+  const store = apq.store === undefined ? undefined : new SharedStore(apq.store, apq, report);
+  const { documentCacheBytes, limits } = options;
+  const bytes = documentCacheBytes * PERSISTED_SHARE;
+  return new PersistedQueries(prepare, store, { bytes, characters: limits.characters });
+}
+
+/** Prepares the trusted document with an id, and sets its text in the parameters. Returns undefined for an unknown id. */
+type PrepareTrusted = (
+  id: string,
+  ...args: Parameters<Prepare>
+) => MaybePromise<PreparedOperation | RequestError | undefined>;
+
+/** The kinds of documents of one core, as the option `documents` selects them. */
+interface DocumentKinds {
+  /** Prepares any document by its text. */
+  readonly prepare: Prepare;
+  readonly trusted: PrepareTrusted | undefined;
+  readonly persisted: PersistedQueries | undefined;
+  readonly recorder: DocumentRecorder | undefined;
+}
+
+/**
+ * Creates the `prepare` function of a core with the option `documents`. A trusted id takes precedence over a text.
+ * If the function finds a document by id, it sets the text in the parameters.
+ */
+function createPrepareById(
+  { only }: Pick<DocumentSettings, 'only'>,
+  { prepare, trusted, persisted, recorder }: DocumentKinds,
+): Prepare {
+  const isOnly =
+    typeof only === 'function'
+      ? (source: unknown) => assertSync(only(source), DOCUMENT_OPTIONS, 'only')
+      : () => only;
+
+  const unknown = trusted === undefined && persisted === undefined ? notSupported : notFound;
+
+  const prepareOther: Prepare = (schema, params, source) => {
+    const { document, query } = params;
+    if (isOnly(source)) return query === '' ? documentNotFound() : documentNotTrusted();
+    if (document !== undefined) {
+      const hash = hashOf(document);
+      if (persisted !== undefined && hash !== undefined) {
+        return persisted.prepare(schema, params, source, hash);
+      }
+      if (query === '') return unknown(document);
+    }
+    return prepare(schema, params, source);
+  };
+
+  const prepareById: Prepare = (schema, params, source) => {
+    if (params.document === undefined || trusted === undefined) return prepareOther(schema, params, source);
+    const found = trusted(params.document.id, schema, params, source);
+    if (isThenable(found)) {
+      return found.then((settled) => settled ?? prepareOther(schema, params, source));
+    }
+    return found ?? prepareOther(schema, params, source);
+  };
+  return recorder === undefined ? prepareById : recorder.record(prepareById);
+}
+
+/** The maximum length of an id that is passed to the function of the option. */
+const MAX_ID_LENGTH = 512;
+
+/** Finds the texts of trusted documents with a function. The document cache has their prepared form. */
+function prepareFound(find: FindDocument, prepare: Prepare): PrepareTrusted {
+  return (id, schema, params, source) => {
+    if (id.length > MAX_ID_LENGTH) return undefined;
+    const use = (text: unknown): ReturnType<PrepareTrusted> => {
+      if (text === undefined || text === null) return undefined;
+      if (typeof text !== 'string' || text === '') {
+        throw wrongReturnValue(DOCUMENT_OPTIONS, 'from', text, 'the text of a document, or undefined');
+      }
+      params.query = text;
+      return prepare(schema, params, source);
+    };
+    const found = find(id);
+    // A promise of another library becomes a native one.
+    return isThenable(found) ? Promise.resolve(found).then(use) : use(found);
+  };
+}
+
+/** The parts of a core that its documents need. */
+export interface CoreParts {
+  /** The schema, or a function that returns one per request. */
+  readonly schema: unknown;
+  readonly options: CoreSettings;
+  readonly engineSettings: EngineSettings;
+  /** Reports an error outside of requests. */
+  report(error: unknown): void;
+}
+
+/** The trusted documents: a list, with the path that it was read from, or a function. */
+type TrustedSource =
+  | { readonly texts: TrustedTexts; readonly path: string | undefined }
+  | { readonly find: FindDocument };
+
+/** The options of automatic persisted queries after checks. */
+export interface PersistedQuerySettings {
+  readonly store: PersistedQueryStore | undefined;
+  readonly ttl: number;
+  readonly timeout: number;
+  readonly prefix: string;
+}
+
+/** The option `documents` after checks. */
+interface DocumentSettings {
+  readonly from: TrustedSource | undefined;
+  readonly only: boolean | ((source: unknown) => boolean);
+  readonly apq: PersistedQuerySettings | undefined;
+  /** The path of the file that records documents. */
+  readonly record: string | undefined;
+}
+
+interface Given {
+  readonly from: unknown;
+  readonly only: DocumentSettings['only'];
+  readonly apq: unknown;
+  readonly record: string | URL | undefined;
+}
+
+const isPath = isEither((value) => isString(value) && value !== '', isFileUrl);
+
+const rules: Rules<Given> = {
+  from: rule<unknown>(
+    undefined,
+    isEither(isPath, isObject, isFunction),
+    'the path of a file or directory, an object or Map of texts by id, or a function of the id',
+  ),
+  only: rule<DocumentSettings['only']>(
+    false,
+    isEither(isBoolean, isFunction),
+    'a boolean, or a function of the request',
+  ),
+  apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
+  record: rule<Given['record']>(undefined, isPath, 'the path of a JSON file'),
+};
+
+const apqRules: Rules<PersistedQuerySettings> = {
+  store: rule<PersistedQuerySettings['store']>(
+    undefined,
+    (value) => isObject(value) && isFunction(value['get']) && isFunction(value['set']),
+    'a client of ioredis, or an object with the functions "get" and "set"',
+  ),
+  ttl: positive(24 * 60 * 60 * 1000, 'milliseconds'),
+  timeout: delay(200),
+  prefix: rule('espalier:apq:', isString, 'a string'),
+};
+
+/**
+ * Checks the option `documents`, and reads the trusted documents.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+function resolveDocuments(given: unknown): DocumentSettings {
+  const { from, only, apq, record } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
+  const fail = (message: string): TypeError => optionError(DOCUMENT_OPTIONS, message);
+  if (only !== false && from === undefined) {
+    throw fail('option "documents.only" refuses all documents without "documents.from"; set it too');
+  }
+  if (only === true && apq !== false) {
+    throw fail('option "documents.apq" has no effect with "documents.only": true; remove one of them');
+  }
+  if (record !== undefined) assertRecord(record, only);
+  const recordPath = record === undefined ? undefined : toPath(record);
+  return {
+    from: from === undefined ? undefined : sourceOf(from, recordPath),
+    only,
+    apq:
+      apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
+    record: recordPath,
+  };
+}
+
+function assertRecord(record: string | URL, only: DocumentSettings['only']): void {
+  const reason =
+    only === true
+      ? 'has no effect with "documents.only": true; remove one of them'
+      : process.env['NODE_ENV'] === 'production'
+        ? 'is for development, because every client can add documents; remove it when NODE_ENV is production'
+        : undefined;
+  if (reason === undefined) return;
+  throw optionError(
+    DOCUMENT_OPTIONS,
+    `option "documents.record" is ${formatValue(String(record))} and ${reason}`,
+  );
+}
+
+/** A file that records documents may be missing until the first one is recorded. */
+function sourceOf(from: unknown, recordPath: string | undefined): TrustedSource {
+  if (typeof from === 'function') return { find: from as FindDocument };
+  const path = isString(from) || from instanceof URL ? toPath(from) : undefined;
+  try {
+    return { texts: path === undefined ? parseManifest(from) : readDocumentsSync(path), path };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ENOENT' && path === recordPath) return { texts: new Map(), path };
+    if (path === undefined)
+      throw wrongOption(DOCUMENT_OPTIONS, 'from', from, `trusted documents: ${message}`);
+    throw optionError(
+      DOCUMENT_OPTIONS,
+      `option "documents.from" is ${formatValue(path)}, which cannot be read: ${message}`,
+    );
+  }
+}
+
+const toPath = (path: string | URL): string => (isString(path) ? resolve(path) : fileURLToPath(path));
+
+function isFileUrl(value: unknown): boolean {
+  return value instanceof URL && value.protocol === 'file:';
+}

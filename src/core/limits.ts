@@ -1,0 +1,525 @@
+import {
+  type DirectiveNode,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type FragmentSpreadNode,
+  type GraphQLError,
+  type GraphQLSchema,
+  getIntrospectionQuery,
+  type InlineFragmentNode,
+  isAbstractType,
+  isEnumType,
+  isInputObjectType,
+  isInterfaceType,
+  isObjectType,
+  parse,
+  type SelectionSetNode,
+  type TypeNode,
+  type ValueNode,
+  type VariableDefinitionNode,
+} from 'graphql';
+import { fragmentsOf } from '../execution/document.ts';
+import { refusalError } from '../execution/graphql-error.ts';
+import { HttpError } from '../http/reply.ts';
+import type { DocumentLimitSettings } from './options.ts';
+
+/** The cost of one operation; a fragment counts at each spread. */
+export interface Cost {
+  fields: number;
+  /** Fields, spreads and inline fragments. Validation visits each of them. */
+  selections: number;
+  rootFields: number;
+  aliases: number;
+  directives: number;
+  depth: number;
+  /** Levels below `__schema` and `__type`, which have a separate limit. */
+  introspection: number;
+  /** Aliases of `__schema`, and aliases below it and `__type`. Each alias repeats the output of the whole schema. */
+  introspectionAliases: number;
+  /** Levels of any kind: selection sets, spreads, literals. */
+  nesting: number;
+}
+
+/** Introspection queries usually have nine levels of `ofType`; some tools send fifteen. */
+const MAX_INTROSPECTION_DEPTH = 25;
+/** The introspection queries of tools have no aliases. */
+const MAX_INTROSPECTION_ALIASES = 10;
+/** Each operation of a document is measured with all its fragments. */
+const MAX_OPERATIONS = 200;
+/** Levels of any kind per level of fields, because inline fragments and spreads nest without a field. */
+const NESTING_PER_DEPTH = 4;
+const MAX_NESTING = 500;
+/** Selections per field that the limit allows: a spread usually has several fields. */
+const SELECTIONS_PER_FIELD = 2;
+
+/**
+ * Measures the operations of a parsed document before validation, which can take very long for a malicious document. Returns the
+ * highest cost of any operation. Each fragment is measured once, so the walk is linear where the cost is exponential.
+ *
+ * @throws GraphQLError that names the limit.
+ */
+export function measure(document: DocumentNode, limits: DocumentLimitSettings): Cost {
+  const max: Cost = {
+    ...limits,
+    introspection: MAX_INTROSPECTION_DEPTH,
+    introspectionAliases: MAX_INTROSPECTION_ALIASES,
+    selections: limits.fields * SELECTIONS_PER_FIELD,
+    nesting: Math.min(limits.depth * NESTING_PER_DEPTH, MAX_NESTING),
+  };
+  const costOf = createMeter(document, max.nesting);
+  const highest = zeroCost();
+  const count = (kind: string): number => document.definitions.filter((node) => node.kind === kind).length;
+  if (count('FragmentDefinition') > limits.fragments) {
+    throw limitExceeded('fragments', limits.fragments, 'The document');
+  }
+  if (count('OperationDefinition') > MAX_OPERATIONS) {
+    throw limitExceeded('operations', MAX_OPERATIONS, 'The document');
+  }
+  for (const definition of document.definitions) {
+    if (definition.kind !== 'OperationDefinition' && definition.kind !== 'FragmentDefinition') continue;
+    const cost = costOf(definition.selectionSet, 1);
+    countDirectives(cost, definition.directives, max.nesting);
+    if (definition.kind === 'FragmentDefinition') cost.rootFields = 0;
+    else countVariables(cost, definition.variableDefinitions, max.nesting);
+    for (const name of Object.keys(highest) as (keyof Cost)[]) {
+      if (cost[name] > max[name]) throw limitExceeded(name, max[name]);
+      highest[name] = Math.max(highest[name], cost[name]);
+    }
+  }
+  // Checked last, since the limit of fields bounds the work of this check.
+  if (countOverlappingFields(document, limits.merges) > limits.merges) {
+    throw limitExceeded('merges', limits.merges);
+  }
+  return highest;
+}
+
+const zeroCost = (): Cost => ({
+  fields: 0,
+  selections: 0,
+  rootFields: 0,
+  aliases: 0,
+  directives: 0,
+  depth: 0,
+  introspection: 0,
+  introspectionAliases: 0,
+  nesting: 0,
+});
+
+type Meter = (set: SelectionSetNode, level: number) => Cost;
+
+/** Creates the function that measures selection sets of one document; `level` bounds its recursion. */
+function createMeter(document: DocumentNode, maxNesting: number): Meter {
+  const definitions = fragmentsOf(document);
+  const fragments = new Map<string, Cost>();
+
+  function costOf(set: SelectionSetNode, level: number): Cost {
+    if (level > maxNesting) throw limitExceeded('nesting', maxNesting);
+    const cost = zeroCost();
+    for (const selection of set.selections) {
+      cost.selections += 1;
+      countDirectives(cost, selection.directives, maxNesting);
+      if (selection.kind === 'Field') countField(cost, selection, level);
+      else {
+        const below = costOfFragment(selection, level);
+        add(cost, below);
+        // The fields of a fragment are fields of this level.
+        cost.rootFields += below.rootFields;
+      }
+    }
+    cost.nesting += 1;
+    return cost;
+  }
+
+  function countField(cost: Cost, field: FieldNode, level: number): void {
+    cost.fields += 1;
+    cost.rootFields += 1;
+    if (field.alias !== undefined) cost.aliases += 1;
+    for (const argument of field.arguments ?? []) {
+      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
+    }
+    const below = field.selectionSet === undefined ? zeroCost() : costOf(field.selectionSet, level + 1);
+    below.depth += 1;
+    const name = field.name.value;
+    if (name === '__schema' || name === '__type') {
+      below.introspection = below.depth;
+      below.depth = 1;
+      below.introspectionAliases = below.aliases;
+      if (name === '__schema' && field.alias !== undefined) below.introspectionAliases += 1;
+    }
+    add(cost, below);
+  }
+
+  function costOfFragment(selection: InlineFragmentNode | FragmentSpreadNode, level: number): Cost {
+    if (selection.kind === 'InlineFragment') return costOf(selection.selectionSet, level + 1);
+    const name = selection.name.value;
+    let cost = fragments.get(name);
+    if (cost === undefined) {
+      // Zero while it is being measured: a cycle of fragments ends here, and validation reports it.
+      fragments.set(name, zeroCost());
+      const definition = definitions.get(name);
+      cost = definition === undefined ? zeroCost() : costOf(definition.selectionSet, level + 1);
+      countDirectives(cost, definition?.directives, maxNesting);
+      fragments.set(name, cost);
+    }
+    return cost;
+  }
+
+  return costOf;
+}
+
+function countVariables(
+  cost: Cost,
+  variables: readonly VariableDefinitionNode[] | undefined,
+  maxNesting: number,
+): void {
+  for (const { directives, defaultValue, type } of variables ?? []) {
+    countDirectives(cost, directives, maxNesting);
+    const value = defaultValue === undefined ? 0 : depthOfValue(defaultValue, maxNesting);
+    cost.nesting = Math.max(cost.nesting, value, depthOfType(type));
+  }
+}
+
+/** Adds the cost of the selections below, except their root fields. */
+function add(cost: Cost, below: Cost): void {
+  cost.fields += below.fields;
+  cost.selections += below.selections;
+  cost.aliases += below.aliases;
+  cost.directives += below.directives;
+  cost.introspectionAliases += below.introspectionAliases;
+  cost.depth = Math.max(cost.depth, below.depth);
+  cost.introspection = Math.max(cost.introspection, below.introspection);
+  cost.nesting = Math.max(cost.nesting, below.nesting);
+}
+
+function countDirectives(
+  cost: Cost,
+  directives: readonly DirectiveNode[] | undefined,
+  maxNesting: number,
+): void {
+  for (const directive of directives ?? []) {
+    cost.directives += 1;
+    for (const argument of directive.arguments ?? []) {
+      cost.nesting = Math.max(cost.nesting, depthOfValue(argument.value, maxNesting));
+    }
+  }
+}
+
+/** Returns the levels of lists and objects in a literal; stops counting above `maxLevels`. */
+function depthOfValue(value: ValueNode, maxLevels: number): number {
+  if (value.kind !== 'ListValue' && value.kind !== 'ObjectValue') return 0;
+  if (maxLevels <= 0) return 1;
+  const parts = value.kind === 'ListValue' ? value.values : value.fields.map((field) => field.value);
+  let deepest = 0;
+  for (const part of parts) deepest = Math.max(deepest, depthOfValue(part, maxLevels - 1));
+  return deepest + 1;
+}
+
+/** Returns the levels of lists in a type reference. */
+function depthOfType(type: TypeNode): number {
+  let levels = 0;
+  for (let inner = type; inner.kind !== 'NamedType'; inner = inner.type) levels += 1;
+  return levels;
+}
+
+/**
+ * Selections that are visited. Cyclic fragments have no end; other documents that reach this number are
+ * refused.
+ */
+const MAX_VISITS = 50_000;
+
+/**
+ * Counts the pairs of fields with the same response name in the same place, up to `maxPairs`; Infinity if the
+ * document is too large to count. The validation rule OverlappingFieldsCanBeMerged compares each pair and all
+ * fields below it; no other rule takes more than linear time.
+ */
+function countOverlappingFields(document: DocumentNode, maxPairs: number): number {
+  const fragments = fragmentsOf(document);
+  let pairs = 0;
+  let visits = 0;
+
+  function countPairs(sets: readonly SelectionSetNode[]): void {
+    const fieldsByName = new Map<string, FieldNode[]>();
+    const seenFragments = new Set<string>();
+    for (const set of sets) collect(set, fieldsByName, seenFragments);
+    for (const fields of fieldsByName.values()) {
+      pairs += (fields.length * (fields.length - 1)) / 2;
+      if (pairs > maxPairs || visits > MAX_VISITS) return;
+      const below = fields.flatMap(({ selectionSet }) => selectionSet ?? []);
+      if (below.length > 0) countPairs(below);
+    }
+  }
+
+  function collect(
+    set: SelectionSetNode,
+    fieldsByName: Map<string, FieldNode[]>,
+    seenFragments: Set<string>,
+  ): void {
+    for (const selection of set.selections) {
+      visits += 1;
+      if (visits > MAX_VISITS) return;
+      if (selection.kind === 'Field') {
+        const name = (selection.alias ?? selection.name).value;
+        const fields = fieldsByName.get(name);
+        if (fields === undefined) fieldsByName.set(name, [selection]);
+        else fields.push(selection);
+      } else if (selection.kind === 'InlineFragment') {
+        collect(selection.selectionSet, fieldsByName, seenFragments);
+      } else if (!seenFragments.has(selection.name.value)) {
+        seenFragments.add(selection.name.value);
+        const fragment = fragments.get(selection.name.value);
+        if (fragment !== undefined) collect(fragment.selectionSet, fieldsByName, seenFragments);
+      }
+    }
+  }
+
+  for (const definition of document.definitions) {
+    if (definition.kind === 'OperationDefinition' || definition.kind === 'FragmentDefinition') {
+      countPairs([definition.selectionSet]);
+    }
+  }
+  // The number of further pairs is unknown, and validation would visit them all.
+  return visits > MAX_VISITS && !hasFragmentCycle(fragments) ? Number.POSITIVE_INFINITY : pairs;
+}
+
+/**
+ * Whether a fragment spreads itself, directly or through other fragments. Validation reports such a document.
+ */
+function hasFragmentCycle(fragments: ReadonlyMap<string, FragmentDefinitionNode>): boolean {
+  const finished = new Set<string>();
+  const open = new Set<string>();
+
+  function reachesItself(name: string): boolean {
+    if (open.has(name)) return true;
+    const fragment = fragments.get(name);
+    if (fragment === undefined || finished.has(name)) return false;
+    open.add(name);
+    const result = spreadsOf(fragment.selectionSet).some(reachesItself);
+    open.delete(name);
+    finished.add(name);
+    return result;
+  }
+
+  return [...fragments.keys()].some(reachesItself);
+}
+
+function spreadsOf(set: SelectionSetNode): string[] {
+  return set.selections.flatMap((selection) => {
+    if (selection.kind === 'FragmentSpread') return [selection.name.value];
+    return selection.selectionSet === undefined ? [] : spreadsOf(selection.selectionSet);
+  });
+}
+
+/** An introspection may return this many times the values of the standard query, which tools send. */
+export const STANDARD_QUERIES = 3;
+/** The limit of a small schema, so that handwritten queries are never refused. */
+const MIN_VALUES = 20_000;
+/** Characters of a description that count as one value. */
+const CHARACTERS = 64;
+
+/**
+ * A kind of list in the introspection schema: the sum of its items in the schema, and the most items of one
+ * parent.
+ */
+interface ListItems {
+  total: number;
+  longest: number;
+}
+
+interface Described {
+  readonly description?: string | null | undefined;
+}
+
+/** Sizes of the lists by field of the introspection types; `description` counts characters. */
+type Sizes = Readonly<Record<string, ListItems>>;
+
+/**
+ * The lists below `__schema` in which each item of the schema occurs once. Other fields refer to types, which
+ * repeats them.
+ */
+const CONTAINED = new Set(['types', 'directives', 'fields', 'inputFields', 'enumValues', 'args']);
+
+const cache = new WeakMap<GraphQLSchema, { readonly sizes: Sizes; readonly maxValues: number }>();
+
+/**
+ * Whether a valid document selects more values of the schema than an introspection may return. A document of
+ * 500 bytes could nest the lists of `__schema` so that the response has millions of values.
+ */
+export function exceedsIntrospection(schema: GraphQLSchema, document: DocumentNode): boolean {
+  let known = cache.get(schema);
+  if (known === undefined) {
+    const sizes = new SchemaSizes(schema).sizes;
+    const standard = countValues(parse(getIntrospectionQuery()), sizes, Number.POSITIVE_INFINITY);
+    known = { sizes, maxValues: Math.max(MIN_VALUES, STANDARD_QUERIES * standard) };
+    cache.set(schema, known);
+  }
+  const { sizes, maxValues } = known;
+  return countValues(document, sizes, maxValues) > maxValues;
+}
+
+/** Estimates the values that the introspection fields of a document return; stops above `maxValues`. */
+function countValues(document: DocumentNode, sizes: Sizes, maxValues: number): number {
+  const fragments = fragmentsOf(document);
+  let values = 0;
+
+  /**
+   * `count`: the parents of this selection set, 0 outside of introspection. `isComplete`: each item occurs
+   * once.
+   */
+  function visit({ selections }: SelectionSetNode, count: number, isComplete = false): void {
+    for (const selection of selections) {
+      if (values > maxValues) return;
+      if (selection.kind !== 'Field') {
+        const set = selection.kind === 'InlineFragment' ? selection : fragments.get(selection.name.value);
+        if (set !== undefined) visit(set.selectionSet, count, isComplete);
+        continue;
+      }
+      const name = selection.name.value;
+      const isRoot = name === '__schema' || name === '__type';
+      const size = count > 0 ? sizes[name] : undefined;
+      const items = isRoot ? 1 : size === undefined ? count : isComplete ? size.total : count * size.longest;
+      values += name === 'description' ? count + items / CHARACTERS : Math.max(count, items);
+      if (selection.selectionSet === undefined) continue;
+      visit(selection.selectionSet, items, name === '__schema' || (isComplete && CONTAINED.has(name)));
+    }
+  }
+
+  for (const definition of document.definitions) {
+    if (definition.kind === 'OperationDefinition') visit(definition.selectionSet, 0);
+  }
+  return values;
+}
+
+/** Counts the lists of a schema, with the introspection types, which `types` contains as well. */
+class SchemaSizes {
+  readonly sizes: Record<string, ListItems> = {};
+
+  constructor(schema: GraphQLSchema) {
+    const types = Object.values(schema.getTypeMap());
+    this.#add('types', types.length);
+    this.#add('directives', schema.getDirectives().length);
+    for (const directive of schema.getDirectives()) {
+      this.#describe(directive);
+      this.#addAll('args', directive.args);
+    }
+    for (const type of types) {
+      this.#describe(type);
+      if (isObjectType(type) || isInterfaceType(type)) {
+        const fields = Object.values(type.getFields());
+        this.#addAll('fields', fields);
+        for (const { args } of fields) this.#addAll('args', args);
+        this.#add('interfaces', type.getInterfaces().length);
+      }
+      if (isAbstractType(type)) this.#add('possibleTypes', schema.getPossibleTypes(type).length);
+      if (isInputObjectType(type)) this.#addAll('inputFields', Object.values(type.getFields()));
+      if (isEnumType(type)) this.#addAll('enumValues', type.getValues());
+    }
+  }
+
+  #add(name: string, items: number): void {
+    this.sizes[name] ??= { total: 0, longest: 0 };
+    const size = this.sizes[name];
+    size.total += items;
+    size.longest = Math.max(size.longest, items);
+  }
+
+  #addAll(name: string, items: readonly Described[]): void {
+    this.#add(name, items.length);
+    for (const item of items) this.#describe(item);
+  }
+
+  #describe({ description }: Described): void {
+    this.#add('description', description?.length ?? 0);
+  }
+}
+
+const MESSAGES = {
+  fields: (max: number) => `has more than ${max} fields`,
+  selections: (max: number) => `has more than ${max} selections, counting each spread of a fragment`,
+  rootFields: (max: number) => `has more than ${max} root fields`,
+  aliases: (max: number) => `has more than ${max} aliases`,
+  directives: (max: number) => `has more than ${max} directives`,
+  depth: (max: number) => `is nested deeper than ${max} levels`,
+  introspection: (max: number) => `nests introspection deeper than ${max} levels`,
+  introspectionValues: (max: number) =>
+    `would return more than ${max} times the values of the standard introspection query`,
+  introspectionAliases: (max: number) => `has more than ${max} aliases in introspection`,
+  nesting: (max: number) => `is nested deeper than ${max} levels, including fragments and literals`,
+  fragments: (max: number) => `has more than ${max} fragments`,
+  operations: (max: number) => `has more than ${max} operations`,
+  merges: (max: number) => `has more than ${max} pairs of fields with the same name in the same place`,
+};
+
+/**
+ * Creates the error of a document above a limit; its code is `LIMIT_` and the name, such as
+ * `LIMIT_ROOT_FIELDS`.
+ */
+export function limitExceeded(
+  limit: keyof typeof MESSAGES,
+  max: number,
+  subject = 'The operation',
+): GraphQLError {
+  const name = limit.replace(/[A-Z]/, '_$&').toUpperCase();
+  return refusalError(`${subject} ${MESSAGES[limit](max)}`, `LIMIT_${name}`);
+}
+
+/** Members of one object, and levels of nesting, that the variables of one request may have. */
+const MAX_MEMBERS = 2000;
+const MAX_LEVELS = 200;
+
+/** Flat variables with at most this many values are within every limit. */
+const FEW_VALUES = 32;
+
+/**
+ * Marks the files of requests. JSON has no symbols, so no client can forge the mark. It is a registered
+ * symbol, so that files of the CommonJS build are recognised by the ES build.
+ */
+export const UPLOADED: unique symbol = Symbol.for('espalier.uploaded');
+
+/**
+ * Refuses variables that are expensive to coerce. Coercion recurses and quotes whole objects in error
+ * messages, so a limit of bytes does not bound its time. The variables of a batch count together; an uploaded
+ * file counts as one value.
+ *
+ * @throws HttpError 400.
+ */
+export function assertVariableLimits(variables: readonly unknown[], maxValues: number): void {
+  if (variables.length === 1 && isFlat(variables[0], maxValues)) return;
+  const pending: { value: object; level: number }[] = [{ value: variables, level: 0 }];
+  let values = 0;
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const { value, level } = next;
+    const members: readonly unknown[] = Array.isArray(value) ? value : Object.values(value);
+    values += members.length;
+    if (values > maxValues) throw variableLimit(`contain more than ${maxValues} values`);
+    if (level > MAX_LEVELS) throw variableLimit(`are nested deeper than ${MAX_LEVELS} levels`);
+    if (members !== value && members.length > MAX_MEMBERS) {
+      throw variableLimit(`contain an object with more than ${MAX_MEMBERS} members`);
+    }
+    for (const member of members) {
+      if (isListOrRecord(member)) pending.push({ value: member, level: level + 1 });
+    }
+  }
+}
+
+/** Whether the variables are a few values without lists and objects. */
+function isFlat(variables: unknown, maxValues: number): boolean {
+  let left = Math.min(FEW_VALUES, maxValues);
+  for (const name in variables as Record<string, unknown>) {
+    const value = (variables as Record<string, unknown>)[name];
+    left -= 1;
+    if (left <= 0 || (typeof value === 'object' && value !== null)) return false;
+  }
+  return true;
+}
+
+const variableLimit = (message: string): HttpError =>
+  new HttpError(400, `The variables ${message}`, { code: 'LIMIT_VARIABLES' });
+
+function isListOrRecord(value: unknown): value is object {
+  if (typeof value !== 'object' || value === null) return false;
+  if (Array.isArray(value)) return true;
+  if (Object.hasOwn(value, UPLOADED)) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

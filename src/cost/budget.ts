@@ -1,0 +1,225 @@
+import { createHash } from 'node:crypto';
+import { isIPv6 } from 'node:net';
+import { GraphQLError } from 'graphql';
+import type { ContextSource, MaybePromise } from '../../types/connect.ts';
+import type { BudgetClient } from '../../types/graphql.ts';
+import { createWarningLog } from '../diagnostics/logging.ts';
+import { refusalError } from '../execution/graphql-error.ts';
+import { isThenable, type RequestError, withNativePromise } from '../execution/types.ts';
+import type { Headers } from '../http/reply.ts';
+import {
+  delay,
+  isFunction,
+  isObject,
+  isString,
+  oneOf,
+  positive,
+  type Rules,
+  resolveOptions,
+  rule,
+  wrongOption,
+  wrongReturnValue,
+} from '../options/rules.ts';
+import { BUDGET_OPTIONS } from '../options/scopes.ts';
+import { type BucketStore, createLocalBuckets, createRedisBuckets, type Taken } from './buckets.ts';
+
+/** The option `budget` after checks, with defaults filled in. */
+interface BudgetSettings {
+  readonly limit: number;
+  readonly window: number;
+  readonly unit: 'cost' | 'operations';
+  readonly key: (source: unknown, context: unknown) => MaybePromise<unknown>;
+  readonly redis: BudgetClient | undefined;
+  readonly prefix: string;
+  readonly timeout: number;
+  readonly onUnavailable: 'local' | 'open' | 'closed';
+}
+
+const rules: Rules<BudgetSettings> = {
+  // The option is required: its default is refused.
+  limit: positive(0, 'tokens'),
+  window: positive(60_000, 'milliseconds'),
+  unit: oneOf('cost', 'operations'),
+  key: rule<BudgetSettings['key']>(
+    clientAddress,
+    isFunction,
+    'a function of the request or WebSocket and the context',
+  ),
+  redis: rule<BudgetClient | undefined>(
+    undefined,
+    (value) => isObject(value) && isFunction(value['evalsha']) && isFunction(value['eval']),
+    'an ioredis client',
+  ),
+  prefix: rule('espalier:budget:', isString, 'a string'),
+  timeout: delay(100),
+  onUnavailable: oneOf('local', 'open', 'closed'),
+};
+
+/**
+ * Checks the option `budget`.
+ *
+ * @throws TypeError (code `ERR_OPTION`).
+ */
+export function resolveBudget(given: unknown): BudgetSettings {
+  const settings = resolveOptions(BUDGET_OPTIONS, given, rules);
+  if (settings.limit === 0) throw wrongOption(BUDGET_OPTIONS, 'limit', undefined, rules.limit.accepted);
+  return settings;
+}
+
+/** The headers of a response whose operation is within the budget. */
+interface WithinBudget {
+  readonly headers: Headers | undefined;
+}
+
+/** Takes the tokens of an operation from the bucket of its key. */
+export type BudgetCheck = (
+  source: unknown,
+  context: unknown,
+  cost: number,
+) => MaybePromise<RequestError | WithinBudget>;
+
+const UNLIMITED: WithinBudget = { headers: undefined };
+
+/** Creates the check of an endpoint. */
+export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
+  const { redis, unit, key: keyOf } = settings;
+  const local = createLocalBuckets(settings);
+  const shared = redis && withFallback(createRedisBuckets(redis, settings), local, settings);
+  const buckets: { take(key: string, tokens: number): MaybePromise<Taken | RequestError | undefined> } =
+    shared ?? local;
+
+  function take(key: unknown, cost: number): MaybePromise<RequestError | WithinBudget> {
+    if (key === undefined) return UNLIMITED;
+    if (!isString(key))
+      throw wrongReturnValue(BUDGET_OPTIONS, 'key', key, 'a string, or undefined for no budget');
+    const tokens = unit === 'cost' ? cost : 1;
+    if (tokens > settings.limit) return tooExpensive(tokens, settings.limit);
+    const taken = buckets.take(boundedKey(key), tokens);
+    return isThenable(taken)
+      ? taken.then((settled) => toResult(settled, tokens, settings))
+      : toResult(taken, tokens, settings);
+  }
+
+  return (source, context, cost) => {
+    const key = withNativePromise(keyOf(source, context));
+    return isThenable(key) ? key.then((settled) => take(settled, cost)) : take(key, cost);
+  };
+}
+
+/** The maximum length of the name of a bucket. */
+const MAX_KEY_LENGTH = 256;
+
+/** Replaces a long key by its hash. The key may be a header of the client, and a hundred thousand of them are kept. */
+const boundedKey = (key: string): string =>
+  key.length <= MAX_KEY_LENGTH ? key : createHash('sha256').update(key).digest('base64');
+
+/** Uses Redis while it replies, and applies the option `onUnavailable` otherwise. */
+function withFallback(
+  shared: BucketStore,
+  local: BucketStore,
+  { onUnavailable }: BudgetSettings,
+): { take(key: string, tokens: number): Promise<Taken | RequestError | undefined> } {
+  const warn = createWarningLog({
+    owner: 'graphqlHTTP: budget',
+    type: 'BudgetWarning',
+    code: 'ESPALIER_BUDGET',
+  });
+  return {
+    async take(key, tokens) {
+      try {
+        return await shared.take(key, tokens);
+      } catch (error) {
+        warn(error as Error);
+        if (onUnavailable === 'local') return local.take(key, tokens);
+        return onUnavailable === 'open' ? undefined : UNAVAILABLE;
+      }
+    },
+  };
+}
+
+const UNAVAILABLE: RequestError = {
+  errors: [
+    new GraphQLError('The budget cannot be checked at the moment; try again later', {
+      extensions: { code: 'BUDGET_UNAVAILABLE', http: { status: 503, headers: { 'retry-after': '1' } } },
+    }),
+  ],
+  status: 503,
+};
+
+function toResult(
+  taken: Taken | RequestError | undefined,
+  tokens: number,
+  settings: BudgetSettings,
+): RequestError | WithinBudget {
+  if (taken === undefined) return UNLIMITED;
+  if ('errors' in taken) return taken;
+  const headers = rateLimitHeaders(taken, settings);
+  return taken.allowed ? { headers } : usedUp(taken, tokens, settings, headers);
+}
+
+/** draft-ietf-httpapi-ratelimit-headers-10, §3 and §4. */
+function rateLimitHeaders({ left }: Taken, { limit, window, unit }: BudgetSettings): Headers {
+  const untilFull = Math.ceil(((limit - left) * window) / limit / 1000);
+  return {
+    'ratelimit-policy': `"${unit}";q=${limit};w=${Math.ceil(window / 1000)}`,
+    ratelimit: `"${unit}";r=${Math.floor(left)};t=${untilFull}`,
+  };
+}
+
+function usedUp(
+  { left }: Taken,
+  tokens: number,
+  { limit, window }: BudgetSettings,
+  headers: Headers,
+): RequestError {
+  const retryAfter = Math.max(1, Math.ceil(((tokens - left) * window) / limit / 1000));
+  const message = `The budget of ${limit} per ${window / 1000} s is used up; retry after ${retryAfter} s`;
+  const http = { status: 429, headers: { ...headers, 'retry-after': String(retryAfter) } };
+  const error = new GraphQLError(message, { extensions: { code: 'RATE_LIMITED', retryAfter, http } });
+  return { errors: [error], status: 429 };
+}
+
+const tooExpensive = (cost: number, limit: number): RequestError => ({
+  errors: [
+    refusalError(
+      `The cost ${cost} of the operation exceeds the whole budget of ${limit}; select fewer fields or shorter lists`,
+      'COST_LIMIT',
+    ),
+  ],
+  status: 400,
+  limit: true,
+});
+
+/** The members of a request or WebSocket that have the address of a client. */
+interface Source extends Pick<ContextSource, 'socket'> {
+  /** Set by Express, which knows its trusted proxies. */
+  readonly ip?: unknown;
+  /** The upgrade request of a WebSocket. */
+  readonly request?: { readonly ip?: unknown } | undefined;
+}
+
+/**
+ * Returns the address of a client. One client often has all addresses of an IPv6 network of 64 bits, so they
+ * count as one.
+ */
+export function clientAddress(source: unknown): string {
+  const { ip, request, socket } = source as Source;
+  const address = [ip, request?.ip, socket?.remoteAddress].find((value) => typeof value === 'string');
+  if (typeof address !== 'string') return 'unknown';
+  const mapped = /^::ffff:(\d+\.\d+\.\d+\.\d+)$/i.exec(address)?.[1];
+  if (mapped !== undefined) return mapped;
+  return isIPv6(address) ? `${networkOf(address)}::/64` : address;
+}
+
+/** The first four groups of an IPv6 address. */
+function networkOf(address: string): string {
+  const [before = '', after] = address.split('%')[0]?.split('::') ?? [];
+  const first = before === '' ? [] : before.split(':');
+  const last = after === undefined || after === '' ? [] : after.split(':');
+  const zeros =
+    after === undefined ? [] : new Array<string>(Math.max(0, 8 - first.length - last.length)).fill('0');
+  return [...first, ...zeros, ...last]
+    .slice(0, 4)
+    .map((group) => group.replace(/^0+(?=.)/, '').toLowerCase())
+    .join(':');
+}

@@ -1,0 +1,56 @@
+import { type ConstDirectiveNode, valueFromASTUntyped } from 'graphql';
+import { isObject } from '../options/rules.ts';
+
+/** An element of a schema that may have directives: a type, field, argument or input field. */
+export interface SchemaElement {
+  readonly name: string;
+  readonly astNode?: WithDirectives | null | undefined;
+  readonly extensionASTNodes?: readonly WithDirectives[] | null | undefined;
+  readonly extensions?: unknown;
+}
+
+interface WithDirectives {
+  readonly directives?: readonly ConstDirectiveNode[] | undefined;
+}
+
+/** The arguments of one use of a directive. Values from `extensions` are not checked. */
+export type DirectiveArguments = Readonly<Record<string, unknown>>;
+
+/**
+ * Returns the arguments of each use of a directive: in SDL, first of the element and then of its extensions, or
+ * for schemas that are created in code in `extensions.directives` and in the member of `extensions` with the
+ * name of the directive. A member of `extensions` may be of any type.
+ */
+export function directivesOf(
+  { astNode, extensionASTNodes, extensions }: SchemaElement,
+  name: string,
+): readonly unknown[] {
+  const uses: unknown[] = [];
+  for (const node of [astNode, ...(extensionASTNodes ?? [])]) {
+    for (const directive of node?.directives ?? []) {
+      if (directive.name.value === name) uses.push(argumentsOf(directive));
+    }
+  }
+  if (!isObject(extensions)) return uses;
+  uses.push(...listedIn(extensions['directives'], name));
+  if (extensions[name] !== undefined) uses.push(extensions[name]);
+  return uses;
+}
+
+/** In SDL `null` means the same as no argument. */
+function argumentsOf({ arguments: nodes = [] }: ConstDirectiveNode): DirectiveArguments {
+  return Object.fromEntries(
+    nodes.map(({ name, value }) => [name.value, valueFromASTUntyped(value) ?? undefined]),
+  );
+}
+
+/** Reads both forms of @graphql-tools/utils: a list of names and arguments, or an object by name. */
+function listedIn(directives: unknown, name: string): readonly unknown[] {
+  if (Array.isArray(directives)) {
+    return directives
+      .filter((entry) => isObject(entry) && entry['name'] === name)
+      .map(({ args }) => args ?? {});
+  }
+  const given = isObject(directives) ? directives[name] : undefined;
+  return given === undefined ? [] : [given].flat();
+}

@@ -1,0 +1,245 @@
+import type { IncomingMessage } from 'node:http';
+import type { GraphQLError } from 'graphql';
+import { addStoreHeaders, createCacheHeaders } from '../cache/headers.ts';
+import type { GraphQLCore } from '../core/core.ts';
+import { isPublicError } from '../core/errors.ts';
+import { events } from '../diagnostics/events.ts';
+import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
+import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../execution/types.ts';
+import { drainRequest } from '../http/body.ts';
+import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
+import {
+  CONNECTION_HEADERS,
+  type Headers,
+  type HttpError,
+  isHttp2,
+  type Reply,
+  withVary,
+  writeReplyInPlace,
+} from '../http/reply.ts';
+import { assertSync, isObject } from '../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpSettings } from './options.ts';
+
+/** The response to one operation or one batch, before it is written. */
+interface GraphQLResponse {
+  readonly status: number;
+  readonly type: string;
+  readonly body: string | Buffer;
+  /** Releases a body in a pooled buffer; see `ExecutionOutcome`. */
+  readonly release?: ExecutionOutcome['release'];
+  /** Headers of a refused request, or headers that errors of resolvers set. */
+  readonly headers: Headers | undefined;
+  /** Holds the errors before masking, which some outcomes create when they are read. */
+  readonly cause: Pick<ExecutionOutcome, 'errors'> & Partial<Pick<ExecutionOutcome, 'kind'>>;
+}
+
+/** Creates responses with the status that the media type requires (GraphQL over HTTP, "Status Codes"). */
+export interface ResponseFactory {
+  fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
+  /** Joins the results of a batch into one JSON list, in their order. */
+  fromBatch(results: readonly (ExecutionOutcome | RequestError)[], type: string): GraphQLResponse;
+  fromHttpError(error: HttpError, type: string | undefined): GraphQLResponse;
+  /** Creates the response to an unexpected error if there is no `next`: 500, with the message hidden. */
+  fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
+}
+
+/** Creates the response factory of one handler. */
+export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
+  const isDraft = statusCodes === 'draft';
+  const toJson = (errors: readonly GraphQLError[], origin?: ErrorOrigin): string =>
+    JSON.stringify({ errors: core.formatErrors(errors, origin) });
+
+  /** In the draft only a 2xx response may be application/json, because intermediaries send others as well. */
+  const typeFor = (status: number, type: string): string => (isDraft && status >= 300 ? GRAPHQL_TYPE : type);
+
+  function create(
+    body: string | Buffer,
+    defaultStatus: number,
+    type: string,
+    cause: Pick<ExecutionOutcome, 'errors' | 'isMasked'>,
+  ): GraphQLResponse {
+    const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
+    const status = extensions.status ?? defaultStatus;
+    return { status, type: typeFor(status, type), body, headers: extensions.headers, cause };
+  }
+
+  function refusalStatus({ status, limit, unparsable }: Omit<RequestError, 'errors'>, type: string): number {
+    if (limit) return status;
+    if (isDraft) return unparsable || status !== 400 ? status : 422;
+    return type === GRAPHQL_TYPE ? status : 200;
+  }
+
+  function fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse {
+    if (!('body' in result)) {
+      return create(toJson(result.errors), refusalStatus(result, type), type, result);
+    }
+    const { kind, body, release } = result;
+    if (kind === 'data') return { status: 200, type, body, release, headers: undefined, cause: result };
+    const status = kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: 400 }, type);
+    return create(body, status, type, result);
+  }
+
+  return {
+    fromResult,
+    fromBatch(results, type) {
+      const joined = joinResponses(results.map((result) => fromResult(result, type)));
+      return { ...joined, type: typeFor(joined.status, type) };
+    },
+    fromHttpError(error, type = JSON_TYPE) {
+      const { message, code = 'BAD_REQUEST' } = error;
+      const errors = [refusalError(message, code)];
+      const status = isDraft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
+      return { ...create(toJson(errors), status, type, { errors }), headers: error.headers };
+    },
+    fromUnexpectedError(error, origin) {
+      const errors = [toGraphQLError(error)];
+      return { ...create(toJson(errors, origin), 500, JSON_TYPE, { errors }), headers: undefined };
+    },
+  };
+}
+
+/** Joins responses. The status is the status of the operations if they all have the same, otherwise 200. */
+function joinResponses(parts: readonly GraphQLResponse[]): Omit<GraphQLResponse, 'type'> {
+  const statuses = new Set(parts.map(({ status }) => status));
+  return {
+    status: statuses.size === 1 ? (parts[0]?.status ?? 200) : 200,
+    body: `[${parts.map(({ body }) => body.toString()).join(',')}]`,
+    headers: Object.assign({}, ...parts.map(({ headers }) => headers)),
+    cause: {
+      get errors() {
+        return parts.flatMap(({ cause }) => cause.errors);
+      },
+    },
+  };
+}
+
+/** The status and headers that `extensions.http` of errors set. */
+interface HttpExtensions {
+  status?: number | undefined;
+  headers?: Headers;
+}
+
+/** The extensions of masked errors, which set neither status nor headers. */
+const NO_EXTENSIONS: HttpExtensions = Object.freeze({});
+
+/** Headers that depend on the bytes of the response. */
+const BODY_HEADERS = new Set(['content-length', 'transfer-encoding', 'trailer']);
+
+/**
+ * Merges `extensions.http` of all errors that are not masked. The first error that sets a status or a header takes
+ * precedence.
+ *
+ * @throws RangeError for an informational status: the client would wait for another response.
+ */
+function httpExtensionsOf(errors: readonly GraphQLError[]): HttpExtensions {
+  const merged: HttpExtensions = {};
+  for (const error of errors) {
+    const http = isPublicError(error) ? error.extensions['http'] : undefined;
+    if (!isObject(http)) continue;
+    const { status, headers } = http as { readonly status?: number; readonly headers?: unknown };
+    merged.status ??= status;
+    if (isObject(headers)) merged.headers = { ...lowerCaseHeaders(headers), ...merged.headers };
+  }
+  if (merged.status != null && merged.status < 200) {
+    throw new RangeError(`extensions.http.status of an error is ${merged.status}; expected: 200 to 999`);
+  }
+  return merged;
+}
+
+/** Node would send `Cache-Control` besides `cache-control`. */
+function lowerCaseHeaders(headers: Readonly<Record<string, unknown>>): Headers {
+  const entries = Object.entries(headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  return Object.fromEntries(entries.filter(([name]) => !BODY_HEADERS.has(name))) as Headers;
+}
+
+/** Writes responses. Does nothing if other code has begun the response or the client disconnected. */
+export interface Sender {
+  send(exchange: Exchange, response: GraphQLResponse): void;
+  /** Sends a response before the body of the request was read to its end. */
+  sendEarly(exchange: Exchange, response: GraphQLResponse): void;
+}
+
+/** Creates the sender of one handler. */
+export function createSender({
+  pretty,
+  methods,
+  cacheControl,
+  responseCache,
+}: Pick<HttpSettings, 'pretty' | 'methods' | 'cacheControl' | 'responseCache'>): Sender {
+  const acceptsQuery = methods.includes('QUERY');
+  const addCacheHeaders =
+    cacheControl && createCacheHeaders({ ...cacheControl, invalidates: responseCache !== undefined });
+  const isPretty =
+    typeof pretty === 'function'
+      ? (req: IncomingMessage) => assertSync(pretty(req), GRAPHQL_OPTIONS, 'pretty')
+      : () => pretty;
+
+  function replyOf({ req, res, timings }: Exchange, response: GraphQLResponse): Reply {
+    const { status, type, headers: extra, release } = response;
+    const headers = baseHeaders(res, type);
+    // RFC 10008 §3. The responses to POST say nothing about QUERY.
+    if (acceptsQuery && req.method !== 'POST') headers['accept-query'] = JSON_TYPE;
+    if (timings !== undefined) headers['server-timing'] = timings.toString();
+    if (extra !== undefined) {
+      const { vary } = headers;
+      Object.assign(headers, extra);
+      if (extra['vary'] !== undefined) headers['vary'] = withVary(vary, String(extra['vary']));
+      // Node refuses them when the head is sent, and again with the response to that error.
+      if (isHttp2(res)) for (const name of CONNECTION_HEADERS) delete headers[name];
+    }
+    const body = isPretty(req) ? indent(response.body) : response.body;
+    return { status, headers, body, release };
+  }
+
+  function send(exchange: Exchange, response: GraphQLResponse): void {
+    const { req, res } = exchange;
+    if (res.headersSent || res.destroyed) return;
+    const reply = replyOf(exchange, response);
+    if (responseCache !== undefined) addStoreHeaders(reply.headers, exchange);
+    if (exchange.caching !== undefined) addCacheHeaders?.(exchange, response, reply);
+    writeReplyInPlace(req, res, reply);
+    if (events.response.hasSubscribers) publish(exchange, reply.status, response.cause);
+  }
+
+  return {
+    send,
+    sendEarly(exchange, response) {
+      const { req, res } = exchange;
+      if (res.headersSent || res.destroyed) return;
+      // Draining would not help: the body did not arrive in time.
+      if (response.status === 408) res.shouldKeepAlive = false;
+      else drainRequest(req, res);
+      send(exchange, response);
+    },
+  };
+}
+
+const JSON_UTF8 = `${JSON_TYPE}; charset=utf-8`;
+
+/** Creates the headers of every response; keeps Cache-Control and Vary that the application has set. */
+function baseHeaders(res: Exchange['res'], type: string): Headers {
+  const headers: Headers = {
+    'content-type': type === JSON_TYPE ? JSON_UTF8 : `${type}; charset=utf-8`,
+    'x-content-type-options': 'nosniff',
+    vary: withVary(res.getHeader('vary'), 'Accept'),
+    'cache-control': 'no-store',
+  };
+  const own = res.getHeader('cache-control');
+  if (own !== undefined) headers['cache-control'] = String(own);
+  return headers;
+}
+
+const indent = (body: string | Buffer): string =>
+  `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
+
+function publish({ req, res, started }: Exchange, status: number, cause: GraphQLResponse['cause']): void {
+  events.response.publish({
+    req,
+    res,
+    status,
+    errors: cause.errors,
+    duration: started === 0 ? 0 : performance.now() - started,
+  });
+}

@@ -1,0 +1,216 @@
+import type { IncomingMessage } from 'node:http';
+import type { GraphQLCore } from '../core/core.ts';
+import type {
+  GraphQLParams,
+  IncrementalFormat,
+  PreparedOperation,
+  RemainingResults,
+} from '../execution/types.ts';
+import { HttpError } from '../http/reply.ts';
+import {
+  EVENT_STREAM,
+  type Framing,
+  JSON_LINES,
+  multipartMixed,
+  StreamWriter,
+  streamPayloads,
+} from '../http/stream.ts';
+import { EventStreams } from '../live/event-stream.ts';
+import {
+  MULTIPART_SUBSCRIPTION,
+  SERVER_SENT_EVENTS,
+  type StreamFormat,
+  type StreamType,
+  streamTypesOf,
+} from '../live/stream-formats.ts';
+import type { Exchange } from './exchange.ts';
+import type { HttpSettings } from './options.ts';
+import { SingleConnection } from './single-connection.ts';
+
+/** The streaming responses of one handler. */
+export class Streaming {
+  /** Undefined if the option switches single connection mode off. */
+  readonly single: SingleConnection | undefined;
+  readonly #core: GraphQLCore;
+  readonly #streams: EventStreams | undefined;
+  /** Milliseconds between messages that keep an incremental response open. */
+  readonly #ping: number;
+
+  constructor(core: GraphQLCore, settings: HttpSettings) {
+    const { eventStreams, isEventStreamsSet, methods } = settings;
+    this.#core = core;
+    this.#ping = eventStreams?.ping ?? DEFAULT_PING;
+    if (eventStreams === undefined) return;
+    this.#streams = new EventStreams(core, eventStreams, { isExplicit: isEventStreamsSet });
+    if (eventStreams.single && methods.includes('GET')) {
+      this.single = new SingleConnection(core, this.#streams);
+    }
+  }
+
+  /**
+   * Whether a request without an acceptable JSON type gets a streaming response, or is about a reservation.
+   */
+  accepts(req: IncomingMessage): boolean {
+    return this.isReservation(req) || this.#framingFor(req.headers.accept) !== undefined;
+  }
+
+  /** Whether a PUT or DELETE is about a reservation. */
+  isReservation(req: IncomingMessage): boolean {
+    return this.single?.isReservation(req) === true;
+  }
+
+  /** @throws HttpError 400 for a subscription whose request accepts no stream of events. */
+  assertSubscription(exchange: Exchange): void {
+    if (exchange.operation === undefined) this.#formatOf(exchange);
+  }
+
+  /** Begins the response of a subscription, or of an operation of a stream that is already open. */
+  run(exchange: Exchange, prepared: PreparedOperation, { params, context }: RunInputs): void {
+    const streams = this.#streams as EventStreams;
+    let { operation } = exchange;
+    if (operation === undefined) {
+      operation = streams.openFor(exchange, this.#formatOf(exchange), params);
+      operation.stream.accept(context);
+    } else {
+      // The operation was added before its document was found by id.
+      operation.params.query = params.query;
+    }
+    streams.run(operation, prepared, context);
+  }
+
+  /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */
+  incrementalFormatFor(
+    { req, batchCost }: Exchange,
+    defaultFormat: IncrementalFormat,
+  ): IncrementalFormat | undefined {
+    if (batchCost !== undefined || req.method === 'HEAD') return undefined;
+    return incrementalResponse(req.headers.accept, defaultFormat)?.format;
+  }
+
+  /** Sends the payloads of an incremental response. */
+  sendIncremental({ req, res, operationName }: Exchange, first: string, rest: RemainingResults): void {
+    const response = incrementalResponse(req.headers.accept, 'v0.2');
+    if (response === undefined || res.headersSent) return;
+    void streamPayloads(res, {
+      framing: response.framing,
+      status: 200,
+      payloads: allPayloads(first, rest),
+      keepAlive: this.#ping,
+      onError: (error) => {
+        this.#core.reportError(error, { transport: 'http', operationName, request: req, socket: undefined });
+        return '{"hasNext":false}';
+      },
+    });
+  }
+
+  /** Sends a single result to a client that accepts streams only. */
+  sendWhole({ req, res }: Exchange, payload: string): void {
+    const framing = this.#framingFor(req.headers.accept);
+    if (framing === undefined || res.headersSent || res.destroyed) return;
+    const writer = new StreamWriter(res, framing);
+    writer.open(200);
+    writer.send(payload);
+    writer.end();
+  }
+
+  /** Returns the framing of a single result for a client that accepts streams only. */
+  #framingFor(accept: string | undefined): Framing | undefined {
+    const subscription = this.#streams === undefined ? undefined : formatOf(accept);
+    if (subscription !== undefined) return subscription.framing;
+    return this.#core.mayBeIncremental ? incrementalResponse(accept, 'v0.2')?.framing : undefined;
+  }
+
+  #formatOf({ req, batchCost }: Exchange): StreamFormat {
+    const isOff = this.#streams === undefined || req.method === 'HEAD' || batchCost !== undefined;
+    const format = isOff ? undefined : formatOf(req.headers.accept);
+    if (format !== undefined) return format;
+    throw new HttpError(400, this.#streams === undefined ? OVER_SOCKETS : OVER_STREAMS, {
+      code: 'SUBSCRIPTION_OVER_HTTP',
+    });
+  }
+}
+
+const DEFAULT_PING = 12_000;
+
+/** Returns the protocol of a subscription that an `Accept` header names; undefined if it names none. */
+function formatOf(accept: string | undefined): StreamFormat | undefined {
+  for (const { format, parameters } of streamTypesOf(accept ?? '')) {
+    if (format === 'event-stream') return SERVER_SENT_EVENTS;
+    if (parameters.get('subscriptionspec') === '1.0') return MULTIPART_SUBSCRIPTION;
+  }
+  return undefined;
+}
+
+interface RunInputs {
+  readonly params: GraphQLParams;
+  readonly context: unknown;
+}
+
+const OVER_SOCKETS = 'Subscriptions are not supported over HTTP; use a WebSocket (attachSubscriptions)';
+const OVER_STREAMS =
+  'A subscription over HTTP needs a single operation and Accept: text/event-stream or multipart/mixed;subscriptionSpec=1.0; ' +
+  'or use a WebSocket (attachSubscriptions)';
+
+/** The formats of an incremental response. */
+interface IncrementalResponse {
+  readonly format: IncrementalFormat;
+  readonly framing: Framing;
+}
+
+const part = (parameters: string): Framing => multipartMixed({ boundary: '-', parameters });
+const PLAIN_PARTS = part('');
+
+/** The parameters of `multipart/mixed` that name a format, with their responses. */
+const NAMED_FORMATS: Readonly<Record<string, Readonly<Record<string, IncrementalResponse>>>> = {
+  incrementalspec: {
+    'v0.2': { format: 'v0.2', framing: part('incrementalSpec=v0.2') },
+    'v0.1': { format: '20220824', framing: part('incrementalSpec=v0.1') },
+  },
+  deferspec: { 20220824: { format: '20220824', framing: part('deferSpec=20220824') } },
+};
+
+/**
+ * Returns the response for the preferred type of an `Accept` header; undefined if it names no incremental
+ * one.
+ */
+function incrementalResponse(
+  accept: string | undefined,
+  defaultFormat: IncrementalFormat,
+): IncrementalResponse | undefined {
+  for (const type of streamTypesOf(accept ?? '')) {
+    const response = responseOf(type, defaultFormat);
+    if (response !== undefined) return response;
+  }
+  return undefined;
+}
+
+function responseOf(
+  { format: media, parameters }: StreamType,
+  format: IncrementalFormat,
+): IncrementalResponse | undefined {
+  if (media === 'event-stream') return { format, framing: EVENT_STREAM };
+  if (media === 'json-lines') return { format, framing: JSON_LINES };
+  if (parameters.has('subscriptionspec')) return undefined;
+  for (const [name, formats] of Object.entries(NAMED_FORMATS)) {
+    const version = parameters.get(name);
+    if (version !== undefined) return Object.hasOwn(formats, version) ? formats[version] : undefined;
+  }
+  return { format, framing: PLAIN_PARTS };
+}
+
+/** The payloads of an incremental response, from the first one. */
+function allPayloads(first: string, rest: RemainingResults): AsyncIterable<string> {
+  let isFirst = true;
+  return {
+    [Symbol.asyncIterator]: () => ({
+      next() {
+        // The execution of deferred parts begins with the first call of `rest.next`, after the first payload
+        // was sent.
+        if (!isFirst) return rest.next();
+        isFirst = false;
+        return Promise.resolve({ done: false, value: first });
+      },
+      return: () => rest.return(),
+    }),
+  };
+}
