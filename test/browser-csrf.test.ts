@@ -43,7 +43,7 @@ beforeAll(async () => {
     profile,
     launchOptions('api.test', 'evil.test', 'localhost'),
   );
-}, 60_000);
+});
 afterAll(async () => {
   await browser.close();
   await running.close();

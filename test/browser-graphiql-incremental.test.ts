@@ -6,8 +6,6 @@ import { serve } from './graphiql/serve.ts';
 import { incrementalSchema, V17 } from './streaming/incremental-schema.ts';
 import { until } from './until.ts';
 
-jest.setTimeout(40_000);
-
 describe('GraphiQL with @defer and @stream', () => {
   let browser: Browser;
   beforeAll(async () => {

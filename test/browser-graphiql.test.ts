@@ -15,8 +15,6 @@ import { createSchema } from './graphiql/schema.ts';
 import { type Served, serve } from './graphiql/serve.ts';
 import { needs } from './programs.ts';
 
-jest.setTimeout(40_000);
-
 const execute = promisify(execFile);
 
 /** The last requests of a first visit, in any order: the schema and the three workers. */

@@ -3,8 +3,6 @@ import { launch } from './chromium.ts';
 import { type Shop, startShop } from './inspect/page.ts';
 import { until } from './until.ts';
 
-jest.setTimeout(40_000);
-
 let browser: Browser;
 let shop: Shop;
 beforeAll(async () => {

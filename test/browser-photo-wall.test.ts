@@ -15,8 +15,6 @@ import { type Running, startExample, stopExamples } from './examples/start.ts';
 import { freePort } from './programs.ts';
 import { until } from './until.ts';
 
-jest.setTimeout(60_000);
-
 const artifacts = resolve(__dirname, '../artifacts');
 const picture = resolve(__dirname, '../examples/photo-wall/pictures/hills-in-may.png');
 const folder = mkdtempSync(join(tmpdir(), 'photo-wall-'));

@@ -14,8 +14,6 @@ import { launch } from './chromium.ts';
 import { needs } from './programs.ts';
 import { snippets } from './snippets.ts';
 
-jest.setTimeout(20_000);
-
 const received: string[] = [];
 const folder = mkdtempSync(join(tmpdir(), 'espalier-snippets-'));
 /** A mutation that takes a file, under each of the names in the documentation. */

@@ -5,8 +5,6 @@ import { launch } from './chromium.ts';
 import { createSchema, ONE, type Seen } from './uploads/schema.ts';
 import { startServer, type TestServer } from './uploads/server.ts';
 
-jest.setTimeout(20_000);
-
 const seen: Seen = [];
 const responses: string[] = [];
 let browser: Browser;

@@ -169,7 +169,7 @@ it('createPubSub and redisStore use the masters of a cluster whose client reads 
   await assertHistory(client);
   await assertInvalidation(client);
   expect((await calls()).trim()).toBe('');
-}, 60_000);
+});
 
 it.each([
   ['is null', null],
@@ -213,7 +213,7 @@ it('createPubSub and redisStore connect to a cluster whose seeds have other name
   stops.push(() => client.disconnect());
   await assertHistory(client);
   await assertInvalidation(client);
-}, 60_000);
+});
 
 it('createPubSub connects to a cluster again when the clusterRetryStrategy of the client returns null', async () => {
   const cluster = await startCluster();
@@ -232,4 +232,4 @@ it('createPubSub connects to a cluster again when the clusterRetryStrategy of th
   await events.ready('tick');
   await publishWhenConnected(() => events.publish('tick', 1));
   expect(await take(later, 1)).toEqual([1]);
-}, 60_000);
+});

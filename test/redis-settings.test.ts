@@ -19,8 +19,6 @@ interface Events {
   other: number;
 }
 
-jest.setTimeout(30_000);
-
 const stops: (() => unknown)[] = [];
 afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();

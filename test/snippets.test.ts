@@ -5,8 +5,6 @@ import { join } from 'node:path';
 import WebSocket from 'ws';
 import { docstringExamples, root, type Snippet, snippets } from './snippets.ts';
 
-jest.setTimeout(60_000);
-
 const folder = join(root, 'artifacts', 'snippets');
 const all = [...snippets('ts'), ...docstringExamples()];
 const stopping = all.filter(({ code }) => code.includes("'SIGTERM'") && code.includes('.listen('));

@@ -13,8 +13,6 @@ import { createBlog, serveBlog } from './blog.ts';
 import { get } from './service.ts';
 import { entryOf, textOf, versionOf } from './store-entries.ts';
 
-jest.setTimeout(60_000);
-
 const QUERY = '{ post(id: 1) { title } }';
 let cluster: RedisCluster;
 const stops: (() => Promise<unknown>)[] = [];

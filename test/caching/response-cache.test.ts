@@ -534,7 +534,7 @@ describe('single flight', () => {
     expect(await hanging).toBe('AbortError');
     server.close();
     server.closeAllConnections();
-  }, 15_000);
+  });
 
   it('requests do not wait for a result whose tags could not be created', async () => {
     const blog = createBlog({ Query: { slow: async () => blog.posts.get('1') } });
@@ -609,7 +609,7 @@ describe('expired results', () => {
     }
     await until(() => calls === 3);
     expect((await get(app, '{ slow }')).body.data.slow).toBe(3);
-  }, 15_000);
+  });
 
   it.each([
     ['an unexpected error', new Error('down'), 1],

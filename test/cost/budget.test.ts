@@ -204,7 +204,7 @@ describe('the option budget with Redis', () => {
     expect(first.length + second.length).toBe(1000);
     expect([...first, ...second].filter((status) => status === 200)).toHaveLength(137);
     expect([...first, ...second].filter((status) => status === 429)).toHaveLength(863);
-  }, 60_000);
+  });
 
   it('a bucket in Redis expires when it is full again', async () => {
     const redis = await readyClient();
@@ -294,7 +294,7 @@ describe('the option budget with Redis', () => {
   it('the budget does not mistake a blocked event loop for a Redis that does not reply', async () => {
     const redis = await readyClient();
     const block = (): void => {
-      const end = performance.now() + 80;
+      const end = performance.now() + 250;
       while (performance.now() < end);
     };
     const key = (): string => {
@@ -306,7 +306,7 @@ describe('the option budget with Redis', () => {
       limit: 10,
       window: WINDOW,
       redis,
-      timeout: 20,
+      timeout: 200,
       onUnavailable: 'closed',
       key,
     });
@@ -324,8 +324,9 @@ describe('the option budget with Redis', () => {
       key: () => 'slow',
     });
     const other = await readyClient();
-    await other.call('CLIENT', 'PAUSE', '10000', 'ALL');
+    await other.call('CLIENT', 'PAUSE', '10000', 'WRITE');
     const responses = [await post('{ one { id } }'), await post('{ one { id } }')];
     expect(responses.map(({ status }) => status)).toEqual([200, 429]);
+    await other.call('CLIENT', 'UNPAUSE');
   });
 });

@@ -7,8 +7,6 @@ import { type StallingProxy, startProxy } from '../pubsub/proxy.ts';
 import { until } from '../until.ts';
 import { publish, type Served, serve, stopAll } from './serve.ts';
 
-jest.setTimeout(30_000);
-
 const QUERY = 'subscription { tick }';
 
 let proxy: StallingProxy;

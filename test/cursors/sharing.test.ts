@@ -4,7 +4,6 @@ import { until } from '../until.ts';
 import { publish, type Served, serve, stopAll } from './serve.ts';
 import { type Subscribe, type Subscriber, TRANSPORTS } from './transports.ts';
 
-jest.setTimeout(30_000);
 afterEach(stopAll);
 
 const QUERY = 'subscription { tick }';

@@ -12,7 +12,6 @@ import { startRedis } from '../redis.ts';
 import { connect, MODERN, type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
 
-jest.setTimeout(60_000);
 afterAll(stopExamples);
 
 const folder = resolve(__dirname, '../../examples');

@@ -7,8 +7,6 @@ import WebSocket from 'ws';
 import { handshake } from '../subscriptions/client.ts';
 import { type Running, startExample, stopExamples } from './start.ts';
 
-jest.setTimeout(60_000);
-
 const folder = resolve(__dirname, '../../examples/file-share');
 const data = mkdtempSync(join(tmpdir(), 'espalier-file-share-'));
 let app: Running;

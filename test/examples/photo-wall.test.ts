@@ -11,8 +11,6 @@ import { startRedis } from '../redis.ts';
 import { type RawClient, ready } from '../subscriptions/client.ts';
 import { failExample, type Running, startExample, stopExamples } from './start.ts';
 
-jest.setTimeout(20_000);
-
 const folder = mkdtempSync(join(tmpdir(), 'photo-wall-'));
 const temporary = join(folder, 'tmp');
 const data = join(folder, 'data');

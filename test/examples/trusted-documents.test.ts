@@ -5,7 +5,6 @@ import { promisify } from 'node:util';
 import { run } from '../run-command.ts';
 import { startExample, stopExamples } from './start.ts';
 
-jest.setTimeout(30_000);
 afterAll(stopExamples);
 
 const root = resolve(__dirname, '../..');

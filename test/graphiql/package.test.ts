@@ -3,8 +3,6 @@ import { mkdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'nod
 import { dirname, join } from 'node:path';
 import { pack, root, scratchFolder, type Tarball, unpack } from '../tarball.ts';
 
-jest.setTimeout(60_000);
-
 const { dependencies } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 
 /** Requests the page and then its script, like a browser. */

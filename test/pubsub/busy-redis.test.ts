@@ -3,8 +3,6 @@ import { createPubSub } from '../../middleware/pubsub.ts';
 import { type RedisServer, startRedis } from '../redis.ts';
 import { until } from '../until.ts';
 
-jest.setTimeout(30_000);
-
 describe.each([
   ['without', {}],
   ['with', { history: {} }],

@@ -16,8 +16,6 @@ interface Events {
   [topic: string]: number;
 }
 
-jest.setTimeout(60_000);
-
 const servers: RedisServer[] = [];
 const stops: (() => Promise<unknown>)[] = [];
 

@@ -22,8 +22,6 @@ interface Events {
   'half \ud800': number;
 }
 
-jest.setTimeout(30_000);
-
 const fixture = useRedis<Events>();
 
 const connect = (options: PubSubOptions = {}): PubSub<Events> => fixture.connect({ history: {}, ...options });

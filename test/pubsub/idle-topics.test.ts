@@ -12,8 +12,6 @@ interface Events {
   [topic: string]: number;
 }
 
-jest.setTimeout(30_000);
-
 const fixture = useRedis<Events>();
 
 const connect = (options: PubSubOptions = {}): PubSub<Events> =>

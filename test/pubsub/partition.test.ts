@@ -11,8 +11,6 @@ interface Events {
   tick: number;
 }
 
-jest.setTimeout(20_000);
-
 const execute = promisify(execFile);
 
 const fixture = useRedis<Events>();

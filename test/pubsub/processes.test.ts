@@ -9,8 +9,6 @@ import { frame, TEXT, upgradeRequest } from '../subscriptions/wire.ts';
 import { until } from '../until.ts';
 import { numbers } from './events.ts';
 
-jest.setTimeout(30_000);
-
 let redis: RedisServer;
 let servers: Running[];
 const clients = new Set<Client>();

@@ -14,8 +14,6 @@ import { credentials, type ObjectStore, startObjectStore } from './object-store.
 
 // Code blocks with packages that only site/package.json installs.
 
-jest.setTimeout(60_000);
-
 const folder = join(root, 'site/.snippets');
 const all = snippets('ts site');
 const of = (page: string): Snippet[] => all.filter((snippet) => snippet.page === `docs/${page}.md`);

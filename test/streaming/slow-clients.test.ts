@@ -1,7 +1,6 @@
 import { until } from '../until.ts';
 import { EVENTS, open, serve, stopAll } from './serve.ts';
 
-jest.setTimeout(40_000);
 afterEach(stopAll);
 
 const LARGE = 'x'.repeat(256 * 1024);

@@ -229,7 +229,7 @@ describe('close', () => {
     const client = await wire(port, false, upgradeRequest());
     await client.until('101 Switching Protocols');
     await Promise.all([subscriptions.close(), client.over()]);
-  }, 10_000);
+  });
 });
 
 describe('disconnect', () => {
@@ -389,7 +389,7 @@ describe('a blocked event loop', () => {
     expect(result).toBe('pinged again');
     expect(subscriptions.stats().connections).toBe(2);
     child.kill();
-  }, 10_000);
+  });
 });
 
 describe('sockets that open and close', () => {

@@ -74,7 +74,7 @@ export async function wire(port: number, secure: boolean, ...first: (string | Bu
   for (const bytes of first) socket.write(bytes);
 
   async function receiveUntil(enough: () => boolean): Promise<Buffer> {
-    const deadline = AbortSignal.timeout(8000);
+    const deadline = AbortSignal.timeout(20_000);
     while (!enough()) {
       if (socket.destroyed) throw new Error(`the socket is over after ${seen.toString('latin1')}`);
       await new Promise<void>((resolve, reject) => {
