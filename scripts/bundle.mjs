@@ -15,7 +15,7 @@ const GROUPS = [
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|cursors|engine|execution|graphiql|graphql|streams|subscriptions|uploads|websocket)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
+    test: /[\\/]src[\\/](core|engine|execution|graphiql|graphql|live|uploads)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
   },
 ];
 

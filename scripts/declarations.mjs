@@ -61,13 +61,13 @@ function parse(text, path) {
       const [, namespace, names, specifier] = imported;
       file.imports.push({
         namespace,
-        names: names?.split(', '),
+        names: namesOf(names),
         specifier,
         target: resolveTarget(path, specifier),
       });
     } else if (exported) {
       const [, typeOnly, names, specifier] = exported;
-      file.reexports.push({ typeOnly, names: names?.split(', '), target: resolveTarget(path, specifier) });
+      file.reexports.push({ typeOnly, names: namesOf(names), target: resolveTarget(path, specifier) });
     } else if (/^(import|export (\*|\{ \w|default|=))/.test(line)) {
       throw new Error(`${path}: this statement is not supported here: ${line}`);
     } else if (line !== 'export {};') {
@@ -80,6 +80,11 @@ function parse(text, path) {
     if (isExported) (/^(type|interface)$/.test(kind) ? file.types : file.values).add(name);
   }
   return file;
+}
+
+/** The names of a list of imports or exports, whose members may begin with `type`. */
+function namesOf(list) {
+  return list?.split(', ').map((name) => name.replace(/^type /, ''));
 }
 
 function resolveTarget(path, specifier) {
