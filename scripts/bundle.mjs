@@ -8,14 +8,14 @@ const GROUPS = [
   // Subscriptions and espalier/pubsub share the cursors.
   {
     name: 'lib/http',
-    test: /[\\/]src[\\/](diagnostics|http|logging|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
+    test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
   { name: 'lib/cache', test: /[\\/]src[\\/](cache|redis)[\\/]/ },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|engine|execution|graphiql|graphql|live|uploads)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
+    test: /[\\/]src[\\/](core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
   },
 ];
 

@@ -61,8 +61,12 @@ function logBackgroundError(error: unknown): void {
 
 /** Writes a line to standard error, with the stacks of errors. All logging without the option `onError` uses it. */
 export function writeLog(method: 'error' | 'warn', message: string, ...errors: readonly unknown[]): void {
-  console[method](`espalier: ${message}`, ...errors);
+  console[method](`espalier: ${printable(message)}`, ...errors);
 }
+
+/** Escapes control characters: clients send texts that would begin a line of the log, or control a terminal. */
+const printable = (text: string): string =>
+  text.replace(/\p{Cc}/gu, (character) => `\\x${character.charCodeAt(0).toString(16).padStart(2, '0')}`);
 
 const INTERVAL_MILLISECONDS = 60_000;
 const MAX_MESSAGES = 100;
@@ -125,7 +129,7 @@ export function guardListener<Args extends readonly unknown[]>(
 /** Returns the message of an error. The AggregateError of several failed addresses has a code only. */
 export function messageOf(error: Error): string {
   const { code } = error as NodeJS.ErrnoException;
-  return (error.message || code || error.name).replace(/\s+/g, ' ');
+  return printable((error.message || code || error.name).replace(/\s+/g, ' '));
 }
 
 // One-time notices about settings that are probably not intended.
@@ -201,19 +205,17 @@ export const debug: Record<'static' | 'graphql' | 'uploads' | 'subscriptions' | 
   server: createLogger('espalier:server'),
 };
 
-/**
- * Creates a logger that loads the package `debug` when it is first enabled. `debug.enable` sets the variable
- * too.
- */
+/** Creates a logger. `debug.enable` sets the variable too. */
 function createLogger(area: string): Logger {
   let write: Logger | undefined;
-  return (format, ...values) => {
+  return (format, ...given) => {
     if (process.env['DEBUG'] === undefined) return;
+    const values = given.map((value) => (typeof value === 'string' ? printable(value) : value));
     if (write !== undefined) {
       write(format, ...values);
       return;
     }
-    import('debug')
+    loadDebug()
       .then(({ default: createDebug }) => {
         write ??= createDebug(area);
         write(format, ...values);
@@ -222,6 +224,10 @@ function createLogger(area: string): Logger {
       .catch(() => {});
   };
 }
+
+const loadDebug = () => import('debug');
+// The first line may be about a request, for which the process may have no free descriptor.
+if (process.env['DEBUG'] !== undefined) loadDebug().catch(() => {});
 
 /** The members of a thrown value that reports contain. */
 interface ErrorFacts {

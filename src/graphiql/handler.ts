@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise } from '../../types/connect.ts';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import { loadOnce } from '../http/load-once.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 import { createNegotiator } from '../http/negotiation.ts';
 import { addVary, type Headers, type Reply, writeReply } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
@@ -37,7 +37,8 @@ type IsEnabled = (req: ConnectRequest, res: ServerResponse) => MaybePromise<Grap
 export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefined {
   if (option === false) return undefined;
   const isEnabled = createIsEnabled(option);
-  const files = loadOnce(() => loadAssets(typeof option === 'function' ? 'private' : 'public'));
+  const files = new LazyPackage(() => loadAssets(typeof option === 'function' ? 'private' : 'public'));
+  files.preload();
   const renderers = new WeakMap<GraphiQLSettings, Renderer>();
   const negotiate = createNegotiator(['application/json', 'application/graphql-response+json', 'text/html']);
 
@@ -63,14 +64,14 @@ export function createGraphiQL(option: GraphiQLOption): GraphiQLHandler | undefi
   async function rendererFor(settings: GraphiQLSettings): Promise<Renderer> {
     const known = renderers.get(settings);
     if (known !== undefined) return known;
-    const render = pageRenderer(settings, (await files()).page);
+    const render = pageRenderer(settings, (await files.load()).page);
     renderers.set(settings, render);
     return render;
   }
 
   async function sendFile(req: ConnectRequest, res: ServerResponse, name: string) {
     const allowed = (await isEnabled(req, res)) !== undefined;
-    const { send } = await files();
+    const { send } = await files.load();
     await send(req, res, allowed ? name : undefined);
     return true;
   }

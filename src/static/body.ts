@@ -14,6 +14,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { basename, dirname } from 'node:path';
 import { setImmediate } from 'node:timers';
 import type { ByteRange } from '../http/conditions.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 import {
   destroyIncomplete,
   isHttp2,
@@ -220,25 +221,24 @@ type Send = typeof import('send');
 // The members of a request that `send` reads. Without headers it finds neither conditions nor a range.
 const REQUEST = { method: 'GET', headers: {} } as IncomingMessage;
 
-// Loading `send` takes longer than loading the rest of `espalier/static`, and most responses come from
-// memory.
-let send: Send | undefined;
+// Not imported statically: loading `send` takes longer than loading the rest of `espalier/static`.
+export const sendPackage: LazyPackage<Send> = new LazyPackage(async () => (await import('send')).default);
 
 /**
  * Starts a response with the whole file or one range of it through `send`, which calls `stream` for the body.
  */
 function startWithSend(request: RequestTriple, plan: StreamPlan, file: OpenFile, stream: () => void): void {
-  if (send !== undefined) {
-    start(send, request, plan, file, stream);
+  if (sendPackage.value !== undefined) {
+    start(sendPackage.value, request, plan, file, stream);
     return;
   }
   const fail = (error: unknown): void => {
     file.close();
     request.next(toError(error));
   };
-  import('send')
-    .then((module) => {
-      send = module.default;
+  sendPackage
+    .load()
+    .then((send) => {
       if (isFinished(request.res)) file.close();
       else start(send, request, plan, file, stream);
     })

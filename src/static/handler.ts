@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
-import { BufferPool, DiskSender } from './body.ts';
+import { BufferPool, DiskSender, sendPackage } from './body.ts';
 import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
 import { type CheckContext, Coalescer, createBackgroundEtags, createCircuitBreaker } from './check.ts';
 import { Compressor, createCodingFactory } from './compress.ts';
@@ -14,6 +14,7 @@ import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } fr
 import type { CodingFactory, LoadResult } from './representation.ts';
 import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
 import { assertPages, type RootDirectory } from './root.ts';
+import { etagPackage } from './version.ts';
 
 /** Responds to one request, or calls `next`. */
 export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
@@ -68,6 +69,8 @@ export function createFileHandler(settings: StaticSettings, files: DirectoryFile
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
 export function createCacheHandler(context: ServeContext): StaticHandler {
   const { settings, cache } = context;
+  etagPackage.preload();
+  sendPackage.preload();
   return (req, res, nextHandler) => {
     const isRead = req.method === 'GET' || req.method === 'HEAD';
     // Most requests are for a cached path in a spelling that needs no decoding: they skip the parser.

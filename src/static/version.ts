@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { type BigIntStats, read } from 'node:fs';
 import { setImmediate } from 'node:timers/promises';
 import { toLastModified } from '../http/conditions.ts';
-import { loadOnce } from '../http/load-once.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 
 /**
  * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
@@ -111,14 +111,15 @@ export async function readAndHash(
   return { body, etag: etagFromDigest(size, hash) };
 }
 
-// Loaded at the first use: an ES module that imports a CommonJS package statically loads Node's parser of
-// such packages.
-const loadEtag = loadOnce(async () => (await import('etag')).default);
+// Not imported statically: an ES module that imports a CommonJS package loads Node's parser of such packages.
+export const etagPackage: LazyPackage<typeof import('etag')> = new LazyPackage(
+  async () => (await import('etag')).default,
+);
 
 /** Returns the strong ETag of bytes in memory. */
 export async function etagOfBytes(body: Buffer): Promise<string> {
   if (body.length > SLICE) return etagOfSlices(body);
-  const etag = await loadEtag();
+  const etag = etagPackage.value ?? (await etagPackage.load());
   return etag(body);
 }
 

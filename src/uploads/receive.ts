@@ -7,7 +7,7 @@ import { createChannel, type EventChannel, Observed } from '../diagnostics/chann
 import { debug } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
 import { drainRequest, timedOut } from '../http/body.ts';
-import { loadOnce } from '../http/load-once.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 import { HttpError, toError } from '../http/reply.ts';
 import { createDeadlines, type Deadlines } from '../http/timers.ts';
 import {
@@ -103,7 +103,7 @@ export async function receiveUploads<Params>(
   });
   if (settings.limitsHttp1 || req.httpVersionMajor >= 2) deadlines.set(onTimeout);
   try {
-    const createParser = await settings.loadParser();
+    const createParser = settings.parser.value ?? (await settings.parser.load());
     openForm(form, req, res, { maxRequestSize: settings.maxRequestSize, createParser });
     const plan = await readPlan(form, settings, parse);
     await takeMappedFiles(form, plan, files);
@@ -173,8 +173,7 @@ interface UploadSettings extends WithDefaults<UploadOptions> {
   readonly deadlines: Deadlines;
   /** Whether `bodyTimeout` applies to HTTP/1, where the server has a deadline for requests. */
   readonly limitsHttp1: boolean;
-  /** Loads the parser at the first request. */
-  readonly loadParser: () => Promise<CreateParser>;
+  readonly parser: LazyPackage<CreateParser>;
 }
 
 const MIB = 1024 * 1024;
@@ -204,17 +203,19 @@ export function resolveUploadOptions(options: unknown, maxValues: number): Uploa
   const budget = { left: memoryTotal };
   const read = () => ({ bytes: memoryTotal - budget.left, maxBytes: memoryTotal });
   registerGauge(budget, { kind: 'uploads', read });
+  const parser = new LazyPackage(() =>
+    loadMulterParser(settings).catch((error: Error) => {
+      throw storageError(error);
+    }),
+  );
+  parser.preload();
   return {
     ...settings,
     maxValues,
     budget,
     deadlines: createDeadlines(settings.bodyTimeout),
     limitsHttp1: given.bodyTimeout !== undefined,
-    loadParser: loadOnce(() =>
-      loadMulterParser(settings).catch((error: Error) => {
-        throw storageError(error);
-      }),
-    ),
+    parser,
   };
 }
 
