@@ -41,7 +41,7 @@ export async function startCluster({ replicas = 0 } = {}): Promise<RedisCluster>
     const words = ['--cluster-enabled', 'yes', '--cluster-port', `${bus}`, '--cluster-config-file', config];
     buses.push(bus);
     nodes.push(
-      await startRedis([...words, '--cluster-node-timeout', '1000', '--repl-diskless-sync-delay', '0']),
+      await startRedis([...words, '--cluster-node-timeout', '3000', '--repl-diskless-sync-delay', '0']),
     );
   }
   const admins = nodes.map(connectTo);

@@ -43,7 +43,7 @@ it('createPubSub connects again to a silent Redis whose client has a path', asyn
     () => rmSync(path, { force: true }),
     () => server.kill(),
   );
-  const events = connect({ path }, { heartbeat: 100, commandTimeout: 200, history: {} });
+  const events = connect({ path }, { heartbeat: 100, commandTimeout: 500, history: {} });
   const stream = events.subscribe('tick');
   await events.ready('tick');
   server.signal('SIGSTOP');
@@ -124,7 +124,7 @@ describe('a client with Sentinel', () => {
       silent.close();
     });
     const sentinels = [(silent.address() as AddressInfo).port, sentinel.port].map((port) => ({ port }));
-    const events = connect({ sentinels, name: 'main' }, { commandTimeout: 200 });
+    const events = connect({ sentinels, name: 'main' }, { commandTimeout: 500 });
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await publishWhenConnected(() => events.publish('tick', 1));

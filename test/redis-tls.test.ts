@@ -24,19 +24,13 @@ let port: number;
 /** A client without TLS. */
 let admin: Redis;
 
-/** Starts Redis with a port for TLS. Another test may take that port before Redis does, so it tries again. */
-async function startTlsRedis(attempts: number): Promise<RedisServer> {
+beforeAll(async () => {
   port = await freePort();
   const { key, cert } = tlsFiles;
-  const starting = startRedis([
+  server = await startRedis([
     ...['--tls-port', `${port}`, '--tls-key-file', key, '--tls-cert-file', cert],
     ...['--tls-ca-cert-file', cert, '--tls-auth-clients', 'optional'],
   ]);
-  return attempts > 1 ? starting.catch(() => startTlsRedis(attempts - 1)) : starting;
-}
-
-beforeAll(async () => {
-  server = await startTlsRedis(3);
   admin = new Redis(server.url);
 });
 afterEach(async () => {
@@ -85,7 +79,7 @@ it.each([undefined, {}])(
     const proxy = await startProxy(`redis://127.0.0.1:${port}`);
     stops.push(() => proxy.close());
     const settings = { port: Number(new URL(proxy.url).port) };
-    const here = connect(settings, { history, heartbeat: 100, commandTimeout: 200 });
+    const here = connect(settings, { history, heartbeat: 100, commandTimeout: 500 });
     const there = connect({}, { history });
     const stream = there.subscribe('tick');
     await there.ready('tick');

@@ -96,7 +96,7 @@ it('invalidations over a pubsub with a history reach the memory of other process
       redis: cluster.client(),
       history: {},
       heartbeat: 200,
-      commandTimeout: 400,
+      commandTimeout: 2000,
       onError: false,
     });
     stops.push(() => pubsub.close());

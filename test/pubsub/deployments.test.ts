@@ -25,7 +25,7 @@ afterAll(async () => {
 });
 
 function connect(options: PubSubOptions): PubSub<Events> {
-  const events = createPubSub<Events>({ heartbeat: 200, commandTimeout: 400, onError: false, ...options });
+  const events = createPubSub<Events>({ heartbeat: 200, commandTimeout: 2000, onError: false, ...options });
   stops.push(() => events.close());
   return events;
 }

@@ -492,7 +492,7 @@ describe('a fault between two events', () => {
     'CLIENT KILL TYPE normal': () => fixture.admin.call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'),
     'a stalled network': async () => {
       fixture.proxy.stall();
-      await new Promise((resolve) => setTimeout(resolve, 350));
+      await new Promise((resolve) => setTimeout(resolve, 750));
       fixture.proxy.heal();
     },
   };

@@ -30,7 +30,7 @@ export function useRedis<Events extends object>(): RedisFixture<Events> {
       open.push(events);
       return events;
     },
-    overProxy: () => ({ redis: fixture.proxy.url, heartbeat: HEARTBEAT, commandTimeout: 200 }),
+    overProxy: () => ({ redis: fixture.proxy.url, heartbeat: HEARTBEAT, commandTimeout: 500 }),
     async commandCalls(name: string) {
       const line = (await fixture.admin.info('commandstats')).match(
         new RegExp(`cmdstat_${name}:calls=(\\d+)`),
