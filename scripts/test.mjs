@@ -2,11 +2,11 @@
 //   no mode     on this Node, with graphql 16 and the compiled engine, without the slow tests unless they are named
 //   --matrix    the slow tests, and the other combinations of test/passes.mjs
 //   --all       both
-//   --changed   of the first, only the test files that a change affects
+//   --changed   the test files that a change affects, also slow ones
 //   --build     builds dist/ first, which some tests use
 // A file that fails runs once more, alone. If it passes then, the run passes, and lists it as flaky.
 import { spawnSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { closeSync, mkdirSync, mkdtempSync, openSync, readFileSync, rmSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { installNeighbours } from './neighbours.mjs';
@@ -33,7 +33,7 @@ const options = args.slice(patterns.length);
 const isCI = process.env.CI === 'true';
 const missing = missingPrograms();
 const names = missing.map(({ name }) => name).join(', ');
-const isNamed = patterns.length > 0;
+const isNamed = patterns.length > 0 || has('--changed');
 if (isCI && missing.length > 0 && !isNamed) fail(`Tests need ${names}. Install: ${installCommand(missing)}`);
 
 const selected = has('--changed') ? changedTests() : testFiles(patterns);
@@ -98,6 +98,9 @@ function runPass(pass) {
 function runJest(pass, files) {
   const report = join(reports, 'report.json');
   rmSync(report, { force: true });
+  // Warnings of Node and Jest, which matter only when a test fails.
+  const errors = join(reports, 'stderr.txt');
+  const stderr = openSync(errors, 'w');
   const jest = [
     'node_modules/jest/bin/jest.js',
     '--reporters=<rootDir>/scripts/test/reporter.mjs',
@@ -111,7 +114,7 @@ function runJest(pass, files) {
   ];
   const { status } = spawnSync(pass.node === HERE ? process.execPath : binaryOf(pass.node), jest, {
     cwd: root,
-    stdio: ['ignore', 'inherit', 'inherit'],
+    stdio: ['ignore', 'inherit', stderr],
     timeout: MAX_MINUTES * 60_000, // a suite that hangs has failed
     env: {
       ...process.env,
@@ -121,7 +124,10 @@ function runJest(pass, files) {
       TEST_REPORT: report,
     },
   });
-  return readReport(report, status);
+  closeSync(stderr);
+  const results = readReport(report, status);
+  if (results.some(({ failed }) => failed > 0)) console.log(readFileSync(errors, 'utf8'));
+  return results;
 }
 
 /** A run of Jest without a report, or with another error than failed tests, is one failure. */

@@ -34,6 +34,9 @@ export function reaches(file, target, seen = new Set()) {
   return [...imports].some(([, path]) => reaches(posix.join(posix.dirname(file), path), target, seen));
 }
 
+/** Whether a test file has more cases in the thorough pass. */
+export const readsTestAll = (file) => /TEST_ALL|InTestAll/.test(textOf(file));
+
 /** Those of some test files that need a program as a whole. See programs.mjs. */
 export function filesThatNeed(programs, files) {
   const needs = (file, { name, modules = [] }) =>

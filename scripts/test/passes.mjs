@@ -1,7 +1,7 @@
 // Which test files run with which versions. Each list names parts of paths below test/; a test checks that each still
 // matches a file.
 import { graphql17 } from '../neighbours.mjs';
-import { reaches } from './files.mjs';
+import { readsTestAll } from './files.mjs';
 
 /** The version of Node that runs this script. */
 export const HERE = Number(process.versions.node.split('.')[0]);
@@ -38,33 +38,25 @@ export const LISTS = {
   installed: ['neighbours/', 'site/'],
   /** Take longest, and check in more depth what others check as well. */
   slow: [
-    'browser-caching',
-    'browser-dictionaries',
-    'browser-event-source',
-    'browser-inspect',
-    'browser-photo-wall',
-    'caching/leaks',
-    'caching/memory',
-    'caching/processes',
-    'caching/redis-cluster',
-    'caching/shared-caches',
-    'cost/budget',
-    'cost/oracle',
-    'cursors/faults',
-    'cursors/refusals',
-    'documents/attacks',
-    'documents/reload',
+    'browser-(caching|dictionaries|event-source|graphiql-incremental|inspect|photo-wall|streaming|uploads)',
+    'caching/(interrupted-mutations|leaks|memory|processes|redis-cluster|shared-caches)',
+    'commands',
+    'cost/(budget|oracle)',
+    'cursors/(client|faults|refusals)',
+    'documents/(attacks|check-command|reload)',
     'engine/document-memory',
-    'graphql/floods',
-    'graphql/wrapped-responses',
+    'examples/(examples|photo-wall)',
+    'graphql/(floods|handler-memory|http2-memory|long-responses|wrapped-responses)',
     'otel/metrics',
-    'pubsub/(deployments|history|processes|partition|idle-topics|slow-readers)',
+    'package',
+    'pubsub/(deployments|history|idle-topics|partition|processes|slow-readers)',
+    'redis-clients',
     'server/http2-websockets',
-    'static/growing-files',
-    'static/memory-budget',
-    'streaming/single',
-    'streaming/slow-clients',
-    'subscriptions/slow-clients',
+    'snippets',
+    'static/(copies-of-tools|deployments|growing-files|http2-memory|incomplete-responses|memory-budget|read-on-loop)',
+    'streaming/(incremental-fuzz|single|slow-clients)',
+    'subscriptions/(bursts|long-documents|slow-clients)',
+    'testing/handles',
     'uploads/drain',
   ],
   /** Use no engine, choose one themselves, or test the transport of results. */
@@ -82,7 +74,19 @@ export const LISTS = {
     'uploads/drain',
   ],
   /** Compute without timers, sockets and files: one version of Node is enough for each version of graphql. */
-  computing: ['engine/(fuzz|isolation|tracing)'],
+  computing: [
+    'caching/(argument-tags|dynamic-hints|headers|invalidation|policy|query-descriptions|response-cache|what-is-stored)',
+    'callbacks',
+    'cost/',
+    'documents/(check-command|ids|openapi|trusted)',
+    'engine/',
+    'graphiql/',
+    'graphql/(audits|basics|checklist|error-codes|errors|failed-batches|floods|introspection|json|limits|on-operation)',
+    'graphql/(prototype-members|unreadable-errors)',
+    'mistakes/',
+    'reports',
+    'streaming/incremental-',
+  ],
   /** GraphiQL and the clients of incremental delivery, which run once for each version of graphql. */
   oncePerGraphql: ['browser-graphiql', 'neighbours/incremental'],
 };
@@ -100,15 +104,13 @@ export function passesOf(files, { quick, matrix, isNamed }) {
   const first = { node: HERE, graphql: 16, engine: 'compiled', isThorough: false };
   // Tests that are named run in any case.
   const quickly = isNamed && !matrix ? not(installed) : not(installed, slow);
-  const thoroughly = files.filter(
-    (file) => slow.test(file) || installed.test(file) || reaches(file, 'test/test-all.ts'),
-  );
+  const thoroughly = files.filter((file) => slow.test(file) || installed.test(file) || readsTestAll(file));
   const passes = [
     ...(quick ? [{ ...first, files: quickly }] : []),
     ...(matrix
       ? [
           { ...first, isThorough: true, files: thoroughly },
-          { ...first, engine: 'graphql-js', files: not(once, withoutDefaultEngine) },
+          { ...first, engine: 'graphql-js', files: not(once, withoutDefaultEngine, slow) },
           // Each version of Node with one of graphql, and each version of graphql with two of Node.
           ...[
             { node: 20, graphql: 16, files: not(once, computing) },
@@ -118,7 +120,7 @@ export function passesOf(files, { quick, matrix, isNamed }) {
               files: not(once).concat(files.filter((file) => oncePerGraphql.test(file))),
             },
             { node: 24, graphql: 16, files: not(once, computing) },
-            { node: 26, graphql: 17, files: not(once, computing) },
+            { node: 26, graphql: 17, files: not(once, computing, slow) },
           ]
             .filter(({ node, graphql }) => node !== HERE || graphql !== 16)
             .map((pass) => ({ ...first, ...pass })),

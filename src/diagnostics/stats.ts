@@ -111,7 +111,8 @@ const REGISTRY: unique symbol = Symbol.for('espalier.gauges');
 /** The gauges of the process. The ES and the CommonJS build share them. */
 function registry(): Registry {
   const holder = globalThis as { [REGISTRY]?: Registry };
-  holder[REGISTRY] ??= { owners: new Set(), gauges: new WeakMap() };
+  // Frozen: Jest removes the members of other objects on globalThis, which owners outlive.
+  holder[REGISTRY] ??= Object.freeze({ owners: new Set(), gauges: new WeakMap() });
   return holder[REGISTRY];
 }
 
