@@ -112,7 +112,7 @@ const REGISTRY: unique symbol = Symbol.for('espalier.gauges');
 function registry(): Registry {
   const holder = globalThis as { [REGISTRY]?: Registry };
   // Frozen: Jest removes the members of other objects on globalThis, which owners outlive.
-  holder[REGISTRY] ??= Object.freeze({ owners: new Set(), gauges: new WeakMap() });
+  holder[REGISTRY] ??= Object.freeze<Registry>({ owners: new Set(), gauges: new WeakMap() });
   return holder[REGISTRY];
 }
 
