@@ -1,7 +1,7 @@
-import { createDirectoryHandler } from '../src/static/handler.ts';
+import { createHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
 import { resolveRoot } from '../src/static/root.ts';
-import { createSourceHandler, isSource } from '../src/static/source.ts';
+import { isSource, SourceFiles } from '../src/static/source.ts';
 import type { Middleware } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
@@ -26,9 +26,7 @@ export function staticFiles(
   options?: boolean | StaticFilesOptions,
 ): Middleware {
   const settings = resolveStaticOptions(options);
-  const handler = isSource(dir)
-    ? createSourceHandler(dir, settings)
-    : createDirectoryHandler(resolveRoot(dir), settings);
+  const handler = createHandler(isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir), settings);
   return function staticFilesMiddleware(req, res, next) {
     handler(req, res, next);
   };

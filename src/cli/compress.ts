@@ -6,8 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import type { Precompressed } from '../../types/static.ts';
 import { canEncode, encodeBest } from '../static/compress.ts';
-import { isCopyOf } from '../static/copies.ts';
-import { COPY_EXTENSIONS } from '../static/load.ts';
+import { COPY_EXTENSIONS, isCopyOf } from '../static/copies.ts';
 import { isCompressibleType, mediaTypeOf } from '../static/media-types.ts';
 import { type Output, UsageError } from './commands.ts';
 

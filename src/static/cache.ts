@@ -159,6 +159,8 @@ export class CacheEntry {
   waiting: Waiter[] | undefined = undefined;
   /** `checking`: requests that arrive now have to wait for another check. */
   state: 'idle' | 'queued' | 'checking' = 'idle';
+  /** The last check that has started and not ended. */
+  check: { readonly startedAt: number } | undefined = undefined;
   readonly owner: EntryOwner;
 
   constructor(urlPath: string, owner: EntryOwner) {

@@ -1,18 +1,17 @@
-import { stat, statSync } from 'node:fs';
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import type { Dependency, LoadOptions } from './load.ts';
+import type { Files, LoadOptions } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
 import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './representation.ts';
-import { isNotFoundError, isStaleError, openRealPath } from './root.ts';
-import { etagOfFile, type FileVersion, readBytes, sameContent, sameVersion } from './version.ts';
+import { openRealPath } from './root.ts';
+import { etagOfFile, readBytes, sameContent, sameVersion } from './version.ts';
 
 // Checks per turn of the event loop, which take about a millisecond when they are synchronous.
 const MAX_PER_TURN = 256;
 // Synchronous checks between two reads of the clock: one read costs a tenth of a check.
 const CHUNK = 8;
-// Checks in the thread pool. More would delay the application's own DNS and file operations.
-const MAX_RUNNING = 16;
+// Milliseconds after which requests do not wait for a running check any more.
+const STALLED_MS = 30_000;
 
 /**
  * Coalesces checks of cache entries, as databases do with group commit. Requests for one path that arrive in
@@ -37,7 +36,14 @@ export class Coalescer {
     const { entry } = waiter;
     if (entry.waiting === undefined) entry.waiting = [waiter];
     else entry.waiting.push(waiter);
-    if (entry.state === 'idle') this.#enqueue(entry);
+    if (entry.state === 'idle' || isStalled(entry)) this.#enqueue(entry);
+  }
+
+  #release(entry: CacheEntry): void {
+    entry.state = 'idle';
+    entry.check = undefined;
+    if (entry.waiting !== undefined) this.#enqueue(entry);
+    else this.#context.cache.release(entry);
   }
 
   #enqueue(entry: CacheEntry): void {
@@ -85,7 +91,7 @@ export class Coalescer {
   }
 
   #startAsyncChecks(): void {
-    while (this.#runningAsync < MAX_RUNNING) {
+    while (this.#runningAsync < this.#context.maxRunning) {
       const entry = this.#pendingAsync.shift();
       if (entry === undefined) return;
       this.#checkInThreadPool(entry);
@@ -94,17 +100,27 @@ export class Coalescer {
 
   #checkInThreadPool(entry: CacheEntry): void {
     const waiters = takeWaiting(entry);
+    const check = { startedAt: performance.now() };
     entry.state = 'checking';
+    entry.check = check;
     this.#runningAsync++;
-    revalidate(this.#context, entry, (error, result) => {
+    const finish = (error: unknown, result: LoadResult | undefined): void => {
       this.#runningAsync--;
-      entry.state = 'idle';
-      if (entry.waiting !== undefined) this.#enqueue(entry);
-      else this.#context.cache.release(entry);
+      // A later check has begun if this one stalled.
+      if (entry.check === check) this.#release(entry);
       this.#startAsyncChecks();
       for (const waiter of waiters) finishIsolated(waiter, error, result);
-    });
+    };
+    revalidate(this.#context, entry).then(
+      (result) => finish(undefined, result),
+      (error: unknown) => finish(error, undefined),
+    );
   }
+}
+
+/** Whether the running check has taken so long that requests do not wait for it: a store may have lost its connection. */
+function isStalled({ state, check }: CacheEntry): boolean {
+  return state === 'checking' && check !== undefined && performance.now() - check.startedAt > STALLED_MS;
 }
 
 /** Removes and returns the requests for the check that starts now. */
@@ -128,120 +144,63 @@ function finishIsolated(waiter: Waiter, error: unknown, result: LoadResult | und
 }
 
 /** Dependencies of the check of a cache entry. */
-export interface CheckContext {
+export interface CheckContext extends Pick<Files, 'allowsSync' | 'isUnchanged' | 'isUnchangedSync'> {
   readonly cache: FileCache;
   readonly load: (urlPath: string, options: LoadOptions) => Promise<LoadResult>;
   /** Whether the symbolic links on the path still lead to the same place inside the root. */
   readonly stillResolves: (file: LoadedFile) => Promise<boolean>;
-  /** The device whose files may be checked on the event loop; undefined if there is none. */
-  readonly localDevice: bigint | undefined;
   readonly breaker: CircuitBreaker;
   /** Milliseconds for which the result of a check is valid. */
   readonly revalidateAfter: number;
   /** Called for each file that is added to the cache. */
   readonly onCached: (entry: CacheEntry, file: LoadedFile) => void;
+  /** The number of simultaneous asynchronous checks. */
+  readonly maxRunning: number;
 }
-
-/** Called once, with an error or with a result. */
-type CheckCallback = (error: unknown, result: LoadResult | undefined) => void;
 
 // Milliseconds after which the symbolic links on the path of a cached file are resolved again.
 const PATH_VERIFIED_FOR = 60_000;
 
-const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
-
 /** Checks a cache entry on the event loop. Returns false if the thread pool has to check it. */
 export function isUnchangedSync(context: CheckContext, entry: CacheEntry, now: number): boolean {
   const { file } = entry;
-  if (file === undefined || now >= entry.pathVerifiedUntil || !areUnchangedSync(file.dependencies))
+  if (file === undefined || now >= entry.pathVerifiedUntil || !context.isUnchangedSync(file.dependencies))
     return false;
   entry.freshUntil = freshUntil(file, context.revalidateAfter);
   return true;
 }
 
-/**
- * Stats the dependencies of a file on the event loop. Returns true if none has changed, and false if the thread
- * pool has to check them.
- */
-export function areUnchangedSync(dependencies: readonly Dependency[]): boolean {
-  try {
-    for (const { path, version } of dependencies) {
-      const stats = statSync(path, SYNC_STAT);
-      if (stats === undefined || version === undefined) {
-        if (stats !== version) return false;
-      } else if (!sameVersion(version, stats)) return false;
-    }
-    return true;
-  } catch {
-    // The check in the thread pool handles the error.
-    return false;
-  }
-}
-
-/**
- * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
- * less of the event loop's time than handing it to the thread pool and receiving the result.
- *
- * @param localDevice - the device whose files may be checked this way; undefined if there is none
- */
-export function canCheckSync(dependencies: readonly Dependency[], localDevice: bigint | undefined): boolean {
-  if (localDevice === undefined) return false;
-  return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
-}
-
 /** Checks a cache entry in the thread pool, and loads the file when it is not cached or has changed. */
-export function revalidate(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+export async function revalidate(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
   const { file } = entry;
-  if (file === undefined || file.isRacilyClean) {
-    reload(context, entry, done);
-    return;
+  if (file === undefined || file.isRacilyClean || !(await isUnchanged(context, entry, file))) {
+    return await reload(context, entry);
   }
-  const keep = (): void => {
-    entry.freshUntil = freshUntil(file, context.revalidateAfter);
-    done(undefined, file);
-  };
-  areUnchanged(file.dependencies, (error, unchanged) => {
-    if (error !== undefined) done(error, undefined);
-    else if (!unchanged) reload(context, entry, done);
-    else if (performance.now() < entry.pathVerifiedUntil) keep();
-    else
-      verifyPath(context, entry, file, (isVerified) => (isVerified ? keep() : reload(context, entry, done)));
-  });
+  entry.freshUntil = freshUntil(file, context.revalidateAfter);
+  return file;
 }
 
-function verifyPath(
-  context: CheckContext,
-  entry: CacheEntry,
-  file: LoadedFile,
-  done: (isVerified: boolean) => void,
-): void {
+async function isUnchanged(context: CheckContext, entry: CacheEntry, file: LoadedFile): Promise<boolean> {
+  if (!(await context.isUnchanged(file.dependencies))) return false;
+  if (performance.now() < entry.pathVerifiedUntil) return true;
   const until = performance.now() + PATH_VERIFIED_FOR;
-  context.stillResolves(file).then(
-    (isVerified) => {
-      entry.pathVerifiedUntil = isVerified ? until : 0;
-      done(isVerified);
-    },
-    // The error is reported when the file is loaded again.
-    () => done(false),
-  );
+  // The error is reported when the file is loaded again.
+  const isVerified = await context.stillResolves(file).catch(() => false);
+  entry.pathVerifiedUntil = isVerified ? until : 0;
+  return isVerified;
 }
 
-function reload(context: CheckContext, entry: CacheEntry, done: CheckCallback): void {
+async function reload(context: CheckContext, entry: CacheEntry): Promise<LoadResult> {
   context.cache.invalidate(entry);
   const until = performance.now() + PATH_VERIFIED_FOR;
-  context.load(entry.urlPath, { isPopular: entry.isPopular }).then(
-    (result) => {
-      if (result.kind === 'file') {
-        context.cache.set(entry, result);
-        context.onCached(entry, result);
-        entry.isCheckedSync = !result.isRacilyClean && canCheckSync(result.dependencies, context.localDevice);
-        entry.pathVerifiedUntil = until;
-        entry.freshUntil = freshUntil(result, context.revalidateAfter);
-      }
-      done(undefined, result);
-    },
-    (error: unknown) => done(error, undefined),
-  );
+  const result = await context.load(entry.urlPath, { isPopular: entry.isPopular });
+  if (result.kind !== 'file') return result;
+  context.cache.set(entry, result);
+  context.onCached(entry, result);
+  entry.isCheckedSync = !result.isRacilyClean && context.allowsSync(result.dependencies);
+  entry.pathVerifiedUntil = until;
+  entry.freshUntil = freshUntil(result, context.revalidateAfter);
+  return result;
 }
 
 /**
@@ -252,32 +211,6 @@ function freshUntil(file: LoadedFile, revalidateAfter: number): number {
   if (revalidateAfter === 0 || file.isRacilyClean || Date.now() - file.changedAt <= revalidateAfter) return 0;
   return performance.now() + revalidateAfter;
 }
-
-/**
- * Stats the dependencies of a file in the thread pool, one after the other: a check whose file system hangs
- * blocks one thread.
- */
-function areUnchanged(
-  dependencies: readonly Dependency[],
-  done: (error: unknown, unchanged: boolean) => void,
-  index = 0,
-): void {
-  const dependency = dependencies[index];
-  if (dependency === undefined) {
-    done(undefined, true);
-    return;
-  }
-  const { path, version } = dependency;
-  stat(path, { bigint: true }, (error, stats) => {
-    if (error !== null && !isNotFoundError(error) && !isStaleError(error)) done(error, false);
-    else if (error === null ? isVersion(version, stats) : version === undefined && !isStaleError(error))
-      areUnchanged(dependencies, done, index + 1);
-    else done(undefined, false);
-  });
-}
-
-const isVersion = (version: FileVersion | undefined, stats: FileVersion): boolean =>
-  version !== undefined && sameVersion(version, stats);
 
 /**
  * Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`.

@@ -4,12 +4,15 @@ import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import zlib from 'node:zlib';
 import type { Precompressed } from '../../types/static.ts';
-import type { Snapshot } from './load.ts';
-import type { ReadableFile } from './root.ts';
-import { etagFromDigest, readAsync, readBytes } from './version.ts';
+import type { OpenedFile, Snapshot } from './load.ts';
+import { etagFromDigest } from './version.ts';
 
-// Bytes of one read.
-const CHUNK = 64 * 1024;
+/** Extensions of compressed copies. */
+export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
+  br: '.br',
+  zstd: '.zst',
+  gzip: '.gz',
+};
 
 interface Decoder {
   readonly decode: (bytes: Buffer, options: { maxOutputLength: number }) => Promise<Buffer>;
@@ -39,7 +42,7 @@ const MTIME_TOLERANCE_NS = 2_000_000_000n;
 
 /** A compressed copy that is compared with its source. */
 export interface CopyToCompare {
-  readonly file: ReadableFile;
+  readonly file: OpenedFile;
   readonly copy: Snapshot;
   readonly coding: Precompressed;
   readonly source: Snapshot;
@@ -55,12 +58,13 @@ export async function compareCopy(comparison: CopyToCompare): Promise<string | u
   const { file, copy, coding, source } = comparison;
   if (coding === 'zstd') {
     const size = Math.min(Number(copy.version.size), ZSTD_HEADER_BYTES);
-    const header = copy.body ?? (await readBytes(file.fd, size));
+    const header = copy.body ?? (await file.read(size));
     if (header !== undefined && !isWindowAccepted(header)) return 'browsers refuse its window of over 8 MiB';
   }
   const decoder = DECODERS[coding];
   if (decoder === undefined || source.contentEtag === undefined) {
     // A source is not hashed in the first milliseconds after a write; the next request compares the content.
+    if (!file.isOnDisk) return 'its source is not hashed';
     if (source.isRacilyClean) return 'its source was written a moment ago';
     const isOlder = copy.version.mtimeNs + MTIME_TOLERANCE_NS < source.version.mtimeNs;
     return isOlder ? 'it is older than its source' : undefined;
@@ -97,13 +101,13 @@ async function decodesTo(compressed: Buffer, expected: Buffer, { decode }: Decod
 
 /** Returns the ETag of the decompressed bytes; undefined when they are corrupt or longer than `size`. */
 async function hashDecoded(
-  file: ReadableFile,
+  file: OpenedFile,
   { createStream }: Decoder,
   size: number,
 ): Promise<string | undefined> {
   const hash = createHash('sha1');
   let length = 0;
-  const input = new FileChunks(file.fd);
+  const input = file.chunks();
   try {
     await pipeline(input, createStream(), async (output: AsyncIterable<Buffer>) => {
       for await (const chunk of output) {
@@ -117,35 +121,6 @@ async function hashDecoded(
     return undefined;
   } finally {
     await input.stop();
-  }
-}
-
-/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
-class FileChunks implements AsyncIterable<Buffer> {
-  readonly #fd: number;
-  #isStopped = false;
-  #lastRead: Promise<unknown> = Promise.resolve();
-
-  constructor(fd: number) {
-    this.#fd = fd;
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
-    for (let position = 0; !this.#isStopped; ) {
-      const buffer = Buffer.allocUnsafeSlow(CHUNK);
-      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
-      this.#lastRead = reading.catch(() => undefined);
-      const bytesRead = await reading;
-      if (bytesRead === 0) return;
-      position += bytesRead;
-      yield buffer.subarray(0, bytesRead);
-    }
-  }
-
-  /** Resolves when the descriptor is not used any more. */
-  async stop(): Promise<void> {
-    this.#isStopped = true;
-    await this.#lastRead;
   }
 }
 

@@ -7,7 +7,6 @@ import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
 import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
-import { statOrUndefined } from './load.ts';
 import type {
   DeltaCodings,
   DeltaFactory,
@@ -15,7 +14,7 @@ import type {
   Representation,
   SelectionRules,
 } from './representation.ts';
-import { openInsideRoot, RootDirectory } from './root.ts';
+import { openInsideRoot, RootDirectory, statOrUndefined } from './root.ts';
 import { readBytes } from './version.ts';
 
 /** A structured field with a byte sequence of 32 bytes (RFC 9842 §2.2). */

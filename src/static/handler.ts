@@ -2,9 +2,11 @@ import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
+import { optionError } from '../options/rules.ts';
+import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
 import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
-import { type CheckContext, Coalescer, createBackgroundEtags, createCircuitBreaker } from './check.ts';
+import { Coalescer, createBackgroundEtags, createCircuitBreaker } from './check.ts';
 import { Compressor, createCodingFactory } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
 import { loadFile, stillResolves } from './load.ts';
@@ -13,61 +15,61 @@ import { hasDotSegment, parseRequestPath } from './path.ts';
 import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } from './reply.ts';
 import type { CodingFactory, LoadResult } from './representation.ts';
 import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
-import { assertPages, type RootDirectory } from './root.ts';
+import { assertPages, RootDirectory } from './root.ts';
+import type { SourceFiles } from './source.ts';
 import { etagPackage } from './version.ts';
 
 /** Responds to one request, or calls `next`. */
-export type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
+type StaticHandler = (req: ConnectRequest, res: ServerResponse, next: NextFunction) => void;
 
 // Bytes of read buffers for all streamed responses of one middleware.
 const READ_BUFFER_BYTES = 32 << 20;
+// Simultaneous checks in the thread pool. More would delay the application's own DNS and file operations.
+const MAX_CHECKS_IN_POOL = 16;
 
-/** The functions that load and check the files of a directory. */
-export interface DirectoryFiles {
-  readonly load: CheckContext['load'];
-  readonly stillResolves: CheckContext['stillResolves'];
-  readonly localDevice: CheckContext['localDevice'];
-}
-
-/** Creates the handler of a `staticFiles` middleware for the files of a directory. */
-export function createDirectoryHandler(root: RootDirectory, settings: StaticSettings): StaticHandler {
-  assertPages(root, settings);
-  const codingFactory = codingFactoryFor(root, settings);
-  return createFileHandler(settings, {
-    load: (urlPath, { isPopular }) => loadFile(root, urlPath, settings, { isPopular, codingFactory }),
-    stillResolves: (file) => stillResolves(root, file, settings),
-    localDevice: root.localDevice,
-  });
-}
-
-/** Creates the factory of codings that are created while files are served. */
-function codingFactoryFor(root: RootDirectory, { compress }: StaticSettings): CodingFactory | undefined {
-  if (compress === undefined) return undefined;
-  const compressor = new Compressor(compress);
-  return createCodingFactory(compressor, createDeltas(compressor, root));
-}
-
-/** Creates a handler that loads and checks files with the functions of a directory, which tests replace. */
-export function createFileHandler(settings: StaticSettings, files: DirectoryFiles): StaticHandler {
-  const { load, stillResolves, localDevice } = files;
+/** Creates the handler of a `staticFiles` middleware. */
+export function createHandler(files: RootDirectory | SourceFiles, settings: StaticSettings): StaticHandler {
+  const isDirectory = files instanceof RootDirectory;
+  if (isDirectory) assertPages(files, settings);
   const cache = new FileCache(budgetFor(settings.cache));
+  const codingFactory = codingFactoryFor(files, settings);
   const breaker = createCircuitBreaker();
   const checker = new Coalescer({
     cache,
-    load,
-    stillResolves,
-    localDevice,
+    load: (urlPath, { isPopular }) => loadFile(files, urlPath, settings, { isPopular, codingFactory }),
+    stillResolves: (file) => stillResolves(files, file, settings),
+    allowsSync: (dependencies) => files.allowsSync(dependencies),
+    isUnchangedSync: (dependencies) => files.isUnchangedSync(dependencies),
+    isUnchanged: (dependencies) => files.isUnchanged(dependencies),
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
     onCached: createBackgroundEtags(settings),
+    maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
-  const sender = new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES) });
+  const sender = isDirectory
+    ? new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES) })
+    : files;
   const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
   return createCacheHandler({ settings, cache, checker, sendBody });
 }
 
+/** Creates the factory of codings that are created while files are served. */
+function codingFactoryFor(
+  files: RootDirectory | SourceFiles,
+  { compress }: StaticSettings,
+): CodingFactory | undefined {
+  if (compress === undefined) return undefined;
+  const compressor = new Compressor(compress);
+  if (files instanceof RootDirectory) return createCodingFactory(compressor, createDeltas(compressor, files));
+  if (compress.dictionaries === undefined) return createCodingFactory(compressor, undefined);
+  throw optionError(
+    STATIC_OPTIONS,
+    'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
+  );
+}
+
 /** Creates a handler for the files of a directory or source: it serves those in the cache of the context. */
-export function createCacheHandler(context: ServeContext): StaticHandler {
+function createCacheHandler(context: ServeContext): StaticHandler {
   const { settings, cache } = context;
   etagPackage.preload();
   sendPackage.preload();

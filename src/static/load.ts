@@ -1,10 +1,8 @@
-import { type BigIntStats, fstat, type Stats } from 'node:fs';
-import { stat } from 'node:fs/promises';
-import { promisify } from 'node:util';
+import type { Stats } from 'node:fs';
+import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { toError } from '../http/reply.ts';
-import { type CopyToCompare, compareCopy } from './copies.ts';
+import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { mayBePage } from './path.ts';
@@ -16,38 +14,84 @@ import {
   type Metadata,
   Representation,
 } from './representation.ts';
-import {
-  isNotFoundError,
-  isPermissionError,
-  isStaleError,
-  type NotFound,
-  notFound,
-  openInsideRoot,
-  openRealPath,
-  type ReadableFile,
-  type RootDirectory,
-  resolveInsideRoot,
-} from './root.ts';
-import {
-  etagOfBytes,
-  etagOfFile,
-  etagOfVersion,
-  type FileVersion,
-  fileVersionOf,
-  isRacilyClean,
-  lastModifiedOf,
-  readAndHash,
-  readBytes,
-  sameContent,
-} from './version.ts';
+import { isNotFoundError, isPermissionError, isStaleError, type NotFound, notFound } from './root.ts';
+import { etagOfBytes, type FileVersion, fileVersionOf, type OpenFileVersion } from './version.ts';
 
 const MAX_ATTEMPTS = 16;
 // Shared by all files without compressed copies.
 const NONE: readonly Representation[] = [];
 
+/** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
+export interface Dependency {
+  readonly path: string;
+  readonly version: FileVersion | undefined;
+}
+
+/** What is at a path. Only regular files are opened: a FIFO would block a thread, and a device may never end. */
+export interface PathStat {
+  readonly kind: 'file' | 'directory' | 'other';
+  readonly version: FileVersion;
+}
+
+/** The files that a middleware serves: those of a directory, or of a source. */
+export interface Files {
+  /** Returns the path for `stat` and `open` of a file, given as its URL path below the root. */
+  pathOf(filePath: string): string;
+  /** Returns undefined if there is nothing that may be served. */
+  stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined>;
+  /** Opens a file that `stat` has found, unless it is outside the root. Undefined if the path has changed. */
+  open(
+    path: string,
+    version: FileVersion,
+    settings: StaticSettings,
+  ): Promise<OpenedFile | NotFound | undefined>;
+  /** Opens a file again that was inside the root. */
+  reopen(realPath: string): Promise<OpenedFile | undefined>;
+  /** Whether a path still leads to the same real path inside the root. */
+  resolvesTo(path: string, realPath: string, settings: StaticSettings): MaybePromise<boolean>;
+  /** Whether the event loop may check these paths itself. */
+  allowsSync(dependencies: readonly Dependency[]): boolean;
+  /** False if a path has changed, or if it cannot be checked on the event loop. */
+  isUnchangedSync(dependencies: readonly Dependency[]): boolean;
+  isUnchanged(dependencies: readonly Dependency[]): Promise<boolean>;
+}
+
+/** A file that was opened to be read. */
+export interface OpenedFile {
+  /** The path without symbolic links. */
+  readonly realPath: string;
+  /** False for a file of a source: without a hash, its ETag comes from its version, and its time says nothing. */
+  readonly isOnDisk: boolean;
+  /** The current version; undefined when it is not a regular file. */
+  version(): Promise<OpenFileVersion | undefined>;
+  /** Whether two versions have the same bytes. */
+  isSame(before: OpenFileVersion, after: OpenFileVersion): boolean;
+  /** Whether another write could leave the version unchanged. */
+  isRacilyClean(version: FileVersion): boolean;
+  modifiedOf(version: FileVersion): number | undefined;
+  /** An ETag for a version whose bytes are not hashed. */
+  etagOf(version: FileVersion, options: { readonly weak: boolean }): string;
+  /** The following return undefined when the file has become shorter. */
+  read(size: number): Promise<Buffer | undefined>;
+  readAndHash(size: number): Promise<{ body: Buffer; etag: string } | undefined>;
+  hash(size: number): Promise<string | undefined>;
+  chunks(): AsyncIterable<Uint8Array> & { stop(): Promise<void> };
+  /** The argument of `setHeaders`. */
+  stats(): Promise<Stats>;
+  close(): void;
+}
+
+/** The settings for loading a file. */
+export interface LoadOptions {
+  /** Whether the file is requested so often that a large body is cached too. */
+  readonly isPopular: boolean;
+  /** Creates codings of the file. */
+  readonly codingFactory?: CodingFactory | undefined;
+}
+
 /** Resolves, opens, reads and hashes the file for a URL path. Repeats this if the file changes meanwhile. */
 export async function loadFile(
-  root: RootDirectory,
+  files: Files,
   urlPath: string,
   settings: StaticSettings,
   options: LoadOptions,
@@ -56,7 +100,7 @@ export async function loadFile(
     try {
       // A file that is written all the time would never be read as a whole: then large bodies are streamed.
       const current = attempt === 0 ? options : { ...options, isPopular: false };
-      const result = await loadOnce(root, urlPath, settings, current);
+      const result = await loadOnce(files, urlPath, settings, current);
       if (result !== undefined) return result;
     } catch (error) {
       // The file was deleted or replaced between two steps; the next attempt resolves the path again.
@@ -72,51 +116,51 @@ export async function loadFile(
  * one of their directories was moved and replaced by a link to its new place.
  */
 export async function stillResolves(
-  root: RootDirectory,
+  files: Files,
   file: LoadedFile,
   settings: StaticSettings,
 ): Promise<boolean> {
   for (const { path, realPath } of [file.uncompressed, ...file.precompressed]) {
-    if ((await resolveInsideRoot(root, path, settings)) !== realPath) return false;
+    if (!(await files.resolvesTo(path, realPath, settings))) return false;
   }
   return true;
 }
 
 async function loadOnce(
-  root: RootDirectory,
+  files: Files,
   urlPath: string,
   settings: StaticSettings,
   options: LoadOptions,
 ): Promise<LoadResult | undefined> {
-  const found = await resolveFile(root, urlPath, settings);
+  const found = await findFile(files, urlPath, settings);
   if (found.kind !== 'file') return found;
-  const file = await openInsideRoot(root, found.path, found.stats, settings);
+  const file = await files.open(found.path, found.version, settings);
   if (file === undefined || 'kind' in file) return file;
   try {
     const snapshot = await takeSnapshot(file, settings, options);
     if (snapshot === 'not-a-file') return notFound('not a regular file');
-    return snapshot && (await assemble({ root, found, file, snapshot, settings, options }));
+    return snapshot && (await assemble({ files, found, file, snapshot, settings, options }));
   } finally {
     file.close();
   }
 }
 
 interface Parts {
-  readonly root: RootDirectory;
+  readonly files: Files;
   readonly found: FoundFile;
-  readonly file: ReadableFile;
+  readonly file: OpenedFile;
   readonly snapshot: Snapshot;
   readonly settings: StaticSettings;
   readonly options: LoadOptions;
 }
 
-async function assemble({ root, found, file, snapshot, settings, options }: Parts): Promise<LoadedFile> {
+async function assemble({ files, found, file, snapshot, settings, options }: Parts): Promise<LoadedFile> {
   const { path, filePath } = found;
   const { realPath } = file;
   const type = mediaTypeOf(path);
-  const copies = await findPrecompressed(root, path, snapshot, settings, options);
+  const copies = await findPrecompressed(files, path, snapshot, settings, options);
   const cacheControl = settings.cacheControl(filePath);
-  const codings = codingsFor({ filePath, type, cacheControl }, snapshot, options.codingFactory, {
+  const codings = codingsFor({ files, filePath, type, cacheControl }, snapshot, options.codingFactory, {
     hasCopies: copies.files.length > 0,
   });
   const common = {
@@ -135,7 +179,6 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
     { ...common, coding: undefined },
     settings,
   );
-  const now = Date.now();
   return {
     kind: 'file',
     dependencies: [...found.dependencies, uncompressed, ...copies.dependencies],
@@ -151,19 +194,18 @@ async function assemble({ root, found, file, snapshot, settings, options }: Part
     canStream: true,
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
-      copies.dependencies.some(({ version }) => version !== undefined && isRacilyClean(version, now)),
+      copies.dependencies.some(({ version }) => version !== undefined && file.isRacilyClean(version)),
     changedAt: Math.max(...snapshots.map(({ version }) => Number(version.ctimeNs / 1_000_000n))),
   };
 }
 
 function representationOf(
   { path, realPath }: Pick<Representation, 'path' | 'realPath'>,
-  { version, body, etag }: Snapshot,
+  { version, body, etag, modified }: Snapshot,
   metadata: Omit<Metadata, 'size'>,
   settings: StaticSettings,
 ): Representation {
   const { coding, type, cacheControl, vary, acceptRanges, useAsDictionary } = metadata;
-  const modified = settings.lastModified ? lastModifiedOf(version) : undefined;
   return new Representation(
     { coding, type, size: Number(version.size), cacheControl, vary, acceptRanges, useAsDictionary },
     { path, realPath, version, body },
@@ -175,19 +217,13 @@ function representationOf(
   );
 }
 
-/** A path whose stat decided the result, with the version that was found; undefined: there was no file. */
-export interface Dependency {
-  readonly path: string;
-  readonly version: FileVersion | undefined;
-}
-
 /** A regular file that a URL path leads to. It may still be outside the root. */
 interface FoundFile {
   readonly kind: 'file';
   readonly path: string;
   /** The path below the root, with slashes: for `/dir/` it is `/dir/index.html`. */
   readonly filePath: string;
-  readonly stats: BigIntStats;
+  readonly version: FileVersion;
   /**
    * Paths that were tried before and do not lead to a file. When one of them changes, the URL path may lead
    * elsewhere.
@@ -195,94 +231,60 @@ interface FoundFile {
   readonly dependencies: readonly Dependency[];
 }
 
-/** The result of resolving a URL path: a file, a directory, or nothing. */
-type Resolution = FoundFile | { readonly kind: 'directory' } | NotFound;
-
 /**
  * Finds the file for a URL path: the path itself, an index file for `dir/`, or the path with an extension
  * added.
  */
-async function resolveFile(
-  root: RootDirectory,
+async function findFile(
+  files: Files,
   urlPath: string,
   settings: StaticSettings,
-): Promise<Resolution> {
+): Promise<FoundFile | { readonly kind: 'directory' } | NotFound> {
   const dependencies: Dependency[] = [];
   let isDirectory = false;
   let reason = 'no such file';
   let lastError: Error | undefined;
   for (const filePath of candidatesFor(urlPath, settings)) {
-    const path = root.join(filePath);
-    const stats = await statOrUndefined(path, (error) => {
+    const path = files.pathOf(filePath);
+    const found = await files.stat(path, (error) => {
       lastError = error;
     });
-    // Opening a FIFO blocks a pool thread until a writer opens it, and a device may never end. Neither is
-    // opened.
-    if (stats?.isFile()) return { kind: 'file', path, filePath, stats, dependencies };
-    dependencies.push(dependencyOf(path, stats));
-    if (stats === undefined) continue;
+    if (found?.kind === 'file') return { kind: 'file', path, filePath, version: found.version, dependencies };
+    dependencies.push({ path, version: found?.version });
+    if (found === undefined) continue;
     reason = 'not a regular file';
-    if (!stats.isDirectory() || filePath !== urlPath) continue;
+    if (found.kind !== 'directory' || filePath !== urlPath) continue;
     reason = 'a directory';
     isDirectory = true;
     // With a folder of the same name, the page is used for the folder's path unless the folder has an index
     // file.
-    if (!settings.cleanUrls && (await hasIndex(root, urlPath, settings, dependencies))) break;
+    if (!settings.cleanUrls && (await hasIndex(files, urlPath, settings, dependencies))) break;
   }
   return isDirectory && settings.html ? { kind: 'directory' } : notFound(reason, lastError);
 }
 
+/** Returns the paths to try for a URL path, in order. */
+function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
+  if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
+  if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
+  return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
+}
+
 /** Whether a folder has an index file. Skips the check if no extension can lead to another file. */
 async function hasIndex(
-  root: RootDirectory,
+  files: Files,
   urlPath: string,
   settings: StaticSettings,
   dependencies: Dependency[],
 ): Promise<boolean> {
   if (settings.extensions.length === 0) return true;
   for (const name of settings.index) {
-    const path = root.join(`${urlPath}/${name}`);
-    const stats = await statOrUndefined(path);
-    if (stats?.isFile()) return true;
-    dependencies.push(dependencyOf(path, stats));
+    const path = files.pathOf(`${urlPath}/${name}`);
+    const found = await files.stat(path);
+    if (found?.kind === 'file') return true;
+    dependencies.push({ path, version: found?.version });
   }
   return false;
-}
-
-/** Records the result of a stat of a path. */
-function dependencyOf(path: string, stats: FileVersion | undefined): Dependency {
-  return { path, version: stats && fileVersionOf(stats) };
-}
-
-/** Returns the paths to try for a URL path, in order. */
-export function candidatesFor(urlPath: string, settings: StaticSettings): readonly string[] {
-  if (urlPath.endsWith('/')) return settings.index.map((name) => urlPath + name);
-  if (settings.extensions.length === 0 || !mayBePage(urlPath)) return [urlPath];
-  return [urlPath, ...settings.extensions.map((extension) => urlPath + extension)];
-}
-
-/** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
-export async function statOrUndefined(
-  path: string,
-  onNotFound?: (error: Error) => void,
-): Promise<BigIntStats | undefined> {
-  try {
-    return await stat(path, { bigint: true });
-  } catch (error) {
-    if (!isNotFoundError(error)) throw error;
-    onNotFound?.(toError(error));
-    return undefined;
-  }
-}
-
-const fstatAsync = promisify(fstat);
-
-/** The settings for loading a file. */
-export interface LoadOptions {
-  /** Whether the file is requested so often that a large body is cached too. */
-  readonly isPopular: boolean;
-  /** Creates codings of the file. */
-  readonly codingFactory?: CodingFactory | undefined;
 }
 
 /** One version of a file, read while it did not change. */
@@ -292,6 +294,7 @@ export interface Snapshot {
   readonly etag: string | undefined;
   /** The ETag from the bytes, to identify the content for compression; undefined if they were not hashed. */
   readonly contentEtag: string | undefined;
+  readonly modified: number | undefined;
   readonly stats: Stats | undefined;
   readonly isRacilyClean: boolean;
 }
@@ -301,63 +304,57 @@ export interface Snapshot {
  * meanwhile.
  */
 export async function takeSnapshot(
-  file: ReadableFile,
+  file: OpenedFile,
   settings: StaticSettings,
   options: LoadOptions,
 ): Promise<Snapshot | 'not-a-file' | undefined> {
   const before = await file.version();
   if (before === undefined) return 'not-a-file';
-  const snapshot = await readVersion(file.fd, before, settings, options);
+  const isRacily = file.isRacilyClean(before);
+  const stats = settings.setHeaders === undefined ? undefined : await file.stats();
+  const content = await readContent(file, before, isRacily, settings, options);
   const after = await file.version();
-  return snapshot !== undefined && after !== undefined && sameContent(before, after) ? snapshot : undefined;
+  if (content === undefined || after === undefined || !file.isSame(before, after)) return undefined;
+  const modified = settings.lastModified ? file.modifiedOf(before) : undefined;
+  return { ...content, version: fileVersionOf(before), modified, stats, isRacilyClean: isRacily };
 }
 
-async function readVersion(
-  fd: number,
+/** Reads and hashes as much of a file as the settings and its size demand. */
+async function readContent(
+  file: OpenedFile,
   version: FileVersion,
+  isRacily: boolean,
   settings: StaticSettings,
   options: LoadOptions,
-): Promise<Snapshot | undefined> {
+): Promise<Pick<Snapshot, 'body' | 'etag' | 'contentEtag'> | undefined> {
   const size = Number(version.size);
-  const racilyClean = isRacilyClean(version, Date.now());
-  const stats = settings.setHeaders === undefined ? undefined : await fstatAsync(fd);
-  const common = { version: fileVersionOf(version), stats, isRacilyClean: racilyClean };
-  const isCached = size <= maxBodyBytes(settings, options);
-  if (settings.etag !== 'content') {
-    const etag = settings.etag === 'stat' ? etagOfVersion(version, { weak: racilyClean }) : undefined;
-    if (!isCached) {
-      const isHashed =
-        options.codingFactory !== undefined && !racilyClean && size <= settings.maxEagerHashBytes;
-      const contentEtag = isHashed ? await etagOfFile(fd, size) : undefined;
-      return { ...common, body: undefined, etag, contentEtag };
-    }
-    const body = await readBytes(fd, size);
-    const isHashed = settings.precompressed.length > 0 || options.codingFactory !== undefined;
-    return body && { ...common, body, etag, contentEtag: isHashed ? await etagOfBytes(body) : undefined };
-  }
-  if (isCached) {
-    const content = await readAndHash(fd, size);
-    return content && { ...common, ...content, contentEtag: content.etag };
-  }
+  const { cache, maxEagerBodyBytes, maxEagerHashBytes } = settings;
+  const maxBodyBytes = options.isPopular ? cache.maxFileBytes : maxEagerBodyBytes;
+  const isCached = size <= Math.min(maxBodyBytes, cache.maxBytes ?? Number.POSITIVE_INFINITY);
   // Another write could leave the timestamps of a racily clean file unchanged: the response might stream
   // other bytes than the hashed bytes.
-  if (size > settings.maxEagerHashBytes || racilyClean) {
-    return { ...common, body: undefined, etag: undefined, contentEtag: undefined };
+  const mayHash = isCached || (size <= maxEagerHashBytes && !isRacily);
+  if (settings.etag === 'content') {
+    if (isCached) {
+      const content = await file.readAndHash(size);
+      return content && { ...content, contentEtag: content.etag };
+    }
+    if (!mayHash) {
+      const etag = file.isOnDisk ? undefined : file.etagOf(version, { weak: false });
+      return { body: undefined, etag, contentEtag: undefined };
+    }
+    const etag = await file.hash(size);
+    return etag === undefined ? undefined : { body: undefined, etag, contentEtag: etag };
   }
-  const etag = await etagOfFile(fd, size);
-  return etag === undefined ? undefined : { ...common, body: undefined, etag, contentEtag: etag };
+  const etag = settings.etag === 'stat' ? file.etagOf(version, { weak: isRacily }) : undefined;
+  if (isCached) {
+    const body = await file.read(size);
+    const isHashed = settings.precompressed.length > 0 || options.codingFactory !== undefined;
+    return body && { body, etag, contentEtag: isHashed ? await etagOfBytes(body) : undefined };
+  }
+  const isHashed = options.codingFactory !== undefined && mayHash;
+  return { body: undefined, etag, contentEtag: isHashed ? await file.hash(size) : undefined };
 }
-
-function maxBodyBytes({ cache, maxEagerBodyBytes }: StaticSettings, { isPopular }: LoadOptions): number {
-  return Math.min(isPopular ? cache.maxFileBytes : maxEagerBodyBytes, cache.maxBytes ?? Infinity);
-}
-
-/** Extensions of compressed copies. */
-export const COPY_EXTENSIONS: Readonly<Record<Precompressed, string>> = {
-  br: '.br',
-  zstd: '.zst',
-  gzip: '.gz',
-};
 
 /** A compressed copy of a file in the same directory. */
 interface PrecompressedFile {
@@ -372,22 +369,22 @@ interface PrecompressedFile {
  * result.
  */
 async function findPrecompressed(
-  root: RootDirectory,
+  files: Files,
   path: string,
   source: Snapshot,
   settings: StaticSettings,
   options: LoadOptions,
 ): Promise<{ files: PrecompressedFile[]; dependencies: Dependency[] }> {
-  const files: PrecompressedFile[] = [];
+  const copies: PrecompressedFile[] = [];
   const dependencies: Dependency[] = [];
   for (const coding of settings.precompressed) {
     const copyPath = path + COPY_EXTENSIONS[coding];
-    const stats = await statOrUndefined(copyPath);
-    if (stats?.isFile() !== true) {
-      dependencies.push(dependencyOf(copyPath, stats));
+    const found = await files.stat(copyPath);
+    if (found?.kind !== 'file') {
+      dependencies.push({ path: copyPath, version: found?.version });
       continue;
     }
-    const file = await openCopy(root, copyPath, stats, settings);
+    const file = await openCopy(files, copyPath, found.version, settings);
     const result =
       file === undefined
         ? 'it was moved'
@@ -396,21 +393,22 @@ async function findPrecompressed(
           : await readCopy({ file, coding, source, settings, options });
     if (typeof result === 'string') {
       debug.static('the compressed copy %s is ignored: %s', copyPath, result);
-      dependencies.push(dependencyOf(copyPath, stats));
+      dependencies.push({ path: copyPath, version: found.version });
     } else {
       dependencies.push({ path: copyPath, version: result.snapshot.version });
-      files.push({ coding, path: copyPath, ...result });
+      copies.push({ coding, path: copyPath, ...result });
     }
   }
-  return { files, dependencies };
+  return { files: copies, dependencies };
 }
 
 /** Opens a compressed copy. The file itself is sent when the process may not read its copy. */
 async function openCopy(
-  ...copy: Parameters<typeof openInsideRoot>
-): Promise<ReadableFile | NotFound | undefined> {
+  files: Files,
+  ...copy: Parameters<Files['open']>
+): Promise<OpenedFile | NotFound | undefined> {
   try {
-    return await openInsideRoot(...copy);
+    return await files.open(...copy);
   } catch (error) {
     if (isPermissionError(error)) return notFound('no permission to read it');
     throw error;
@@ -449,6 +447,7 @@ interface FileCodings {
 }
 
 interface FileToEncode {
+  readonly files: Files;
   /** The path below the root, with slashes. */
   readonly filePath: string;
   readonly type: string;
@@ -457,7 +456,7 @@ interface FileToEncode {
 
 /** Decides which codings of a file are created. Files with compressed copies get no others but deltas. */
 function codingsFor(
-  { filePath, type, cacheControl }: FileToEncode,
+  { files, filePath, type, cacheControl }: FileToEncode,
   { version, contentEtag }: Pick<Snapshot, 'version' | 'contentEtag'>,
   factory: CodingFactory | undefined,
   { hasCopies }: { readonly hasCopies: boolean },
@@ -471,7 +470,7 @@ function codingsFor(
     vary: useAsDictionary === undefined ? ENCODING : `${ENCODING}, Available-Dictionary`,
     useAsDictionary,
     create: (realPath, identity) => {
-      const content = { size, etag: contentEtag, read: () => readContent(realPath, size, contentEtag) };
+      const content = { size, etag: contentEtag, read: () => readAgain(files, realPath, size, contentEtag) };
       return {
         createdCodings: hasCopies ? undefined : factory.create(content, identity),
         deltas: useAsDictionary === undefined ? undefined : deltas?.create(filePath, content, identity),
@@ -484,11 +483,16 @@ const ENCODING = 'Accept-Encoding';
 const none: FileCodings['create'] = () => ({ createdCodings: undefined, deltas: undefined });
 
 /** Reads a file again; undefined if its content has changed. */
-async function readContent(realPath: string, size: number, etag: string): Promise<Buffer | undefined> {
-  const file = await openRealPath(realPath);
+async function readAgain(
+  files: Files,
+  realPath: string,
+  size: number,
+  etag: string,
+): Promise<Buffer | undefined> {
+  const file = await files.reopen(realPath);
   if (file === undefined) return undefined;
   try {
-    const content = await readAndHash(file.fd, size);
+    const content = await file.readAndHash(size);
     return content?.etag === etag ? content.body : undefined;
   } finally {
     file.close();

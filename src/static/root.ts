@@ -1,11 +1,15 @@
 import {
+  type BigIntStats,
   close,
   closeSync,
   constants,
   fstat,
   fstatSync,
   open,
+  promises,
   readlinkSync,
+  type Stats,
+  stat,
   statfsSync,
   statSync,
 } from 'node:fs';
@@ -13,11 +17,25 @@ import { lstat, readdir, realpath } from 'node:fs/promises';
 import { isAbsolute, join, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { codeOf } from '../http/reply.ts';
+import { codeOf, toError } from '../http/reply.ts';
 import { formatValue, optionError, wrongArgument } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { type FileVersion, type OpenFileVersion, sameVersion } from './version.ts';
+import {
+  etagOfFile,
+  etagOfVersion,
+  type FileVersion,
+  fileVersionOf,
+  isRacilyClean,
+  lastModifiedOf,
+  type OpenFileVersion,
+  readAndHash,
+  readAsync,
+  readBytes,
+  sameContent,
+  sameVersion,
+} from './version.ts';
 
 /** Checks the `dir` argument. The directory must exist when the middleware is created. */
 export function resolveRoot(dir: unknown): RootDirectory {
@@ -54,7 +72,7 @@ export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fa
  * The directory that a middleware serves. Its path may be a symbolic link that a deployment switches at any
  * time.
  */
-export class RootDirectory {
+export class RootDirectory implements Files {
   readonly path: string;
   /** The device of the directory if the kernel caches its inodes; undefined for other file systems. */
   readonly localDevice: bigint | undefined;
@@ -79,6 +97,41 @@ export class RootDirectory {
   /** The root without symbolic links, if it is known and still the same directory. */
   cachedRealPath(): string | undefined {
     return this.#inode !== undefined && this.#inode === this.#currentInode() ? this.#realPath : undefined;
+  }
+
+  pathOf(filePath: string): string {
+    return this.join(filePath);
+  }
+
+  async stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined> {
+    const stats = await statOrUndefined(path, onNothing);
+    if (stats === undefined) return undefined;
+    const kind = stats.isFile() ? 'file' : stats.isDirectory() ? 'directory' : 'other';
+    return { kind, version: fileVersionOf(stats) };
+  }
+
+  open(path: string, version: FileVersion, settings: StaticSettings): ReturnType<typeof openInsideRoot> {
+    return openInsideRoot(this, path, version, settings);
+  }
+
+  reopen(realPath: string): Promise<ReadableFile | undefined> {
+    return openRealPath(realPath);
+  }
+
+  async resolvesTo(path: string, realPath: string, settings: StaticSettings): Promise<boolean> {
+    return (await resolveInsideRoot(this, path, settings)) === realPath;
+  }
+
+  allowsSync(dependencies: readonly Dependency[]): boolean {
+    return canCheckSync(dependencies, this.localDevice);
+  }
+
+  isUnchangedSync(dependencies: readonly Dependency[]): boolean {
+    return areUnchangedSync(dependencies);
+  }
+
+  isUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
+    return areUnchanged(dependencies);
   }
 
   /** Resolves the symbolic links of the root. */
@@ -135,7 +188,8 @@ export function notFound(reason: string, error?: Error): NotFound {
 }
 
 /** A file that was opened to be read. The operations are synchronous where they take microseconds. */
-export class ReadableFile {
+export class ReadableFile implements OpenedFile {
+  readonly isOnDisk = true;
   readonly fd: number;
   /** The path without symbolic links. */
   readonly realPath: string;
@@ -153,6 +207,42 @@ export class ReadableFile {
       ? fstatSync(this.fd, { bigint: true })
       : await fstatAsync(this.fd, { bigint: true });
     return stats.isFile() ? stats : undefined;
+  }
+
+  isSame(before: OpenFileVersion, after: OpenFileVersion): boolean {
+    return sameContent(before, after);
+  }
+
+  isRacilyClean(version: FileVersion): boolean {
+    return isRacilyClean(version, Date.now());
+  }
+
+  modifiedOf(version: FileVersion): number | undefined {
+    return lastModifiedOf(version);
+  }
+
+  etagOf(version: FileVersion, options: { readonly weak: boolean }): string {
+    return etagOfVersion(version, options);
+  }
+
+  read(size: number): Promise<Buffer | undefined> {
+    return readBytes(this.fd, size);
+  }
+
+  readAndHash(size: number): Promise<{ body: Buffer; etag: string } | undefined> {
+    return readAndHash(this.fd, size);
+  }
+
+  hash(size: number): Promise<string | undefined> {
+    return etagOfFile(this.fd, size);
+  }
+
+  chunks(): FileChunks {
+    return new FileChunks(this.fd);
+  }
+
+  stats(): Promise<Stats> {
+    return fstatAsync(this.fd);
   }
 
   /** Ignores errors: the descriptor is freed even when `close` fails. */
@@ -266,7 +356,7 @@ async function isOpenAt(fd: number, realPath: string, actual: string | undefined
 /**
  * Returns the path without symbolic links, and refuses files outside the root and other spellings of a name.
  */
-export async function resolveInsideRoot(
+async function resolveInsideRoot(
   root: RootDirectory,
   path: string,
   options: { followSymlinks: boolean },
@@ -366,4 +456,109 @@ export function localDeviceOf(directory: string): bigint | undefined {
   } catch {
     return undefined;
   }
+}
+
+// Bytes of one read.
+const CHUNK = 64 * 1024;
+
+/** The bytes of an open file. A `ReadStream` would close the descriptor when the pipeline fails. */
+class FileChunks implements AsyncIterable<Buffer> {
+  readonly #fd: number;
+  #isStopped = false;
+  #lastRead: Promise<unknown> = Promise.resolve();
+
+  constructor(fd: number) {
+    this.#fd = fd;
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<Buffer> {
+    for (let position = 0; !this.#isStopped; ) {
+      const buffer = Buffer.allocUnsafeSlow(CHUNK);
+      const reading = readAsync(this.#fd, buffer, 0, CHUNK, position);
+      this.#lastRead = reading.catch(() => undefined);
+      const bytesRead = await reading;
+      if (bytesRead === 0) return;
+      position += bytesRead;
+      yield buffer.subarray(0, bytesRead);
+    }
+  }
+
+  /** Resolves when the descriptor is not used any more. */
+  async stop(): Promise<void> {
+    this.#isStopped = true;
+    await this.#lastRead;
+  }
+}
+
+/** Stats a path and follows symbolic links; undefined when there is no file that may be served. */
+export async function statOrUndefined(
+  path: string,
+  onNotFound?: (error: Error) => void,
+): Promise<BigIntStats | undefined> {
+  try {
+    return await promises.stat(path, { bigint: true });
+  } catch (error) {
+    if (!isNotFoundError(error)) throw error;
+    onNotFound?.(toError(error));
+    return undefined;
+  }
+}
+
+const SYNC_STAT = { bigint: true, throwIfNoEntry: false } as const;
+
+/**
+ * Stats the dependencies of a file on the event loop. Returns true if none has changed, and false if the thread
+ * pool has to check them.
+ */
+export function areUnchangedSync(dependencies: readonly Dependency[]): boolean {
+  try {
+    for (const { path, version } of dependencies) {
+      const stats = statSync(path, SYNC_STAT);
+      if (stats === undefined || version === undefined) {
+        if (stats !== version) return false;
+      } else if (!sameVersion(version, stats)) return false;
+    }
+    return true;
+  } catch {
+    // The check in the thread pool handles the error.
+    return false;
+  }
+}
+
+/**
+ * Whether the event loop may check a file. When the kernel has the inode in memory, a synchronous stat takes
+ * less of the event loop's time than handing it to the thread pool and receiving the result.
+ *
+ * @param localDevice - the device whose files may be checked this way; undefined if there is none
+ */
+export function canCheckSync(dependencies: readonly Dependency[], localDevice: bigint | undefined): boolean {
+  if (localDevice === undefined) return false;
+  return dependencies.every(({ version }) => version === undefined || version.dev === localDevice);
+}
+
+/**
+ * Stats the dependencies of a file in the thread pool, one after the other: a check whose file system hangs
+ * blocks one thread.
+ */
+async function areUnchanged(dependencies: readonly Dependency[]): Promise<boolean> {
+  for (const { path, version } of dependencies) {
+    const current = await versionAt(path);
+    if (current === 'stale') return false;
+    const isSame =
+      version === undefined || current === undefined ? version === current : sameVersion(version, current);
+    if (!isSame) return false;
+  }
+  return true;
+}
+
+/** The version of a path; undefined if there is nothing, `stale` if its file was replaced on a server. */
+function versionAt(path: string): Promise<FileVersion | undefined | 'stale'> {
+  return new Promise((done, fail) => {
+    stat(path, { bigint: true }, (error, stats) => {
+      if (error === null) done(stats);
+      else if (isStaleError(error)) done('stale');
+      else if (isNotFoundError(error)) done(undefined);
+      else fail(error);
+    });
+  });
 }

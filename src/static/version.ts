@@ -7,11 +7,15 @@ import { LazyPackage } from '../http/lazy-package.ts';
 /**
  * The stat fields that identify one version of a file: a write or a replacement changes at least one of them.
  */
-export type FileVersion = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'>;
+export type FileVersion = Pick<BigIntStats, 'dev' | 'ino' | 'size' | 'mtimeNs' | 'ctimeNs'> & {
+  /** The version of a file of a source, which has no inode. */
+  readonly id?: string;
+};
 
 /** Copies the fields of a version; a whole `BigIntStats` would take another kilobyte per cached file. */
-export function fileVersionOf({ dev, ino, size, mtimeNs, ctimeNs }: FileVersion): FileVersion {
-  return { dev, ino, size, mtimeNs, ctimeNs };
+export function fileVersionOf({ dev, ino, size, mtimeNs, ctimeNs, id }: FileVersion): FileVersion {
+  const version = { dev, ino, size, mtimeNs, ctimeNs };
+  return id === undefined ? version : { ...version, id };
 }
 
 /**

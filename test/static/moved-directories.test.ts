@@ -71,16 +71,16 @@ describe('the path of a cached file', () => {
       cache: new FileCache(budgetFor({ maxBytes: 1 << 20, maxEntries: undefined })),
       load: (urlPath, options) => loadFile(root, urlPath, settings, options),
       stillResolves: (file) => stillResolves(root, file, settings),
-      localDevice: root.localDevice,
+      allowsSync: (dependencies) => root.allowsSync(dependencies),
+      isUnchangedSync: (dependencies) => root.isUnchangedSync(dependencies),
+      isUnchanged: (dependencies) => root.isUnchanged(dependencies),
+      maxRunning: 16,
       breaker: createCircuitBreaker(() => 0),
       revalidateAfter: 0,
       onCached: () => {},
     };
     const entry = context.cache.getOrCreate('/dir/a.js');
-    const check = (): Promise<LoadResult | undefined> =>
-      new Promise((done, fail) =>
-        revalidate(context, entry, (error, result) => (error ? fail(error) : done(result))),
-      );
+    const check = (): Promise<LoadResult> => revalidate(context, entry);
     do await check();
     while (entry.file?.isRacilyClean !== false);
     return { context, entry, check };

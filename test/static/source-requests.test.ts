@@ -1,10 +1,6 @@
-import { AsyncResource } from 'node:async_hooks';
 import { setTimeout } from 'node:timers/promises';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
-import { FileCache, MemoryBudget } from '../../src/static/cache.ts';
-import { resolveStaticOptions } from '../../src/static/options.ts';
-import { SourceChecker } from '../../src/static/source.ts';
 import type { StaticSource } from '../../types/sources.ts';
 import { bare, get, listen } from './fixture.ts';
 
@@ -49,19 +45,19 @@ it('staticFiles finds a file of a source that is added while requests wait for i
   await Promise.all(early);
 });
 
-it('a source that fails leaves no entry in the cache', async () => {
-  const cache = new FileCache(new MemoryBudget({ maxBytes: 1 << 20, maxEntries: Number.POSITIVE_INFINITY }));
+it('a source that fails answers each request, and is asked again by the next one', async () => {
+  let isDown = true;
   const source: StaticSource = {
-    stat: () => Promise.reject(new Error('the store is down')),
-    open: () => Buffer.alloc(0),
+    stat: async () => {
+      if (isDown) throw new Error('the store is down');
+      return { size: 1, version: '1' };
+    },
+    open: () => Buffer.from('x'),
     list: () => [],
   };
-  const settings = resolveStaticOptions({});
-  const checker = new SourceChecker({ source, settings, codingFactory: undefined }, cache);
-  const error = await new Promise((onChecked) => {
-    const asyncScope = new AsyncResource('request');
-    checker.check({ entry: cache.getOrCreate('/a.txt'), asyncScope, onChecked });
-  });
-  expect(error).toEqual(new Error('the store is down'));
-  expect(cache.get('/a.txt')).toBeUndefined();
+  const port = await listen(bare(staticFiles(source)));
+  const failed = await Promise.all([1, 2, 3].map(() => get(port, '/a.txt')));
+  expect(failed.map(({ status }) => status)).toEqual([500, 500, 500]);
+  isDown = false;
+  expect((await get(port, '/a.txt')).text).toBe('x');
 });

@@ -3,27 +3,15 @@ import fs, { promises } from 'node:fs';
 import type { RequestListener } from 'node:http';
 import { constants } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createFileHandler, type DirectoryFiles } from '../../src/static/handler.ts';
-import { type LoadOptions, loadFile } from '../../src/static/load.ts';
+import { createHandler } from '../../src/static/handler.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { RootDirectory } from '../../src/static/root.ts';
-import type { StaticFilesOptions } from '../../types/static.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
-/** The handler of `staticFiles` with another device. */
-function serve(
-  folder: string,
-  more: Partial<DirectoryFiles>,
-  options: StaticFilesOptions = {},
-): RequestListener {
-  const root = new RootDirectory(folder);
-  const settings = resolveStaticOptions(options);
-  const source = {
-    load: (urlPath: string, loadOptions: LoadOptions) => loadFile(root, urlPath, settings, loadOptions),
-    stillResolves: async () => true,
-    localDevice: root.localDevice,
-  };
-  return bare(createFileHandler(settings, { ...source, ...more }));
+/** The handler of `staticFiles` for a directory that is not on a local disk. */
+function serve(folder: string): RequestListener {
+  const root = Object.assign(new RootDirectory(folder), { localDevice: undefined });
+  return bare(createHandler(root, resolveStaticOptions({})));
 }
 
 /** Counts the file operations that this process gives to the thread pool. */
@@ -80,7 +68,7 @@ describe('a file whose handle has become stale on a network file system', () => 
     ['open', 'a file that is streamed', '/a.bin'],
   ] as const)('staticFiles tries again when %s fails for %s', async (operation, _what, path) => {
     const folder = makeFolder({ 'a.txt': 'a', 'a.bin': Buffer.alloc(300_000, 'a') });
-    const port = await listen(serve(folder, { localDevice: undefined }));
+    const port = await listen(serve(folder));
     const { headers } = await get(port, path, {}, 'HEAD');
     const spy = jest.spyOn(fs, operation).mockImplementationOnce((...args: unknown[]) => {
       const done = args.at(-1);
@@ -94,7 +82,7 @@ describe('a file whose handle has become stale on a network file system', () => 
 
   it('staticFiles tries again when the last fstat fails for a file that is streamed', async () => {
     const folder = makeFolder({ 'a.bin': Buffer.alloc(300_000, 'a') });
-    const port = await listen(serve(folder, { localDevice: undefined }));
+    const port = await listen(serve(folder));
     const { headers } = await get(port, '/a.bin', {}, 'HEAD');
     const { fstat } = fs;
     let calls = 0;

@@ -11,9 +11,9 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { areUnchangedSync, canCheckSync, createCircuitBreaker } from '../../src/static/check.ts';
+import { createCircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
-import { isKernelCached, localDeviceOf } from '../../src/static/root.ts';
+import { areUnchangedSync, canCheckSync, isKernelCached, localDeviceOf } from '../../src/static/root.ts';
 import type { FileVersion } from '../../src/static/version.ts';
 import { bare, get, listen, makeFolder, raw } from './fixture.ts';
 
