@@ -103,7 +103,12 @@ describe.each([undefined, null, 42, 'text'])('a formatError that returns %p', (v
 });
 
 describe('the option graphiql', () => {
-  it.each(FAILING)(
+  it.each([
+    ...FAILING,
+    REJECTING,
+    ['returns text', () => 'yes' as never],
+    ['returns a wrong option', () => ({ theme: 'pink' }) as never],
+  ] satisfies Failing[])(
     'graphqlHTTP passes the error to the error handlers when the graphiql function %s',
     async (_how, graphiql) => {
       const failures: unknown[] = [];

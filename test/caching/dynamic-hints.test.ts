@@ -362,16 +362,13 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
   });
 
   it.each([
-    [{ maxAge: -1 }, 'info.cacheControl.setCacheHint: maxAge is -1'],
-    [{ maxAge: Number.NaN }, 'info.cacheControl.setCacheHint: maxAge is NaN'],
-    [{ maxAge: '60' }, 'info.cacheControl.setCacheHint: maxAge is "60"'],
-    [
-      { scope: 'private' },
-      "info.cacheControl.setCacheHint: scope is \"private\"; accepted: 'PUBLIC' or 'PRIVATE'",
-    ],
-    [{ vary: 'Cookie' }, 'info.cacheControl.setCacheHint: vary is "Cookie"'],
-    [60, 'info.cacheControl.setCacheHint: the hint is 60; accepted: an object such as { maxAge: 60 }'],
-  ])('info.cacheControl.setCacheHint throws for %j', async (hint, message) => {
+    { maxAge: -1 },
+    { maxAge: Number.NaN },
+    { maxAge: '60' },
+    { scope: 'private' },
+    { vary: 'Cookie' },
+    60,
+  ])('info.cacheControl.setCacheHint throws for %j', async (hint) => {
     const reported: unknown[] = [];
     const resolvers = {
       Query: { a: using(({ setCacheHint }) => Reflect.apply(setCacheHint, undefined, [hint]), 1) },
@@ -380,7 +377,7 @@ describe.each(ENGINES)('with the engine %s', (name, engine) => {
     const app = appOf(schema, { engine, onError: (error) => reported.push(error) });
     const { headers } = await get(app, '{ a }').expect(200);
     expect(headers['cache-control']).toBe('no-store');
-    expect(reported).toEqual([expect.objectContaining({ message: expect.stringContaining(message) })]);
+    expect(reported).toEqual([expect.objectContaining({ code: 'ERR_OPTION' })]);
   });
 
   it('info.cacheControl exists in mutations, and in operations over sockets', async () => {

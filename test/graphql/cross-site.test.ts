@@ -92,13 +92,9 @@ eachExpress((express) => {
       const { body } = await get('mutation { add }').set(proxied).expect(403);
       return body.errors[0].message as string;
     };
-    expect(await refusal()).toMatch(
-      /Origin https:\/\/wall\.example was compared with the host internal:8080 \(option "getMutations"\)$/,
-    );
+    expect(await refusal()).toMatch(/https:\/\/wall\.example.*internal:8080.*getMutations/);
     process.env['NODE_ENV'] = 'production';
-    expect(await refusal()).toMatch(
-      /^The mutation over GET may come from another site: [^(]+; send it as POST$/,
-    );
+    expect(await refusal()).not.toMatch(/wall|internal|getMutations/);
   });
 });
 

@@ -355,10 +355,7 @@ describe('a batch', () => {
     const many = { query: `{ ${times(60, (i) => `h${i}: hello`)} }` };
     const [first, second] = JSON.parse((await sendRequest([many, many])).text);
     expect(first.data.h0).toBeDefined();
-    expect(second.errors[0]).toMatchObject({
-      message: 'The batch has more than 100 root fields',
-      extensions: { code: 'LIMIT_ROOT_FIELDS' },
-    });
+    expect(second.errors[0].extensions).toEqual({ code: 'LIMIT_ROOT_FIELDS' });
   });
 
   it('graphqlHTTP refuses a batch with batching: false', async () => {

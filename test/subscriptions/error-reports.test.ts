@@ -88,15 +88,6 @@ describe.each([
     expect(reports.map(({ message }) => message)).toEqual(['secret']);
   });
 
-  it('onError gets the error of formatError, and the client gets a masked error', async () => {
-    const { url, reports } = await serve({}, { formatError: fail });
-    const client = await ready(url, protocol);
-    client.send(run('{ unknown }', type));
-    const received = await client.until((message) => message['type'] === 'error');
-    expect(JSON.stringify(received)).toContain('Internal server error');
-    expect(reports.map(({ message }) => message)).toEqual(['secret']);
-  });
-
   it('onError gets no error that was written for the client', async () => {
     const onConnect = (): never => {
       throw new GraphQLError('sign in');
