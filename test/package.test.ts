@@ -35,19 +35,22 @@ const BUDGETS = {
 const folder = scratchFolder();
 let tarball: Tarball;
 
-/** Runs a script in the folder where the package is installed, and parses its output as JSON. */
-function run(script: string, type: 'module' | 'commonjs', ...flags: string[]): unknown {
+/** Runs a script in a folder where the package is installed, and parses its output as JSON. */
+function runIn(cwd: string, script: string, type: 'module' | 'commonjs', ...flags: string[]): unknown {
   const args = [...flags, `--input-type=${type}`, '--eval', script];
-  return JSON.parse(execFileSync(process.execPath, args, { cwd: folder, encoding: 'utf8' }));
+  return JSON.parse(execFileSync(process.execPath, args, { cwd, encoding: 'utf8' }));
 }
 
-const install = (...what: string[]) =>
-  npm(['install', '--ignore-scripts', '--prefer-offline', ...what], folder);
+const run = (script: string, type: 'module' | 'commonjs') => runIn(folder, script, type);
+
+function install(cwd: string, ...what: string[]): void {
+  writeFileSync(join(cwd, 'package.json'), '{ "name": "consumer", "private": true }');
+  npm(['install', '--ignore-scripts', '--prefer-offline', ...what], cwd);
+}
 
 beforeAll(() => {
   tarball = pack(folder);
-  writeFileSync(join(folder, 'package.json'), '{ "name": "consumer", "private": true }');
-  install(tarball.path, 'express@5');
+  install(folder, tarball.path, 'express@5');
 }, 120_000);
 
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
@@ -291,8 +294,7 @@ describe('npm install espalier graphql', () => {
   afterAll(() => rmSync(empty, { recursive: true, force: true }));
 
   it('npm install espalier graphql works without Express', () => {
-    writeFileSync(join(empty, 'package.json'), '{ "name": "consumer", "private": true }');
-    npm(['install', '--ignore-scripts', '--prefer-offline', tarball.path, 'graphql@16'], empty);
+    install(empty, tarball.path, 'graphql@16');
     expect(readdirSync(join(empty, 'node_modules'))).not.toContain('express');
     const script = `import('espalier').then((all) => console.log(Object.keys(all).length))`;
     const output = execFileSync(process.execPath, ['--eval', script], { cwd: empty, encoding: 'utf8' });
@@ -305,9 +307,7 @@ describe('an installation with an older graphql', () => {
   afterAll(() => rmSync(old, { recursive: true, force: true }));
 
   it('graphqlHTTP warns about a version of graphql that is not supported', () => {
-    writeFileSync(join(old, 'package.json'), '{ "name": "consumer", "private": true }');
-    const options = ['--ignore-scripts', '--prefer-offline', '--legacy-peer-deps'];
-    npm(['install', ...options, tarball.path, 'graphql@16.14.2'], old);
+    install(old, '--legacy-peer-deps', tarball.path, 'graphql@16.14.2');
     const script = `const { graphqlHTTP } = require('espalier');
       graphqlHTTP(require('graphql').buildSchema('type Query { hello: String }'));`;
     const { stderr } = spawnSync(process.execPath, ['--eval', script], { cwd: old, encoding: 'utf8' });
@@ -316,9 +316,14 @@ describe('an installation with an older graphql', () => {
 });
 
 describe('an installation with graphql', () => {
+  const full = scratchFolder();
+  afterAll(() => rmSync(full, { recursive: true, force: true }));
   beforeAll(() => {
     install(
+      full,
       '--legacy-peer-deps',
+      tarball.path,
+      'express@5',
       `graphql@${process.env['GRAPHQL_MAJOR'] ?? 16}`,
       '@opentelemetry/api@1.9.0',
     );
@@ -327,9 +332,9 @@ describe('an installation with graphql', () => {
   it('espalier exports exactly the documented names', () => {
     const script = `console.log(JSON.stringify(Object.keys(require('espalier')).sort()))`;
     const names = ['Method', 'Upload', 'attachSubscriptions', 'createServer', 'graphqlHTTP', 'staticFiles'];
-    expect(run(script, 'commonjs')).toEqual(names);
+    expect(runIn(full, script, 'commonjs')).toEqual(names);
     const imported = `import * as all from 'espalier'; console.log(JSON.stringify(Object.keys(all).sort()))`;
-    expect(run(imported, 'module')).toEqual(names);
+    expect(runIn(full, imported, 'module')).toEqual(names);
   });
 
   it.each(['espalier', ...SUBPATHS.map((name) => `espalier/${name}`)])(
@@ -340,7 +345,7 @@ describe('an installation with graphql', () => {
       import * as imported from '${entry}';
       const required = createRequire(import.meta.url)('${entry}');
       console.log(JSON.stringify(Object.keys(imported).map((name) => imported[name] === required[name])));`;
-      const same = run(script, 'module') as boolean[];
+      const same = runIn(full, script, 'module') as boolean[];
       expect(same.length).toBeGreaterThan(0);
       expect(same.every(Boolean)).toBe(true);
     },
@@ -351,7 +356,7 @@ describe('an installation with graphql', () => {
     const script = `
       const path = require('node:path').dirname(require.resolve('${name}/package.json'));
       console.log(JSON.stringify(Object.keys(require(path + '/dist/index.cjs')).length))`;
-    expect(run(script, 'commonjs')).toBe(6);
+    expect(runIn(full, script, 'commonjs')).toBe(6);
   });
 
   const requestPage = `
@@ -373,15 +378,15 @@ describe('an installation with graphql', () => {
   it('the installed package serves queries and GraphiQL when it is imported', () => {
     const imported = `import express from 'express'; import { buildSchema } from 'graphql';
       import { createServer, graphqlHTTP } from 'espalier';`;
-    expect(run(imported + requestPage, 'module')).toEqual(expected);
+    expect(runIn(full, imported + requestPage, 'module')).toEqual(expected);
   });
 
   it('the installed package serves queries and GraphiQL when it is required', () => {
-    expect(run(required + requestPage, 'commonjs')).toEqual(expected);
+    expect(runIn(full, required + requestPage, 'commonjs')).toEqual(expected);
   });
 
   it('the CommonJS build serves GraphiQL where require() cannot load ES modules, as in Jest', () => {
     const script = required + requestPage;
-    expect(run(script, 'commonjs', '--no-experimental-require-module')).toEqual(expected);
+    expect(runIn(full, script, 'commonjs', '--no-experimental-require-module')).toEqual(expected);
   });
 });
