@@ -161,7 +161,10 @@ function summarize(results) {
     console.log(`${sum(files, 'failed') > 0 ? 'failed' : 'passed'}: ${name}`);
   if (notice !== '') console.log(`\n${notice}`);
   const all = results.flatMap(({ files }) => files);
+  const passed = sum(all, 'passed');
   const failed = sum(all, 'failed');
-  console.log(`\n${sum(all, 'passed')} passed, ${failed} failed`);
-  if (failed > 0 || all.length === 0) process.exitCode = 1;
+  // The files may have no test that options such as -t select.
+  if (passed + failed === 0) console.log(`No test matches ${args.join(' ')}.`);
+  console.log(`\n${passed} passed, ${failed} failed`);
+  if (failed > 0 || passed === 0) process.exitCode = 1;
 }

@@ -133,6 +133,13 @@ describe('the result of npm test', () => {
   });
 });
 
+it('npm run test:changed finds the tests that import a changed file, and those that read pages', () => {
+  const changed = evaluate("files.testsOf(['src/static/compress.ts', 'docs/cors.md'])") as string[];
+  expect(changed).toContain('test/static/compress.test.ts');
+  expect(changed).toContain('test/snippets.test.ts');
+  expect(changed).not.toContain('test/engine/json.test.ts');
+});
+
 it('every list of scripts/test/passes.mjs names test files that exist', () => {
   const files = evaluate('files.testFiles()') as string[];
   const lists = Object.values(evaluate('passes.LISTS') as Record<string, string[]>);

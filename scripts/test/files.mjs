@@ -44,7 +44,7 @@ export function filesThatNeed(programs, files) {
   return files.filter((file) => programs.some((program) => needs(file, program)));
 }
 
-/** The test files that import a file which has changed since the branch left main, or read pages if one has changed. */
+/** The test files that the changes since the branch left main may affect. */
 export function changedTests() {
   const refs = run('git', [
     'for-each-ref',
@@ -53,13 +53,20 @@ export function changedTests() {
     'refs/remotes/origin/main',
   ]);
   const [base] = run('git', ['merge-base', 'HEAD', refs.at(-1) ?? 'HEAD']);
-  const changed = [
+  return testsOf([
     ...run('git', ['diff', '--name-only', base]),
     ...run('git', ['ls-files', '--others', '--exclude-standard']),
-  ].filter((file) => existsSync(join(root, file)));
+  ]);
+}
+
+/** The test files that import one of some files, or read pages if one of them is a page. */
+export function testsOf(files) {
+  const changed = files.filter((file) => existsSync(join(root, file)));
   if (changed.length === 0) return [];
   const jest = ['node_modules/jest/bin/jest.js', '--listTests', '--findRelatedTests'];
-  const related = run(process.execPath, [...jest, ...changed]).map((path) => relative(root, path));
+  const related = run(process.execPath, [...jest, ...changed]).map((path) =>
+    relative(root, path).replaceAll('\\', '/'),
+  );
   const readsPages = (file) => /\.md'|snippets\.ts'/.test(textOf(file));
   const hasPage = changed.some((file) => file.endsWith('.md'));
   return testFiles().filter((file) => related.includes(file) || (hasPage && readsPages(file)));
