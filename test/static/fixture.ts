@@ -1,13 +1,4 @@
-import {
-  mkdirSync,
-  mkdtempSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  realpathSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
 import {
   createServer,
   type IncomingHttpHeaders,
@@ -134,15 +125,4 @@ export function receivedBytes(port: number, target: string, onFirstBytes: () => 
     socket.on('error', () => {});
     socket.on('close', () => resolve(bytes - (head ?? 0)));
   });
-}
-
-/** Counts the descriptors of this process that belong to a file, or to the files in a folder. */
-export function descriptorsIn(path: string): number {
-  return readdirSync('/proc/self/fd').filter((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(path);
-    } catch {
-      return false;
-    }
-  }).length;
 }

@@ -5,8 +5,8 @@ import net, { type AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { staticFiles } from '../../middleware/static.ts';
+import { descriptorsIn } from '../descriptors.ts';
 import { until } from '../until.ts';
-import { descriptorsIn } from './fixture.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'espalier-pipelining-'));
 afterAll(() => rmSync(folder, { recursive: true }));

@@ -5,8 +5,9 @@ import { connect as connectHttp2, constants, createServer as createHttp2Server }
 import { type AddressInfo, connect, type Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
+import { descriptorsIn } from '../descriptors.ts';
 import { until } from '../until.ts';
-import { bare, bytesRead, descriptorsIn, get, listen, makeFolder } from './fixture.ts';
+import { bare, bytesRead, get, listen, makeFolder } from './fixture.ts';
 
 const { NGHTTP2_CANCEL } = constants;
 // Large files are always streamed, however often they are requested.

@@ -1,11 +1,13 @@
 import { rmSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { brotliCompressSync } from 'node:zlib';
 import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import type { StaticSource } from '../../types/sources.ts';
+import { descriptorsIn } from '../descriptors.ts';
+import { until } from '../until.ts';
 import { bare, get, listen, makeFolder, put, rawGet } from './fixture.ts';
 import { SOURCES, streamsOf } from './source-makers.ts';
 
@@ -135,6 +137,8 @@ describe.each(SOURCES)('staticFiles with %s', (_name, make) => {
       socket.destroy();
     }
     expect((await get(port, '/large.bin')).body.equals(large)).toBe(true);
+    // On Node 26 a handle that is left to the garbage collector ends the process.
+    await until(() => descriptorsIn(join(dirname(site), 'espalier-static-')) === 0);
   });
 });
 

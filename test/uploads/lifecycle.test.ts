@@ -1,16 +1,17 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import debug from 'debug';
-import { createServer, graphqlHTTP, type UploadOptions } from 'espalier';
+import { createServer, graphqlHTTP, Upload, type UploadOptions } from 'espalier';
 import express from 'express';
 import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
+import { descriptorsIn } from '../descriptors.ts';
 import { needs } from '../programs.ts';
 import { until } from '../until.ts';
 import { BOUNDARY, encode, file, map, operations, type Part, post } from './form.ts';
@@ -33,17 +34,7 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** Counts the descriptors of this process that are open on unlinked files. */
-function unlinkedFiles(): number {
-  const links = readdirSync('/proc/self/fd').map((fd) => {
-    try {
-      return readlinkSync(`/proc/self/fd/${fd}`);
-    } catch {
-      return '';
-    }
-  });
-  return links.filter((link) => link.startsWith(folder)).length;
-}
+const unlinkedFiles = (): number => descriptorsIn(folder);
 
 /** A request that has sent everything up to the middle of its file. */
 async function begin(port: number, size: number, parts: Part[] = head): Promise<http.ClientRequest> {
@@ -86,6 +77,39 @@ describe('temporary files', () => {
     await until(() => unlinkedFiles() === 0);
     expect(seen).toEqual([]);
     expect((await post(server.url, [...head, file('0')])).status).toBe(200);
+  });
+
+  it('saveTo closes and deletes its file when the client aborts', async () => {
+    const target = mkdtempSync(join(tmpdir(), 'espalier-saved-'));
+    const saves: Promise<number>[] = [];
+    const text = { type: GraphQLString };
+    const save = {
+      type: GraphQLString,
+      args: { file: { type: Upload } },
+      resolve(_: unknown, { file }: { file: Upload }) {
+        for (let i = 0; i < 10; i++) saves.push(file.saveTo(join(target, `${i}`)));
+        return new Promise(() => undefined);
+      },
+    };
+    const schema = new GraphQLSchema({
+      query: new GraphQLObjectType({ name: 'Query', fields: { text } }),
+      mutation: new GraphQLObjectType({ name: 'Mutation', fields: { save } }),
+    });
+    await using server = await startServer(graphqlHTTP(schema, { uploads: { tempDir: folder } }));
+    const query = 'mutation ($file: Upload) { save(file: $file) }';
+    const req = await begin(server.port, 8 << 20, [
+      operations({ query, variables: { file: null } }),
+      map({ 0: ['variables.file'] }),
+    ]);
+    req.end(CLOSING);
+    await until(() => saves.length > 0);
+    req.destroy();
+    const results = await Promise.allSettled(saves);
+    // On Node 26 a handle that is left to the garbage collector ends the process.
+    await until(() => descriptorsIn(target) === 0);
+    const rejected = results.filter(({ status }) => status === 'rejected');
+    expect(readdirSync(target)).toHaveLength(results.length - rejected.length);
+    rmSync(target, { recursive: true });
   });
 
   it('uploads store nothing of a pipelined request before the earlier response was sent', async () => {
