@@ -1,6 +1,6 @@
 import type { Browser, Page } from 'playwright-core';
 import { launch } from './chromium.ts';
-import { open, type Served, serve, stopAll, withParams } from './streaming/serve.ts';
+import { type Served, serve, stopAll, withParams } from './streaming/serve.ts';
 import { until } from './until.ts';
 
 const COUNT = 'subscription { count(to: 3) }';
@@ -84,30 +84,5 @@ describe('streaming responses in a browser', () => {
     }
     await page.evaluate(() => Reflect.get(globalThis, 'state').stop.abort());
     await until(() => live.open === 0 && subscriptions.stats().connections === 0);
-  });
-
-  it('EventSource listens to a reserved stream with the token in the URL', async () => {
-    const { url } = served;
-    const reservation = await open(url, { method: 'PUT' });
-    await until(() => reservation.ended);
-    const token = reservation.body;
-    const seen = await page.evaluate(
-      ({ target, query }) =>
-        new Promise<string[]>((resolve) => {
-          const data: string[] = [];
-          const events = new EventSource(target);
-          events.addEventListener('next', (event) => data.push(event.data));
-          events.addEventListener('complete', () => {
-            events.close();
-            resolve(data);
-          });
-          events.addEventListener('open', () => {
-            const body = JSON.stringify({ query, extensions: { operationId: 'a' } });
-            void fetch(target, { method: 'POST', body, headers: { 'content-type': 'application/json' } });
-          });
-        }),
-      { target: `${url}?token=${token}`, query: COUNT },
-    );
-    expect(seen).toEqual([1, 2, 3].map((count) => JSON.stringify({ id: 'a', payload: { data: { count } } })));
   });
 });

@@ -65,8 +65,6 @@ const cases: [string, (fail: () => never) => Handler, string | object][] = [
   ['the schema', (source) => graphqlHTTP(source), { query: '{ hello }' }],
   ['rootValue', (root) => graphqlHTTP(schema, { rootValue: root }), { query: '{ hello }' }],
   ['introspection', (introspection) => graphqlHTTP(schema, { introspection }), { query: introspect }],
-  ['pretty', (pretty) => graphqlHTTP(schema, { rootValue, pretty }), { query: '{ hello }' }],
-  ['pretty for a refusal', (pretty) => graphqlHTTP(schema, { pretty }), '{bad'],
   ['formatError', (formatError) => graphqlHTTP(schema, { rootValue, formatError }), { query: '{ broken }' }],
   ['formatError for a document', (formatError) => graphqlHTTP(schema, { formatError }), { query: '{ no }' }],
   ['formatError for a refusal', (formatError) => graphqlHTTP(schema, { formatError }), '{bad'],

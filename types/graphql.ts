@@ -136,10 +136,6 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   statusCodes?: 'legacy' | 'draft' | undefined;
   /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
   inflate?: boolean | undefined;
-  /** Indents responses, always or for some requests; costs a second pass over the response. @default false */
-  pretty?: boolean | Hook<[req: Req], boolean> | undefined;
-  /** Sends a `Server-Timing` header: milliseconds to prepare, create the context and execute. Anyone can read it. @default false */
-  serverTiming?: boolean | undefined;
   /**
    * Caching over HTTP: `@cacheControl` in the schema and `info.cacheControl` of resolvers decide about
    * `Cache-Control` of GET and QUERY responses, which get an ETag. `false`: `no-store`.
@@ -164,7 +160,7 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
    * `onConnect`: with that option they are off unless `eventStreams` is set.
    * @default on
    */
-  eventStreams?: false | EventStreamOptions<Req> | undefined;
+  eventStreams?: false | EventStreamOptions | undefined;
   /** The subprotocols that `websocketHandler` accepts. @default ['graphql-transport-ws', 'graphql-ws'] */
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
 }
@@ -326,36 +322,12 @@ export interface DocumentsOptions<Source = ContextSource> {
    * @default false
    */
   apq?: boolean | PersistedQueryOptions | undefined;
-  /**
-   * The path of a JSON file that collects the documents that clients send, by id. For development: it throws if
-   * `NODE_ENV` is `production`.
-   * @default none
-   */
-  record?: string | URL | undefined;
 }
 
 /** Options of subscriptions over HTTP. */
-export interface EventStreamOptions<Req = ConnectRequest> {
-  /**
-   * Whether a client may use one event stream for several operations (GraphQL over server-sent events, single
-   * connection mode). PUT and DELETE are then accepted for reservations.
-   * @default true
-   */
-  single?: boolean | undefined;
+export interface EventStreamOptions {
   /** Milliseconds between messages that keep a stream open through proxies; 0: none. @default 12000 */
   ping?: number | undefined;
-  /**
-   * Reservations of one client address, or IPv6 network of 64 bits, that wait for their stream; one more gets
-   * 429. They expire after 10 s.
-   * @default 100
-   */
-  maxReservations?: number | undefined;
-  /**
-   * Returns the user of a request. Requests of another user cannot use a reservation. Without it the random
-   * token alone gives access.
-   * @default none
-   */
-  user?: Hook<[req: Req], unknown> | undefined;
 }
 
 /** Options of incremental delivery. */

@@ -7,9 +7,7 @@ const below = (count) => Math.floor(random() * count);
 const EVENTS = 'Accept: text/event-stream\r\n';
 const MULTIPART = 'Accept: multipart/mixed;subscriptionSpec=1.0\r\n';
 const DEFERRED = 'Accept: multipart/mixed;incrementalSpec=v0.2\r\n';
-const PUT = Buffer.from('PUT /graphql HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 0\r\n\r\n');
 const queryOf = (query, more = '') => `/graphql?query=${encodeURIComponent(query)}${more}`;
-const tokenHeader = (token) => `X-GraphQL-Event-Stream-Token: ${token}\r\n`;
 const sha256 = (text) => createHash('sha256').update(text).digest('hex');
 const persisted = (query, sha256Hash) => ({
   query,
@@ -32,7 +30,6 @@ const CURSORS = [
 
 /** Complete requests of all kinds. */
 const REQUESTS = [
-  () => PUT,
   () => Buffer.from(GET(queryOf(`subscription { ${pick(['tick', 'shared', 'bulk'])} }`), EVENTS)),
   () => withHeaders(json({ query: 'subscription { tick }' }), MULTIPART),
   () => withHeaders(json({ query: '{ hello ... @defer { lines(count: 500) slow } }' }), DEFERRED),
@@ -45,10 +42,6 @@ const REQUESTS = [
   () => POST('multipart/form-data; boundary=x', form(pick([100, 100_000]))),
   rename,
 ];
-
-async function reserve({ receive }) {
-  return /\r\n\r\n(\S+)$/.exec(await receive(PUT))?.[1] ?? 'none';
-}
 
 export const FEATURE_ACTIONS = {
   'request cut at a random byte': async ({ send }) => {
@@ -74,38 +67,6 @@ export const FEATURE_ACTIONS = {
     send(GET(queryOf('subscription { bulk }'), pick([EVENTS, MULTIPART])), pick([500, 8000]), {
       read: false,
     }),
-  'unused reservations': ({ send }) =>
-    send(Buffer.concat(Array.from({ length: 5 + below(40) }, () => PUT)), pick([10, 200])),
-  'reserved operations without a stream': async (tools) => {
-    const token = await reserve(tools);
-    const start = (id) =>
-      withHeaders(
-        json({ query: pick(['subscription { bulk }', '{ slow }', '{']), extensions: { operationId: id } }),
-        tokenHeader(token),
-      );
-    await tools.send(
-      Buffer.concat(Array.from({ length: 8 }, (_, id) => start(pick([`${id}`, 'same', id])))),
-      300,
-    );
-  },
-  'reserved stream that leaves': async (tools) => {
-    const token = await reserve(tools);
-    const listen = tools.send(GET('/graphql', EVENTS + tokenHeader(token)), pick([20, 800]), {
-      read: random() < 0.5,
-    });
-    await sleep(pick([0, 30]));
-    const start = {
-      query: `subscription { ${pick(['tick', 'bulk', 'shared'])} }`,
-      extensions: { operationId: '1' },
-    };
-    await tools.send(withHeaders(json(start), tokenHeader(token)), pick([1, 100]));
-    const again = GET('/graphql', EVENTS + tokenHeader(token));
-    const stop = `DELETE /graphql?operationId=${pick(['1', 'x'])} HTTP/1.1\r\nHost: x\r\n${tokenHeader(token)}\r\n`;
-    await tools.send(pick([again, stop]), 100);
-    await listen;
-  },
-  'guessed tokens': ({ send }) =>
-    send(GET('/graphql', EVENTS + tokenHeader(pick(['', 'x', `${random()}`, 'a'.repeat(8000)]))), 'response'),
   'deferred response that leaves': ({ send }) =>
     send(
       withHeaders(

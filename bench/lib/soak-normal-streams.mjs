@@ -2,7 +2,6 @@ import { once } from 'node:events';
 import { Agent, request } from 'node:http';
 
 const STREAMS = 5;
-const TOKEN = 'x-graphql-event-stream-token';
 const EVENTS = { accept: 'text/event-stream' };
 const MULTIPART = { accept: 'multipart/mixed;subscriptionSpec=1.0' };
 const QUERY = 'subscription { tick }';
@@ -26,7 +25,7 @@ export function startStreams({ port, fault, record }) {
   }
   const post = (body, headers) =>
     send({ method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body });
-  async function textOf(sent) {
+  async function _textOf(sent) {
     const { res } = await sent;
     let text = '';
     for await (const chunk of res) text += chunk;
@@ -73,35 +72,6 @@ export function startStreams({ port, fault, record }) {
     throw new Error('the stream has ended');
   }
 
-  /** Reserves a stream, and replaces its operation by another one now and then. */
-  async function single() {
-    const { text: token } = await textOf(send({ method: 'PUT' }));
-    const headers = { [TOKEN]: token };
-    const stream = await send({ headers: { ...EVENTS, ...headers } });
-    const counters = new Map();
-    const reading = read(stream, ({ id, payload }) => {
-      if (payload !== undefined) counters.get(id).add(payload.data.tick);
-    }).then(() => {
-      throw new Error('the stream has ended');
-    });
-    const operate = async () => {
-      for (let id = 0; !stopped; id++) {
-        counters.set(`${id}`, createCounter('single'));
-        const started = await textOf(post({ query: QUERY, extensions: { operationId: `${id}` } }, headers));
-        if (started.status !== 202) fault(`an operation of a stream: ${started.status} ${started.text}`);
-        await new Promise((resolve) => setTimeout(resolve, 1000));
-        if (stopped) return;
-        const { status } = await textOf(
-          send({ method: 'DELETE', path: `/graphql?operationId=${id}`, headers }),
-        );
-        if (status !== 200) fault(`DELETE of an operation: ${status}`);
-        if (counters.get(`${id}`).last === undefined) fault('an operation of a stream had no events');
-        counters.delete(`${id - 1}`);
-      }
-    };
-    await Promise.race([reading, operate()]);
-  }
-
   /** Closes its stream now and then, and continues after its last event. */
   async function resuming(index) {
     const counter = createCounter('resuming');
@@ -123,7 +93,7 @@ export function startStreams({ port, fault, record }) {
     }
   }
 
-  for (const [name, run] of Object.entries({ distinct, multipart, single, resuming })) {
+  for (const [name, run] of Object.entries({ distinct, multipart, resuming })) {
     for (let index = 0; index < STREAMS; index++) {
       run(index).catch((error) => stopped || fault(`${name} stream: ${error}`));
     }

@@ -241,7 +241,6 @@ class RequestQuery implements CacheableQuery {
   }
 
   use(stored: StoredResult): StoredResult {
-    this.#exchange.timings?.end('cache');
     if (this.#exchange.batchCost === undefined) this.#exchange.caching = stored;
     return stored;
   }

@@ -30,7 +30,7 @@ import { documentNotFound, documentNotTrusted, notFound, notSupported } from './
 import { createPrepare, type Prepare } from './documents.ts';
 import { selectEngine } from './engines.ts';
 import type { CoreSettings } from './options.ts';
-import { DocumentRecorder, hashOf, PersistedQueries, SharedStore } from './persisted.ts';
+import { hashOf, PersistedQueries, SharedStore } from './persisted.ts';
 import {
   createTrustedList,
   parseManifest,
@@ -55,13 +55,13 @@ export function createCoreDocuments(parts: CoreParts): {
   readonly prepare: Prepare;
   readonly documents: CoreDocuments | undefined;
 } {
-  const { options, engineSettings, report } = parts;
+  const { options, engineSettings } = parts;
   const engine = selectEngine(options.engine);
   if (options.documents === undefined) {
     return { prepare: createPrepare(engine, engineSettings, options), documents: undefined };
   }
   const settings = resolveDocuments(options.documents);
-  const { from, apq, record } = settings;
+  const { from, apq } = settings;
   const documentCacheBytes = options.documentCacheBytes * (apq === undefined ? 1 : 1 - PERSISTED_SHARE);
   const prepare = createPrepare(engine, engineSettings, { ...options, documentCacheBytes });
   const list = from !== undefined && 'texts' in from ? createTrustedList(from, parts) : undefined;
@@ -73,7 +73,6 @@ export function createCoreDocuments(parts: CoreParts): {
       prepare,
       trusted: trusted ?? find,
       persisted: apq === undefined ? undefined : createPersisted(apq, prepare, parts),
-      recorder: record === undefined ? undefined : new DocumentRecorder(record, report),
     }),
     documents: {
       isId: (segment) => list?.has(segment) === true || find !== undefined || LIKE_A_HASH.test(segment),
@@ -108,7 +107,6 @@ interface DocumentKinds {
   readonly prepare: Prepare;
   readonly trusted: PrepareTrusted | undefined;
   readonly persisted: PersistedQueries | undefined;
-  readonly recorder: DocumentRecorder | undefined;
 }
 
 /**
@@ -117,7 +115,7 @@ interface DocumentKinds {
  */
 function createPrepareById(
   { only }: Pick<DocumentSettings, 'only'>,
-  { prepare, trusted, persisted, recorder }: DocumentKinds,
+  { prepare, trusted, persisted }: DocumentKinds,
 ): Prepare {
   const isOnly =
     typeof only === 'function'
@@ -139,7 +137,7 @@ function createPrepareById(
     return prepare(schema, params, source);
   };
 
-  const prepareById: Prepare = (schema, params, source) => {
+  return (schema, params, source) => {
     if (params.document === undefined || trusted === undefined) return prepareOther(schema, params, source);
     const found = trusted(params.document.id, schema, params, source);
     if (isThenable(found)) {
@@ -147,7 +145,6 @@ function createPrepareById(
     }
     return found ?? prepareOther(schema, params, source);
   };
-  return recorder === undefined ? prepareById : recorder.record(prepareById);
 }
 
 /** The maximum length of an id that is passed to the function of the option. */
@@ -199,15 +196,12 @@ interface DocumentSettings {
   readonly from: TrustedSource | undefined;
   readonly only: boolean | ((source: unknown) => boolean);
   readonly apq: PersistedQuerySettings | undefined;
-  /** The path of the file that records documents. */
-  readonly record: string | undefined;
 }
 
 interface Given {
   readonly from: unknown;
   readonly only: DocumentSettings['only'];
   readonly apq: unknown;
-  readonly record: string | URL | undefined;
 }
 
 const isPath = isEither((value) => isString(value) && value !== '', isFileUrl);
@@ -224,7 +218,6 @@ const rules: Rules<Given> = {
     'a boolean, or a function of the request',
   ),
   apq: rule<unknown>(false, isEither(isBoolean, isObject), 'a boolean, or an object of options'),
-  record: rule<Given['record']>(undefined, isPath, 'the path of a JSON file'),
 };
 
 const apqRules: Rules<PersistedQuerySettings> = {
@@ -244,7 +237,7 @@ const apqRules: Rules<PersistedQuerySettings> = {
  * @throws TypeError (code `ERR_OPTION`).
  */
 function resolveDocuments(given: unknown): DocumentSettings {
-  const { from, only, apq, record } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
+  const { from, only, apq } = resolveOptions(DOCUMENT_OPTIONS, given, rules);
   const fail = (message: string): TypeError => optionError(DOCUMENT_OPTIONS, message);
   if (only !== false && from === undefined) {
     throw fail('option "documents.only" refuses all documents without "documents.from"; set it too');
@@ -252,40 +245,21 @@ function resolveDocuments(given: unknown): DocumentSettings {
   if (only === true && apq !== false) {
     throw fail('option "documents.apq" has no effect with "documents.only": true; remove one of them');
   }
-  if (record !== undefined) assertRecord(record, only);
-  const recordPath = record === undefined ? undefined : toPath(record);
   return {
-    from: from === undefined ? undefined : sourceOf(from, recordPath),
+    from: from === undefined ? undefined : sourceOf(from),
     only,
     apq:
       apq === false ? undefined : resolveOptions(PERSISTED_QUERY_OPTIONS, apq === true ? {} : apq, apqRules),
-    record: recordPath,
   };
 }
 
-function assertRecord(record: string | URL, only: DocumentSettings['only']): void {
-  const reason =
-    only === true
-      ? 'has no effect with "documents.only": true; remove one of them'
-      : process.env['NODE_ENV'] === 'production'
-        ? 'is for development, because every client can add documents; remove it when NODE_ENV is production'
-        : undefined;
-  if (reason === undefined) return;
-  throw optionError(
-    DOCUMENT_OPTIONS,
-    `option "documents.record" is ${formatValue(String(record))} and ${reason}`,
-  );
-}
-
-/** A file that records documents may be missing until the first one is recorded. */
-function sourceOf(from: unknown, recordPath: string | undefined): TrustedSource {
+function sourceOf(from: unknown): TrustedSource {
   if (typeof from === 'function') return { find: from as FindDocument };
   const path = isString(from) || from instanceof URL ? toPath(from) : undefined;
   try {
     return { texts: path === undefined ? parseManifest(from) : readDocumentsSync(path), path };
   } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    if (code === 'ENOENT' && path === recordPath) return { texts: new Map(), path };
+    const { message } = error as Error;
     if (path === undefined)
       throw wrongOption(DOCUMENT_OPTIONS, 'from', from, `trusted documents: ${message}`);
     throw optionError(

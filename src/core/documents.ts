@@ -21,7 +21,7 @@ import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createOperationFactory } from './engines.ts';
 import type { CoreSettings } from './options.ts';
 import { fitsIntoIteration, yieldToEventLoop } from './turns.ts';
-import { createValidator, type Parsed, type Validated, warmUpValidation } from './validate.ts';
+import { createValidator, type Parsed, type Validated } from './validate.ts';
 
 /** The parameters that select an operation. */
 export type DocumentParams = Pick<GraphQLParams, 'query' | 'operationName' | 'document'>;
@@ -103,7 +103,6 @@ export function createPrepare(engine: Engine, settings: EngineSettings, options:
   ): Promise<LoadedDocument | RequestError> {
     await yieldToEventLoop();
     const parsed = validator.parse(query);
-    if (!('errors' in parsed)) await warmUpValidation(parsed.document.tokenCount);
     await yieldToEventLoop();
     return validateAndStore(schema, query, parsed);
   }

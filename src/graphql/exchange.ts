@@ -12,9 +12,6 @@ import type {
 } from '../execution/types.ts';
 import type { Negotiated } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
-import type { StreamOperation } from '../live/event-stream.ts';
-import type { Reservation } from '../streams/reservations.ts';
-import type { Timings } from './handler.ts';
 
 /** One request with its response and the state of its processing. */
 export interface Exchange {
@@ -26,18 +23,12 @@ export interface Exchange {
   readonly accepted: Negotiated;
   /** The time of the request (`performance.now()`); 0 if the response channel has no subscriber. */
   readonly started: number;
-  /** The durations for `Server-Timing`; undefined when the option is off. */
-  readonly timings: Timings | undefined;
   /** The name of the operation that is executed, for reports of errors. */
   operationName: string | undefined;
   /** The cost of the batch; undefined for a single operation. */
   batchCost: BatchCost | undefined;
   /** Whether an error of one operation is the response of its batch: the results of the others are not sent. */
   isAbandoned: boolean;
-  /** The reserved event stream that gets the results; undefined if this response contains them. */
-  reservation: Reservation | undefined;
-  /** The operation of the reserved event stream. */
-  operation: StreamOperation | undefined;
   /** The caching of the result; undefined if caching is off, and for batches. */
   caching: ResultCaching | undefined;
   /** The return value of the option `cache.key`: null if the result is not stored; undefined without the option. */

@@ -107,12 +107,9 @@ class Pipeline {
       next,
       accepted: this.#negotiate(req.headers.accept),
       started: events.response.hasSubscribers ? performance.now() : 0,
-      timings: this.#settings.serverTiming ? startTimings() : undefined,
       operationName: undefined,
       batchCost: undefined,
       isAbandoned: false,
-      reservation: undefined,
-      operation: undefined,
       caching: undefined,
       userKey: undefined,
       invalidatedTags: undefined,
@@ -120,11 +117,6 @@ class Pipeline {
     if (events.request.hasSubscribers) events.request.publish({ req, res });
     try {
       this.#check(exchange);
-      const streamed = this.#streaming.single?.handle(exchange);
-      if (streamed !== undefined) {
-        this.#settle(exchange, streamed);
-        return;
-      }
       const params = this.#read(exchange);
       if (params instanceof Promise) {
         params.then(
@@ -165,10 +157,7 @@ class Pipeline {
     if (params.variables !== undefined) {
       assertVariableLimits([params.variables], this.#settings.limits.variables);
     }
-    const { single } = this.#streaming;
-    if (exchange.reservation === undefined || single === undefined) return this.#runner.run(exchange, params);
-    const run = () => this.#runner.run(exchange, params);
-    return single.start(exchange, exchange.reservation, { params, run });
+    return this.#runner.run(exchange, params);
   }
 
   async #runBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
@@ -193,13 +182,9 @@ class Pipeline {
       this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
       return;
     }
-    const { accepted, reservation } = exchange;
-    if (accepted.type === undefined) this.#sendInStream(exchange, result);
-    else {
-      // A client of a reserved stream detects errors by the status, which depends on the type.
-      const type = reservation === undefined ? accepted.type : GRAPHQL_TYPE;
-      this.#sender.send(exchange, this.#responses.fromResult(result, type));
-    }
+    const { type } = exchange.accepted;
+    if (type === undefined) this.#sendInStream(exchange, result);
+    else this.#sender.send(exchange, this.#responses.fromResult(result, type));
   }
 
   /**
@@ -263,7 +248,6 @@ class OperationRunner {
     prepared: PreparedOperation | RequestError,
     params: GraphQLParams,
   ): MaybePromise<Result> {
-    exchange.timings?.end('prepare');
     if ('errors' in prepared) return prepared;
     exchange.operationName = prepared.operation.name?.value;
     const type = prepared.operation.operation;
@@ -284,9 +268,8 @@ class OperationRunner {
     params: GraphQLParams,
     context: unknown,
   ): MaybePromise<Result> {
-    exchange.timings?.end('context');
     assertConnected(exchange);
-    if (exchange.operation !== undefined || prepared.operation.operation === 'subscription') {
+    if (prepared.operation.operation === 'subscription') {
       this.#streaming.run(exchange, prepared, { params, context });
       return STREAMED;
     }
@@ -357,7 +340,6 @@ function afterExecution(
   outcome: ExecutionOutcome,
   started: number,
 ): ExecutionOutcome {
-  exchange.timings?.end('execute');
   if (!events.execute.hasSubscribers) return outcome;
   // Subscribers may retain the outcome, so its buffer must not be reused.
   const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
@@ -485,28 +467,6 @@ function endAfter(operation: ObservedOperation, rest: RemainingResults): Remaini
   return { next: () => observe(() => rest.next()), return: () => observe(() => rest.return()) };
 }
 
-/** The durations of one request's phases, for its `Server-Timing` header (W3C Server Timing). */
-export interface Timings {
-  /** Ends a phase, which began at the end of the previous phase. */
-  end(phase: string): void;
-  /** The value of the header. */
-  toString(): string;
-}
-
-/** Starts the clock for one request. */
-function startTimings(): Timings {
-  const phases: string[] = [];
-  let last = performance.now();
-  return {
-    end(phase) {
-      const now = performance.now();
-      phases.push(`${phase};dur=${(now - last).toFixed(2)}`);
-      last = now;
-    },
-    toString: () => phases.join(', '),
-  };
-}
-
 /** Responds to the requests of one handler that failed. */
 class Failures {
   readonly #core: GraphQLCore;
@@ -534,7 +494,7 @@ class Failures {
     try {
       this.#sender.sendEarly(exchange, this.#responses.fromHttpError(error, exchange.accepted.type));
     } catch (failure) {
-      // `formatError` and `pretty` of the application may throw.
+      // `formatError` of the application may throw.
       this.#failUnexpectedly(exchange, failure);
     }
   }
@@ -568,7 +528,7 @@ const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
 });
 
 /**
- * The response of a bare server when `formatError` or `pretty` throws while an unexpected error is reported.
+ * The response of a bare server when `formatError` throws while an unexpected error is reported.
  */
 const MASKED_ERROR: Reply = {
   status: 500,

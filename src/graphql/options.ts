@@ -53,8 +53,6 @@ interface OwnSettings {
   readonly batching: boolean;
   readonly statusCodes: 'legacy' | 'draft';
   readonly inflate: boolean;
-  readonly pretty: boolean | ((req: unknown) => boolean);
-  readonly serverTiming: boolean;
   readonly eventStreams: unknown;
   readonly cacheControl: unknown;
   readonly cache: unknown;
@@ -113,8 +111,6 @@ const rules: Rules<OwnSettings> = {
   batching: flag(false),
   statusCodes: oneOf('legacy', 'draft'),
   inflate: flag(false),
-  pretty: rule<OwnSettings['pretty']>(false, isSwitch, 'a boolean, or a function of the request'),
-  serverTiming: flag(false),
   eventStreams: rule<unknown>(
     undefined,
     isEither(isOneOf(false), isObject),

@@ -32,7 +32,7 @@ export function createRequestCheck(
   const allow = methods.join(', ');
 
   return ({ req, accepted }) => {
-    if (!allowed.has(req.method) && !streaming.isReservation(req)) {
+    if (!allowed.has(req.method)) {
       const hint = req.method === 'OPTIONS' ? '; for CORS mount the package cors before graphqlHTTP' : '';
       throw new HttpError(405, `The method ${req.method} is not allowed; allowed: ${allow}${hint}`, {
         headers: { allow },

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { GraphQLError } from 'graphql';
 import { addStoreHeaders, createCacheHeaders } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
@@ -17,8 +16,7 @@ import {
   withVary,
   writeReplyInPlace,
 } from '../http/reply.ts';
-import { assertSync, isObject } from '../options/rules.ts';
-import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { isObject } from '../options/rules.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 
@@ -163,25 +161,18 @@ export interface Sender {
 
 /** Creates the sender of one handler. */
 export function createSender({
-  pretty,
   methods,
   cacheControl,
   responseCache,
-}: Pick<HttpSettings, 'pretty' | 'methods' | 'cacheControl' | 'responseCache'>): Sender {
+}: Pick<HttpSettings, 'methods' | 'cacheControl' | 'responseCache'>): Sender {
   const acceptsQuery = methods.includes('QUERY');
   const addCacheHeaders =
     cacheControl && createCacheHeaders({ ...cacheControl, invalidates: responseCache !== undefined });
-  const isPretty =
-    typeof pretty === 'function'
-      ? (req: IncomingMessage) => assertSync(pretty(req), GRAPHQL_OPTIONS, 'pretty')
-      : () => pretty;
-
-  function replyOf({ req, res, timings }: Exchange, response: GraphQLResponse): Reply {
-    const { status, type, headers: extra, release } = response;
+  function replyOf({ req, res }: Exchange, response: GraphQLResponse): Reply {
+    const { status, type, body, headers: extra, release } = response;
     const headers = baseHeaders(res, type);
     // RFC 10008 §3. The responses to POST say nothing about QUERY.
     if (acceptsQuery && req.method !== 'POST') headers['accept-query'] = JSON_TYPE;
-    if (timings !== undefined) headers['server-timing'] = timings.toString();
     if (extra !== undefined) {
       const { vary } = headers;
       Object.assign(headers, extra);
@@ -189,7 +180,6 @@ export function createSender({
       // Node refuses them when the head is sent, and again with the response to that error.
       if (isHttp2(res)) for (const name of CONNECTION_HEADERS) delete headers[name];
     }
-    const body = isPretty(req) ? indent(response.body) : response.body;
     return { status, headers, body, release };
   }
 
@@ -230,9 +220,6 @@ function baseHeaders(res: Exchange['res'], type: string): Headers {
   if (own !== undefined) headers['cache-control'] = String(own);
   return headers;
 }
-
-const indent = (body: string | Buffer): string =>
-  `${JSON.stringify(JSON.parse(body.toString()), undefined, 2)}\n`;
 
 function publish({ req, res, started }: Exchange, status: number, cause: GraphQLResponse['cause']): void {
   events.response.publish({

@@ -25,57 +25,37 @@ import {
 } from '../live/stream-formats.ts';
 import type { Exchange } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
-import { SingleConnection } from './single-connection.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {
-  /** Undefined if the option switches single connection mode off. */
-  readonly single: SingleConnection | undefined;
   readonly #core: GraphQLCore;
   readonly #streams: EventStreams | undefined;
   /** Milliseconds between messages that keep an incremental response open. */
   readonly #ping: number;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const { eventStreams, isEventStreamsSet, methods } = settings;
+    const { eventStreams, isEventStreamsSet } = settings;
     this.#core = core;
     this.#ping = eventStreams?.ping ?? DEFAULT_PING;
     if (eventStreams === undefined) return;
     this.#streams = new EventStreams(core, eventStreams, { isExplicit: isEventStreamsSet });
-    if (eventStreams.single && methods.includes('GET')) {
-      this.single = new SingleConnection(core, this.#streams);
-    }
   }
 
-  /**
-   * Whether a request without an acceptable JSON type gets a streaming response, or is about a reservation.
-   */
+  /** Whether a request without an acceptable JSON type gets a streaming response. */
   accepts(req: IncomingMessage): boolean {
-    return this.isReservation(req) || this.#framingFor(req.headers.accept) !== undefined;
-  }
-
-  /** Whether a PUT or DELETE is about a reservation. */
-  isReservation(req: IncomingMessage): boolean {
-    return this.single?.isReservation(req) === true;
+    return this.#framingFor(req.headers.accept) !== undefined;
   }
 
   /** @throws HttpError 400 for a subscription whose request accepts no stream of events. */
   assertSubscription(exchange: Exchange): void {
-    if (exchange.operation === undefined) this.#formatOf(exchange);
+    this.#formatOf(exchange);
   }
 
-  /** Begins the response of a subscription, or of an operation of a stream that is already open. */
+  /** Begins the response of a subscription. */
   run(exchange: Exchange, prepared: PreparedOperation, { params, context }: RunInputs): void {
     const streams = this.#streams as EventStreams;
-    let { operation } = exchange;
-    if (operation === undefined) {
-      operation = streams.openFor(exchange, this.#formatOf(exchange), params);
-      operation.stream.accept(context);
-    } else {
-      // The operation was added before its document was found by id.
-      operation.params.query = params.query;
-    }
-    streams.run(operation, prepared, context);
+    const stream = streams.open(exchange, this.#formatOf(exchange), params);
+    streams.run(stream, prepared, context);
   }
 
   /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */

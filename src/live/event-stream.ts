@@ -6,14 +6,8 @@ import { toGraphQLError } from '../execution/graphql-error.ts';
 import type { ErrorOrigin, ExecutionOutcome, GraphQLParams, PreparedOperation } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
 import { StreamWriter } from '../http/stream.ts';
-import { type CursorRequest, cursorRequest } from './cursors.ts';
-import {
-  attachedEndpoint,
-  type EndpointSettings,
-  LIVE_DEFAULTS,
-  type LiveConnection,
-  LiveEndpoint,
-} from './endpoint.ts';
+import { cursorRequest } from './cursors.ts';
+import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
 import {
   closeCodeOf,
   estimateMemory,
@@ -51,54 +45,38 @@ export class EventStreams {
   }
 
   /**
-   * Creates a stream, which is not open yet.
+   * Begins the response of a subscription.
    *
-   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 503 at the maximum number of
-   * connections.
+   * @throws HttpError 400 if streams would avoid the checks of `onConnect`, 413 for large variables, 503 at the maximum
+   * number of connections.
    */
-  create(
-    request: IncomingMessage,
-    format: StreamFormat,
-    onClosed: () => void = () => undefined,
-  ): EventStream {
-    const services = {
-      endpoint: this.#endpoint(),
-      join: this.#join,
-      onClosed: (closed: EventStream) => {
-        this.#streams.delete(closed);
-        onClosed();
-      },
-    };
-    return new EventStream(services, { request, format });
-  }
-
-  /** Begins the response of a stream. */
-  open(stream: EventStream, request: IncomingMessage, res: ServerResponse): void {
-    const { ping } = this.settings;
-    this.#streams.add(stream);
-    stream.open(request, res);
-    if (ping === 0) return;
-    // Spread at random: all clients reconnect together after a restart and would always be pinged together.
-    stream.pingAt = this.#timer.now() + ping * (0.5 + Math.random() / 2);
-    this.#timer.start();
-  }
-
-  /** Opens a stream for one operation. */
-  openFor(
+  open(
     { req, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
     format: StreamFormat,
     params: GraphQLParams,
-  ): StreamOperation {
-    const stream = this.create(req, format);
-    const operation = stream.addOperation(streamOperationRequest(req, params, undefined));
-    this.open(stream, req, res);
-    return operation;
+  ): EventStream {
+    const endpoint = this.#endpoint();
+    if (estimateMemory(params) > endpoint.settings.maxOperationBytes) {
+      throw new HttpError(413, 'The document and the variables are too large', { code: 'OPERATION_REFUSED' });
+    }
+    const onClosed = (closed: EventStream): unknown => this.#streams.delete(closed);
+    const stream = new EventStream({ endpoint, join: this.#join, onClosed }, { req, res, format, params });
+    this.#streams.add(stream);
+    stream.open();
+    const { ping } = this.settings;
+    if (ping === 0) return stream;
+    // Spread at random: all clients reconnect together after a restart and would always be pinged together.
+    stream.pingAt = this.#timer.now() + ping * (0.5 + Math.random() / 2);
+    this.#timer.start();
+    return stream;
   }
 
-  /** Runs a prepared operation. Its results, and its errors, are sent in the stream. */
-  run(operation: StreamOperation, prepared: PreparedOperation, context: unknown): void {
+  /** Runs the operation of a stream, which gets its results and errors. */
+  run(stream: EventStream, prepared: PreparedOperation, context: unknown): void {
+    const { operation, services } = stream;
+    stream.accept(context);
     try {
-      runWithContext(operation, operation.stream.services, prepared, context);
+      runWithContext(operation, services, prepared, context);
     } catch (error) {
       operation.fail([toGraphQLError(error)]);
     }
@@ -142,8 +120,8 @@ export class EventStreams {
   }
 }
 
-/** One streaming response with its operations, or the reservation of one. */
-export class EventStream implements LiveConnection, OperationStream {
+/** One streaming response with its operation. */
+class EventStream implements LiveConnection {
   readonly format: StreamFormat;
   isClosing = false;
   isAccepted = false;
@@ -153,31 +131,27 @@ export class EventStream implements LiveConnection, OperationStream {
   readonly endpoint: LiveEndpoint;
   readonly services: OperationServices;
   readonly #queue: StreamQueue;
-  readonly #operations = new StreamOperations();
-  #request: IncomingMessage;
-  #writer: StreamWriter | undefined;
+  readonly operation: StreamOperation;
+  readonly #request: IncomingMessage;
+  readonly #writer: StreamWriter;
   readonly #deadlines = new StreamDeadlines();
-  readonly #onClosed: (stream: EventStream) => void;
+  readonly #onClosed: StreamServices['onClosed'];
 
-  constructor(
-    { endpoint, join, onClosed }: StreamServices,
-    { request, format }: { request: IncomingMessage; format: StreamFormat },
-  ) {
+  constructor({ endpoint, join, onClosed }: StreamServices, { req, res, format, params }: StreamRequest) {
     this.endpoint = endpoint;
     const { core, groups, counters, settings } = endpoint;
     this.services = { core, groups, counters, settings, onOperation: core.operationHookFor() };
     this.#queue = new StreamQueue(endpoint.scheduler, join);
-    this.#request = request;
+    this.#request = req;
+    this.#writer = new StreamWriter(res, format.framing);
     this.#onClosed = onClosed;
     this.format = format;
+    this.operation = new StreamOperation(this, req, params);
     endpoint.add(this);
   }
 
   get operationCount(): number {
-    return this.#operations.size;
-  }
-  get isOpen(): boolean {
-    return this.#writer !== undefined;
+    return this.operation.isLive ? 1 : 0;
   }
 
   describe(): StreamConnection {
@@ -191,33 +165,16 @@ export class EventStream implements LiveConnection, OperationStream {
   }
 
   /** Begins the response. */
-  open(request: IncomingMessage, res: ServerResponse): void {
-    this.#request = request;
-    const writer = new StreamWriter(res, this.format.framing);
-    this.#writer = writer;
-    writer.onClosed(() => this.#close());
-    writer.open(200);
-    this.#queue.open(writer);
+  open(): void {
+    this.#writer.onClosed(() => this.#close());
+    this.#writer.open(200);
+    this.#queue.open(this.#writer);
   }
 
-  /**
-   * Adds an operation.
-   *
-   * @throws HttpError 409, 413, 429.
-   */
-  addOperation(request: StreamOperationRequest): StreamOperation {
-    const operation = new StreamOperation(this, request, this.format.resultEnvelope(request.id));
-    this.#operations.add(operation, this.endpoint.settings);
-    return operation;
-  }
-
-  cancelOperation(id: string): void {
-    this.#operations.get(id)?.cancel();
-  }
-
-  push(operation: StreamOperation, { envelope, body, mode }: StreamMessage): void {
+  push(envelope: Envelope, body: Buffer, mode: FlushMode): void {
     if (this.isClosing) return;
     const queue = this.#queue;
+    const { operation } = this;
     const { maxBufferedBytes } = this.endpoint.settings;
     if (queue.pendingBytes > maxBufferedBytes) {
       queue.flush();
@@ -234,81 +191,56 @@ export class EventStream implements LiveConnection, OperationStream {
     return this.#queue.waitForDrain();
   }
 
-  rootValueFor(request: IncomingMessage): unknown {
-    return this.endpoint.core.rootValueFor(request);
-  }
-
-  formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[] {
-    return formatErrorsSafely(this.endpoint.core, errors, origin);
-  }
-
-  endOperation(operation: StreamOperation, errors: readonly GraphQLFormattedError[] | undefined): void {
-    const { id, hasResults } = operation;
+  /** Ends the response after its last message, or with errors. */
+  end(errors: readonly GraphQLFormattedError[] | undefined): void {
     if (errors !== undefined) {
-      const envelope = this.format.errorEnvelope(id, hasResults);
+      const envelope = this.format.errorEnvelope(this.operation.hasResults);
       this.#queue.push(envelope, Buffer.from(JSON.stringify(errors)), 'soon');
     }
-    // Frees the id before the client receives the message that ends the operation.
-    operation.release();
-    if (id === undefined) this.#end();
-    else this.#queue.push(NO_ENVELOPE, Buffer.from(this.format.completion(id)), 'soon');
-  }
-
-  forgetOperation(operation: StreamOperation): void {
-    this.#operations.delete(operation);
+    this.operation.release();
+    this.isClosing = true;
+    this.#queue.flushAll();
+    this.#writer.end();
   }
 
   /** Ends the response without its ending, and its connection, so that the client connects again. */
   closeSocket(): void {
     if (this.isClosing) return;
-    this.#sendPositions();
-    this.#cancelOperations();
+    this.operation.sendPosition();
+    this.#cancelOperation();
     this.#queue.flushAll();
-    if (this.endpoint.core.cursors !== undefined) this.#writer?.write(this.format.retryMessage());
-    if (this.#writer === undefined) this.#close();
-    else this.#writer.endConnection();
+    if (this.endpoint.core.cursors !== undefined) this.#writer.write(this.format.retryMessage());
+    this.#writer.endConnection();
   }
 
   keepAlive(): void {
     if (this.isClosing) return;
-    this.#sendPositions();
-    this.#writer?.keepAlive();
+    this.operation.sendPosition();
+    this.#writer.keepAlive();
   }
 
   checkDeadlines(now: number): void {
-    const { isClosing, isOpen } = this;
-    if (!this.#deadlines.isLate(now, { queue: this.#queue, isClosing, isOpen })) return;
-    if (isClosing) this.#writer?.destroy();
+    const { isClosing } = this;
+    if (!this.#deadlines.isLate(now, { queue: this.#queue, isClosing })) return;
+    if (isClosing) this.#writer.destroy();
     else this.#closeSlowClient();
-  }
-
-  /** Ends the response after its last message. */
-  #end(): void {
-    this.isClosing = true;
-    this.#queue.flushAll();
-    this.#writer?.end();
   }
 
   /** Disconnects a client whose queue is full. Its messages are lost. */
   #closeSlowClient(): void {
-    this.#cancelOperations();
+    this.#cancelOperation();
     this.#queue.discard();
-    if (this.#writer === undefined) this.#close();
-    else this.#writer.destroy();
+    this.#writer.destroy();
   }
 
-  #sendPositions(): void {
-    for (const operation of this.#operations.all()) operation.sendPosition();
-  }
-
-  #cancelOperations(): void {
+  #cancelOperation(): void {
     this.isClosing = true;
-    for (const operation of this.#operations.all()) operation.cancel();
+    this.operation.cancel();
   }
 
-  /** Called when the response has ended, or the reservation is not used any more. */
+  /** Called when the response has ended. */
   #close(): void {
-    this.#cancelOperations();
+    this.#cancelOperation();
     this.#queue.discard();
     this.endpoint.remove(this);
     this.#onClosed(this);
@@ -319,108 +251,65 @@ export class EventStream implements LiveConnection, OperationStream {
 interface StreamServices {
   readonly endpoint: LiveEndpoint;
   readonly join: JoinMessages;
-  onClosed(stream: EventStream): void;
+  onClosed(stream: EventStream): unknown;
 }
 
-const NO_ENVELOPE = { before: '', after: '', droppable: false };
-
-/** The members of an event stream that its operations use. */
-interface OperationStream {
-  readonly services: OperationServices;
+/** The request of a stream. */
+interface StreamRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
   readonly format: StreamFormat;
-  /** Sets the context for `disconnect`. */
-  accept(context: unknown): void;
-  push(operation: StreamOperation, message: StreamMessage): void;
-  waitForDrain(): Promise<void> | undefined;
-  rootValueFor(request: IncomingMessage): unknown;
-  formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[];
-  /** Ends an operation with the message that it is complete, or with errors. */
-  endOperation(operation: StreamOperation, errors: readonly GraphQLFormattedError[] | undefined): void;
-  /** Frees the operation's id. */
-  forgetOperation(operation: StreamOperation): void;
-  /** Ends the stream, so that the client connects again. */
-  closeSocket(): void;
-}
-
-/** A result of an operation. */
-interface StreamMessage {
-  readonly envelope: Envelope;
-  readonly body: Buffer;
-  readonly mode: FlushMode;
+  readonly params: GraphQLParams;
 }
 
 const NO_BODY = Buffer.alloc(0);
 
-/** The request of an operation. */
-interface StreamOperationRequest {
-  readonly cursorRequest: CursorRequest | undefined;
-  readonly request: IncomingMessage;
-  readonly params: GraphQLParams;
-  /** The client's id; undefined if the stream has one operation only. */
-  readonly id: string | undefined;
-}
-
-/**
- * Returns the request of an operation. The parameters stay in memory until the operation ends, so the request
- * has no extensions except the cursor.
- */
-export function streamOperationRequest(
-  request: IncomingMessage,
-  params: GraphQLParams,
-  id: string | undefined,
-): StreamOperationRequest {
-  return {
-    request,
-    params: { ...params, extensions: undefined },
-    id,
-    cursorRequest: cursorRequest(params.extensions, request.headers['last-event-id']),
-  };
-}
-
 /** An operation whose results are sent in an event stream. */
-export class StreamOperation extends LiveOperation implements Envelope {
-  readonly stream: OperationStream;
-  readonly request: IncomingMessage;
-  readonly id: string | undefined;
+class StreamOperation extends LiveOperation implements Envelope {
+  readonly id = undefined;
   readonly before: string;
   readonly after: string;
-  /** The estimated memory of its document and variables. */
-  readonly bytes: number;
   /** Whether a result was sent. */
   hasResults = false;
+  readonly #stream: EventStream;
+  readonly #request: IncomingMessage;
 
-  constructor(
-    stream: OperationStream,
-    { request, params, id, cursorRequest }: StreamOperationRequest,
-    around: Envelope,
-  ) {
-    super(params, cursorRequest);
-    this.stream = stream;
-    this.request = request;
-    this.id = id;
-    this.before = around.before;
-    this.after = around.after;
-    this.bytes = estimateMemory(params);
+  /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
+  constructor(stream: EventStream, request: IncomingMessage, params: GraphQLParams) {
+    super(
+      { ...params, extensions: undefined },
+      cursorRequest(params.extensions, request.headers['last-event-id']),
+    );
+    const { before, after } = stream.format.resultEnvelope;
+    this.#stream = stream;
+    this.#request = request;
+    this.before = before;
+    this.after = after;
   }
 
   get origin(): ErrorOrigin {
-    const { request, params, isLive } = this;
-    const { operationName } = params;
-    return { transport: 'http', operationName, request, socket: undefined, aborted: !isLive };
+    const { operationName } = this.params;
+    return {
+      transport: 'http',
+      operationName,
+      request: this.#request,
+      socket: undefined,
+      aborted: !this.isLive,
+    };
   }
   get rootValue(): unknown {
-    return this.stream.rootValueFor(this.request);
+    return this.#stream.endpoint.core.rootValueFor(this.#request);
   }
 
   get source(): IncomingMessage {
-    return this.request;
+    return this.#request;
   }
 
   send(body: string | Buffer, mode: FlushMode, cursor?: string): void {
     if (!this.isLive) return;
     this.hasResults = true;
     const envelope = cursor === undefined ? this : this.#withCursor(cursor);
-    this.stream.push(this, { envelope, body: typeof body === 'string' ? Buffer.from(body) : body, mode });
+    this.#stream.push(envelope, typeof body === 'string' ? Buffer.from(body) : body, mode);
   }
 
   onResult({ body }: ExecutionOutcome, cursor?: string): void {
@@ -428,76 +317,31 @@ export class StreamOperation extends LiveOperation implements Envelope {
   }
 
   complete(): void {
-    if (this.isLive) this.stream.endOperation(this, undefined);
+    if (this.isLive) this.#stream.end(undefined);
   }
 
   fail(errors: readonly GraphQLError[]): void {
     if (!this.isLive) return;
     this.observed?.fail(errors);
-    if (closeCodeOf(errors) !== undefined) this.stream.closeSocket();
-    else this.stream.endOperation(this, this.stream.formatErrors(errors, this.origin));
+    if (closeCodeOf(errors) !== undefined) this.#stream.closeSocket();
+    else this.#stream.end(formatErrorsSafely(this.#stream.endpoint.core, errors, this.origin));
   }
 
   protected waitForClient(): Promise<void> | undefined {
-    return this.stream.waitForDrain();
+    return this.#stream.waitForDrain();
   }
 
   protected override sendCursor(cursor: string): void {
-    const before = this.stream.format.cursorLine(cursor);
+    const before = this.#stream.format.cursorLine(cursor);
     if (before === '') return;
     const envelope = { before, after: '\n', droppable: this.droppable };
-    this.stream.push(this, { envelope, body: NO_BODY, mode: 'batched' });
+    this.#stream.push(envelope, NO_BODY, 'batched');
   }
 
   #withCursor(cursor: string): Envelope {
-    const before = this.stream.format.cursorLine(cursor) + this.before;
+    const before = this.#stream.format.cursorLine(cursor) + this.before;
     return { before, after: this.after, droppable: this.droppable };
   }
 
-  protected onRelease(): void {
-    this.stream.forgetOperation(this);
-  }
-}
-
-/** The operations in progress of one event stream. */
-class StreamOperations {
-  readonly #byId = new Map<string | undefined, StreamOperation>();
-  #bytes = 0;
-
-  get size(): number {
-    return this.#byId.size;
-  }
-
-  /** Returns a copy: operations that are cancelled leave the collection. */
-  all(): readonly StreamOperation[] {
-    return [...this.#byId.values()];
-  }
-
-  get(id: string): StreamOperation | undefined {
-    return this.#byId.get(id);
-  }
-
-  /** @throws HttpError 409, 413, 429. */
-  add(operation: StreamOperation, { maxOperations, maxOperationBytes }: EndpointSettings): void {
-    if (this.#byId.has(operation.id)) {
-      const message = `The operation id ${JSON.stringify(operation.id)} is in use`;
-      throw new HttpError(409, message, { code: 'OPERATION_ID_IN_USE' });
-    }
-    if (this.#byId.size >= maxOperations) {
-      throw new HttpError(429, 'Too many operations at a time', { code: 'OPERATION_REFUSED' });
-    }
-    if (this.#bytes + operation.bytes > maxOperationBytes) {
-      const message = 'The documents and variables of the operations in progress are too large together';
-      throw new HttpError(413, message, { code: 'OPERATION_REFUSED' });
-    }
-    this.#bytes += operation.bytes;
-    this.#byId.set(operation.id, operation);
-  }
-
-  delete(operation: StreamOperation): void {
-    // The id may already belong to a newer operation.
-    if (this.#byId.get(operation.id) !== operation) return;
-    this.#byId.delete(operation.id);
-    this.#bytes -= operation.bytes;
-  }
+  protected onRelease(): void {}
 }

@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import type { Middleware } from '../../types/connect.ts';
 import { protocolsRule } from '../core/options.ts';
 import {
@@ -93,21 +92,12 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
 
 /** The options of event streams after checks, with defaults filled in. */
 export interface EventStreamSettings {
-  /** Whether clients may use one event stream for several operations. */
-  readonly single: boolean;
   /** Milliseconds between messages that keep a stream open; 0: none. */
   readonly ping: number;
-  /** Reservations of one client address that wait for their stream. */
-  readonly maxReservations: number;
-  /** Returns the user of a request; a reservation can be used by its user only. */
-  readonly user: ((req: IncomingMessage) => unknown) | undefined;
 }
 
 const eventStreamRules: Rules<EventStreamSettings> = {
-  single: flag(true),
   ping: delay(12_000, 0),
-  maxReservations: positive(100),
-  user: optionalFunction(),
 };
 
 /** Checks the option `eventStreams` and fills in the defaults; undefined if event streams are off. */

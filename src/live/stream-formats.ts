@@ -7,13 +7,10 @@ import type { Envelope } from './queue.ts';
 export interface StreamFormat {
   readonly protocol: StreamProtocol;
   readonly framing: Framing;
-  /**
-   * Returns the text around each result of an operation; `id` is undefined if the stream has one operation
-   * only.
-   */
-  resultEnvelope(id: string | undefined): Envelope;
-  /** Returns the text around the list of errors that ends an operation, before or after its first result. */
-  errorEnvelope(id: string | undefined, hasResults: boolean): Envelope;
+  /** The text around each result of the operation. */
+  readonly resultEnvelope: Envelope;
+  /** Returns the text around the list of errors that ends the operation, before or after its first result. */
+  errorEnvelope(hasResults: boolean): Envelope;
   /** Returns a line with a cursor that precedes an event; empty if the protocol has none. */
   cursorLine(cursor: string): string;
   /**
@@ -22,8 +19,6 @@ export interface StreamFormat {
    * server would connect again at the same moment.
    */
   retryMessage(): string;
-  /** Returns the message that one of several operations has ended. */
-  completion(id: string): string;
 }
 
 /** Milliseconds before a client connects again, at least. */
@@ -46,29 +41,18 @@ const envelope = (before: string, after: string): Envelope => ({
 const partEnvelope = ({ beforePayload, afterPayload }: Framing): Envelope =>
   envelope(beforePayload, afterPayload);
 
-/** An event with the id of its operation, and text around its payload. */
-function eventEnvelope(id: string | undefined, [before, after]: readonly [string, string]): Envelope {
-  const { beforePayload, afterPayload } = EVENT_STREAM;
-  const [start, end] = id === undefined ? ['', ''] : [`{"id":${JSON.stringify(id)},"payload":`, '}'];
-  return envelope(beforePayload + start + before, after + end + afterPayload);
-}
+const ERROR_EVENT = envelope(`${EVENT_STREAM.beforePayload}{"errors":`, `}${EVENT_STREAM.afterPayload}`);
 
-const RESULT_EVENT = eventEnvelope(undefined, ['', '']);
-
-/**
- * GraphQL over server-sent events: distinct connections mode without ids, single connection mode with ids.
- */
+/** GraphQL over server-sent events, in distinct connections mode. */
 export const SERVER_SENT_EVENTS: StreamFormat = {
   protocol: 'graphql-sse',
   framing: EVENT_STREAM,
-  resultEnvelope: (id) => (id === undefined ? RESULT_EVENT : eventEnvelope(id, ['', ''])),
-  errorEnvelope: (id) => eventEnvelope(id, ['{"errors":', '}']),
-  completion: (id) => `event: complete\ndata: {"id":${JSON.stringify(id)}}\n\n`,
+  resultEnvelope: partEnvelope(EVENT_STREAM),
+  errorEnvelope: () => ERROR_EVENT,
   cursorLine: (cursor) => `id: ${cursor}\n`,
   retryMessage: () => `retry: ${Math.round(MIN_RETRY * (1 + Math.random() * 3))}\n\n`,
 };
 
-const RESULT_ENVELOPE = partEnvelope(RESULT_PART);
 const REFUSED_ENVELOPE = partEnvelope(REFUSED_PART);
 const FAILED_ENVELOPE = partEnvelope(FAILED_PART);
 
@@ -78,9 +62,8 @@ const FAILED_ENVELOPE = partEnvelope(FAILED_PART);
 export const MULTIPART_SUBSCRIPTION: StreamFormat = {
   protocol: 'multipart',
   framing: RESULT_PART,
-  resultEnvelope: () => RESULT_ENVELOPE,
-  errorEnvelope: (_, hasResults) => (hasResults ? FAILED_ENVELOPE : REFUSED_ENVELOPE),
-  completion: () => '',
+  resultEnvelope: partEnvelope(RESULT_PART),
+  errorEnvelope: (hasResults) => (hasResults ? FAILED_ENVELOPE : REFUSED_ENVELOPE),
   cursorLine: () => '',
   retryMessage: () => RESULT_PART.keepAlive ?? '',
 };

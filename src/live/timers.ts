@@ -183,8 +183,6 @@ interface StreamState {
   readonly queue: StreamQueue;
   /** True when the response has been ended. */
   readonly isClosing: boolean;
-  /** True when the response has begun. */
-  readonly isOpen: boolean;
 }
 
 /** The deadlines of a client that reads slowly. The endpoint's timer checks them. */
@@ -194,12 +192,12 @@ export class StreamDeadlines {
   #drains = 0;
 
   /** Whether the client makes sources wait too long, or does not read the end of its stream. */
-  isLate(now: number, { queue, isClosing, isOpen }: StreamState): boolean {
+  isLate(now: number, { queue, isClosing }: StreamState): boolean {
     if (isClosing) {
       this.#closingSince = Math.min(this.#closingSince, now);
       return now - this.#closingSince >= STREAM_CLOSE_TIMEOUT;
     }
-    if (!isOpen || !queue.hasWaiters) {
+    if (!queue.hasWaiters) {
       this.#slowSince = NO_DEADLINE;
       return false;
     }

@@ -225,12 +225,6 @@ describe('ETag', () => {
     expect(graphql.headers['etag']).not.toBe(json.headers['etag']);
   });
 
-  it('graphqlHTTP sends the ETag of indented responses', async () => {
-    const [plain, pretty] = [await get(serve(), '{ book }'), await get(serve({ pretty: true }), '{ book }')];
-    expect(pretty.headers['etag']).toMatch(STRONG_TAG);
-    expect(pretty.headers['etag']).not.toBe(plain.headers['etag']);
-  });
-
   it('graphqlHTTP sends an ETag for results that are not cacheable', async () => {
     const { headers } = await get(serve(), '{ plain }').expect('cache-control', 'no-store');
     expect(headers['etag']).toMatch(STRONG_TAG);

@@ -31,14 +31,12 @@ const CLIENTS: Readonly<Record<string, (address: string) => ResumableClient>> = 
     disposals.push(() => void client.dispose());
     return client;
   },
-  'graphql-sse': (address) => streamClient(address, false),
-  'graphql-sse with a single connection': (address) => streamClient(address, true),
+  'graphql-sse': streamClient,
 };
 
-function streamClient(address: string, singleConnection: boolean): ResumableClient {
+function streamClient(address: string): ResumableClient {
   const client = createStreamClient({
     url: `http://${address}/graphql`,
-    singleConnection,
     retryAttempts: Number.POSITIVE_INFINITY,
     retry: () => new Promise((resolve) => setTimeout(resolve, 5)),
   });

@@ -156,20 +156,4 @@ describe('cursors over server-sent events', () => {
       resumed.req.destroy();
     }
   });
-
-  it('the events of a reserved stream have ids', async () => {
-    const served = await serve();
-    const reserved = await open(served.url, { method: 'PUT' });
-    await until(() => reserved.ended);
-    const headers = { 'x-graphql-event-stream-token': reserved.body };
-    const stream = await open(served.url, { headers: { ...headers, ...EVENTS } });
-    const params = { query: QUERY, extensions: { operationId: 'o' } };
-    await open(served.url, { params, headers });
-    await until(() => idsOf(stream.body).length === 1);
-    await publish(served, 0, 1);
-    await until(() => eventsOf(stream.body).length === 1);
-    const [event] = eventsOf(stream.body) as { payload: { extensions: { cursor: string } } }[];
-    expect(idsOf(stream.body)[1]).toBe(event?.payload.extensions.cursor);
-    stream.req.destroy();
-  });
 });

@@ -73,21 +73,6 @@ export const eventsOf = (body: string): Record<string, unknown>[] =>
 /** The `id` lines of a body. */
 export const idsOf = (body: string): string[] => [...body.matchAll(/^id: (.+)$/gm)].map(([, id = '']) => id);
 
-const TOKEN = 'x-graphql-event-stream-token';
-
-const overReservedStream: Subscribe = async ({ url }, request, user) => {
-  const headers = userHeader(user);
-  const reserved = await open(url, { method: 'PUT', headers });
-  await until(() => reserved.ended);
-  const withToken = { ...headers, [TOKEN]: reserved.body };
-  const stream = await open(url, { headers: { ...withToken, accept: 'text/event-stream' } });
-  const params = { ...request, extensions: { ...request.extensions, operationId: 'o' } };
-  expect((await open(url, { params, headers: withToken })).status).toBe(202);
-  const results = (): Result[] =>
-    eventsOf(stream.body).flatMap(({ payload }) => (payload === undefined ? [] : [payload as Result]));
-  return subscriber(results, async () => stream.req.destroy());
-};
-
 const parts = (body: string): Result[] =>
   [...body.matchAll(/\{"payload":.*\}(?=\r\n--graphql)/g)].map(([json]) => JSON.parse(json).payload);
 
@@ -96,6 +81,5 @@ export const TRANSPORTS: Readonly<Record<string, Subscribe>> = {
   'graphql-transport-ws': overSocket(MODERN),
   'the legacy protocol graphql-ws': overSocket(LEGACY),
   'server-sent events': overStream('text/event-stream', eventsOf),
-  'server-sent events, single connection mode': overReservedStream,
   'multipart subscriptions': overStream('multipart/mixed;subscriptionSpec=1.0', parts),
 };

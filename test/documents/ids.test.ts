@@ -212,14 +212,11 @@ it('graphqlHTTP without the option ignores ids, passes paths on and sends Persis
   ]);
 });
 
-it.each([{}, { record: 'documents.json' }])(
-  'graphqlHTTP with the documents %j sends PersistedQueryNotSupported',
-  async (documents) => {
-    const { post } = await serve({ documents });
-    expect((await post({ extensions })).body).toEqual(NOT_SUPPORTED);
-    expect((await post({ documentId: `sha256:${HASH}` })).code).toBe('DOCUMENT_NOT_FOUND');
-  },
-);
+it.each([{}])('graphqlHTTP with the documents %j sends PersistedQueryNotSupported', async (documents) => {
+  const { post } = await serve({ documents });
+  expect((await post({ extensions })).body).toEqual(NOT_SUPPORTED);
+  expect((await post({ documentId: `sha256:${HASH}` })).code).toBe('DOCUMENT_NOT_FOUND');
+});
 
 it('graphqlHTTP sends PersistedQueryNotSupported for each operation of a batch, because clients expect one result each', async () => {
   const { post, get } = await serve({ batching: true });

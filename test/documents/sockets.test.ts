@@ -137,22 +137,4 @@ describe('documents by id over server-sent events', () => {
     await until(() => refused.ended);
     expect(refused.body).toContain('DOCUMENT_NOT_TRUSTED');
   });
-
-  it('a subscription by id is streamed in single connection mode, and shared with one by text', async () => {
-    const served = await serve({ documents: { from } }, { attach: { share: () => 1 } });
-    const reservation = await open(served.url, { method: 'PUT' });
-    await until(() => reservation.ended);
-    const token = { 'x-graphql-event-stream-token': reservation.body };
-    const stream = await open(served.url, { headers: { ...EVENTS, ...token } });
-    const start = (params: object, operationId: string) =>
-      open(served.url, { params: { ...params, extensions: { operationId } }, headers: token });
-    expect((await start({ documentId: 'live' }, '1')).status).toBe(202);
-    expect((await start({ query: LIVE }, '2')).status).toBe(202);
-    await until(() => served.live.open === 1);
-    expect(served.subscriptions.stats()).toMatchObject({ groups: 1, operations: 2 });
-    served.live.publish('a', 'one');
-    await until(() => (stream.body.match(/"events":"one"/g) ?? []).length === 2);
-    stream.req.destroy();
-    await until(() => served.live.open === 0);
-  });
 });

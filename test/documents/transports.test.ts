@@ -2,7 +2,7 @@ import express from 'express';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
 import type { DocumentsOptions } from '../../types/graphql.ts';
 import { incrementalSchema, V17 } from '../streaming/incremental-schema.ts';
-import { EVENTS, open, type Reading, type Served, serve, stopAll, withParams } from '../streaming/serve.ts';
+import { open, type Reading, type Served, serve, stopAll, withParams } from '../streaming/serve.ts';
 import { until } from '../until.ts';
 import { file, map, operations, type Part, post } from '../uploads/form.ts';
 import { createSchema, MANY, ONE, type Seen } from '../uploads/schema.ts';
@@ -85,62 +85,6 @@ describe.each([
     expect(other.body).toContain('PERSISTED_QUERY_HASH_MISMATCH');
     await expectEvent(served, () => start({ query: LIVE, extensions }));
     await expectEvent(served, () => start({ extensions }));
-  });
-});
-
-describe('documents by id in single connection mode of server-sent events', () => {
-  async function reserve(documents: DocumentsOptions) {
-    const served = await serve({ documents });
-    const reservation = await open(served.url, { method: 'PUT' });
-    await until(() => reservation.ended);
-    const token = { 'x-graphql-event-stream-token': reservation.body };
-    const stream = await open(served.url, { headers: { ...EVENTS, ...token } });
-    const start = async (params: Readonly<Record<string, unknown>>, operationId: string, path = '') => {
-      const extensions = { ...(params['extensions'] as object | undefined), operationId };
-      const reading = await open(served.url + path, { params: { ...params, extensions }, headers: token });
-      await until(() => reading.ended);
-      return reading;
-    };
-    return { ...served, stream, start };
-  }
-
-  it('graphqlHTTP finds a subscription by every parameter and by the path', async () => {
-    const { live, stream, start } = await reserve({ from, only: true });
-    const ids = [...REFERENCES.keys(), 'path'].map(String);
-    for (const [index, params] of REFERENCES.entries())
-      expect((await start(params, `${index}`)).status).toBe(202);
-    expect((await start({}, 'path', '/live')).status).toBe(202);
-    await until(() => live.open === ids.length);
-    live.publish('a', 'one');
-    await until(() =>
-      ids.every((id) => stream.body.includes(`{"id":"${id}","payload":{"data":{"events":"one"}}}`)),
-    );
-    stream.req.destroy();
-    await until(() => live.open === 0);
-  });
-
-  it('graphqlHTTP refuses texts and unknown ids, and frees the ids of their operations', async () => {
-    const { live, stream, start } = await reserve({ from, only: true });
-    const codeOf = async (params: object) =>
-      JSON.parse((await start({ ...params }, 'x')).body).errors[0].extensions.code;
-    expect(await codeOf({ query: LIVE })).toBe('DOCUMENT_NOT_TRUSTED');
-    expect(await codeOf({ documentId: 'unknown' })).toBe('DOCUMENT_NOT_FOUND');
-    expect(await codeOf({ documentId: 7 })).toBe('BAD_REQUEST');
-    expect((await start({ documentId: 'live' }, 'x')).status).toBe(202);
-    await until(() => live.open === 1);
-    stream.req.destroy();
-    await until(() => live.open === 0);
-  });
-
-  it('graphqlHTTP registers a subscription by automatic persisted queries, and finds it', async () => {
-    const { live, stream, start } = await reserve({ apq: true });
-    const extensions = { persistedQuery };
-    expect((await start({ extensions }, 'a')).body).toContain('"message":"PersistedQueryNotFound"');
-    expect((await start({ query: LIVE, extensions }, 'a')).status).toBe(202);
-    expect((await start({ extensions }, 'b')).status).toBe(202);
-    await until(() => live.open === 2);
-    stream.req.destroy();
-    await until(() => live.open === 0);
   });
 });
 

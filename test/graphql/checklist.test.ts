@@ -63,13 +63,6 @@ eachExpress((express) => {
     await post({ query, operationName: 'B' }).expect(200, { data: { later: 'in a while' } });
   });
 
-  it('graphqlHTTP indents every response with pretty: true', async () => {
-    const data = await post({ query: '{ hello }' }, { pretty: true });
-    expect(data.text).toBe('{\n  "data": {\n    "hello": "world"\n  }\n}\n');
-    const refusal = await post({ query: '' }, { pretty: true });
-    expect(refusal.text).toMatch(/^\{\n {2}"errors": \[\n {4}\{\n/);
-  });
-
   it('graphqlHTTP sends errors, data and extensions in this order', async () => {
     const engine = () => ({
       extensions: { took: 1 },

@@ -254,7 +254,6 @@ eachExpress((express) => {
       };
     it.each<[string, string, () => GraphQLHandler]>([
       ['the schema', 'application/json', () => graphqlHTTP(noting(user))],
-      ['pretty', 'application/json', () => graphqlHTTP(user, { pretty: noting(false) })],
       ['cache.key', 'application/json', () => graphqlHTTP(user, { cache: { key: noting(null) } })],
       ['graphiql', 'text/html', () => graphqlHTTP(user, { graphiql: noting(true) })],
     ])(

@@ -79,15 +79,6 @@ describe('the diagnostics channels', () => {
   });
 });
 
-it('graphqlHTTP sends Server-Timing only with serverTiming: true', async () => {
-  const timed = createServer(graphqlHTTP(schema, { rootValue, serverTiming: true }));
-  const plain = createServer(graphqlHTTP(schema, { rootValue }));
-  const header = async (app: typeof timed) =>
-    (await request(app).get('/?query={hello}')).headers['server-timing'];
-  expect(await header(timed)).toMatch(/^prepare;dur=[\d.]+, context;dur=[\d.]+, execute;dur=[\d.]+$/);
-  expect(await header(plain)).toBeUndefined();
-});
-
 describe('openapi()', () => {
   const folder = mkdtempSync(join(tmpdir(), 'openapi-'));
   afterAll(() => rmSync(folder, { recursive: true }));

@@ -227,8 +227,7 @@ eachExpress((express) => {
     it.each(['put', 'patch', 'delete', 'options'] as const)(
       'graphqlHTTP sends 405 with Allow for %s',
       async (method) => {
-        // PUT is the request of an event stream by default.
-        const { body } = await request(serve({ eventStreams: { single: false } }))
+        const { body } = await request(serve())
           [method]('/graphql')
           .expect(405)
           .expect('allow', 'GET, POST, HEAD, QUERY');
@@ -282,13 +281,5 @@ eachExpress((express) => {
       .get('/graphql?query={hello}')
       .expect('cache-control', 'private, max-age=60')
       .expect('vary', 'Origin, Accept');
-  });
-
-  it('graphqlHTTP indents responses for which pretty returns true', async () => {
-    const pretty = serve({ pretty: (req) => req.url?.includes('pretty') === true });
-    const { text } = await request(pretty).get('/graphql?query={hello}&pretty=1').expect(200);
-    expect(text).toBe('{\n  "data": {\n    "hello": "Hello world"\n  }\n}\n');
-    const plain = await request(pretty).get('/graphql?query={hello}').expect(200);
-    expect(plain.text).toBe('{"data":{"hello":"Hello world"}}');
   });
 });

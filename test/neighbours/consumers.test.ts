@@ -79,11 +79,11 @@ interface Context { user: string }
 interface Staff extends GraphQLRequest { state: { staff?: boolean } }
 app.use(staticFiles('public', { setHeaders: (res, path, { size }) => res.setHeader('x', path + size.toFixed()) }));
 app.use(staticFiles('public', { setHeaders: (res: Response, path: string) => res.set('x', path) }));
-app.use(graphqlHTTP((req: Request) => (req.hostname === 'a' ? schema : schema), { pretty: (req) => req.hostname === 'a' }));
-app4.use(graphqlHTTP(async (req: Request4) => schema, { pretty: (req) => req.ip === '127.0.0.1' }));
+app.use(graphqlHTTP((req: Request) => (req.hostname === 'a' ? schema : schema), { graphiql: (req) => req.hostname === 'a' }));
+app4.use(graphqlHTTP(async (req: Request4) => schema, { graphiql: (req) => req.ip === '127.0.0.1' }));
 app.use(graphqlHTTP(schema, { graphiql: async (req: Request) => req.hostname === 'a' && { title: req.path } }));
 app.use(graphqlHTTP(schema, { context: (req) => ({ user: req.state['user'] }), rootValue: (req) => ({ hello: req.url }) }));
-app.use(graphqlHTTP(schema, { context: (req: Staff) => ({ staff: req.state.staff === true }), pretty: (req) => req.state.staff === true }));
+app.use(graphqlHTTP(schema, { context: (req: Staff) => ({ staff: req.state.staff === true }), graphiql: (req) => req.state.staff === true }));
 app.use(graphqlHTTP(schema, { fieldResolver: (source, args, context, info) => info.fieldName, engine: (args) => ({ data: { hello: args.operationName } }) }));
 app.use(graphqlHTTP(schema, {
   fieldResolver: (source: { hello: string }, args, context: Context, info) => source.hello + context.user + info.fieldName,
@@ -95,11 +95,11 @@ app.use(graphqlHTTP(schema, { context: async (req, { transport, operation }) => 
 }) }));
 app.use(graphqlHTTP(schema, {
   context: (req: { headers: { authorization?: string }; session?: { user: string } }) => req.session?.user,
-  pretty: (req) => req.method === 'GET' && req.state['pretty'] === true,
+  graphiql: (req) => req.method === 'GET' && req.state['pretty'] === true,
 }));
-app.use(graphqlHTTP(schema, { context: (req: Request) => req.ip, pretty: (req) => req.hostname === 'a', graphiql: (req) => req.hostname === 'a' }));
+app.use(graphqlHTTP(schema, { context: (req: Request) => req.ip, graphiql: (req) => req.hostname === 'a' }));
 app.use(graphqlHTTP(schema, { introspection: (req) => req.socket.remoteAddress === '127.0.0.1' }));
-const declared: GraphQLOptions<Request> = { context: (req) => req.ip, pretty: (req) => req.hostname === 'a' };
+const declared: GraphQLOptions<Request> = { context: (req) => req.ip, graphiql: (req) => req.hostname === 'a' };
 const common: GraphQLOptions = { context: ({ state }) => state, graphiql: (req) => req.method === 'GET' };
 app.use(graphqlHTTP(schema, declared), graphqlHTTP(schema, common));
 attachSubscriptions(plain, schema, {
@@ -146,7 +146,7 @@ graphqlHTTP(schema, { graphIQL: true });
 // @ts-expect-error a wrong method
 graphqlHTTP(schema, { methods: ['PATCH'] });
 // @ts-expect-error a wrong result type
-graphqlHTTP(schema, { pretty: (req: Request) => req.hostname });
+graphqlHTTP(schema, { graphiql: (req: Request) => req.hostname });
 // @ts-expect-error a wrong result type
 graphqlHTTP((req: Request) => req.hostname);
 // @ts-expect-error a WebSocket has no method

@@ -186,20 +186,6 @@ describe('event streams', () => {
     },
   );
 
-  it('operations of a reserved stream are spans with the parent of their own requests', async () => {
-    const { url } = await streaming.serve();
-    const reserved = await open(url, { method: 'PUT' });
-    await until(() => reserved.ended);
-    const token = { 'x-graphql-event-stream-token': reserved.body };
-    const stream = await open(url, { headers: { ...token, ...SSE } });
-    const params = { query: '{ hello }', extensions: { operationId: '1' } };
-    await open(url, { params, headers: { ...token, traceparent: TRACEPARENT } });
-    const [span] = await telemetry.wait('query');
-    expect(traceOf(span)).toBe(REMOTE_TRACE);
-    await until(() => stream.body.includes('complete'));
-    stream.req.destroy();
-  });
-
   it('a subscription that HTTP refuses is a span with the code of the refusal', async () => {
     const { url } = await streaming.serve();
     await open(url, { params: { query: 'subscription { events(topic: "a") }' } });

@@ -30,7 +30,6 @@ app.use(
       ...(path && { path }),
       code: extensions.code ?? 'NONE',
     }),
-    pretty: true,
     graphiql: true,
   }),
 );
