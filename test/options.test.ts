@@ -30,34 +30,31 @@ describe('options', () => {
   });
 
   it('resolveOptions rejects an unknown option and suggests the closest name', () => {
-    expect(settled({ htlm: true })).toThrow(/^staticFiles: unknown option "htlm"; did you mean "html"\? /);
-    expect(settled({ HTML: true })).toThrow(/did you mean "html"\?/);
-    expect(settled({ whatever: true })).toThrow(/accepted: html, etag, maxAge, maxFiles, accept, timeout /);
+    expect(settled({ htlm: true })).toThrow(/unknown option "htlm".*"html"/);
+    expect(settled({ htlm: true }, 'cache')).toThrow(/"cache.htlm".*"cache.html"/);
+    expect(settled({ HTML: true })).toThrow(/"html"/);
+    expect(settled({ whatever: true })).toThrow(/html, etag, maxAge, maxFiles, accept, timeout/);
   });
 
   it.each([
-    [{ html: 'yes' }, 'option "html" is "yes"; accepted: a boolean'],
-    [{ etag: 'weak' }, 'option "etag" is "weak"; accepted: \'content\', \'stat\' or false'],
-    [{ maxAge: -1 }, 'option "maxAge" is -1; accepted: milliseconds, a whole number from 0'],
-    [{ maxFiles: 0 }, 'option "maxFiles" is 0; accepted: a whole number from 1'],
-    [{ maxFiles: 1.5 }, 'option "maxFiles" is 1.5; accepted: a whole number from 1'],
-    [{ timeout: 0 }, 'option "timeout" is 0; accepted: milliseconds, a whole number from 1 to 2147483647'],
-    [
-      { timeout: 2 ** 31 },
-      'option "timeout" is 2147483648; accepted: milliseconds, a whole number from 1 to 2147483647',
-    ],
-    [{ accept: 'image' }, 'option "accept" is "image"; accepted: a function'],
-    [{ html: null }, 'option "html" is null; accepted: a boolean'],
-    ['html', 'argument "options" is "html"; accepted: an object'],
-    [['html'], 'argument "options" is ["html"]; accepted: an object'],
-    [null, 'argument "options" is null; accepted: an object'],
-  ])('resolveOptions rejects %j and names the accepted values', (given, message) => {
-    expect(settled(given)).toThrow(`staticFiles: ${message} (see `);
+    { html: 'yes' },
+    { html: null },
+    { etag: 'weak' },
+    { maxAge: -1 },
+    { maxFiles: 0 },
+    { maxFiles: 1.5 },
+    { timeout: 0 },
+    { timeout: 2 ** 31 },
+    { accept: 'image' },
+  ])('resolveOptions rejects %j and names the option', (given) => {
+    expect(settled(given)).toThrow(
+      new RegExp(`^staticFiles: option "${Object.keys(given)[0]}" is .*; accepted: `),
+    );
+    expect(settled(given, 'cache')).toThrow(`"cache.${Object.keys(given)[0]}"`);
   });
 
-  it('resolveOptions reports members of an option with their full name', () => {
-    expect(settled({ html: 1 }, 'cache')).toThrow(/option "cache.html" is 1/);
-    expect(settled({ htlm: 1 }, 'cache')).toThrow(/"cache.htlm"; did you mean "cache.html"\?/);
+  it.each(['html', ['html'], null])('resolveOptions rejects the options %j', (given) => {
+    expect(settled(given)).toThrow(/argument "options" is .*; accepted: an object/);
   });
 
   it('resolveOptions throws a TypeError with the code ERR_OPTION and a link to the documentation', () => {

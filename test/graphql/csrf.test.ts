@@ -12,6 +12,11 @@ const BROWSER = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537
 const anyType = { 'sec-fetch-dest': 'empty', 'sec-fetch-mode': 'cors', accept: '*/*' };
 const fetched = { ...anyType, accept: 'application/json' };
 type Sent = Record<string, string>;
+const sec = (site: string, mode: string, dest: string): Sent => ({
+  'sec-fetch-site': site,
+  'sec-fetch-mode': mode,
+  'sec-fetch-dest': dest,
+});
 
 /** Headers that browsers and other clients send with a GET, and whether a mutation may run. */
 const requests: [string, Sent, number][] = [
@@ -60,26 +65,10 @@ const requests: [string, Sent, number][] = [
     { ...BROWSER, ...anyType, 'sec-fetch-site': 'same-origin', accept: 'application/json,*/*;q=0.5' },
     403,
   ],
-  [
-    'an image on another site',
-    { ...BROWSER, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-    403,
-  ],
-  [
-    'an image on a sibling subdomain',
-    { ...BROWSER, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-    403,
-  ],
-  [
-    'an image on the own page',
-    { ...BROWSER, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' },
-    403,
-  ],
-  [
-    'fetch in no-cors mode on the own page',
-    { ...BROWSER, 'sec-fetch-site': 'same-origin', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'empty' },
-    403,
-  ],
+  ['an image on another site', { ...BROWSER, ...sec('cross-site', 'no-cors', 'image') }, 403],
+  ['an image on a sibling subdomain', { ...BROWSER, ...sec('same-site', 'no-cors', 'image') }, 403],
+  ['an image on the own page', { ...BROWSER, ...sec('same-origin', 'no-cors', 'image') }, 403],
+  ['fetch in no-cors mode on the own page', { ...BROWSER, ...sec('same-origin', 'no-cors', 'empty') }, 403],
   [
     'fetch of a sibling subdomain',
     { ...BROWSER, ...fetched, 'sec-fetch-site': 'same-site', origin: 'http://b.example' },
@@ -95,36 +84,10 @@ const requests: [string, Sent, number][] = [
     { ...fetched, 'sec-fetch-site': 'cross-site', 'graphql-require-preflight': '1' },
     403,
   ],
-  [
-    'a link on another site',
-    {
-      ...BROWSER,
-      'sec-fetch-site': 'cross-site',
-      'sec-fetch-mode': 'navigate',
-      'sec-fetch-dest': 'document',
-    },
-    403,
-  ],
-  [
-    'a link on the own page',
-    {
-      ...BROWSER,
-      'sec-fetch-site': 'same-origin',
-      'sec-fetch-mode': 'navigate',
-      'sec-fetch-dest': 'document',
-    },
-    403,
-  ],
-  [
-    'the address bar',
-    { ...BROWSER, 'sec-fetch-site': 'none', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'document' },
-    403,
-  ],
-  [
-    'a frame',
-    { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'navigate', 'sec-fetch-dest': 'iframe' },
-    403,
-  ],
+  ['a link on another site', { ...BROWSER, ...sec('cross-site', 'navigate', 'document') }, 403],
+  ['a link on the own page', { ...BROWSER, ...sec('same-origin', 'navigate', 'document') }, 403],
+  ['the address bar', { ...BROWSER, ...sec('none', 'navigate', 'document') }, 403],
+  ['a frame', sec('cross-site', 'navigate', 'iframe'), 403],
   [
     'a navigation with a preflight header',
     { 'sec-fetch-mode': 'navigate', 'graphql-require-preflight': '1' },
@@ -203,7 +166,7 @@ eachExpress((express) => {
   });
 
   it('graphqlHTTP runs any mutation over GET with getMutations: true', async () => {
-    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+    const image = sec('cross-site', 'no-cors', 'image');
     await request(serve({ getMutations: true }))
       .get('/graphql?query=mutation{add}')
       .set(image)
@@ -238,7 +201,7 @@ eachExpress((express) => {
   });
 
   describe('cross-site reads', () => {
-    const image = { 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors', 'sec-fetch-dest': 'image' };
+    const image = sec('cross-site', 'no-cors', 'image');
     const read = (sent: Sent, options?: GraphQLOptions) =>
       request(serve(options)).get('/graphql?query={hello}').set(sent);
 
