@@ -4,7 +4,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { connect, listen, MODERN, PATIENT, type RawClient, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { NOTHING, serve, stopAll, until } from './serve.ts';
+import { NOTHING, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
 
@@ -19,22 +19,19 @@ const INIT = { type: 'connection_init' };
 
 describe('the handshake of graphql-transport-ws', () => {
   it('graphql-transport-ws acknowledges without payload', async () => {
-    const { url } = await serve();
-    const client = await connect(url);
+    const { client } = await serveOpen();
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it('graphql-transport-ws acknowledges with the payload that onConnect returned', async () => {
-    const { url } = await serve({ onConnect: () => ({ server: 'a' }) });
-    const client = await connect(url);
+    const { client } = await serveOpen({ onConnect: () => ({ server: 'a' }) });
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack', payload: { server: 'a' } });
   });
 
   it('graphql-transport-ws closes with 4408 when connection_init is late, although pings arrive', async () => {
-    const { url } = await serve({ connectionInitWaitTimeout: 60 });
-    const client = await connect(url);
+    const { client } = await serveOpen({ connectionInitWaitTimeout: 60 });
     const pings = setInterval(() => client.send({ type: 'ping' }), 10);
     expect(await client.closed).toEqual({ code: 4408, reason: 'Connection initialisation timeout' });
     clearInterval(pings);
@@ -61,8 +58,7 @@ describe('the handshake of graphql-transport-ws', () => {
     'graphql-transport-ws closes with 4429 at a second connection_init %s and never calls onConnect twice',
     async (_, together) => {
       let requested = 0;
-      const { url } = await serve({ onConnect: () => void requested++ });
-      const client = await connect(url);
+      const { client } = await serveOpen({ onConnect: () => void requested++ });
       client.send(INIT);
       if (!together) await client.next();
       client.send(INIT);
@@ -72,16 +68,14 @@ describe('the handshake of graphql-transport-ws', () => {
   );
 
   it('graphql-transport-ws closes with 4401 at a subscribe before connection_init', async () => {
-    const { url, live } = await serve();
-    const client = await connect(url);
+    const { client, live } = await serveOpen();
     client.send(subscribe('1', 'mutation { set(value: "x") }'));
     expect(await client.closed).toEqual({ code: 4401, reason: 'Unauthorized' });
     expect(live.calls).toEqual({});
   });
 
   it('graphql-transport-ws closes with 4401 at a subscribe while onConnect decides', async () => {
-    const { url, live } = await serve({ onConnect: () => new Promise(() => undefined) });
-    const client = await connect(url);
+    const { client, live } = await serveOpen({ onConnect: () => new Promise(() => undefined) });
     client.send(INIT);
     client.send(subscribe('1', '{ hello }'));
     expect((await client.closed).code).toBe(4401);
@@ -115,20 +109,18 @@ describe('the handshake of graphql-transport-ws', () => {
   ])(
     'graphql-transport-ws refuses the connection when onConnect results in %s',
     async (_, onConnect, closed) => {
-      const { url } = await serve({ onConnect });
-      const client = await connect(url);
+      const { client } = await serveOpen({ onConnect });
       client.send(INIT);
       expect(await client.closed).toEqual(closed);
     },
   );
 
   it('graphql-transport-ws closes with 4500 when the context function fails', async () => {
-    const { url } = await serve({
+    const { client } = await serveOpen({
       context: () => {
         throw new Error('secret');
       },
     });
-    const client = await connect(url);
     client.send(INIT);
     expect(await client.closed).toEqual({ code: 4500, reason: 'Internal server error' });
   });
@@ -186,8 +178,7 @@ describe('messages that break graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws ignores unknown members of a message', async () => {
-    const { url } = await serve();
-    const client = await ready(url);
+    const { client } = await serveReady();
     client.send({ ...subscribe('1', '{ hello }'), extra: 1 });
     expect(await client.next()).toEqual({
       id: '1',
@@ -197,15 +188,13 @@ describe('messages that break graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws accepts binary frames as text', async () => {
-    const { url } = await serve();
-    const client = await connect(url);
+    const { client } = await serveOpen();
     client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it('graphql-transport-ws closes with 1009 at a message above maxPayload', async () => {
-    const { url } = await serve({ maxPayload: 1000 });
-    const client = await ready(url);
+    const { client } = await serveReady({ maxPayload: 1000 });
     client.send({ type: 'ping', payload: { x: 'x'.repeat(1000) } });
     expect((await client.closed).code).toBe(1009);
   });
@@ -215,8 +204,7 @@ describe('ping and pong', () => {
   it.each([[undefined], [{ at: 1, deep: { list: [1] } }]])(
     'graphql-transport-ws echoes the ping payload %j, before connection_init too',
     async (payload) => {
-      const { url } = await serve();
-      const client = await connect(url);
+      const { client } = await serveOpen();
       client.send({ type: 'ping', payload });
       expect(await client.next()).toEqual({ type: 'pong', ...(payload && { payload }) });
       client.send(INIT);
@@ -235,8 +223,7 @@ describe('operations over graphql-transport-ws', () => {
   };
 
   it('graphql-transport-ws sends next with field errors and complete for a query', async () => {
-    const { url } = await serve();
-    const client = await ready(url);
+    const { client } = await serveReady();
     const [next, complete] = await run(client, subscribe('q', '{ hello fails crashes }'));
     expect(next).toMatchObject({
       id: 'q',
@@ -263,8 +250,7 @@ describe('operations over graphql-transport-ws', () => {
     ['a refused subscription', subscribe('x', 'subscription { refused }'), 'not for you'],
     ['a broken subscription', subscribe('x', 'subscription { broken }'), 'Internal server error'],
   ])('graphql-transport-ws sends error for %s and keeps the other operations', async (_, message, text) => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(events('other'));
     const [error] = await run(client, message);
     expect(error).toMatchObject({
@@ -309,8 +295,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws sends all events, including one with an error, and then complete', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(events('s'));
     await until(() => live.open === 1);
     live.publish('a', 'one');
@@ -334,8 +319,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws sends error without complete when the source fails', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(events('s'));
     await until(() => live.open === 1);
     live.publish('a', 'one');
@@ -358,8 +342,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws cuts a close reason that contains a long id', async () => {
-    const { url } = await serve();
-    const client = await ready(url);
+    const { client } = await serveReady();
     client.send(events('é'.repeat(200)));
     client.send(events('é'.repeat(200)));
     const { code, reason } = await client.closed;
@@ -370,8 +353,7 @@ describe('operations over graphql-transport-ws', () => {
   it.each(['__proto__', 'constructor', 'toString', 'o0', '"', 'ключ', '\u2028'])(
     'graphql-transport-ws accepts %j as an ordinary id',
     async (id) => {
-      const { url, live } = await serve();
-      const client = await ready(url);
+      const { client, live } = await serveReady();
       client.send({ id, type: 'complete' });
       client.send(events(id));
       await until(() => live.open === 1);
@@ -387,8 +369,7 @@ describe('operations over graphql-transport-ws', () => {
   );
 
   it('graphql-transport-ws returns the source at complete and sends nothing more', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(events('s'));
     await until(() => live.open === 1);
     client.send({ id: 's', type: 'complete' });
@@ -399,8 +380,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws starts a new operation for an id that is reused right after complete', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(events('s', 'old'));
     await until(() => live.open === 1);
     client.send({ id: 's', type: 'complete' });
@@ -415,8 +395,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws drops the result of a query that the client has completed', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(subscribe('q', '{ pending }'));
     await until(() => live.calls['pending'] === 1);
     client.send({ id: 'q', type: 'complete' });
@@ -427,8 +406,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws fires the abort signal of a mutation that the client has completed, with graphql 17', async () => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(subscribe('m', 'mutation { hold }'));
     await until(() => live.calls['hold'] === 1);
     client.send({ id: 'm', type: 'complete' });
@@ -440,8 +418,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws sends error for one operation above maxOperations and closes a client that continues', async () => {
-    const { url, live } = await serve({ maxOperations: 2 });
-    const client = await ready(url);
+    const { client, live } = await serveReady({ maxOperations: 2 });
     client.send(events('1'));
     client.send(events('2'));
     const [error] = await run(client, subscribe('3', '{ hello }'));
@@ -462,8 +439,7 @@ describe('operations over graphql-transport-ws', () => {
   });
 
   it('graphql-transport-ws runs only the kinds of operation that the option lists', async () => {
-    const { url, live } = await serve({ operations: ['subscription'] });
-    const client = await ready(url);
+    const { client, live } = await serveReady({ operations: ['subscription'] });
     const [error] = await run(client, subscribe('1', 'mutation { set(value: "x") }'));
     expect(error).toMatchObject({
       type: 'error',
@@ -481,8 +457,7 @@ describe('a client that disconnects', () => {
     ['closes', (client: RawClient) => client.websocket.close()],
     ['terminates', (client: RawClient) => client.websocket.terminate()],
   ])('graphql-transport-ws returns all sources of a client that %s', async (_, leave) => {
-    const { url, live, subscriptions } = await serve();
-    const client = await ready(url);
+    const { client, live, subscriptions } = await serveReady();
     client.send(events('1'));
     client.send(events('2'));
     client.send(subscribe('3', 'subscription { late(topic: "a") }'));
@@ -498,8 +473,7 @@ describe('a client that disconnects', () => {
   });
 
   it('graphql-transport-ws does not wait for a suspended generator and counts it as unreleased', async () => {
-    const { url, live, subscriptions } = await serve();
-    const client = await ready(url);
+    const { client, live, subscriptions } = await serveReady();
     client.send(subscribe('1', 'subscription { sensitive(topic: "a") }'));
     await until(() => live.open === 1);
     client.send({ id: '1', type: 'complete' });
@@ -513,8 +487,7 @@ describe('a client that disconnects', () => {
 });
 
 it('graphql-transport-ws sends an idle client no legacy keep-alive message', async () => {
-  const { url } = await serve({ keepAlive: PATIENT });
-  const client = await ready(url);
+  const { client } = await serveReady({ keepAlive: PATIENT });
   for (let i = 0; i < 2; i++) await once(client.websocket, 'ping');
   expect(await client.silence()).toEqual([]);
 });

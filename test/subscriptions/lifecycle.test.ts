@@ -6,7 +6,7 @@ import { graphqlHTTP } from '../../middleware/graphql.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { connect, handshake, LEGACY, listen, MODERN, PATIENT, ready } from './client.ts';
 import { liveSchema } from './schema.ts';
-import { NOTHING, serve, stopAll, until } from './serve.ts';
+import { NOTHING, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
 import { upgradeRequest, wire } from './wire.ts';
 
 afterEach(stopAll);
@@ -84,8 +84,7 @@ describe('the context', () => {
   });
 
   it('the context never contains members of the parameters', async () => {
-    const { url } = await serve({ context: { admin: false } });
-    const client = await connect(url);
+    const { client } = await serveOpen({ context: { admin: false } });
     client.send(
       '{"type":"connection_init","payload":{"__proto__":{"admin":true},"admin":true,"constructor":1}}',
     );
@@ -214,8 +213,7 @@ describe('close', () => {
   });
 
   it('close() sends the queued messages first', async () => {
-    const { url, live, subscriptions } = await serve();
-    const client = await ready(url);
+    const { client, live, subscriptions } = await serveReady();
     client.send(events);
     await until(() => live.open === 1);
     live.publish('a', 'in flight');
@@ -300,8 +298,7 @@ describe('disconnect', () => {
   });
 
   it('disconnect() throws for a code that no close frame may carry and closes no connection', async () => {
-    const { url, subscriptions } = await serve();
-    const client = await ready(url);
+    const { client, subscriptions } = await serveReady();
     const all = (): boolean => true;
     for (const code of [200, 1005, 1006, 1015, 2999, 5000, 1000.5]) {
       expect(() => subscriptions.disconnect(all, code)).toThrow(
@@ -325,8 +322,7 @@ describe('expiresAt', () => {
       expires = Date.now() + 500;
       return { expiresAt: moment(expires) };
     };
-    const { url } = await serve({ keepAlive: PATIENT, onConnect });
-    const client = await connect(url);
+    const { client } = await serveOpen({ keepAlive: PATIENT, onConnect });
     client.send({ type: 'connection_init' });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
     expect(await client.closed).toEqual({ code: 4403, reason: 'Forbidden' });
@@ -337,8 +333,7 @@ describe('expiresAt', () => {
     ['graphql-transport-ws', { code: 4403, reason: 'Forbidden' }],
     ['graphql-ws', { code: 1011, reason: 'Forbidden' }],
   ])('expiresAt in the past refuses the connection over %s', async (protocol, closed) => {
-    const { url, live } = await serve({ onConnect: () => ({ expiresAt: Date.now() - 1 }) });
-    const client = await connect(url, protocol);
+    const { client, live } = await serveOpen({ onConnect: () => ({ expiresAt: Date.now() - 1 }) }, protocol);
     client.send({ type: 'connection_init' });
     if (protocol === LEGACY) client.send({ ...queryMessage, type: 'start' });
     expect(await client.closed).toEqual(closed);
@@ -352,8 +347,7 @@ describe('expiresAt', () => {
     ['a string of digits', '4102444800'],
     ['true', true],
   ])('expiresAt that is %s refuses the connection', async (_, expiresAt) => {
-    const { url } = await serve({ onConnect: () => ({ expiresAt: expiresAt as Date }) });
-    const client = await connect(url);
+    const { client } = await serveOpen({ onConnect: () => ({ expiresAt: expiresAt as Date }) });
     client.send({ type: 'connection_init' });
     expect(await client.closed).toEqual({ code: 4500, reason: 'Internal server error' });
   });

@@ -3,7 +3,7 @@ import { format } from 'node:util';
 import { deflateRawSync } from 'node:zlib';
 import { debug } from '../../src/diagnostics/logging.ts';
 import { connect, handshake, MODERN, ready } from './client.ts';
-import { type Served, serve, stopAll, until } from './serve.ts';
+import { type Served, serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
 import { CONTINUATION, frame, frameHead, TEXT, upgradeRequest, wire } from './wire.ts';
 
 afterEach(stopAll);
@@ -165,8 +165,7 @@ describe('documents of a malicious client', () => {
     ['a fragment that contains itself', '{...F} fragment F on Query {...F}'],
     ['a megabyte of brackets', `{hello(name:${'['.repeat(1_000_000)}`],
   ])('a malicious document ends its operation only: %s', async (_, query) => {
-    const { url, live } = await serve({ maxPayload: 4 * 1024 * 1024 });
-    const client = await ready(url);
+    const { client, live } = await serveReady({ maxPayload: 4 * 1024 * 1024 });
     client.send(EVENTS);
     await until(() => live.open === 1);
     client.send({ id: 'x', type: 'subscribe', payload: { query } });
@@ -187,8 +186,7 @@ describe('variables from a malicious client', () => {
     ['an object of 2001 members', `{${keys(2001)}}`],
     ['210 levels', `{"v":${'['.repeat(210)}${']'.repeat(210)}}`],
   ])('malicious variables end their operation only: %s', async (_, variables) => {
-    const { url, live } = await serve();
-    const client = await ready(url);
+    const { client, live } = await serveReady();
     client.send(messageWith(variables));
     expect(await client.next()).toMatchObject({
       id: 'x',
@@ -199,15 +197,13 @@ describe('variables from a malicious client', () => {
   });
 
   it('variables that would take long to parse make the message invalid', async () => {
-    const { url } = await serve();
-    const client = await ready(url);
+    const { client } = await serveReady();
     client.send(messageWith(`{"v":${'['.repeat(100_000)}${']'.repeat(100_000)}}`));
     expect((await client.closed).code).toBe(4400);
   });
 
   it('variables within the limits are accepted', async () => {
-    const { url } = await serve();
-    const client = await ready(url);
+    const { client } = await serveReady();
     client.send(messageWith(`{"v":[${'0,'.repeat(15_000)}0]}`));
     expect(await client.next()).toMatchObject({ id: 'x', type: 'next' });
   });
@@ -229,8 +225,10 @@ describe.each([
   ])(
     'the memory of live operations is limited for variables with %s, and freed when operations end',
     async (_, variables) => {
-      const { url, subscriptions } = await serve({ maxOperationBytes: 100_000, keepAlive: 0 });
-      const client = await ready(url, protocol);
+      const { client, subscriptions } = await serveReady(
+        { maxOperationBytes: 100_000, keepAlive: 0 },
+        protocol,
+      );
       for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { variables }));
       const { id, payload } = await client.next();
       expect([id, JSON.stringify(payload)]).toEqual([
@@ -250,8 +248,7 @@ describe.each([
   );
 
   it('the memory of live operations does not contain extensions', async () => {
-    const { url, subscriptions } = await serve({ maxOperationBytes: 10_000, keepAlive: 0 });
-    const client = await ready(url, protocol);
+    const { client, subscriptions } = await serveReady({ maxOperationBytes: 10_000, keepAlive: 0 }, protocol);
     for (let i = 0; i < 10; i++) client.send(subscribe(`s${i}`, { extensions: { x: 'x'.repeat(20_000) } }));
     await until(() => subscriptions.stats().operations === 10);
   });
@@ -282,8 +279,7 @@ describe('the debug log', () => {
   });
 
   it('the debug log contains no line break and no parameter of a client', async () => {
-    const { url } = await serve();
-    const client = await connect(url);
+    const { client } = await serveOpen();
     client.send({ type: 'connection_init', payload: { token: 'secret-token' } });
     await client.next();
     const id = 'x\n\u001b[31m1970-01-01 root logged in';

@@ -1,7 +1,7 @@
 import type http from 'node:http';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import type { SubscriptionOptions, SubscriptionStats, Subscriptions } from '../../types/subscriptions.ts';
-import { listen } from './client.ts';
+import { connect, listen, type RawClient, ready } from './client.ts';
 import { type Live, liveSchema } from './schema.ts';
 
 export { until } from '../until.ts';
@@ -46,6 +46,23 @@ export async function serve(
   const served = { server, url, port, live, subscriptions: attachSubscriptions(server, schema, options) };
   running.push(served);
   return served;
+}
+
+type ServedClient = Served & { readonly client: RawClient };
+
+/** Serves the test schema to one client, which has opened its socket. */
+export async function serveOpen(
+  options?: SubscriptionOptions,
+  protocol?: string | string[],
+): Promise<ServedClient> {
+  const served = await serve(options);
+  return { ...served, client: await connect(served.url, protocol) };
+}
+
+/** Serves the test schema to one client, whose connection was accepted. */
+export async function serveReady(options?: SubscriptionOptions, protocol?: string): Promise<ServedClient> {
+  const served = await serve(options);
+  return { ...served, client: await ready(served.url, protocol) };
 }
 
 /** The statistics without connections, operations and sources. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { GraphQLError } from 'graphql';
-import { connect, LEGACY, PATIENT, type RawClient, ready } from './client.ts';
-import { serve, stopAll, until } from './serve.ts';
+import { connect, LEGACY, PATIENT, type RawClient } from './client.ts';
+import { serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
 
 afterEach(stopAll);
 
@@ -18,16 +18,17 @@ const withoutKeepAlive = { keepAlive: 0 };
 
 describe('the handshake of graphql-ws', () => {
   it('legacy graphql-ws acknowledges first, then sends ka immediately and at each interval', async () => {
-    const { url } = await serve({ keepAlive: PATIENT });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen({ keepAlive: PATIENT }, LEGACY);
     client.send(INIT);
     const messages = [await client.next(), await client.next(), await client.next()];
     expect(messages).toEqual([{ type: 'connection_ack' }, { type: 'ka' }, { type: 'ka' }]);
   });
 
   it('legacy graphql-ws sends no ka before the acknowledgement', async () => {
-    const { url } = await serve({ keepAlive: PATIENT, onConnect: () => new Promise(() => undefined) });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen(
+      { keepAlive: PATIENT, onConnect: () => new Promise(() => undefined) },
+      LEGACY,
+    );
     client.send(INIT);
     // Pings have the interval of ka: two of them prove that a ka would have been due.
     for (let i = 0; i < 2; i++) await once(client.websocket, 'ping');
@@ -35,16 +36,17 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws acknowledges with the payload that onConnect returned', async () => {
-    const { url } = await serve({ ...withoutKeepAlive, onConnect: ({ protocol }) => ({ protocol }) });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen(
+      { ...withoutKeepAlive, onConnect: ({ protocol }) => ({ protocol }) },
+      LEGACY,
+    );
     client.send(INIT);
     expect(await client.next()).toEqual({ type: 'connection_ack', payload: { protocol: 'graphql-ws' } });
   });
 
   it('legacy graphql-ws accepts connection_init without payload and ignores a second one', async () => {
     let requested = 0;
-    const { url } = await serve({ ...withoutKeepAlive, onConnect: () => void requested++ });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen({ ...withoutKeepAlive, onConnect: () => void requested++ }, LEGACY);
     client.send({ type: 'connection_init' });
     await client.next();
     client.send(INIT);
@@ -71,8 +73,7 @@ describe('the handshake of graphql-ws', () => {
   ])(
     'legacy graphql-ws sends connection_error and closes with 1011 when onConnect results in %s',
     async (_, onConnect, message) => {
-      const { url, live } = await serve({ ...withoutKeepAlive, onConnect });
-      const client = await connect(url, LEGACY);
+      const { client, live } = await serveOpen({ ...withoutKeepAlive, onConnect }, LEGACY);
       client.send(INIT);
       client.send(start('1', '{ hello }'));
       expect(await client.next()).toEqual({ type: 'connection_error', payload: { message } });
@@ -82,13 +83,15 @@ describe('the handshake of graphql-ws', () => {
   );
 
   it('legacy graphql-ws sends connection_error and closes with 1011 when the context function fails', async () => {
-    const { url } = await serve({
-      ...withoutKeepAlive,
-      context: () => {
-        throw new Error('secret');
+    const { client } = await serveOpen(
+      {
+        ...withoutKeepAlive,
+        context: () => {
+          throw new Error('secret');
+        },
       },
-    });
-    const client = await connect(url, LEGACY);
+      LEGACY,
+    );
     client.send(INIT);
     expect(await client.next()).toEqual({
       type: 'connection_error',
@@ -100,8 +103,7 @@ describe('the handshake of graphql-ws', () => {
   it.each(['x', 5, [1], true])(
     'legacy graphql-ws refuses connection_init with the payload %j',
     async (payload) => {
-      const { url } = await serve(withoutKeepAlive);
-      const client = await connect(url, LEGACY);
+      const { client } = await serveOpen(withoutKeepAlive, LEGACY);
       client.send({ type: 'connection_init', payload });
       expect(await client.next()).toMatchObject({ type: 'connection_error' });
       expect((await client.closed).code).toBe(1000);
@@ -109,16 +111,14 @@ describe('the handshake of graphql-ws', () => {
   );
 
   it('legacy graphql-ws executes nothing without connection_init (CVE-2026-35523)', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await connect(url, LEGACY);
+    const { client, live } = await serveOpen(withoutKeepAlive, LEGACY);
     client.send(start('1', 'mutation { set(value: "x") }'));
     expect(await client.closed).toEqual({ code: 4401, reason: 'Unauthorized' });
     expect(live.calls).toEqual({});
   });
 
   it('legacy graphql-ws closes with 4408 when connection_init is late', async () => {
-    const { url } = await serve({ connectionInitWaitTimeout: 30 });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen({ connectionInitWaitTimeout: 30 }, LEGACY);
     expect((await client.closed).code).toBe(4408);
   });
 
@@ -155,12 +155,14 @@ describe('the handshake of graphql-ws', () => {
   });
 
   it('legacy graphql-ws limits the queue of starts', async () => {
-    const { url } = await serve({
-      ...withoutKeepAlive,
-      maxOperations: 3,
-      onConnect: () => new Promise(() => undefined),
-    });
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen(
+      {
+        ...withoutKeepAlive,
+        maxOperations: 3,
+        onConnect: () => new Promise(() => undefined),
+      },
+      LEGACY,
+    );
     client.send(INIT);
     for (let i = 0; i < 4; i++) client.send(start(`${i}`, '{ hello }'));
     expect((await client.closed).code).toBe(4429);
@@ -176,8 +178,7 @@ describe('operations over graphql-ws', () => {
   it.each([['1'], [1], [-2.5], ['__proto__'], ['toString'], ['"'.repeat(256)]])(
     'legacy graphql-ws sends data and complete for a query with the id %j',
     async (id) => {
-      const { url } = await serve(withoutKeepAlive);
-      const client = await ready(url, LEGACY);
+      const { client } = await serveReady(withoutKeepAlive, LEGACY);
       expect(await run(client, start(id, '{ hello fails }'))).toEqual([
         {
           id,
@@ -202,8 +203,7 @@ describe('operations over graphql-ws', () => {
   ])(
     'legacy graphql-ws sends one error object for %s and keeps the socket open',
     async (_, message, text) => {
-      const { url } = await serve(withoutKeepAlive);
-      const client = await ready(url, LEGACY);
+      const { client } = await serveReady(withoutKeepAlive, LEGACY);
       const [error] = await run(client, message);
       expect(error).toMatchObject({
         id: 'x',
@@ -215,8 +215,7 @@ describe('operations over graphql-ws', () => {
   );
 
   it('legacy graphql-ws sends all events and then complete', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     live.publish('a', 'one');
@@ -228,8 +227,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws sends an error object when the source fails', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     live.end('a', new GraphQLError('over'));
@@ -238,8 +236,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws returns the source at stop and sends nothing more', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     client.send({ id: 's', type: 'stop' });
@@ -249,8 +246,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws replaces the older operation when a start reuses its id', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(events('s', 'old'));
     await until(() => live.open === 1);
     client.send(events('s', 'new'));
@@ -262,8 +258,7 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws closes with 1000 at connection_terminate', async () => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(events('s'));
     await until(() => live.open === 1);
     client.send({ type: 'connection_terminate' });
@@ -289,8 +284,7 @@ describe('operations over graphql-ws', () => {
     '{"type":"start","id":1e999,"payload":{"query":"{ hello }"}}',
     `{"type":"start","id":"${'i'.repeat(300)}","payload":{"query":"{ hello }"}}`,
   ])('legacy graphql-ws ignores the message %.60s', async (text) => {
-    const { url, live } = await serve(withoutKeepAlive);
-    const client = await ready(url, LEGACY);
+    const { client, live } = await serveReady(withoutKeepAlive, LEGACY);
     client.send(text);
     expect(await client.silence()).toEqual([]);
     expect(live.calls).toEqual({});
@@ -298,15 +292,13 @@ describe('operations over graphql-ws', () => {
   });
 
   it('legacy graphql-ws accepts binary frames, which Apollo Kotlin may send', async () => {
-    const { url } = await serve(withoutKeepAlive);
-    const client = await connect(url, LEGACY);
+    const { client } = await serveOpen(withoutKeepAlive, LEGACY);
     client.websocket.send(Buffer.from(JSON.stringify(INIT)), { binary: true });
     expect(await client.next()).toEqual({ type: 'connection_ack' });
   });
 
   it('legacy graphql-ws sends an error object for one operation above maxOperations', async () => {
-    const { url } = await serve({ ...withoutKeepAlive, maxOperations: 1 });
-    const client = await ready(url, LEGACY);
+    const { client } = await serveReady({ ...withoutKeepAlive, maxOperations: 1 }, LEGACY);
     client.send(events('1'));
     const [error] = await run(client, start('2', '{ hello }'));
     expect(error).toMatchObject({

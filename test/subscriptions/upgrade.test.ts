@@ -10,7 +10,7 @@ import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { registerPath } from '../../src/live/upgrade-router.ts';
 import { eachExpress } from '../express.ts';
 import { closeServers, connect, handshake, listen, MODERN, ready, wrap } from './client.ts';
-import { serve, stopAll, until } from './serve.ts';
+import { serve, serveOpen, serveReady, stopAll, until } from './serve.ts';
 import { closeFrame, frame, TEXT, upgradeRequest, wire } from './wire.ts';
 
 afterEach(stopAll);
@@ -150,8 +150,7 @@ describe('the handshake', () => {
     [['graphql-ws', MODERN], 'graphql-ws'],
     [[MODERN, 'graphql-ws'], MODERN],
   ])('the subprotocol is chosen by the client’s order: %j', async (offered, chosen) => {
-    const { url } = await serve();
-    const client = await connect(url, offered);
+    const { client } = await serveOpen(undefined, offered);
     expect(client.websocket.protocol).toBe(chosen);
   });
 
@@ -488,8 +487,7 @@ describe('middleware of the upgrade', () => {
 
 describe('maxConnections', () => {
   it('an upgrade above maxConnections gets 503, and the next is accepted when a client has disconnected', async () => {
-    const { port, url, subscriptions } = await serve({ maxConnections: 1 });
-    const client = await ready(url);
+    const { client, port, subscriptions } = await serveReady({ maxConnections: 1 });
     expect(await handshake(port, '/graphql')).toMatchObject({ status: 503, headers: { 'retry-after': '5' } });
     await client.close();
     await until(() => subscriptions.stats().connections === 0);
