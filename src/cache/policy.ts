@@ -13,7 +13,7 @@ import type {
   FieldCachePolicy,
 } from '../../types/caching.ts';
 import { CONDITIONS, type Condition, conditionsOf, variantKey } from '../execution/document.ts';
-import { unattributedCalls } from '../execution/guard/guarded-resolvers.ts';
+import { unattributedCalls } from '../execution/guard.ts';
 import type {
   CachedOperation,
   Caching,

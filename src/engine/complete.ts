@@ -1,3 +1,4 @@
+import { types } from 'node:util';
 import {
   defaultTypeResolver,
   type GraphQLAbstractType,
@@ -50,6 +51,7 @@ import {
   PROMISE_DEPTH,
   subscribe,
   takePending,
+  unusedValuesOf,
   waitForChildren,
   wrapPending,
 } from './promises.ts';
@@ -390,6 +392,7 @@ const nativeIterator = Array.prototype[Symbol.iterator];
 function isPlainArray(value: unknown): value is readonly unknown[] {
   return (
     Array.isArray(value) &&
+    !types.isProxy(value) &&
     value[Symbol.iterator] === nativeIterator &&
     !(V17 && Symbol.asyncIterator in value)
   );
@@ -405,15 +408,10 @@ function isIterable(value: unknown): value is Iterable<unknown> {
   );
 }
 
-/**
- * 16 closes the iterator if an item makes the list fail. 17 reads it to the end, because it may contain
- * promises.
- */
-const iterate: (
-  ex: Execution,
-  values: Iterable<unknown>,
-  visit: (item: unknown, index: number) => void,
-) => void = V17
+type Visit = (item: unknown, index: number) => void;
+
+/** 17 reads an iterator to its end after an item that fails, because it may contain promises. 16 closes it. */
+const iterate: (ex: Execution, values: Iterable<unknown>, visit: Visit) => void = V17
   ? (ex, values, visit) => {
       const iterator = values[Symbol.iterator]();
       try {
@@ -424,11 +422,18 @@ const iterate: (
         throw caught;
       }
     }
-  : (_ex, values, visit) => {
+  : (ex, values, visit) => {
+      const iterator = values[Symbol.iterator]();
       let index = 0;
-      for (const item of values) visit(item, index++);
+      try {
+        for (const item of { [Symbol.iterator]: () => iterator }) visit(item, index++);
+      } catch (caught) {
+        unusedValuesOf(ex).drain(iterator);
+        throw caught;
+      }
     };
 
+// The list has failed already: only its first error is reported.
 function drain(ex: Execution, iterator: Iterator<unknown>): void {
   const ignore = (): void => undefined;
   try {
@@ -436,9 +441,7 @@ function drain(ex: Execution, iterator: Iterator<unknown>): void {
       if (isThenable(step.value)) step.value.then(ignore, ignore);
       else ignoreRejections(ex, step.value);
     }
-  } catch {
-    // The list has failed already; only its first error is reported.
-  }
+  } catch {}
 }
 
 const OPEN_LIST = 91;

@@ -10,8 +10,8 @@ import type {
 } from 'graphql';
 import * as graphql from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
-import type { UnusedValues } from '../execution/guard/unused-values.ts';
 import { type Caching, type ExecutionInputs, type ExecutionOutcome, isThenable } from '../execution/types.ts';
+import type { UnusedValues } from '../execution/unused-values.ts';
 import type { Program } from './compile.ts';
 import {
   type BufferPool,
@@ -61,7 +61,7 @@ export class Execution implements Sink {
   removeAbortListener: (() => void) | undefined = undefined;
   /** graphql 17: the functions of `info`, created for the first resolver that needs `info`. */
   infoFunctions: Pick<GraphQLResolveInfo, never> | undefined = undefined;
-  /** The values that the execution does not use any more (see execution/guard/unused-values.ts). */
+  /** The values that the execution does not use any more (see execution/unused-values.ts). */
   unusedValues: UnusedValues | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
   /** The parts that the execution defers; undefined if it is not incremental. */

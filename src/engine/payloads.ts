@@ -1,6 +1,6 @@
 import type { DirectiveNode, ResponsePath } from 'graphql';
-import { UnusedValues } from '../execution/guard/unused-values.ts';
 import type { ExecutionInputs, IncrementalFormat, RemainingResults } from '../execution/types.ts';
+import { UnusedValues } from '../execution/unused-values.ts';
 import type { Program } from './compile.ts';
 import {
   type AbortScope,

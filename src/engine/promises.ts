@@ -1,7 +1,7 @@
 import { types } from 'node:util';
 import type { GraphQLResolveInfo, ResponsePath } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
-import { UnusedValues } from '../execution/guard/unused-values.ts';
+import { UnusedValues } from '../execution/unused-values.ts';
 import {
   addError,
   type Complete,
@@ -35,7 +35,7 @@ export function subscribe(
   promise.then(
     (value) => {
       if (claimSettlement(pending, id)) onResolved(pending, complete, value, info);
-      else if (ex.finished) ignoreRejections(ex, value);
+      else if (ex.finished) ignoreUnread(pending, value);
       else afterSyncRun(pending, id, () => onResolved(pending, complete, value, info));
     },
     (reason) => {
@@ -305,22 +305,25 @@ function microtasksOfPendingError(pending: Pending): number {
   return 2 + pending.promiseDepth + 1;
 }
 
-/**
- * Handles the rejections of promises in a value that the execution does not use any more (see
- * `UnusedValues`).
- */
+/** Handles the rejections of promises in a value that the execution does not use any more (see `UnusedValues`). */
 export function ignoreRejections(ex: Execution, value: unknown): void {
   // Returned errors are frequent and contain no values of the response.
   if (typeof value !== 'object' || value === null || types.isNativeError(value)) return;
-  ex.unusedValues ??= new UnusedValues();
-  ex.unusedValues.ignoreRejections(value);
+  unusedValuesOf(ex).ignoreRejections(value);
 }
 
-/**
- * Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very
- * large.
- */
+/** Like `ignoreRejections`, for a value that arrives after the end of the execution. */
+function ignoreUnread({ ex, position }: Pending, value: unknown): void {
+  if (position.shape === 'list') unusedValuesOf(ex).ignoreItems(value);
+  else ignoreRejections(ex, value);
+}
+
+/** Like `ignoreRejections`, for the root value. Only its properties are searched, because it may be very large. */
 export function ignoreRootRejections(ex: Execution): void {
+  unusedValuesOf(ex).ignoreRootRejections(ex.inputs.rootValue);
+}
+
+export function unusedValuesOf(ex: Execution): UnusedValues {
   ex.unusedValues ??= new UnusedValues();
-  ex.unusedValues.ignoreRootRejections(ex.inputs.rootValue);
+  return ex.unusedValues;
 }

@@ -11,9 +11,7 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
-import { createGuard, executeGuarded, executeWithGuardedArgs, guardedArgs } from './guard/execute-guarded.ts';
-import type { ExecutionGuard } from './guard/guarded-execution.ts';
-import { runTracked } from './guard/guarded-resolvers.ts';
+import { executeGuarded } from './guard.ts';
 import {
   type Caching,
   type Engine,
@@ -37,7 +35,7 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
     return executeOperation(operation, settings, (args, inputs) => {
       if (caching === undefined) return run(args);
       const tracker = createTracker(caching, inputs);
-      return runTracked(tracker, () => executeGuarded(run, args, tracker));
+      return executeGuarded(run, args, tracker);
     });
   };
 }
@@ -47,14 +45,10 @@ export function engineFromExecute(execute: ExecuteFunction): Engine {
  * that graphql-js leaves unhandled must not end the process.
  */
 export const graphqlJs: Engine = (operation, settings) => {
-  const { caching, fieldResolver } = settings;
-  const { schema, typeResolver } = guardedArgs(
-    { schema: operation.schema, typeResolver: settings.typeResolver as ExecutionArgs['typeResolver'] },
-    fieldResolver as ExecutionArgs['fieldResolver'],
+  const { caching } = settings;
+  return executeOperation(operation, settings, (args, inputs) =>
+    executeGuarded(executeNonIncremental, args, caching && createTracker(caching, inputs)),
   );
-  const run: Run = (args, inputs) =>
-    executeWithGuardedArgs(executeNonIncremental, args, caching && createTracker(caching, inputs));
-  return executeOperation({ ...operation, schema }, { ...settings, typeResolver }, run);
 };
 
 type Run = (args: ExecutionArgs, inputs: ExecutionInputs) => ReturnType<ExecuteFunction>;
@@ -370,24 +364,14 @@ export const executeIncrementally: IncrementalEngine = (operation, settings, for
   return (inputs) => {
     const args = executionArgsWith(settings, operation, inputs);
     const { caching } = settings;
-    const guard = createGuard(args, caching && createTracker(caching, inputs));
-    // Deferred parts read values after the promises in them may have rejected.
-    guard.fail();
-    const abort = (): void => guard.end(undefined);
-    inputs.signal?.addEventListener('abort', abort, { once: true });
-    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome => {
+    const track = caching && createTracker(caching, inputs);
+    const onResult = (returned: ExecutionResult | IncrementalResults): ExecutionOutcome =>
       // An operation whose directives are all disabled has an ordinary result.
-      if ('initialResult' in returned) return outcomeOfPayloads(returned, settings, inputs, guard);
-      guard.end(returned);
-      return outcomeFromResult(returned, settings, inputs);
-    };
-    const result = guard.run(execute, args);
-    return isThenable(result)
-      ? result.then(onResult, (error) => {
-          abort();
-          throw error;
-        })
-      : onResult(result);
+      'initialResult' in returned
+        ? outcomeOfPayloads(returned, settings, inputs)
+        : outcomeFromResult(returned, settings, inputs);
+    const result = executeGuarded(execute, args, track, true);
+    return isThenable(result) ? result.then(onResult) : onResult(result);
   };
 };
 
@@ -395,7 +379,6 @@ function outcomeOfPayloads(
   { initialResult, subsequentResults }: IncrementalResults,
   settings: EngineSettings,
   inputs: ExecutionInputs,
-  guard: ExecutionGuard,
 ): ExecutionOutcome {
   const { errors = [], data, ...others } = initialResult;
   const format = (payload: Payload): Payload => formatPayload(payload, settings, inputs);
@@ -408,11 +391,9 @@ function outcomeOfPayloads(
       next: async () => {
         const { done, value } = await subsequentResults.next();
         if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
-        guard.end({});
         return { done, value: undefined };
       },
       return: async () => {
-        guard.end(undefined);
         await subsequentResults.return();
         return { done: true, value: undefined };
       },

@@ -1,10 +1,19 @@
-import { buildSchema, type GraphQLObjectType, type GraphQLScalarType } from 'graphql';
-import { engines, outcomeOf, prepare, unguardedGraphqlJs } from './compare.ts';
+import {
+  buildSchema,
+  type GraphQLInterfaceType,
+  type GraphQLObjectType,
+  type GraphQLResolveInfo,
+  type GraphQLScalarType,
+  versionInfo,
+} from 'graphql';
+import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './compare.ts';
 
 const schema = buildSchema(`
   scalar Later
   type Dog { name: String calm: String must: String! litter: [Dog!]! friend: Dog }
-  type Query { later: Later laters: [Later!] dog: Dog }
+  type Query { later: Later laters: [Later!] dog: Dog names: [String!] dogs: [Dog!] pet: Pet }
+  interface Pet { name: String }
+  type Cat implements Pet { name: String }
 `);
 const laterType = schema.getType('Later') as GraphQLScalarType;
 const convert = async (value: unknown): Promise<unknown> => {
@@ -69,4 +78,87 @@ it.each(CASES)('the guard of graphql-js does not change $title', async ({ query,
     ),
   );
   expect(guarded).toBe(unguarded);
+});
+
+/** An asynchronous list that does not end, and the number of calls of its method `return`. */
+function endless(...items: (() => unknown)[]) {
+  const left = [...items];
+  const list = {
+    returned: 0,
+    [Symbol.asyncIterator]: () => ({
+      next: async () => {
+        const item = left.shift();
+        if (item === undefined) await new Promise(() => undefined);
+        return { done: false, value: item?.() };
+      },
+      return: async () => {
+        list.returned += 1;
+        return { done: true, value: undefined };
+      },
+    }),
+  };
+  return list;
+}
+
+const ENDLESS = [
+  ['null', () => null],
+  ['a promise that rejects', () => Promise.reject(new Error('fails'))],
+  ['a promise that rejects later', () => slow().then(fails)],
+  ['an error', () => new Error('fails')],
+] as const;
+
+it.each(ENDLESS)(
+  'the guard of graphql-js closes a list without an end that has failed because of %s',
+  async (_, item) => {
+    if (versionInfo.major < 17) return;
+    for (const query of ['{ names }', '{ dogs { name } }']) {
+      const list = endless(() => 'first', item);
+      const lists = { names: list, dogs: async () => list };
+      const { errors, body } = await prepare(engines.graphqlJs, schema, query)({ rootValue: lists });
+      const field = query.startsWith('{ names') ? 'names' : 'dogs';
+      expect(errors.map(({ path }) => path)).toEqual([[field, 1]]);
+      expect(JSON.parse(body.toString()).data).toEqual({ [field]: null });
+      expect(list.returned).toBe(1);
+    }
+  },
+);
+
+it('type functions get the schema and types of the application', () => {
+  const seen: unknown[] = [];
+  const resolveType = (
+    _value: unknown,
+    _context: unknown,
+    info: GraphQLResolveInfo,
+    type: unknown,
+  ): string => {
+    seen.push(
+      info.schema === schema,
+      info.parentType === schema.getQueryType(),
+      type === schema.getType('Pet'),
+    );
+    return 'Cat';
+  };
+  const pet = schema.getType('Pet') as GraphQLInterfaceType;
+  for (const typeResolver of [resolveType, undefined]) {
+    pet.resolveType = typeResolver === undefined ? resolveType : null;
+    prepare(
+      engines.graphqlJs,
+      schema,
+      '{ pet { name } }',
+      settingsOf({ typeResolver }),
+    )({ rootValue: { pet: {} } });
+  }
+  expect(seen).toEqual(Array(6).fill(true));
+});
+
+it('a getter is read once', () => {
+  let reads = 0;
+  const dog = {
+    get name() {
+      reads += 1;
+      return 'Rex';
+    },
+  };
+  prepare(engines.graphqlJs, schema, '{ dog { name } }')({ rootValue: { dog } });
+  expect(reads).toBe(1);
 });

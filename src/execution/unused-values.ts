@@ -6,9 +6,8 @@ import { types } from 'node:util';
  */
 const MAX_OBJECTS = 10_000;
 const MAX_DEPTH = 10;
-
-// Taken when the module is loaded: fake timers of a test must not delay requests.
-const { nextTick } = process;
+/** Items that are read from an iterator that may not end. */
+const MAX_ITEMS = 100_000;
 
 const noop = (): void => undefined;
 const { then } = Promise.prototype;
@@ -37,6 +36,35 @@ export class UnusedValues {
     this.#visit(rootValue, MAX_DEPTH - 1);
   }
 
+  /** Like `ignoreRejections`, for the value of a list: reads also the items of a proxy and of an iterator. */
+  ignoreItems(list: unknown): void {
+    if (typeof list !== 'object' || list === null) return;
+    if (Array.isArray(list) && !types.isProxy(list)) {
+      this.ignoreRejections(list);
+      return;
+    }
+    try {
+      const iterator = (list as Partial<Iterable<unknown>>)[Symbol.iterator]?.();
+      if (iterator !== undefined) this.drain(iterator);
+    } catch {
+      // Nothing waits for the list.
+    }
+  }
+
+  /** Reads the items that an iterator has left, unless it creates them when they are read and can be closed instead. */
+  drain(iterator: Iterator<unknown>): void {
+    if (typeof iterator.return === 'function') return;
+    try {
+      for (let left = MAX_ITEMS; left > 0; left--) {
+        const { done, value } = iterator.next();
+        if (done) return;
+        this.ignoreRejections(value);
+      }
+    } catch {
+      // As above.
+    }
+  }
+
   #visit(value: unknown, depth: number): void {
     if (typeof value !== 'object' || value === null || types.isProxy(value)) return;
     if (types.isPromise(value)) {
@@ -58,62 +86,5 @@ export class UnusedValues {
   #visitProperty(object: object, key: string, depth: number): void {
     const property = Object.getOwnPropertyDescriptor(object, key);
     if (property !== undefined && 'value' in property) this.#visit(property.value, depth + 1);
-  }
-}
-
-/** The objects and lists that the resolvers of an execution have returned. */
-export class ReturnedValues {
-  readonly #rootValue: unknown;
-  #values: unknown[] | undefined;
-  #unused: UnusedValues | undefined;
-  #readLater: UnusedValues | undefined;
-  #isScheduled = false;
-
-  constructor(rootValue: unknown) {
-    this.#rootValue = rootValue;
-  }
-
-  /** A resolver has returned an object. */
-  add(value: object): void {
-    if (this.#values === undefined) this.#values = [value];
-    else this.#values.push(value);
-    if (this.#unused !== undefined) this.fail();
-  }
-
-  /**
-   * Something failed: values may have become unused. Rejections are reported after the callbacks of
-   * `process.nextTick`.
-   */
-  fail(): void {
-    if (this.#unused === undefined) {
-      this.#unused = new UnusedValues();
-      this.#unused.ignoreRootRejections(this.#rootValue);
-    }
-    if (this.#isScheduled) return;
-    this.#isScheduled = true;
-    nextTick(() => {
-      this.#isScheduled = false;
-      const values = this.#values ?? [];
-      this.#values = undefined;
-      for (const value of values) this.#unused?.ignoreRejections(value);
-    });
-  }
-
-  /** Nothing failed, and all values have been read. */
-  forget(): void {
-    if (this.#unused === undefined) this.#values = undefined;
-  }
-
-  /** The properties of an object are read after its type is known. Some of their promises may have rejected by then. */
-  readLater(object: unknown): void {
-    this.#readLater ??= new UnusedValues();
-    this.#readLater.ignoreRejections(object);
-  }
-
-  /** The properties of the root value of a mutation are read one after the other. */
-  readRootLater(): void {
-    if (this.#rootValue === undefined) return;
-    this.#readLater ??= new UnusedValues();
-    this.#readLater.ignoreRootRejections(this.#rootValue);
   }
 }
