@@ -246,6 +246,8 @@ function withObserver(thenable: Promise<unknown>, observe: (value: unknown) => v
   const observed = (onValue: Then, onReason: Then): unknown =>
     thenable.then((value) => {
       observe(value);
+      // graphql-js reads the list one microtask later, or never.
+      if (Array.isArray(value)) new UnusedValues().ignoreRootRejections(value);
       return onValue(value);
     }, onReason);
   return { [THEN]: observed };
