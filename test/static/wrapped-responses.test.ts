@@ -131,11 +131,15 @@ it('staticFiles sends no range that compression would compress', async () => {
 it('staticFiles destroys the connection when a file is overwritten while middleware collects its body', async () => {
   const folder = makeFolder({ 'a.bin': Buffer.alloc(3_000_000, 'a') });
   const serve = bare(staticFiles(folder, { cache: false }));
+  let isOverwritten = false;
   const port = await listen((req, res) => {
     const { end } = res;
     const chunks: Buffer[] = [];
     res.write = ((chunk: Buffer) => {
-      if (chunks.push(chunk) === 2) writeFileSync(join(folder, 'a.bin'), Buffer.alloc(3_000_000, 'b'));
+      if (chunks.push(chunk) === 2 && !isOverwritten) {
+        writeFileSync(join(folder, 'a.bin'), Buffer.alloc(3_000_000, 'b'));
+        isOverwritten = true;
+      }
       return true;
     }) as never;
     res.end = ((chunk: Buffer) => end.call(res, Buffer.concat([...chunks, chunk]), 'utf8')) as never;
