@@ -151,9 +151,8 @@ function summarize(results) {
     for (const { flaky } of files) {
       if (flaky === undefined) continue;
       const tests = flaky.failures.length > 0 ? flaky.failures : ['the whole file'];
-      console.log(
-        `\n${tests.map((test) => `flaky: ${flaky.file}, ${test}`).join('\n')} (${name})\n${flaky.text}`,
-      );
+      for (const test of tests) console.log(`flaky: ${flaky.file}, ${test} (${name})`);
+      console.log(flaky.text);
     }
   }
   console.log('');

@@ -27,6 +27,20 @@ const PAGES: Record<string, string> = {
   cursors: 'resume',
 };
 
+/** The page of an interface whose options are not on the page of its module. */
+const PAGES_OF_OWNERS: Record<string, string> = {
+  PersistedQueryOptions: 'documents',
+  DocumentsOptions: 'documents',
+  EventStreamOptions: 'streaming',
+  IncrementalOptions: 'streaming',
+  CostOptions: 'cost',
+  BudgetOptions: 'cost',
+  CursorOptions: 'resume',
+  DrainOptions: 'health',
+};
+/** The row of another option names these. */
+const IN_ANOTHER_ROW = ['DictionaryOptions'];
+
 interface Option {
   module: string;
   owner: string;
@@ -50,13 +64,14 @@ function optionsOf(module: string): Option[] {
 }
 
 const subscriptionRules = Object.entries({ ...connectionRules, ...upgradeRules });
-/** The defaults in the code, by module in types/. */
+/** The defaults in the code, by interface or by module in types/. */
 const DEFAULTS: Record<string, object> = {
   static: { ...resolveStaticOptions(undefined), ...resolveStaticOptions(undefined).cache },
   graphql: resolveHttpOptions(undefined),
-  limits: resolveHttpOptions(undefined).limits,
+  DocumentLimits: resolveHttpOptions(undefined).limits,
+  GraphQLLimits: resolveHttpOptions(undefined).limits,
+  EventStreamOptions: { ...resolveHttpOptions(undefined).eventStreams },
   caching: { ...resolveCacheControl(true) },
-  streaming: { ...resolveHttpOptions(undefined).eventStreams },
   uploads: { ...resolveUploadOptions(undefined, 1), tempDir: undefined },
   subscriptions: Object.fromEntries(subscriptionRules.map(([name, { fallback }]) => [name, fallback])),
 };
@@ -73,7 +88,8 @@ const holds = (text: string | undefined, word: string): boolean =>
   text !== undefined && new RegExp(`(?<!\\d[ _]?)${word}(?![ _]?\\d)`).test(text);
 
 const modules = Object.keys(PAGES).filter((module) => existsSync(join(root, 'types', `${module}.ts`)));
-const options = modules.flatMap(optionsOf);
+const options = modules.flatMap(optionsOf).filter(({ owner }) => !IN_ANOTHER_ROW.includes(owner));
+const pageOf = ({ owner, module }: Option): string => `docs/${PAGES_OF_OWNERS[owner] ?? PAGES[module]}.md`;
 /** Pages for contributors. */
 const notes = [
   'CONTRIBUTING.md',
@@ -93,12 +109,12 @@ describe('the documentation', () => {
     'the documentation has a docstring and a row for %s',
     (_, option) => {
       expect(option.comment).toMatch(/\/\*\*/);
-      const rows = read(`docs/${PAGES[option.module]}.md`).split('\n');
+      const page = pageOf(option);
+      const rows = read(page).split('\n');
       const row = rows.find(
         (line) => line.startsWith('|') && line.split('|')[1]?.includes(`\`${option.name}\``),
       );
-      if (row === undefined)
-        throw new Error(`docs/${PAGES[option.module]}.md has no row for \`${option.name}\``);
+      if (row === undefined) throw new Error(`${page} has no row for \`${option.name}\``);
       const cells = row
         .split(/(?<!\\)\|/)
         .slice(1, -1)
@@ -108,33 +124,38 @@ describe('the documentation', () => {
     },
   );
 
-  const simple = options.flatMap(({ module, owner, name }) => {
-    const value: unknown = Object.entries(DEFAULTS[module] ?? {}).find(([key]) => key === name)?.[1];
+  const simple = options.flatMap((option) => {
+    const { module, owner, name } = option;
+    const defaults = DEFAULTS[owner] ?? DEFAULTS[module] ?? {};
+    const value: unknown = Object.entries(defaults).find(([key]) => key === name)?.[1];
     const isSimple = typeof value === 'number' || typeof value === 'string' || typeof value === 'boolean';
-    return isSimple ? [[`${owner}.${name}`, module, name, value] as const] : [];
+    return isSimple ? [[`${owner}.${name}`, option, value] as const] : [];
   });
 
   it('the check of documented defaults finds defaults in the code', () => {
     expect(simple.length).toBeGreaterThan(50);
   });
 
-  it.each(simple)('the documentation states the default of %s', (_, module, name, value) => {
-    const rows = read(`docs/${PAGES[module]}.md`).split('\n');
+  it.each(simple)('the documentation states the default of %s', (_, option, value) => {
+    const { name, comment } = option;
+    const rows = read(pageOf(option)).split('\n');
     const cell = rows.map((row) => row.split('|')).find(([, first]) => first?.includes(`\`${name}\``))?.[2];
     expect(spellings(value).some((text) => holds(cell, text))).toBe(true);
-    const comment = options.find((option) => option.module === module && option.name === name)?.comment ?? '';
     const stated = /@default ([^\n]*)/.exec(comment)?.[1]?.replaceAll('_', '');
     expect(holds(stated, typeof value === 'string' ? `'${value}'` : String(value))).toBe(true);
   });
 
   it.each(modules)('the documentation lists the options of types/%s.ts in their order', (module) => {
-    const rows = read(`docs/${PAGES[module]}.md`).split('\n');
-    const rowOf = (name: string): number =>
-      rows.findIndex((row) => row.split('|')[1]?.includes(`\`${name}\``));
     for (const owner of new Set(options.map((option) => option.owner))) {
-      const found = options.filter((option) => option.module === module && option.owner === owner);
-      const places = found.map(({ name }) => rowOf(name));
-      expect(places).toEqual(places.toSorted((a, b) => a - b));
+      let last = -1;
+      for (const option of options.filter((each) => each.module === module && each.owner === owner)) {
+        const isRow = (row: string): boolean => row.split('|')[1]?.includes(`\`${option.name}\``) === true;
+        const next = read(pageOf(option))
+          .split('\n')
+          .findIndex((row, index) => index > last && isRow(row));
+        expect([option.name, next]).toEqual([option.name, Math.max(next, 0)]);
+        last = next;
+      }
     }
   });
 
