@@ -1,6 +1,6 @@
 import { once } from 'node:events';
-import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { Http2Session } from 'node:http2';
+import { type IncomingMessage, ServerResponse } from 'node:http';
+import type { Http2ServerRequest, Http2Session } from 'node:http2';
 import type { Server, Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
@@ -106,6 +106,7 @@ class Health {
       delay: delay(0, 0),
       timeout: delay(10_000, 0),
     });
+    if (!this.#draining.signal.aborted) this.#connections.announceClose(this.#server);
     this.#draining.abort();
     this.#drained ??= drainServer(this.#server, this.#connections, options);
     return this.#drained;
@@ -253,6 +254,23 @@ class Connections {
     return this.#sockets.size;
   }
 
+  /**
+   * Tells clients not to send further requests on their connections, before these are closed: a request that meets the
+   * close is lost (RFC 9112 §9.6, RFC 9113 §6.8).
+   */
+  announceClose(server: Server): void {
+    for (const session of this.#sessions) shutDown(session);
+    for (const sockets of [this.#sockets, this.#secure]) {
+      // The response to the request in progress, which Node has no other way to.
+      for (const socket of sockets) closeAfter((socket as Socket & { _httpMessage?: unknown })._httpMessage);
+    }
+    // Before the application, which may send the response at once.
+    server.prependListener('request', (req: IncomingMessage | Http2ServerRequest, res: ServerResponse) => {
+      if (!('stream' in req)) closeAfter(res);
+      else if (req.stream.session !== undefined) shutDown(req.stream.session);
+    });
+  }
+
   /** Closes HTTP/2 sessions after the streams that are open. */
   closeSessions(): void {
     for (const session of this.#sessions) if (!session.closed) session.close();
@@ -280,6 +298,21 @@ class Connections {
     for (const session of this.#sessions) session.destroy();
     for (const socket of this.#sockets) socket.destroy();
   }
+}
+
+/** Lets a response end its connection. */
+function closeAfter(res: unknown): void {
+  if (res instanceof ServerResponse && !res.headersSent) res.shouldKeepAlive = false;
+}
+
+/** The last id of a stream: requests that cross the GOAWAY are still handled. */
+const ANY_STREAM = 2 ** 31 - 1;
+const shutDowns = new WeakSet<Http2Session>();
+
+function shutDown(session: Http2Session): void {
+  if (shutDowns.has(session) || session.closed || session.destroyed) return;
+  shutDowns.add(session);
+  session.goaway(0, ANY_STREAM);
 }
 
 /** A value that emits `close` once. */

@@ -299,6 +299,100 @@ describe('drain()', () => {
     expect(() => server.drain({ delay: -1 })).toThrow(/drain: option "delay" is -1/);
   });
 
+  /** Two servers, as behind a load balancer that opens connections to the second one when the first one drains. */
+  async function startPair(options: { http2?: true } = {}) {
+    const respond = (_: unknown, res: { end(text: string): unknown }) =>
+      void setTimeout(() => res.end('ok'), 5 * Math.random());
+    const create = () =>
+      options.http2 ? createServer(respond, { http2: true }) : createServer(respond as http.RequestListener);
+    const [first, second] = [create(), create()];
+    return { first, second, urls: [await listen(first), await listen(second)] as const };
+  }
+
+  /** Sends requests with pauses until the end; returns the errors. */
+  async function sendUntil(isOver: () => boolean, send: () => Promise<unknown>): Promise<unknown[]> {
+    const errors: unknown[] = [];
+    // Bounded, so that a failure ends.
+    for (let times = 0; times < 500 && !isOver(); times++) {
+      await send().catch((error: unknown) => errors.push(error));
+      await new Promise((resolve) => setTimeout(resolve, 20 * Math.random()));
+    }
+    return errors;
+  }
+
+  it('drain() with a delay loses no request of busy clients over HTTP/1.1', async () => {
+    const { first, second, urls } = await startPair();
+    const counts = { 'keep-alive': 0, close: 0 };
+    let isOver = false;
+    const clients = Array.from({ length: 12 }, () => {
+      const agent = new http.Agent({ keepAlive: true, maxSockets: 1 });
+      let isClosed = false;
+      return sendUntil(
+        () => isOver,
+        async () => {
+          const [response] = await once(http.get(urls[isClosed ? 1 : 0], { agent }), 'response');
+          const { connection } = response.headers as { connection: keyof typeof counts };
+          counts[connection]++;
+          isClosed ||= connection === 'close';
+          await once(response.resume(), 'end');
+        },
+      ).finally(() => agent.destroy());
+    });
+    await until(() => counts['keep-alive'] > 50);
+    expect(counts.close).toBe(0);
+    await first.drain({ delay: 300 });
+    isOver = true;
+    expect((await Promise.all(clients)).flat()).toEqual([]);
+    expect(counts.close).toBe(12);
+    await second.drain();
+  });
+
+  it('drain() without a delay closes the connection of the request in progress with its response', async () => {
+    let respond = (): void => undefined;
+    const server = createServer((_req, res) => {
+      respond = () => void res.end('ok');
+    });
+    const url = await listen(server);
+    const agent = new http.Agent({ keepAlive: true });
+    const received = once(http.get(url, { agent }), 'response');
+    await once(server, 'request');
+    const drained = server.drain();
+    respond();
+    const [response] = await received;
+    expect(response.headers.connection).toBe('close');
+    response.resume();
+    await drained;
+  });
+
+  it('drain() with a delay loses no request of busy clients over HTTP/2', async () => {
+    const { first, second, urls } = await startPair({ http2: true });
+    let responses = 0;
+    let goaways = 0;
+    let isOver = false;
+    const clients = Array.from({ length: 8 }, () => {
+      let session = http2.connect(urls[0]).on('goaway', () => goaways++);
+      return sendUntil(
+        () => isOver,
+        async () => {
+          if (session.closed || session.destroyed) session = http2.connect(urls[1]);
+          const stream = session.request({ ':path': '/' });
+          await once(stream.resume(), 'end').catch((error: unknown) => {
+            // The client itself refuses a request that it has not sent when the GOAWAY arrives; it sends it again.
+            if (stream.rstCode !== http2.constants.NGHTTP2_REFUSED_STREAM) throw error;
+          });
+          responses++;
+        },
+      ).finally(() => session.close());
+    });
+    await until(() => responses > 50);
+    expect(goaways).toBe(0);
+    await first.drain({ delay: 300 });
+    isOver = true;
+    expect((await Promise.all(clients)).flat()).toEqual([]);
+    expect(goaways).toBeGreaterThanOrEqual(8);
+    await second.drain();
+  });
+
   it('drain() of a server that never listened resolves', async () => {
     await createServer(express()).drain();
   });
