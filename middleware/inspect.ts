@@ -7,7 +7,7 @@ export type * from '../types/inspect.ts';
 /**
  * Shows live figures of this process on one page: requests and latencies per operation, errors, caches,
  * sockets and memory. `GET` with `Accept: application/json`, and `figures.json` below the mount, send them as
- * JSON. With `NODE_ENV=production` it is off without the option `guard`.
+ * JSON. Without the option `guard` it is off unless `NODE_ENV` is `development` or `test`.
  *
  * @throws TypeError (code `ERR_OPTION`) for an unknown option or a wrong value
  * @example

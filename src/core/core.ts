@@ -2,7 +2,7 @@ import { assertValidSchema, GraphQLSchema, version, versionInfo } from 'graphql'
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ContextDetails, SharedOperation } from '../../types/subscriptions.ts';
 import type { GuardedStore } from '../cache/store.ts';
-import { createErrorReporter, noteUnsupportedVersion } from '../diagnostics/logging.ts';
+import { createErrorReporter, isDevelopment, noteUnsupportedVersion } from '../diagnostics/logging.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
 import { type EngineSettings, type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
@@ -111,7 +111,7 @@ export function createCore(scope: OptionScope, schema: unknown, settings: CoreSe
   const reporter = createErrorReporter(settings.onError);
   // Suggestions reveal names of the schema and help only in development.
   const hideSuggestions = !(settings.suggestions ?? !isProduction);
-  const masking = { debug: !isProduction, hideSuggestions };
+  const masking = { debug: isDevelopment(), hideSuggestions };
   const formatErrors = createErrorFormatter(settings, reporter, masking);
   const admission = createAdmission(settings, schema);
   const engineSettings: EngineSettings = {

@@ -147,6 +147,12 @@ function warn(message: string): void {
   writeLog('warn', message);
 }
 
+/**
+ * Whether the environment says that it is one of development or of tests. Servers often run without NODE_ENV, so that
+ * its absence must not show the texts of errors.
+ */
+export const isDevelopment = (): boolean => /^(?:development|test)$/.test(process.env['NODE_ENV'] ?? '');
+
 /** Logs, once per process, the defaults that production servers usually change. */
 export function noteProductionDefaults(page: string, options: readonly string[]): void {
   if (options.length === 0) return;
@@ -166,7 +172,7 @@ export function noteUnsupportedVersion(version: string, supported: string): void
 
 /** Logs, once per process, that the page of `inspect` is off. */
 export function noteInspectOff(): void {
-  notice('inspect', 'NODE_ENV is production, so inspect is off. It needs the option "guard"');
+  notice('inspect', 'NODE_ENV is not development, so inspect is off. It needs the option "guard"');
 }
 
 /** Logs that sockets do not use the options of a handler that is mounted on the same path. */

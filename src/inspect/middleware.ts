@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, MaybePromise, Middleware, NextFunction } from '../../types/connect.ts';
 import type { InspectOptions } from '../../types/inspect.ts';
-import { noteInspectOff } from '../diagnostics/logging.ts';
+import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
 import { type Reply, toError, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import {
@@ -31,7 +31,7 @@ export function createInspect(given: InspectOptions | undefined): Middleware {
     title: rule('espalier', isString, 'a string'),
     maxOperations: positive(200),
   });
-  if (guard === undefined && process.env['NODE_ENV'] === 'production') {
+  if (guard === undefined && !isDevelopment()) {
     noteInspectOff();
     return (_req, _res, next) => next();
   }

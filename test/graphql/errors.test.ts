@@ -200,6 +200,17 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
     expect(errors[0]?.extensions).toEqual({ code: 'INTERNAL_SERVER_ERROR', debug: SECRET });
   });
 
+  it.each([undefined, 'production', 'staging'])(
+    'extensions.debug needs an explicit NODE_ENV, not %s',
+    async (name) => {
+      if (name === undefined) delete process.env['NODE_ENV'];
+      else process.env['NODE_ENV'] = name;
+      const { post } = await serve({ engine });
+      const { errors } = await post({ query: '{ crash }' });
+      expect(errors[0]?.extensions).toEqual({ code: 'INTERNAL_SERVER_ERROR' });
+    },
+  );
+
   it('graphqlHTTP hides and reports an error whose properties cannot be read', async () => {
     process.env['NODE_ENV'] = 'production';
     const { post, reports } = await serve({ engine });
