@@ -76,7 +76,7 @@ app.use(
   staticFiles(new URL('public/', import.meta.url), {
     html: true,
     fallback: 'index.html',
-    immutable: /-[0-9a-f]{8}\./,
+    immutable: /^\/assets\//,
     precompressed: true,
   }),
 );

@@ -46,7 +46,7 @@ export function createApi({ dataDir, clientDir, redisUrl }: Settings) {
   app.use('/pictures', staticFiles(pictures, { maxAge: '1y', immutable: true }));
   if (clientDir !== undefined) {
     // Vite adds a hash to the names of its assets.
-    app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /-[\w-]{8}\.\w+$/ }));
+    app.use(staticFiles(clientDir, { html: true, fallback: 'index.html', immutable: /^\/assets\// }));
   }
 
   const server = createServer(app);
