@@ -1,8 +1,9 @@
 import { createHandler } from '../src/static/handler.ts';
 import { resolveStaticOptions } from '../src/static/options.ts';
+import { endWithout } from '../src/static/reply.ts';
 import { resolveRoot } from '../src/static/root.ts';
 import { isSource, SourceFiles } from '../src/static/source.ts';
-import type { Middleware } from '../types/connect.ts';
+import type { Middleware, NextFunction } from '../types/connect.ts';
 import type { StaticSource } from '../types/sources.ts';
 import type { StaticFilesOptions } from '../types/static.ts';
 
@@ -27,7 +28,8 @@ export function staticFiles(
 ): Middleware {
   const settings = resolveStaticOptions(options);
   const handler = createHandler(isSource(dir) ? new SourceFiles(dir) : resolveRoot(dir), settings);
-  return function staticFilesMiddleware(req, res, next) {
-    handler(req, res, next);
+  return function staticFilesMiddleware(req, res, next?: NextFunction) {
+    // `createServer(staticFiles(dir))` passes no `next`.
+    handler(req, res, next ?? endWithout(req, res));
   };
 }

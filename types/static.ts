@@ -37,7 +37,7 @@ export interface StaticFilesOptions {
   /**
    * Whether directories are pages: `dir/` sends `dir/index.html`, and `dir` redirects to `dir/`.
    * When false, a directory is a 404 and a slash after a file name is ignored.
-   * @default true if `index` is given, otherwise false
+   * @default true if `index`, `fallback` or `notFound` is given, otherwise false
    */
   html?: boolean | undefined;
   /**
@@ -125,7 +125,7 @@ export interface StaticFilesOptions {
   cacheControl?: boolean | string | ((path: string) => string | boolean | undefined) | undefined;
   /**
    * The time for which a browser may use a file without revalidation: milliseconds, or a string such as `'1d'`.
-   * At most a year. Negative values and null count as 0.
+   * At most a year. Negative values and null count as 0. With `fallback`, pages (`.html`) are revalidated.
    * @default 0
    */
   maxAge?: number | string | null | undefined;

@@ -272,42 +272,45 @@ export function createCircuitBreaker(blocksRead: () => number = readsOfProcess):
  * Until the ETag is ready, responses have Last-Modified only. Hashing stops when the file changes or leaves
  * the cache. Files over `maxHashBytes` get no ETag.
  */
-export function createBackgroundEtags(
-  settings: StaticSettings,
-): (entry: CacheEntry, file: LoadedFile) => void {
-  const needsEtag = ({ tag, metadata }: Representation): boolean =>
-    tag === undefined && metadata.size <= settings.maxHashBytes;
-  const queue = new HashQueue(needsEtag);
-  return (entry, file) => {
-    if (settings.etag !== 'content' || file.isRacilyClean) return;
-    if ([file.uncompressed, ...file.precompressed].some(needsEtag)) queue.add(entry, file);
-  };
-}
-
-/** Files that wait until they are hashed. */
-class HashQueue {
-  readonly #needsEtag: (representation: Representation) => boolean;
+export class BackgroundEtags {
+  readonly #settings: StaticSettings;
   readonly #queue: [CacheEntry, LoadedFile][] = [];
   #isRunning = false;
 
-  constructor(needsEtag: (representation: Representation) => boolean) {
-    this.#needsEtag = needsEtag;
+  constructor(settings: StaticSettings) {
+    this.#settings = settings;
   }
 
   add(entry: CacheEntry, file: LoadedFile): void {
+    if (this.#missingIn(file).length === 0) return;
     this.#queue.push([entry, file]);
     // `#run` does not reject: a file that cannot be read stays without an ETag.
     if (!this.#isRunning) this.#run().catch(() => {});
+  }
+
+  /** Whether an ETag of a file is still being computed. */
+  isMissing(file: LoadedFile): boolean {
+    return this.#missingIn(file).length > 0;
+  }
+
+  /** Computes the ETags of a file at once, for a request whose condition needs them. */
+  async complete(file: LoadedFile, isWanted: () => boolean): Promise<void> {
+    for (const representation of this.#missingIn(file)) await addEtag(representation, isWanted);
+  }
+
+  #missingIn({ uncompressed, precompressed, isRacilyClean }: LoadedFile): readonly Representation[] {
+    const { etag, maxHashBytes } = this.#settings;
+    if (etag !== 'content' || isRacilyClean) return [];
+    return [uncompressed, ...precompressed].filter(
+      ({ tag, metadata }) => tag === undefined && metadata.size <= maxHashBytes,
+    );
   }
 
   async #run(): Promise<void> {
     this.#isRunning = true;
     for (let next = this.#queue.shift(); next !== undefined; next = this.#queue.shift()) {
       const [entry, file] = next;
-      const isWanted = (): boolean => entry.file === file;
-      for (const representation of [file.uncompressed, ...file.precompressed]) {
-        if (this.#needsEtag(representation)) await addEtag(representation, isWanted);
-      }
+      await this.complete(file, () => entry.file === file);
     }
     this.#isRunning = false;
   }

@@ -58,7 +58,7 @@ class FileDeltas implements DeltaCodings {
   select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
     const known = headers['if-none-match'];
     if (known !== undefined && !rules.hasOtherEtag && this.#includesContent(known)) {
-      const tag = this.#findTag(known);
+      const tag = this.#findTag(known, String(headers['accept-encoding'] ?? ''));
       return tag === undefined ? undefined : encodedRepresentation(this.#identity, 'dcb', tag, undefined);
     }
     if (headers['available-dictionary'] === undefined) return undefined;
@@ -74,10 +74,15 @@ class FileDeltas implements DeltaCodings {
     return tag !== undefined && known.includes(tag.slice(tag.indexOf('"'), -1));
   }
 
-  /** Finds an ETag of this content in a coding with a dictionary, as the condition of the request will find it. */
-  #findTag(known: string): string | undefined {
+  /** Finds an ETag of this content in a coding with a dictionary that the client accepts, as the condition will find it. */
+  #findTag(known: string, accepted: string): string | undefined {
     const base = this.#identity.tag?.slice(0, -1);
-    return findTag(known, (tag) => tag.startsWith(`${base}-dc`));
+    const weightOf = parseAcceptEncoding(accepted);
+    const isAccepted = (coding: string): boolean =>
+      accepted.toLowerCase().includes(coding) && weightOf(coding) > 0;
+    return findTag(known, (tag) =>
+      ['dcb', 'dcz'].some((coding) => tag.startsWith(`${base}-${coding}`) && isAccepted(coding)),
+    );
   }
 
   #announcedBy(headers: IncomingHttpHeaders): Announced | undefined {

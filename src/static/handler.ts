@@ -6,12 +6,12 @@ import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
 import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
-import { Coalescer, createBackgroundEtags, createCircuitBreaker } from './check.ts';
+import { BackgroundEtags, Coalescer, createCircuitBreaker } from './check.ts';
 import { Compressor, createCodingFactory } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
 import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, parseRequestPath } from './path.ts';
+import { hasDotSegment, parseRequestPath, targetOf } from './path.ts';
 import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } from './reply.ts';
 import type { CodingFactory, LoadResult } from './representation.ts';
 import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
@@ -34,6 +34,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   const cache = new FileCache(budgetFor(settings.cache));
   const codingFactory = codingFactoryFor(files, settings);
   const breaker = createCircuitBreaker();
+  const etags = new BackgroundEtags(settings);
   const checker = new Coalescer({
     cache,
     load: (urlPath, { isPopular }) => loadFile(files, urlPath, settings, { isPopular, codingFactory }),
@@ -43,14 +44,14 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
     isUnchanged: (dependencies) => files.isUnchanged(dependencies),
     breaker,
     revalidateAfter: settings.cache.revalidateAfter,
-    onCached: createBackgroundEtags(settings),
+    onCached: (entry, file) => etags.add(entry, file),
     maxRunning: isDirectory ? MAX_CHECKS_IN_POOL : Number.POSITIVE_INFINITY,
   });
   const sender = isDirectory
     ? new DiskSender({ breaker, buffers: new BufferPool(READ_BUFFER_BYTES) })
     : files;
   const sendBody: ServeContext['sendBody'] = (request, plan, retry) => sender.send(request, plan, retry);
-  return createCacheHandler({ settings, cache, checker, sendBody });
+  return createCacheHandler({ settings, cache, checker, etags, sendBody });
 }
 
 /** Creates the factory of codings that are created while files are served. */
@@ -103,8 +104,10 @@ class FileRequest implements RequestContext {
   entry: CacheEntry;
   readonly context: ServeContext;
   readonly asyncScope: AsyncResource = new AsyncResource('espalier');
-  status: 200 | 404 = 200;
+  readonly wasStarted: boolean;
+  status = 200;
   retries = 0;
+  hasWaitedForEtag = false;
 
   constructor(
     req: ConnectRequest,
@@ -118,6 +121,7 @@ class FileRequest implements RequestContext {
     this.next = next;
     this.entry = entry;
     this.context = context;
+    this.wasStarted = res.headersSent;
   }
 
   onChecked(error: unknown, result: LoadResult | undefined): void {
@@ -134,7 +138,7 @@ function refuseMethod(request: RequestTriple, settings: StaticSettings): void {
  * Returns the decoded URL path below the mount; undefined when this function has responded or called `next`.
  */
 function acceptPath(request: RequestTriple, settings: StaticSettings): string | undefined {
-  const parsed = parseRequestPath(request.req.url ?? '', settings);
+  const parsed = parseRequestPath(targetOf(request.req), settings);
   if ('refusal' in parsed) return void passThrough(request, parsed.refusal, settings);
   const { path } = parsed;
   if (settings.dotfiles !== 'allow' && hasDotSegment(path)) {

@@ -42,6 +42,7 @@ type FileCacheControl = (filePath: string) => string | undefined;
 const ACCEPTED_CACHE_CONTROL =
   'a boolean, a Cache-Control value, or a function that returns one of these or undefined';
 
+const PAGE = /\.x?html?$/i;
 const YEAR = 365.25 * 24 * 60 * 60 * 1000;
 const UNITS: Readonly<Record<string, number>> = {
   ms: 1,
@@ -101,10 +102,11 @@ function cacheControlFor(
   option: NonNullable<StaticFilesOptions['cacheControl']>,
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
+  isSinglePage = false,
 ): FileCacheControl {
   if (option === false) return () => undefined;
   if (typeof option === 'string') return () => option;
-  const byAge = cacheControlByAge(maxAge, immutable);
+  const byAge = cacheControlByAge(maxAge, immutable, isSinglePage);
   if (option === true) return byAge;
   return (filePath) => {
     const value = assertSync(option(filePath), STATIC_OPTIONS, 'cacheControl');
@@ -119,9 +121,14 @@ function cacheControlFor(
 function cacheControlByAge(
   maxAge: StaticFilesOptions['maxAge'],
   immutable: NonNullable<StaticFilesOptions['immutable']>,
+  isSinglePage: boolean,
 ): FileCacheControl {
-  const mutableValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
-  if (immutable === false) return () => mutableValue;
+  const assetValue = `public, max-age=${seconds(parseMaxAge(maxAge) ?? 0)}`;
+  // A page names the assets of its build, which the next deployment may remove.
+  const mutable: FileCacheControl = isSinglePage
+    ? (filePath) => (PAGE.test(filePath) ? 'public, max-age=0' : assetValue)
+    : () => assetValue;
+  if (immutable === false) return mutable;
   if (immutable === true) {
     const value = `public, max-age=${seconds(parseMaxAge(maxAge) ?? YEAR)}, immutable`;
     return () => value;
@@ -131,7 +138,7 @@ function cacheControlByAge(
     typeof immutable === 'function'
       ? (filePath: string) => assertSync(immutable(filePath), STATIC_OPTIONS, 'immutable')
       : statelessMatcher(immutable);
-  return (filePath) => (isImmutable(filePath) ? immutableValue : mutableValue);
+  return (filePath) => (isImmutable(filePath) ? immutableValue : mutable(filePath));
 }
 
 /** Removes the flags `g` and `y`, which would make `test` continue after the last match. */
@@ -398,23 +405,30 @@ export function resolveStaticOptions(argument: boolean | StaticFilesOptions | un
   rejectCoercedValues(given, RULES);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
-  const html = cleanUrls || (options.html ?? options.index !== undefined);
+  const { index, fallback, notFound } = options;
+  const hasPages = [index, fallback, notFound].some((page) => page !== undefined);
+  const html = cleanUrls || (options.html ?? hasPages);
   const named = [options.extensions || []].flat().map((extension) => `.${extension.replace(/^\./, '')}`);
   const extensions = cleanUrls ? [...new Set(['.html', ...named])] : named;
   return {
     html,
-    index: html ? [options.index ?? 'index.html'].flat().filter((name) => name !== false) : [],
+    index: html ? [index ?? 'index.html'].flat().filter((name) => name !== false) : [],
     cleanUrls,
     redirect,
-    fallback: toUrlPath(options.fallback),
-    notFound: toUrlPath(options.notFound),
+    fallback: toUrlPath(fallback),
+    notFound: toUrlPath(notFound),
     fallthrough,
     dotfiles,
     followSymlinks: options.symlinks === 'follow',
     etag: options.etag === false ? 'none' : options.etag === 'stat' ? 'stat' : 'content',
     lastModified,
     acceptRanges,
-    cacheControl: cacheControlFor(options.cacheControl, options.maxAge, options.immutable),
+    cacheControl: cacheControlFor(
+      options.cacheControl,
+      options.maxAge,
+      options.immutable,
+      fallback !== undefined,
+    ),
     extensions,
     precompressed: options.precompressed === true ? CODINGS : options.precompressed || [],
     compress: resolveCompressOptions(options.compress),

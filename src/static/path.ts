@@ -1,5 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { extname } from 'node:path';
+import type { ConnectRequest } from '../../types/connect.ts';
 import { decodePart } from '../http/routing.ts';
 
 /** The reason why a request target is refused, with the status that `send` has for it. */
@@ -15,12 +16,24 @@ const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.
 const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
 const UNPRINTABLE = /[^\x21-\x7e]/;
+const UNPRINTABLE_TEXT = /[^\x21-\x7e]+/g;
 // Windows has these devices in every directory and with any extension; superscript digits count as digits.
 const WINDOWS_DEVICE =
   /^(?:con|prn|aux|nul|conin\$|conout\$|(?:com|lpt)[0-9\u00b9\u00b2\u00b3])(?:[. ].*)?$/i;
 // Names with which Windows reaches another file: streams and drives (`a.txt::$DATA`, `c:`), wildcards, 8.3
 // names, and trailing dots and spaces, which it drops.
 const WINDOWS_SPECIAL = /[:<>"|?*]|[. ]$|~\d/;
+
+/**
+ * Returns the target of a request in the spelling of a URL. Middleware may have written decoded text to `req.url`, for example
+ * the parameter of a route; a client cannot have sent it if the original target is printable.
+ */
+export function targetOf({ url = '', originalUrl }: Pick<ConnectRequest, 'url' | 'originalUrl'>): string {
+  const isRewritten = originalUrl !== undefined && UNPRINTABLE.test(url) && !UNPRINTABLE.test(originalUrl);
+  return isRewritten
+    ? url.replace(/\p{Surrogate}/gu, '\ufffd').replace(UNPRINTABLE_TEXT, encodeURIComponent)
+    : url;
+}
 
 /**
  * Parses a request target. Only the canonical spelling of a path is accepted and nothing is normalised: no

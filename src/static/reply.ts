@@ -1,6 +1,6 @@
 import { type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from 'node:http';
-import type { ConnectRequest } from '../../types/connect.ts';
-import { createWarningLog, debug } from '../diagnostics/logging.ts';
+import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { createWarningLog, debug, writeLog } from '../diagnostics/logging.ts';
 import {
   addVary,
   codeOf,
@@ -10,6 +10,7 @@ import {
   toError,
   writeReply,
 } from '../http/reply.ts';
+import { isObject } from '../options/rules.ts';
 import type { StaticSettings } from './options.ts';
 import type { HeaderList } from './representation.ts';
 import type { RequestTriple } from './respond.ts';
@@ -59,6 +60,11 @@ export function setResponseHeaders(
   }
 }
 
+/** Removes headers that describe the file, from a response without it (RFC 9110 §15.4.5). */
+export function removeContentHeaders(res: ServerResponse): void {
+  for (const name of ['Encoding', 'Language', 'Length', 'Range', 'Type']) res.removeHeader(`Content-${name}`);
+}
+
 /** The status and the headers of a response that was not sent yet. */
 interface ResponseHead {
   readonly status: number;
@@ -102,6 +108,20 @@ export function passThrough(request: RequestTriple, cause: NotServed, settings: 
   debug.static('%s %j: %s', request.req.method, request.req.url, cause.reason);
   if (settings.fallthrough) request.next();
   else request.next(errorFor(cause));
+}
+
+/** The `next` of a server without a framework: a 404, or the status of the error. */
+export function endWithout(req: ConnectRequest, res: ServerResponse): NextFunction {
+  return (error) => {
+    if (res.headersSent) {
+      destroyIncomplete(res, error);
+      return;
+    }
+    const { status: given } = isObject(error) ? error : {};
+    const status = typeof given === 'number' && STATUS_CODES[given] !== undefined ? given : 500;
+    if (error !== undefined && status >= 500) writeLog('error', 'a request for a file failed', error);
+    sendStatus({ req, res }, error === undefined ? 404 : status);
+  };
 }
 
 /**
@@ -151,6 +171,7 @@ export function sendStatus(
   status: number,
   headers: Headers = {},
 ): void {
+  removeContentHeaders(res);
   const body = `${STATUS_CODES[status]}\n`;
   const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
   writeReply(req, res, { status, headers: { ...common, ...headers }, body });

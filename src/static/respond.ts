@@ -14,11 +14,13 @@ import { addVary, endWithBody, isResourceError, isWriteReplaced, toError } from 
 import { formatValue, isThenable } from '../options/rules.ts';
 import type { Section, StreamedBody } from './body.ts';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
+import type { BackgroundEtags } from './check.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { isNavigation, mayBePage } from './path.ts';
 import {
   failResponse,
+  isAborted,
   isFinished,
   lastSegment,
   type NotServed,
@@ -26,6 +28,7 @@ import {
   passThrough,
   presetHeadersOf,
   redirectToSlash,
+  removeContentHeaders,
   sendOutOfResources,
   sendStatus,
   sendUnavailable,
@@ -67,8 +70,10 @@ function lookUp(request: RequestContext, entry: CacheEntry): void {
 
 /** Responds with the result of a check. */
 export function respond(request: RequestContext, error: unknown, result: LoadResult | undefined): void {
-  if (isFinished(request.res)) return;
+  const { res, wasStarted } = request;
+  if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
   if (result === undefined) respondToError(request, error);
+  else if (wasStarted && result.kind !== 'not-found') request.next(startedBefore());
   else if (result.kind === 'file') respondWithFile(request, result);
   else if (result.kind === 'busy') sendUnavailable(request);
   else if (result.kind === 'not-found') respondNotFound(request, result);
@@ -76,8 +81,14 @@ export function respond(request: RequestContext, error: unknown, result: LoadRes
   else respondNotFound(request, { reason: 'a directory' });
 }
 
+/** The headers were sent before the request arrived here: without an error, the client would wait for the end. */
+function startedBefore(): Error {
+  const message = 'staticFiles cannot send the file: earlier middleware has started the response';
+  return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
 function respondToError(request: RequestContext, error: unknown): void {
-  if (isResourceError(error)) sendOutOfResources(request, error);
+  if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
   else request.next(toError(error));
 }
 
@@ -87,7 +98,7 @@ function respondNotFound(request: RequestContext, cause: NotServed): void {
   const { fallback, notFound } = settings;
   const { urlPath } = request.entry;
   const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
-  if (page === undefined || page === urlPath || request.status === 404) {
+  if (page === undefined || page === urlPath || request.status === 404 || request.wasStarted) {
     passThrough(request, cause, settings);
     return;
   }
@@ -106,6 +117,14 @@ function respondNotFound(request: RequestContext, cause: NotServed): void {
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
 function respondWithFile(request: RequestContext, file: LoadedFile): void {
+  if (request.wasStarted) {
+    request.next(startedBefore());
+    return;
+  }
+  if (file.uncompressed.tag === undefined && needsEtag(request, file)) {
+    waitForEtag(request, file);
+    return;
+  }
   let plan: StreamPlan | undefined;
   try {
     plan = sendFile(request, file);
@@ -114,6 +133,23 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
     return;
   }
   if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
+}
+
+/** Whether a condition can be decided only when the file is hashed, which happens in the background. */
+function needsEtag({ req, context, hasWaitedForEtag }: RequestContext, file: LoadedFile): boolean {
+  if (hasWaitedForEtag || !context.etags.isMissing(file)) return false;
+  const names = ['if-match', 'if-none-match', 'if-range'] as const;
+  return names.some((name) => String(req.headers[name] ?? '').includes('"'));
+}
+
+function waitForEtag(request: RequestContext, file: LoadedFile): void {
+  const { res, context } = request;
+  request.hasWaitedForEtag = true;
+  const proceed = (): void => {
+    if (!isFinished(res)) respondWithFile(request, file);
+  };
+  // The file has no ETag if it cannot be read.
+  context.etags.complete(file, () => !isAborted(res)).then(proceed, proceed);
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */
@@ -144,6 +180,7 @@ export interface ServeContext {
   readonly settings: StaticSettings;
   readonly cache: FileCache;
   readonly checker: Checker;
+  readonly etags: BackgroundEtags;
   /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
   readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
 }
@@ -160,8 +197,12 @@ export interface RequestContext extends RequestTriple, Waiter {
   readonly context: ServeContext;
   /** The cache entry of the URL path, or of the fallback page. */
   entry: CacheEntry;
-  /** The status of the response: 404 for the page of the option `notFound`. */
-  status: 200 | 404;
+  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
+  status: number;
+  /** Whether the headers were sent before the request arrived. */
+  readonly wasStarted: boolean;
+  /** Whether the ETag of the file was computed for this request. */
+  hasWaitedForEtag: boolean;
   /** The number of changes of the file between its check and its response. */
   retries: number;
 }
@@ -182,6 +223,7 @@ function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undef
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
   const preset = presetHeadersOf(res);
+  if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request);
   const representation =
     (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
     (file.createdCodings === undefined
@@ -190,6 +232,16 @@ function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undef
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
+}
+
+/**
+ * The status that earlier middleware or `setHeaders` has set. Koa sets 404 for every request before its middleware; a request of
+ * Connect and Express has an `originalUrl`.
+ */
+function presetStatus({ req, res, context }: RequestContext): number {
+  const isDefaultOfKoa =
+    res.statusCode === 404 && req.originalUrl === undefined && context.settings.setHeaders === undefined;
+  return isDefaultOfKoa ? 200 : res.statusCode;
 }
 
 /** An async `setHeaders` is not awaited. Its rejection must not end the process, as an unhandled one does. */
@@ -205,7 +257,7 @@ function selectDelta(
   deltas: DeltaCodings,
   preset: PresetHeaders,
 ): Representation | undefined {
-  return request.status === 404 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
+  return request.status !== 200 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
 }
 
 function selectCreated(
@@ -223,7 +275,7 @@ function rulesFor(
   { uncompressed }: LoadedFile,
   preset: PresetHeaders,
 ): SelectionRules {
-  const hasOtherEtag = status === 404 || preset?.includes('etag') === true;
+  const hasOtherEtag = status !== 200 || preset?.includes('etag') === true;
   return { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
 }
 
@@ -233,7 +285,8 @@ function sendRepresentation(
   preset: PresetHeaders,
 ): StreamPlan | undefined {
   const { req, res } = request;
-  if (request.status === 404) return sendNotFoundPage(request, representation, preset);
+  // Conditions and ranges apply to a 200 only (RFC 9110 §13.2.1).
+  if (request.status !== 200) return sendOtherStatus(request, representation, preset);
   const validators = effectiveValidators(request, representation, preset);
   const result = checkPreconditions(req.headers, validators);
   if (result === 'proceed') {
@@ -244,6 +297,7 @@ function sendRepresentation(
   }
   if (result === 'failed') sendStatus(request, 412);
   else {
+    if (preset !== undefined) removeContentHeaders(res);
     writeHeaders(res, 304, representation.headers304, preset);
     res.end();
   }
@@ -321,11 +375,11 @@ function sendWhole(
 }
 
 /**
- * Sends the page for 404 responses. Conditions and ranges do not apply, and clients must revalidate it before
- * reuse.
+ * Sends a file with another status than 200, such as the page for 404 responses. Conditions and ranges do not apply, and
+ * clients must revalidate it before reuse.
  */
-function sendNotFoundPage(
-  request: RequestTriple,
+function sendOtherStatus(
+  request: RequestContext,
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {
@@ -333,7 +387,7 @@ function sendNotFoundPage(
   const headers = bodyHeaders(metadata, metadata.size, metadata.type);
   if (metadata.vary !== undefined) headers.push('Vary', metadata.vary);
   headers.push('Cache-Control', 'no-cache', 'X-Content-Type-Options', 'nosniff');
-  return sendAll(request, representation, { status: 404, headers, preset });
+  return sendAll(request, representation, { status: request.status, headers, preset });
 }
 
 function sendAll(

@@ -74,7 +74,6 @@ describe('html, index, extensions and fallback', () => {
       ['/scripts/deploy.sh', NAVIGATE],
       ['/releases/v1.2', NAVIGATE],
       ['/old/page.html', HTML],
-      ['/', NAVIGATE],
       ['/app', NAVIGATE],
     ])('staticFiles sends the fallback page for %s with %o', async (path, headers) => {
       const response = await get(port, path, headers);
