@@ -22,7 +22,6 @@ import {
   type Rules,
   resolveOptions,
   rule,
-  wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
@@ -260,11 +259,9 @@ function sourceOf(from: unknown): TrustedSource {
     return { texts: path === undefined ? parseManifest(from) : readDocumentsSync(path), path };
   } catch (error) {
     const { message } = error as Error;
-    if (path === undefined)
-      throw wrongOption(DOCUMENT_OPTIONS, 'from', from, `trusted documents: ${message}`);
     throw optionError(
       DOCUMENT_OPTIONS,
-      `option "documents.from" is ${formatValue(path)}, which cannot be read: ${message}`,
+      `option "documents.from" is ${formatValue(path ?? from)}, which cannot be read: ${message}`,
     );
   }
 }

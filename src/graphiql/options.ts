@@ -107,7 +107,7 @@ function canonical(given: GraphiQLOptions): Record<string, unknown> {
     delete options[old];
     if (value === undefined) continue;
     if (options[name] !== undefined) {
-      const both = `"${old}" (${formatValue(value)}) is the name in express-graphql of "${name}" (${formatValue(options[name])})`;
+      const both = `"graphiql.${old}" (${formatValue(value)}) is the name in express-graphql of "graphiql.${name}" (${formatValue(options[name])})`;
       throw optionError(GRAPHIQL_OPTIONS, `option ${both}; use only one of them`);
     }
     options[name] = value;

@@ -244,7 +244,12 @@ function secretsOf(scope: OptionScope, key: unknown): readonly Buffer[] {
   );
   if (secrets.length > 0 && secrets.length === list.length && secrets.every(isLong)) return secrets;
   const lengths = secrets.map(({ length }) => `${length} bytes`);
-  const found = secrets.length === list.length && lengths.length > 0 ? lengths.join(', ') : typeof key;
+  const found =
+    secrets.length === list.length && lengths.length > 0
+      ? lengths.join(', ')
+      : Array.isArray(key)
+        ? 'a list'
+        : typeof key;
   const accepted = `a secret of at least ${MIN_BYTES} bytes that is equal in all processes, or a list of them`;
   throw optionError(scope, `option "cursors.key" is ${found}; accepted: ${accepted}`);
 }
