@@ -99,6 +99,11 @@ export function createContextFactory(context: unknown): ContextFactory {
   };
 }
 
+const schemasOfHandlers = new WeakSet<GraphQLSchema>();
+
+/** Whether `graphqlHTTP` has created a handler for the schema. */
+export const hasHandler = (schema: GraphQLSchema): boolean => schemasOfHandlers.has(schema);
+
 /**
  * Creates the core of one schema, or of a function that returns one per request.
  *
@@ -160,6 +165,7 @@ function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 's
   if (typeof schema !== 'function') {
     if (!(schema instanceof GraphQLSchema)) throw notASchema(scope, schema);
     assertValidSchema(schema);
+    if (scope === GRAPHQL_OPTIONS) schemasOfHandlers.add(schema);
     return { schemaFor: () => schema, hasOneSchema: true };
   }
   const assertSchema = (value: unknown): GraphQLSchema => {

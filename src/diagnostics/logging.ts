@@ -175,10 +175,10 @@ export function noteInspectOff(): void {
   notice('inspect', 'NODE_ENV is not development, so inspect is off. It needs the option "guard"');
 }
 
-/** Logs that sockets do not use the options of a handler that is mounted on the same path. */
-export function noteBareSchema(path: string): void {
+/** Logs that sockets do not use the options of the handler that has the same schema. */
+export function noteBareSchema(): void {
   warn(
-    `attachSubscriptions was given a schema, but a handler of graphqlHTTP is mounted on ${path}. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)`,
+    'attachSubscriptions was given a schema for which there is a handler of graphqlHTTP. Sockets do not use its context, rootValue, limits and other options: pass the handler, attachSubscriptions(server, handler)',
   );
 }
 

@@ -54,8 +54,7 @@ export class Streaming {
   /** Begins the response of a subscription. */
   run(exchange: Exchange, prepared: PreparedOperation, { params, context }: RunInputs): void {
     const streams = this.#streams as EventStreams;
-    const stream = streams.open(exchange, this.#formatOf(exchange), params);
-    streams.run(stream, prepared, context);
+    streams.run(exchange, this.#formatOf(exchange), { params, prepared, context });
   }
 
   /** Returns the format of the payloads if the request accepts several; undefined if it gets a single result. */

@@ -14,83 +14,127 @@ import type {
 } from '../../types/subscriptions.ts';
 import type { ContextFactory } from '../core/core.ts';
 import type { OnOperation } from '../core/options.ts';
+import { events } from '../diagnostics/events.ts';
 import { debug } from '../diagnostics/logging.ts';
-import { type ErrorOrigin, type ExecutionOutcome, isThenable } from '../execution/types.ts';
-import { wrongReturnValue } from '../options/rules.ts';
+import { refusalError } from '../execution/graphql-error.ts';
+import { ObservedOperation } from '../execution/observed.ts';
+import type { ErrorOrigin, GraphQLParams } from '../execution/types.ts';
+import { HttpError } from '../http/reply.ts';
+import { isObject, settle, wrongReturnValue } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
+import { type CursorRequest, cursorRequest } from './cursors.ts';
 import type { EndpointSettings, LiveConnection } from './endpoint.ts';
-import type { FrameScheduler, SendPrivateResult } from './frames.ts';
+import { isOpen, SocketQueue } from './frames.ts';
 import {
-  type ClientOperation,
-  type FlushMode,
+  closeCodeOf,
+  estimateMemory,
   formatErrorsSafely,
+  LiveOperation,
   type OperationServices,
   startOperation,
 } from './operation.ts';
 import {
   type Acceptance,
   createSession,
+  FORBIDDEN,
+  INIT_TIMEOUT,
+  type MessageSettings,
+  type OperationPayload,
+  paramsOf,
   type ServerMessage,
   type Session,
-  type SessionConnection,
-  type SessionLimits,
-  type SocketOperation,
+  TOO_MANY_OPERATIONS,
 } from './protocols.ts';
-import { isOpen, SendQueue } from './queue.ts';
-import {
-  ConnectionDeadlines,
-  type DeadlineSettings,
-  type IntervalTimer,
-  type TimedConnection,
-} from './timers.ts';
+import { type Envelope, type FlushMode, type FlushScheduler, NO_ENVELOPE } from './queue.ts';
+import { Deadlines, type IntervalTimer, NEVER } from './timers.ts';
+
+// Taken when the module is loaded: fake timers of a test must not delay requests.
+const { queueMicrotask } = globalThis;
+
+/** The options of a connection, however it was opened. */
+export interface ConnectionSettings extends EndpointSettings {
+  readonly context: unknown;
+  readonly contextPer: 'operation' | 'event' | 'connection';
+  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
+  readonly onOperation: OnOperation | undefined;
+  readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
+  /** Milliseconds. */
+  readonly connectionInitWaitTimeout: number;
+  /** Milliseconds between two pings; 0: none. */
+  readonly keepAlive: number;
+}
+
+/** The services that the connections of one endpoint share. */
+export interface ConnectionServices extends OperationServices {
+  readonly settings: ConnectionSettings;
+  readonly messages: MessageSettings;
+  readonly scheduler: FlushScheduler;
+  readonly timer: IntervalTimer;
+  readonly context: ContextPolicy;
+  onClosed(connection: LiveConnection): void;
+}
+
+/** A new WebSocket with its request. */
+interface OpenedWebSocket {
+  readonly websocket: WebSocketLike;
+  readonly request: IncomingMessage;
+  /** The underlying socket, if we may write frames to it. */
+  readonly socket: Duplex | undefined;
+  readonly protocol: SubscriptionProtocol;
+}
 
 /** One WebSocket connection. A class, so that methods take no memory per connection. */
-export class Connection implements SessionConnection, TimedConnection, LiveConnection {
+export class Connection implements LiveConnection {
   readonly websocket: WebSocketLike;
-  readonly queue: SendQueue;
+  readonly queue: SocketQueue;
+  readonly services: ConnectionServices;
   readonly session: Session;
-  readonly deadlines: ConnectionDeadlines;
-  queuedOperations: ClientOperation[] | undefined;
+  /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
+  queuedOperations: SocketOperation[] | undefined;
   /** A copy of the session's closed state, so that sending an event does not have to read the session. */
   isClosing = false;
   isAccepted = false;
   pendingChecks: (() => void)[] | undefined;
   readonly #context: ConnectionContext;
-  readonly #services: ConnectionServices;
+  readonly #socket: Duplex | undefined;
+  readonly #deadlines: Deadlines;
+  #initBy: number;
+  #keepAliveAt = NEVER;
+  /** The time in milliseconds since 1970 at which the connection is closed. */
+  #expiresAt = NEVER;
+  /** Bytes received and drains at the last ping; -1 before the first. */
+  #activity = -1;
   /** The upgrade request, until the connection is accepted. */
   #request: IncomingMessage | undefined;
   #schema: GraphQLSchema | undefined;
+  /** The operations by the client's id as JSON, which distinguishes numbers from strings. */
+  #operations: Map<string, SocketOperation> | undefined;
+  /** The estimated memory of `#operations`. */
+  #operationBytes = 0;
+  /** The number of consecutively refused operations. */
+  #refusals = 0;
 
   constructor(services: ConnectionServices, { websocket, request, socket, protocol }: OpenedWebSocket) {
-    this.#services = services;
+    const { context, scheduler, timer, settings } = services;
+    this.services = services;
     this.#request = request;
+    this.#socket = socket;
     this.websocket = websocket;
     websocket.request = request;
-    this.#context = new ConnectionContext(services.context, websocket);
-    if (services.context.exposesRequest) exposeRequest(websocket, request);
-    this.queue = new SendQueue(websocket, socket, services.scheduler);
+    this.#context = new ConnectionContext(context, websocket);
+    if (context.exposesRequest) exposeRequest(websocket, request);
+    this.queue = new SocketQueue(websocket, socket, scheduler);
     this.session = createSession(protocol, this);
-    this.deadlines = new ConnectionDeadlines(this, socket, services.timer, services.settings);
+    this.#deadlines = new Deadlines(timer, settings.keepAlive);
+    this.#initBy = timer.now() + settings.connectionInitWaitTimeout;
   }
 
-  get limits(): SessionLimits {
-    return this.#services.limits;
-  }
   get operationCount(): number {
-    return this.session.operationCount;
+    return this.#operations?.size ?? 0;
   }
   /** Set before the connection is acknowledged. */
   get schema(): GraphQLSchema {
     return this.#schema as GraphQLSchema;
-  }
-  get rootValue(): unknown {
-    return this.#services.core.rootValueFor(this.websocket);
-  }
-  get source(): WebSocketLike {
-    return this.websocket;
-  }
-  get hasContextPerEvent(): boolean {
-    return this.#services.context.perEvent;
   }
   get origin(): ErrorOrigin {
     const request = this.#request;
@@ -102,9 +146,10 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     return { connectionParams, context, protocol: this.session.name, websocket: this.websocket };
   }
 
+  /** Asks the application whether to accept the connection. */
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
-    const { core, settings, context } = this.#services;
-    this.deadlines.onInit();
+    const { core, settings, context } = this.services;
+    this.#initBy = NEVER;
     this.pendingChecks = [];
     this.#schema = await core.schemaFor(this.#request);
     await this.#context.create(connectionParams);
@@ -113,7 +158,7 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     const returned = await this.#context.connect(() => settings.onConnect?.({ ...this.describe(), request }));
     const { acceptance, expiresAt } = decisionOf(returned);
     if (!context.perOperation) this.#releaseRequest();
-    if (expiresAt !== undefined) this.deadlines.expireAt(expiresAt);
+    if (expiresAt !== undefined) this.#expiresAt = expiresAt;
     if (acceptance !== false) this.#onAccepted();
     return acceptance;
   }
@@ -126,51 +171,145 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
     for (const check of checks ?? []) check();
   }
 
+  /** The context of one operation, or of one event. */
   contextFor(operation: SharedOperation): MaybePromise<unknown> {
     return this.#context.forOperation(operation);
   }
 
-  startOperation(operation: SocketOperation): void {
-    startOperation(operation, this.#services);
+  /** Starts an operation, unless the connection has too many. */
+  begin(key: string, payload: OperationPayload): void {
+    const { settings, messages } = this.services;
+    // Without `extensions`, which would stay in memory until the operation ends, except for the cursor.
+    const params = paramsOf(payload, messages);
+    if (params instanceof HttpError) {
+      this.refuseOperation(key, params.message);
+      return;
+    }
+    const bytes = estimateMemory(params);
+    const refusal = this.#refusalOf(bytes);
+    if (refusal !== undefined) {
+      if (++this.#refusals > settings.maxOperations) {
+        this.closeSocket(TOO_MANY_OPERATIONS.code, TOO_MANY_OPERATIONS.reason);
+      } else this.refuseOperation(key, refusal);
+      return;
+    }
+    this.#refusals = 0;
+    this.#operationBytes += bytes;
+    const request = { key, params, bytes, cursorRequest: cursorRequest(payload.extensions) };
+    const operation = new SocketOperation(this, request);
+    if (events.operation.hasSubscribers) operation.observe(payload.extensions);
+    this.#operations ??= new Map();
+    this.#operations.set(key, operation);
+    // In a microtask: an operation that the client cancels in the same packet never starts.
+    queueMicrotask(() => {
+      if (operation.isLive) startOperation(operation, this.services);
+    });
   }
 
-  startKeepAlive(): void {
-    this.deadlines.startKeepAlive();
+  hasOperation(key: string): boolean {
+    return this.#operations?.has(key) === true;
   }
 
-  checkDeadlines(now: number): void {
-    this.deadlines.check(now);
+  /** Stops an operation that the client has cancelled. */
+  cancel(key: string): void {
+    this.#operations?.get(key)?.cancel();
   }
 
-  sendKeepAlive(): void {
-    this.write({ type: 'ka' });
+  /** Sends `error` for an id that has no operation. */
+  refuseOperation(key: string, message: string): void {
+    this.#sendError(key, this.formatErrors([refusalError(message, 'OPERATION_REFUSED')], this.origin));
   }
 
-  write(message: ServerMessage): void {
-    this.#push(undefined, Buffer.from(JSON.stringify(message)), 'soon');
+  /** Ends an operation with `complete`, or with `error` if there are errors. */
+  endOperation(operation: SocketOperation, errors: readonly GraphQLFormattedError[] | undefined): void {
+    // Frees the id before the client receives the message that ends the operation.
+    operation.release();
+    if (errors !== undefined) this.#sendError(operation.key, errors);
+    else this.write({ id: operation.id, type: 'complete' });
   }
 
-  sendResult(operation: SocketOperation, body: Buffer, mode: FlushMode): void {
-    this.#push(operation, body, mode);
+  forgetOperation(operation: SocketOperation): void {
+    // The id may already belong to a newer operation.
+    if (this.#operations?.get(operation.key) !== operation) return;
+    this.#operations.delete(operation.key);
+    this.#operationBytes -= operation.bytes;
   }
 
-  sendPrivateResult(operation: SocketOperation, outcome: ExecutionOutcome): void {
-    this.#services.sendPrivateResult(operation, outcome);
+  /** Returns why an operation of this size may not start; undefined if it may. */
+  #refusalOf(bytes: number): string | undefined {
+    const { maxOperations, maxOperationBytes } = this.services.settings;
+    if (this.operationCount >= maxOperations) return 'Too many operations at a time';
+    if (this.#operationBytes + bytes <= maxOperationBytes) return undefined;
+    return 'The documents and variables of the operations in progress are too large together';
+  }
+
+  #sendError(key: string, errors: readonly GraphQLFormattedError[]): void {
+    this.write({ id: JSON.parse(key), type: 'error', payload: this.session.errorPayload(errors) });
   }
 
   formatErrors(errors: readonly GraphQLError[], origin: ErrorOrigin): readonly GraphQLFormattedError[] {
-    return formatErrorsSafely(this.#services.core, errors, origin);
+    return formatErrorsSafely(this.services.core, errors, origin);
   }
 
+  /** Reports an error that closes the connection with code 4500. */
   reportError(error: unknown): void {
-    this.#services.core.reportError(error, this.origin);
+    this.services.core.reportError(error, this.origin);
+  }
+
+  write(message: ServerMessage): void {
+    this.send(undefined, Buffer.from(JSON.stringify(message)), 'soon');
+  }
+
+  /** Queues a result of an operation, or a message of the protocol. */
+  send(operation: SocketOperation | undefined, body: Buffer, mode: FlushMode): void {
+    if (this.isClosing) return;
+    if (this.queue.makeRoom(this.services.settings.maxBufferedBytes, operation)) {
+      this.queue.push(operation ?? NO_ENVELOPE, body, mode);
+    } else this.closeSlowClient();
+  }
+
+  checkDeadlines(now: number): void {
+    if (this.isClosing) this.#deadlines.check(now, this);
+    else if (now >= this.#initBy) this.session.refuse(INIT_TIMEOUT);
+    else if (Date.now() >= this.#expiresAt) this.closeSocket(FORBIDDEN.code, FORBIDDEN.reason);
+    else {
+      this.#deadlines.check(now, this);
+      if (now >= this.#keepAliveAt) this.startKeepAlive();
+    }
+  }
+
+  /** Sends `ka` now and at intervals: a legacy client that has received one expects the next. */
+  startKeepAlive(): void {
+    const { settings, timer } = this.services;
+    if (settings.keepAlive === 0) return;
+    this.write({ type: 'ka' });
+    this.#keepAliveAt = timer.now() + settings.keepAlive;
+  }
+
+  /**
+   * Data received or drained since the last ping also proves that the client is alive: large messages delay
+   * its pong.
+   */
+  ping(): void {
+    const activity = hasByteCount(this.#socket) ? this.#socket.bytesRead + this.queue.drains : -1;
+    if (activity !== -1 && activity === this.#activity) {
+      this.websocket.terminate();
+      return;
+    }
+    this.#activity = activity;
+    this.websocket.ping();
+    this.#sendPositions();
+  }
+
+  terminate(): void {
+    this.websocket.terminate();
   }
 
   /** Closes the socket after the queued messages. Operations end immediately. */
   closeSocket(code: number, reason: string): void {
     if (this.isClosing) return;
-    this.session.sendPositions();
-    this.deadlines.onClosing();
+    this.#sendPositions();
+    this.#deadlines.onClosing();
     this.#close(code, reason);
   }
 
@@ -178,39 +317,34 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   closeSlowClient(): void {
     if (this.isClosing) return;
     this.queue.discard();
-    this.deadlines.onClosingSlowClient();
+    this.#deadlines.onClosing({ isSlow: true });
     this.#close(1013, 'Too slow a reader');
   }
 
   onClosed(): void {
-    this.isClosing = true;
     this.queue.discard();
-    this.session.close();
+    this.#endOperations();
     this.#releaseRequest();
-    this.#services.onClosed(this);
+    this.services.onClosed(this);
   }
 
   #close(code: number, reason: string): void {
     debug.subscriptions('closed with %d %j', code, reason);
-    this.isClosing = true;
-    this.session.close();
+    this.#endOperations();
     this.queue.flushAll();
     if (isOpen(this.websocket)) this.websocket.close(code, cutReason(reason));
   }
 
-  #push(operation: SocketOperation | undefined, body: Buffer, mode: FlushMode): void {
-    if (this.isClosing) return;
-    const { queue } = this;
-    const { maxBufferedBytes } = this.#services.limits;
-    if (queue.exceeds(maxBufferedBytes)) {
-      queue.flush();
-      if (operation?.droppable === true) queue.dropOldest(maxBufferedBytes);
-      else if (operation?.appliesBackpressure !== true && queue.exceeds(maxBufferedBytes)) {
-        this.closeSlowClient();
-        return;
-      }
-    }
-    queue.push(operation, body, mode);
+  /** Ends all operations without a message. */
+  #endOperations(): void {
+    this.isClosing = true;
+    this.session.close();
+    for (const operation of this.#operations?.values() ?? []) operation.cancel();
+  }
+
+  /** Sends the positions of subscriptions whose cursor has changed. */
+  #sendPositions(): void {
+    for (const operation of this.#operations?.values() ?? []) operation.sendPosition();
   }
 
   /** Releases the upgrade request, which would be most of the memory of an idle connection. */
@@ -220,24 +354,107 @@ export class Connection implements SessionConnection, TimedConnection, LiveConne
   }
 }
 
-/** The services that the connections of one endpoint share. */
-export interface ConnectionServices extends OperationServices {
-  readonly settings: ConnectionSettings;
-  readonly limits: SessionLimits;
-  readonly scheduler: FrameScheduler;
-  readonly timer: IntervalTimer;
-  readonly sendPrivateResult: SendPrivateResult;
-  readonly context: ContextPolicy;
-  onClosed(connection: LiveConnection): void;
+/** Whether the socket counts the bytes that it has received, as those of `node:net` do. */
+const hasByteCount = (socket: Duplex | undefined): socket is Duplex & { readonly bytesRead: number } =>
+  socket !== undefined && 'bytesRead' in socket;
+
+/** The message that starts an operation. */
+interface SocketOperationRequest {
+  /** The client's id as JSON. */
+  readonly key: string;
+  readonly params: GraphQLParams;
+  /** The estimated memory of the document and variables. */
+  readonly bytes: number;
+  readonly cursorRequest: CursorRequest | undefined;
 }
 
-/** The options of a connection, however it was opened. */
-export interface ConnectionSettings extends EndpointSettings, DeadlineSettings {
-  readonly context: unknown;
-  readonly contextPer: 'operation' | 'event' | 'connection';
-  readonly subscriptionProtocols: readonly SubscriptionProtocol[];
-  readonly onOperation: OnOperation | undefined;
-  readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
+/** An operation of a WebSocket client. It is the envelope of its own results. */
+export class SocketOperation extends LiveOperation implements Envelope {
+  readonly client: Connection;
+  /** The client's id as JSON. */
+  readonly key: string;
+  readonly before: string;
+  /** The estimated memory of its document and variables. */
+  readonly bytes: number;
+  #hasEnded = false;
+
+  constructor(client: Connection, { key, params, bytes, cursorRequest }: SocketOperationRequest) {
+    super(params, cursorRequest);
+    this.client = client;
+    this.key = key;
+    this.bytes = bytes;
+    const before = `{"id":${key},"type":"${client.session.resultType}","payload":`;
+    // One character per UTF-8 byte.
+    this.before = Buffer.from(before).toString('latin1');
+  }
+
+  get after(): string {
+    return '}';
+  }
+  get origin(): ErrorOrigin {
+    const { operationName } = this.params;
+    return { ...this.client.origin, operationName, aborted: !this.isLive };
+  }
+  override get contextForEvent(): (() => MaybePromise<unknown>) | undefined {
+    return this.client.services.context.perEvent ? () => this.client.contextFor(this.params) : undefined;
+  }
+  get rootValue(): unknown {
+    return this.client.services.core.rootValueFor(this.source);
+  }
+  get source(): WebSocketLike {
+    return this.client.websocket;
+  }
+  get id(): unknown {
+    return JSON.parse(this.key);
+  }
+
+  /** Lets subscribers of `espalier:graphql:operation` observe the operation. */
+  observe(extensions: unknown): void {
+    const { connectionParams, websocket } = this.client.describe();
+    this.observed = new ObservedOperation({
+      transport: 'websocket',
+      request: undefined,
+      socket: websocket,
+      connectionParams,
+      extensions: isObject(extensions) ? extensions : undefined,
+    });
+  }
+
+  send(body: string | Buffer, mode: FlushMode): void {
+    if (!this.isLive) return;
+    this.client.send(this, typeof body === 'string' ? Buffer.from(body) : body, mode);
+  }
+
+  complete(): void {
+    this.#end(undefined);
+  }
+
+  fail(errors: readonly GraphQLError[]): void {
+    this.observed?.fail(errors);
+    const code = this.isLive ? closeCodeOf(errors) : undefined;
+    if (code === undefined) this.#end(this.client.formatErrors(errors, this.origin));
+    else this.client.closeSocket(code, errors[0]?.message ?? '');
+  }
+
+  protected waitForClient(): Promise<void> | undefined {
+    return this.client.queue.waitForDrain();
+  }
+
+  protected onRelease(): void {
+    this.client.forgetOperation(this);
+  }
+
+  /**
+   * Sends the last message in a microtask, so that the id stays in use for all messages that arrived in the
+   * same packet.
+   */
+  #end(errors: readonly GraphQLFormattedError[] | undefined): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    queueMicrotask(() => {
+      if (this.isLive) this.client.endOperation(this, errors);
+    });
+  }
 }
 
 /** The decision of `onConnect`. */
@@ -328,8 +545,7 @@ class ConnectionContext {
   forOperation(operation: SharedOperation): MaybePromise<unknown> {
     const { create, perOperation } = this.#policy;
     if (!perOperation) return this.#value;
-    const given = create(this.#websocket, operation, this.#params);
-    return isThenable(given) ? given.then((value) => this.#complete(value)) : this.#complete(given);
+    return settle(create(this.#websocket, operation, this.#params), (value) => this.#complete(value));
   }
 
   #complete(given: unknown): unknown {
@@ -372,15 +588,6 @@ function addedMembers(before: Members, after: Members): Members {
 
 const isRecord = (value: unknown): value is object =>
   Object.prototype.toString.call(value) === '[object Object]';
-
-/** A new WebSocket with its request. */
-interface OpenedWebSocket {
-  readonly websocket: WebSocketLike;
-  readonly request: IncomingMessage;
-  /** The underlying socket, if we may write frames to it. */
-  readonly socket: Duplex | undefined;
-  readonly protocol: SubscriptionProtocol;
-}
 
 /** The members that every request has, and internal members of Express. */
 const OWN_MEMBERS: ReadonlySet<string> = new Set([

@@ -10,20 +10,29 @@ import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { SubscriptionGroups } from './groups.ts';
 import type { OperationSettings } from './operation.ts';
-import type { FlushScheduler } from './queue.ts';
+import { FlushScheduler } from './queue.ts';
 import type { SourceCounters } from './source.ts';
-import { createIntervalTimer, type IntervalTimer } from './timers.ts';
+import { IntervalTimer } from './timers.ts';
 
 /** A client with operations in progress: a WebSocket or an event stream. */
-export interface LiveConnection extends DisconnectableConnection {
+export interface LiveConnection {
   readonly operationCount: number;
+  readonly isClosing: boolean;
+  /** False until the application has accepted the client and its context is complete. */
+  readonly isAccepted: boolean;
+  /** The checks that are repeated when the client is accepted; undefined while the application does not decide. */
+  readonly pendingChecks?: (() => void)[] | undefined;
   checkDeadlines(now: number): void;
+  /** Returns the object that `disconnect` passes to its predicate. */
+  describe(): SubscriptionConnection | StreamConnection;
+  /** Ends all operations and closes the connection. Event streams have neither a code nor a reason. */
+  closeSocket(code: number, reason: string): void;
 }
 
 const MIB = 1024 * 1024;
 
 /** The limits of one client. */
-export interface ClientLimits {
+interface ClientLimits {
   readonly maxOperations: number;
   /** Bytes of memory for the documents and variables of all operations. */
   readonly maxOperationBytes: number;
@@ -58,29 +67,23 @@ export const LIVE_DEFAULTS: EndpointSettings & { readonly maxConnections: number
 export class LiveEndpoint {
   readonly core: GraphQLCore;
   readonly settings: EndpointSettings;
-  readonly scheduler: FlushScheduler;
+  readonly scheduler: FlushScheduler = new FlushScheduler();
   readonly counters: SourceCounters = { sources: 0, unreleased: 0 };
   readonly timer: IntervalTimer;
   readonly groups: SubscriptionGroups;
   /** True when the endpoint accepts no more connections. */
   isClosed = false;
   readonly #connections = new Set<LiveConnection>();
-  readonly #deadlines = new Set<(now: number) => boolean>();
   readonly #emptyListeners: (() => void)[] = [];
   /** The connections that subscribers of `espalier:graphql:connection` observe. */
   readonly #observed = new WeakMap<LiveConnection, ObservedConnection>();
 
   /** `period` is the number of milliseconds between two checks of deadlines. */
-  constructor(core: GraphQLCore, settings: EndpointSettings, scheduler: FlushScheduler, period: number) {
+  constructor(core: GraphQLCore, settings: EndpointSettings, period: number) {
     this.core = core;
     this.settings = settings;
-    this.scheduler = scheduler;
-    this.timer = createIntervalTimer(period, (now) => this.#tick(now));
-    const pacing = {
-      burstBytes: settings.maxBufferedBytes / 4,
-      isBackpressured: scheduler.isBackpressured,
-      yield: scheduler.yield,
-    };
+    this.timer = new IntervalTimer(period, (now) => this.#tick(now));
+    const pacing = { burstBytes: settings.maxBufferedBytes / 4, scheduler: this.scheduler };
     this.groups = new SubscriptionGroups(this.counters, pacing, this.timer);
     registerGauge(this, { kind: 'live', read: () => ({ ...this.stats() }) });
   }
@@ -121,12 +124,6 @@ export class LiveEndpoint {
     };
   }
 
-  /** Calls `check` at each tick of the timer until it returns false. */
-  watch(check: (now: number) => boolean): void {
-    this.#deadlines.add(check);
-    this.timer.start();
-  }
-
   /** Resolves when all connections are closed, and releases all sources. */
   async closed(): Promise<void> {
     await new Promise<void>((resolve) => {
@@ -139,9 +136,8 @@ export class LiveEndpoint {
 
   #tick(now: number): boolean {
     for (const connection of this.#connections) connection.checkDeadlines(now);
-    for (const check of this.#deadlines) if (!check(now)) this.#deadlines.delete(check);
     const hasIdleGroups = this.groups.releaseIdle(now);
-    return hasIdleGroups || this.#connections.size > 0 || this.#deadlines.size > 0;
+    return hasIdleGroups || this.#connections.size > 0;
   }
 }
 
@@ -170,19 +166,6 @@ export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefine
   return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);
 }
 
-/** A connection that `disconnect` may close. */
-interface DisconnectableConnection {
-  readonly isClosing: boolean;
-  /** False until the application has accepted the client and its context is complete. */
-  readonly isAccepted: boolean;
-  /** The checks that are repeated when the client is accepted; undefined while the application does not decide. */
-  readonly pendingChecks?: (() => void)[] | undefined;
-  /** Returns the object that `disconnect` passes to its predicate. */
-  describe(): SubscriptionConnection | StreamConnection;
-  /** Ends all operations and closes the connection. Event streams have neither a code nor a reason. */
-  closeSocket(code: number, reason: string): void;
-}
-
 /** The arguments of `disconnect`. */
 interface DisconnectRequest {
   readonly predicate: (connection: SubscriptionConnection | StreamConnection) => boolean;
@@ -196,13 +179,13 @@ interface DisconnectRequest {
  * have checked its session before the logout.
  */
 export function disconnect(
-  connections: Iterable<DisconnectableConnection>,
+  connections: Iterable<LiveConnection>,
   { predicate, code, reason }: DisconnectRequest,
 ): number {
   const scope = { ...SUBSCRIPTION_OPTIONS, name: 'disconnect' };
-  const isSelected = (connection: DisconnectableConnection): boolean =>
+  const isSelected = (connection: LiveConnection): boolean =>
     !connection.isClosing && assertSync(predicate(connection.describe()), scope, 'predicate');
-  const isSelectedEarly = (connection: DisconnectableConnection): boolean => {
+  const isSelectedEarly = (connection: LiveConnection): boolean => {
     try {
       if (isSelected(connection)) return true;
     } catch {

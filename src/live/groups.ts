@@ -12,6 +12,7 @@ import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { areEqualCursors } from '../pubsub/cursor.ts';
 import type { OperationCursors } from './cursors.ts';
 import type { LiveOperation } from './operation.ts';
+import type { FlushScheduler } from './queue.ts';
 import { consumeSource, type EventConsumer, type SourceCounters } from './source.ts';
 import type { IntervalTimer } from './timers.ts';
 
@@ -22,8 +23,10 @@ const IDLE_SOURCE_TTL = 1000;
  * The groups of one subscription: live, and those that replay stored events until they reach the live group.
  */
 interface Family {
+  readonly schema: GraphQLSchema;
+  readonly name: string;
   live: SharedSubscription | undefined;
-  replays: Set<SharedSubscription> | undefined;
+  readonly replays: Set<SharedSubscription>;
 }
 
 /** The groups of equal subscriptions of one endpoint. */
@@ -53,7 +56,7 @@ export class SubscriptionGroups {
     if (name === undefined) return false;
     const family = this.#familyOf(prepared.schema, name);
     const { cursors } = operation;
-    family.live ??= this.#open(prepared, operation, family, name);
+    family.live ??= this.#open(prepared, operation, family, cursors?.forSource({ after: undefined }));
     if (cursors?.after === undefined) {
       family.live.add(operation);
       this.#setRelease(operation, family.live);
@@ -62,9 +65,13 @@ export class SubscriptionGroups {
     }
     const now = this.#timer.now();
     const { after } = cursors;
-    const group =
-      [family.live, ...(family.replays ?? [])].find((each) => each.addAfter(operation, after, now)) ??
-      this.#openReplay(prepared, operation, family, name);
+    let group = [family.live, ...family.replays].find((each) => each.addAfter(operation, after, now));
+    if (group === undefined) {
+      // A group that begins after the cursor of its first member.
+      group = this.#open(prepared, operation, family, cursors);
+      family.replays.add(group);
+      group.addAfter(operation, after, now);
+    }
     this.#setRelease(operation, group);
     return true;
   }
@@ -77,7 +84,7 @@ export class SubscriptionGroups {
     let waiting = false;
     this.#forEach((group, family) => {
       group.expireLog(now);
-      if (family.live === group && hasReplays(family)) {
+      if (family.live === group && family.replays.size > 0) {
         this.#endReplays(family);
         waiting = true;
       } else if (group.members.size > 0) return;
@@ -102,7 +109,7 @@ export class SubscriptionGroups {
     }
     let family = families.get(name);
     if (family === undefined) {
-      family = { live: undefined, replays: undefined };
+      family = { schema, name, live: undefined, replays: new Set() };
       families.set(name, family);
     }
     return family;
@@ -117,61 +124,29 @@ export class SubscriptionGroups {
     });
   }
 
-  /** Opens the group of live events. */
-  #open(prepared: PreparedOperation, first: LiveOperation, family: Family, name: string): SharedSubscription {
-    const cursors = first.cursors?.forSource({ after: undefined });
-    const group = this.#create(first, family, cursors, () => {
-      if (family.live === group) family.live = undefined;
-      this.#forget(prepared.schema, family, name);
-    });
-    group.open(prepared, this.#counters);
-    return group;
-  }
-
-  /** Opens a group that begins after the cursor of its first member. */
-  #openReplay(
+  #open(
     prepared: PreparedOperation,
     first: LiveOperation,
     family: Family,
-    name: string,
+    cursors: OperationCursors | undefined,
   ): SharedSubscription {
-    const group = this.#create(first, family, first.cursors, () => {
-      family.replays?.delete(group);
-      this.#forget(prepared.schema, family, name);
+    this.#size++;
+    const group = new SharedSubscription(first, cursors, this.#pacing, {
+      onAdvanced: () => this.#endReplays(family),
+      onEnded: () => {
+        this.#size--;
+        if (family.live === group) family.live = undefined;
+        family.replays.delete(group);
+        this.#forget(family);
+      },
     });
-    family.replays ??= new Set();
-    family.replays.add(group);
-    group.addAfter(first, first.cursors?.after as string, this.#timer.now());
     group.open(prepared, this.#counters);
     return group;
-  }
-
-  #create(
-    first: LiveOperation,
-    family: Family,
-    cursors: OperationCursors | undefined,
-    remove: () => void,
-  ): SharedSubscription {
-    let isEnded = false;
-    this.#size++;
-    return new SharedSubscription(first, {
-      pacing: this.#pacing,
-      cursors,
-      onAdvanced: () => {
-        if (hasReplays(family)) this.#endReplays(family);
-      },
-      onEnded: () => {
-        if (isEnded) return;
-        isEnded = true;
-        this.#size--;
-        remove();
-      },
-    });
   }
 
   /** Moves the members of replays that have reached the position of the live group to that group. */
   #endReplays({ live, replays }: Family): void {
-    if (live?.position === undefined || replays === undefined) return;
+    if (replays.size === 0 || live?.position === undefined) return;
     for (const replay of replays) {
       if (replay.position === undefined || !areEqualCursors(replay.position, live.position)) continue;
       live.absorb(replay, (member) => {
@@ -181,25 +156,23 @@ export class SubscriptionGroups {
     }
   }
 
-  #forget(schema: GraphQLSchema, family: Family, name: string): void {
-    if (family.live !== undefined || hasReplays(family)) return;
-    const families = this.#bySchema.get(schema);
-    if (families?.get(name) !== family) return;
-    families.delete(name);
-    if (families.size === 0) this.#bySchema.delete(schema);
+  #forget(family: Family): void {
+    if (family.live !== undefined || family.replays.size > 0) return;
+    const families = this.#bySchema.get(family.schema);
+    if (families?.get(family.name) !== family) return;
+    families.delete(family.name);
+    if (families.size === 0) this.#bySchema.delete(family.schema);
   }
 
   #forEach(visit: (group: SharedSubscription, family: Family) => void): void {
     for (const families of this.#bySchema.values()) {
       for (const family of families.values()) {
-        for (const replay of family.replays ?? []) visit(replay, family);
+        for (const replay of family.replays) visit(replay, family);
         if (family.live !== undefined) visit(family.live, family);
       }
     }
   }
 }
-
-const hasReplays = ({ replays }: Family): boolean => replays !== undefined && replays.size > 0;
 
 /** Milliseconds for which results are kept that no client has needed. */
 const LOG_TTL = 5000;
@@ -215,10 +188,12 @@ class SharedSubscription implements EventConsumer {
   emptySince = 0;
   readonly contextForEvent: (() => MaybePromise<unknown>) | undefined;
   readonly #abortController = new AbortController();
-  readonly #services: GroupServices;
+  readonly #pacing: GroupPacing;
+  readonly #listeners: GroupListeners;
   readonly #isReplay: boolean;
   #releaseSource: (() => void) | undefined;
   #isOpen = false;
+  #hasEnded = false;
   #burst = 0;
   /** The last results, for clients that continue after the same cursors; only after a replay. */
   #log: ResultLog | undefined;
@@ -227,7 +202,12 @@ class SharedSubscription implements EventConsumer {
   /**
    * The events are executed with the context of `first`, or each with a new context of one of the members.
    */
-  constructor(first: LiveOperation, services: GroupServices) {
+  constructor(
+    first: LiveOperation,
+    cursors: OperationCursors | undefined,
+    pacing: GroupPacing,
+    listeners: GroupListeners,
+  ) {
     this.inputs = {
       rootValue: first.rootValue,
       contextValue: first.contextValue,
@@ -236,13 +216,13 @@ class SharedSubscription implements EventConsumer {
       origin: first.origin,
     };
     this.extensions = first.extensions;
-    this.cursors = services.cursors;
-    this.#isReplay = services.cursors?.after !== undefined;
+    this.cursors = cursors;
+    this.#isReplay = cursors?.after !== undefined;
     // The first member may have left; all members have the same key, so any context serves them all.
     this.contextForEvent = first.contextForEvent === undefined ? undefined : () => this.#contextOfMember();
-    this.#services = services;
-    const after = services.cursors?.after;
-    if (after !== undefined) this.#log = new ResultLog(after, services.pacing.burstBytes * 2);
+    this.#pacing = pacing;
+    this.#listeners = listeners;
+    if (cursors?.after !== undefined) this.#log = new ResultLog(cursors.after, pacing.burstBytes * 2);
   }
 
   /** The cursor of the events that all members have received; undefined without cursors. */
@@ -260,7 +240,7 @@ class SharedSubscription implements EventConsumer {
   }
 
   release(): void {
-    this.#services.onEnded();
+    this.#end();
     this.#releaseSource?.();
   }
 
@@ -312,7 +292,7 @@ class SharedSubscription implements EventConsumer {
 
   onStarted(): void {
     for (const member of this.members) member.onStarted();
-    this.#services.onAdvanced();
+    this.#listeners.onAdvanced();
   }
 
   onResult({ body }: ExecutionOutcome, cursor?: string): void {
@@ -320,7 +300,7 @@ class SharedSubscription implements EventConsumer {
     this.#burst += bytes.length;
     for (const member of this.members) member.send(bytes, 'batched', cursor);
     if (this.#log !== undefined) this.#record(bytes, cursor);
-    if (cursor !== undefined) this.#services.onAdvanced();
+    if (cursor !== undefined) this.#listeners.onAdvanced();
   }
 
   /**
@@ -329,20 +309,20 @@ class SharedSubscription implements EventConsumer {
    */
   waitForDrain(): Promise<unknown> | undefined {
     const drained = this.#isReplay ? drainedMembers(this.members) : undefined;
-    const { burstBytes, isBackpressured, yield: yieldToWrites } = this.#services.pacing;
-    if (drained !== undefined || (this.#burst < burstBytes && !isBackpressured())) return drained;
+    const { burstBytes, scheduler } = this.#pacing;
+    if (drained !== undefined || (this.#burst < burstBytes && !scheduler.isBackpressured())) return drained;
     this.#burst = 0;
-    return yieldToWrites();
+    return scheduler.yield();
   }
 
   // The group is unregistered before its members end: a client that subscribes again gets a new source.
   complete(): void {
-    this.#services.onEnded();
+    this.#end();
     for (const member of this.members) member.complete();
   }
 
   fail(errors: readonly GraphQLError[]): void {
-    this.#services.onEnded();
+    this.#end();
     for (const member of this.members) member.fail(errors);
   }
 
@@ -356,6 +336,12 @@ class SharedSubscription implements EventConsumer {
       signed !== undefined && position !== undefined && this.#log?.append(position, { bytes, signed });
     // Without a cursor a client could not continue after this event.
     if (isKept !== true) this.#log = undefined;
+  }
+
+  #end(): void {
+    if (this.#hasEnded) return;
+    this.#hasEnded = true;
+    this.#listeners.onEnded();
   }
 
   #contextOfMember(): MaybePromise<unknown> {
@@ -374,19 +360,14 @@ function drainedMembers(members: Iterable<LiveOperation>): Promise<unknown> | un
 interface GroupPacing {
   /** The number of bytes after which a group yields. */
   readonly burstBytes: number;
-  /** True if so many messages are queued that producers should yield. */
-  isBackpressured(): boolean;
-  /** Writes the queued messages and yields to the event loop. */
-  yield(): Promise<void>;
+  readonly scheduler: FlushScheduler;
 }
 
-/** The parts of a group that its endpoint manages. */
-interface GroupServices {
-  readonly pacing: GroupPacing;
-  readonly cursors: OperationCursors | undefined;
+/** What a group tells the other groups of its subscription. */
+interface GroupListeners {
   /** Called when all members have the result of an event, or when the position of the source is known. */
   onAdvanced(): void;
-  /** Called when the group accepts no more members. */
+  /** Called once, when the group accepts no more members. */
   onEnded(): void;
 }
 

@@ -1,6 +1,5 @@
-import type { GraphQLError, GraphQLFormattedError, GraphQLSchema } from 'graphql';
+import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import type { SharedOperation } from '../../types/subscriptions.ts';
 import { invalidateRest } from '../cache/policy.ts';
 import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
@@ -23,6 +22,8 @@ import {
   type RequestError,
 } from '../execution/types.ts';
 import { HttpError } from '../http/reply.ts';
+import { settle } from '../options/rules.ts';
+import type { SocketOperation } from './connection.ts';
 import { type CursorRequest, type CursorSettings, OperationCursors } from './cursors.ts';
 import {
   identityOf,
@@ -31,27 +32,8 @@ import {
   type SubscriptionGroups,
   shareKeyOf,
 } from './groups.ts';
+import type { FlushMode } from './queue.ts';
 import { consumeSource, type EventConsumer, returnIterator, type SourceCounters } from './source.ts';
-
-/** When a message is written: `'soon'` if the client waits for it, `'batched'` together with other events. */
-export type FlushMode = 'soon' | 'batched';
-
-/** The state that the operations of one client share, for operations that `startOperation` prepares. */
-export interface OperationClient {
-  readonly schema: GraphQLSchema;
-  readonly rootValue: unknown;
-  /** The request or the socket, for options that are functions of it. */
-  readonly source: unknown;
-  /** Operations that start after the one that is being prepared; undefined while none is being prepared. */
-  queuedOperations: ClientOperation[] | undefined;
-  /** The context of one operation. */
-  contextFor(operation: SharedOperation): MaybePromise<unknown>;
-}
-
-/** An operation that `startOperation` prepares. */
-export interface ClientOperation extends LiveOperation {
-  readonly client: OperationClient;
-}
 
 /**
  * One operation in progress. A transport extends it to send messages to the client. The operation is also the
@@ -95,8 +77,6 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 
   /** Sends one serialised result. `cursor` is its signed cursor, which the result contains too. */
   abstract send(body: string | Buffer, mode: FlushMode, cursor?: string): void;
-  /** Sends the result of one event of a private source, and releases its buffer once it is written. */
-  abstract onResult(outcome: ExecutionOutcome, cursor?: string): void;
   /** Ends the operation after its last result. */
   abstract complete(): void;
   /** Ends the operation with errors that are not masked yet. */
@@ -142,6 +122,11 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
     this.observed?.subscribed();
   }
 
+  /** Sends the result of one event of a private source. */
+  onResult({ body }: ExecutionOutcome, cursor?: string): void {
+    this.send(body, 'batched', cursor);
+  }
+
   isWanted(): boolean {
     return this.isLive;
   }
@@ -184,11 +169,8 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
   protected sendCursor(_cursor: string): void {}
 
   /** Calls `respond` after a mutation: immediately, or when the stored results of its tags are removed. */
-  afterInvalidation(respond: () => void): Promise<void> | undefined {
-    const invalidated = this.caching?.invalidate();
-    if (invalidated !== undefined) return invalidated.then(respond);
-    respond();
-    return undefined;
+  afterInvalidation(respond: () => void): MaybePromise<void> {
+    return settle(this.caching?.invalidate(), respond);
   }
 
   /** Stops the operation without a message, because the client cancelled it or disconnected. */
@@ -211,176 +193,135 @@ export abstract class LiveOperation implements ExecutionInputs, EventConsumer {
 }
 
 /**
- * Starts an operation: sends a single result, opens a private source stream, or joins a group. A long new
+ * Starts an operation of a socket: sends a single result, opens a private source stream, or joins a group. A long new
  * document is prepared asynchronously; later operations of the same client wait for it and start in order.
  */
-export function startOperation(operation: ClientOperation, services: OperationServices): void {
+export function startOperation(operation: SocketOperation, services: OperationServices): void {
   const { client } = operation;
   if (client.queuedOperations !== undefined) {
     client.queuedOperations.push(operation);
     return;
   }
   attempt(operation, () => {
-    const prepared = prepare(operation, services.core);
-    if (isThenable(prepared)) void runWhenPrepared(operation, services, prepared);
-    else begin(operation, services, prepared);
+    assertVariableLimits([operation.params.variables], services.core.maxVariables);
+    const prepared = services.core.prepare(client.schema, operation.params, client.websocket);
+    return isThenable(prepared)
+      ? runWhenPrepared(operation, services, prepared)
+      : begin(operation, services, prepared);
   });
 }
 
 async function runWhenPrepared(
-  operation: ClientOperation,
+  operation: SocketOperation,
   services: OperationServices,
   preparing: Promise<PreparedOperation | RequestError>,
 ): Promise<void> {
   const { client } = operation;
-  const queued: ClientOperation[] = [];
+  const queued: SocketOperation[] = [];
   client.queuedOperations = queued;
   try {
     const prepared = await preparing;
     if (operation.isLive) attempt(operation, () => begin(operation, services, prepared));
-  } catch (error) {
-    failOperation(operation, error);
+  } finally {
+    client.queuedOperations = undefined;
+    for (const next of queued) if (next.isLive) startOperation(next, services);
   }
-  client.queuedOperations = undefined;
-  for (const next of queued) if (next.isLive) startOperation(next, services);
 }
 
-/** Runs `step`. An exception fails this operation only. */
-function attempt(operation: LiveOperation, step: () => void): void {
+/** Runs the steps of an operation. A failure of any of them fails this operation only. */
+function attempt(operation: LiveOperation, steps: () => MaybePromise<void>): void {
+  const fail = (error: unknown): void => {
+    const isClientError = HttpError.is(error) && error.code !== undefined;
+    const reason = isClientError ? refusalError(error.message, error.code) : toGraphQLError(error);
+    // Fields of a mutation may have changed data before, for example if `formatError` throws.
+    void operation.afterInvalidation(() => operation.fail([reason]));
+  };
   try {
-    step();
+    const running = steps();
+    if (isThenable(running)) running.catch(fail);
   } catch (error) {
-    failOperation(operation, error);
+    fail(error);
   }
-}
-
-function failOperation(operation: LiveOperation, error: unknown): void {
-  const isClientError = HttpError.is(error) && error.code !== undefined;
-  operation.fail([isClientError ? refusalError(error.message, error.code) : toGraphQLError(error)]);
-}
-
-function prepare(
-  { client, params }: ClientOperation,
-  core: GraphQLCore,
-): MaybePromise<PreparedOperation | RequestError> {
-  assertVariableLimits([params.variables], core.maxVariables);
-  return core.prepare(client.schema, params, client.source);
 }
 
 /** Runs a prepared operation, and lets subscribers of `espalier:graphql:operation` observe it. */
 function begin(
-  operation: ClientOperation,
+  operation: SocketOperation,
   services: OperationServices,
   prepared: PreparedOperation | RequestError,
-): void {
+): MaybePromise<void> {
   const { observed } = operation;
-  if (observed === undefined) run(operation, services, prepared);
-  else observed.begin(prepared, publish, (seen) => run(operation, services, seen));
+  if (observed === undefined) return run(operation, services, prepared);
+  return observed.begin(prepared, publish, (seen) => run(operation, services, seen));
 }
 
 const publish = (operation: ObservedOperation): void => events.operation.publish(operation);
 
 function run(
-  operation: ClientOperation,
+  operation: SocketOperation,
   services: OperationServices,
   prepared: PreparedOperation | RequestError,
-): void {
-  if ('errors' in prepared) {
-    operation.fail(prepared.errors);
-    return;
-  }
+): MaybePromise<void> {
+  if ('errors' in prepared) return operation.fail(prepared.errors);
   const kind = prepared.operation.operation;
   if (!services.settings.operations.includes(kind)) {
-    operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
-    return;
+    return operation.fail([refusalError(`A ${kind} is not accepted over this socket`, 'OPERATION_REFUSED')]);
   }
-  const context = operation.client.contextFor(operation.params);
-  if (!isThenable(context)) {
-    runWithContext(operation, services, prepared, context);
-    return;
-  }
-  context.then(
-    (value) => attempt(operation, () => runWithContext(operation, services, prepared, value)),
-    (error) => failOperation(operation, error),
+  return settle(operation.client.contextFor(operation.params), (context) =>
+    admit(operation, services, prepared, context),
   );
 }
 
-/** Runs a prepared operation: sends a single result, opens a private source stream, or joins a group. */
+/** Runs a prepared operation of an event stream. Its results, and its errors, are sent in the stream. */
 export function runWithContext(
   operation: LiveOperation,
   services: OperationServices,
   prepared: PreparedOperation,
   context: unknown,
 ): void {
-  if (!operation.isLive) return;
-  operation.contextValue = context;
-  operation.observed ??= observedOf(prepared);
-  if (services.onOperation === undefined) {
-    execute(operation, services, prepared);
-    return;
-  }
-  const admission = services.onOperation(prepared, operation, operation.source);
-  if (!isThenable(admission)) {
-    executeAdmitted(operation, services, prepared, admission);
-    return;
-  }
-  admission.then(
-    (settled) => attempt(operation, () => executeAdmitted(operation, services, prepared, settled)),
-    (error) => failOperation(operation, error),
-  );
+  attempt(operation, () => admit(operation, services, prepared, context));
 }
 
-/** Continues after the option `onOperation`. */
-function executeAdmitted(
+/** Asks the option `onOperation`, if there is one, and executes the operation. */
+function admit(
   operation: LiveOperation,
   services: OperationServices,
   prepared: PreparedOperation,
-  admission: Awaited<ReturnType<OperationHook>>,
-): void {
-  if (!operation.isLive) return;
-  if ('errors' in admission) {
-    operation.fail(admission.errors);
-    return;
-  }
-  operation.extensions = admission.extensions;
-  execute(operation, services, prepared);
+  context: unknown,
+): MaybePromise<void> {
+  if (!operation.isLive) return undefined;
+  operation.contextValue = context;
+  operation.observed ??= observedOf(prepared);
+  if (services.onOperation === undefined) return execute(operation, services, prepared);
+  return settle(services.onOperation(prepared, operation, operation.source), (admission) => {
+    if (!operation.isLive) return undefined;
+    if ('errors' in admission) return operation.fail(admission.errors);
+    operation.extensions = admission.extensions;
+    return execute(operation, services, prepared);
+  });
 }
 
-function execute(operation: LiveOperation, services: OperationServices, prepared: PreparedOperation): void {
-  if (prepared.operation.operation === 'subscription') subscribe(operation, services, prepared);
-  else executeOnce(operation, services, prepared);
-}
-
-function executeOnce(
+function execute(
   operation: LiveOperation,
-  { counters }: OperationServices,
+  services: OperationServices,
   prepared: PreparedOperation,
-): void {
-  const respond = (outcome: ExecutionOutcome): void => {
-    operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
-    const { rest } = outcome;
-    const { caching } = operation;
-    if (rest === undefined) operation.complete();
-    else sendRest(caching === undefined ? rest : invalidateRest(rest, caching), operation, counters);
-  };
-  const finish = (outcome: ExecutionOutcome): Promise<void> | undefined => {
-    if (outcome.kind !== 'refused') return operation.afterInvalidation(() => respond(outcome));
-    operation.fail(outcome.errors);
-    return undefined;
-  };
+): MaybePromise<void> {
+  if (prepared.operation.operation === 'subscription') return subscribe(operation, services, prepared);
   operation.incremental = prepared.incremental;
   operation.caching = prepared.cachePolicy?.startWrite(operation.variableValues);
-  const fail = (error: unknown): void => {
-    // Fields of a mutation may have changed data before, for example if `formatError` throws.
-    void operation.afterInvalidation(() => operation.fail([toGraphQLError(error)]));
-  };
-  try {
-    const outcome = prepared.execute(operation);
-    const responded = isThenable(outcome) ? outcome.then(finish) : finish(outcome);
-    responded?.catch(fail);
-  } catch (error) {
-    fail(error);
-  }
+  return settle(prepared.execute(operation), (outcome) =>
+    outcome.kind === 'refused'
+      ? operation.fail(outcome.errors)
+      : operation.afterInvalidation(() => respond(operation, outcome, services.counters)),
+  );
+}
+
+function respond(operation: LiveOperation, outcome: ExecutionOutcome, counters: SourceCounters): void {
+  operation.send(withExtensions(outcome, operation.extensions).body, 'soon');
+  const { rest } = outcome;
+  const { caching } = operation;
+  if (rest === undefined) operation.complete();
+  else sendRest(caching === undefined ? rest : invalidateRest(rest, caching), operation, counters);
 }
 
 /** The services that all live operations of one endpoint use. */

@@ -15,6 +15,7 @@ import {
   isThenable,
   type PreparedOperation,
 } from '../execution/types.ts';
+import { settle } from '../options/rules.ts';
 import { returnSource, type Source } from '../pubsub/cursor.ts';
 import { type OperationCursors, withCursor } from './cursors.ts';
 
@@ -109,7 +110,7 @@ export function consumeSource(
       if (released) return;
       const signed = cursors?.deliver(cursor);
       stream?.count();
-      consumer.onResult(withExtensions(outcome, withCursor(consumer.extensions, signed)), signed);
+      consumer.onResult(withMembers(outcome, consumer.extensions, signed), signed);
     }
     markReleased('completed');
     consumer.complete();
@@ -139,14 +140,23 @@ export function consumeSource(
   };
 }
 
+/** Adds the `extensions` of the operation and the cursor of the event to a result, if there are any. */
+function withMembers(
+  outcome: ExecutionOutcome,
+  extensions: string | undefined,
+  cursor: string | undefined,
+): ExecutionOutcome {
+  if (extensions === undefined && cursor === undefined) return outcome;
+  return withExtensions(outcome, cursor === undefined ? extensions : withCursor(extensions, cursor));
+}
+
 /** Executes one event. With a response cache, the stored results of its tags are removed before its result is sent. */
 function executeEvent(prepared: PreparedOperation, inputs: ExecutionInputs): MaybePromise<ExecutionOutcome> {
   const caching = prepared.cachePolicy?.startWrite(inputs.variableValues);
   if (caching === undefined) return prepared.execute(inputs);
-  const running = prepared.execute({ ...inputs, caching });
-  const invalidate = (outcome: ExecutionOutcome): MaybePromise<ExecutionOutcome> =>
-    caching.invalidate()?.then(() => outcome) ?? outcome;
-  return isThenable(running) ? running.then(invalidate) : invalidate(running);
+  return settle(prepared.execute({ ...inputs, caching }), (outcome) =>
+    settle(caching.invalidate(), () => outcome),
+  );
 }
 
 /** Uses the positions of a source. Sources without `started` know their start when they are opened. */
@@ -212,10 +222,7 @@ const open: OpenSource = (operation, inputs) => {
   const { maxErrors } = operation;
   const args = { ...executionArgs(operation, inputs), options: { maxCoercionErrors: maxErrors } };
   if (validateSubscriptionArgs === undefined) {
-    const opened = graphql.createSourceEventStream(args);
-    return isThenable(opened)
-      ? opened.then((result) => withCodes(result, operation))
-      : withCodes(opened, operation);
+    return settle(graphql.createSourceEventStream(args), (result) => withCodes(result, operation));
   }
   const checked = validateSubscriptionArgs(args);
   return Array.isArray(checked)

@@ -1,209 +1,113 @@
-import type { Duplex } from 'node:stream';
 import { setImmediate } from 'node:timers';
-import type { WebSocketLike } from '../../types/subscriptions.ts';
-import { FORBIDDEN, INIT_TIMEOUT, type Session } from './protocols.ts';
-import { CHUNK_SIZE, type SendQueue, STREAM_CHUNK_SIZE, type StreamQueue } from './queue.ts';
+import { CHUNK_SIZE, type OutputQueue } from './queue.ts';
 
-/** One timer for all deadlines of an endpoint. */
-export interface IntervalTimer {
-  /** Milliseconds since the timer was created. */
-  now(): number;
-  /** Starts the timer if it is stopped. */
-  start(): void;
-  stop(): void;
-}
+export const NEVER: number = Number.POSITIVE_INFINITY;
 
 /**
- * Calls `tick` every `period` milliseconds while it returns true, which means that deadlines are left.
- * Received data is handled before each tick: after a blocked event loop it may show that a deadline was met.
- * The timer never keeps the process alive.
+ * One timer for all deadlines of an endpoint. Calls `tick` every `period` milliseconds while it returns true, which
+ * means that deadlines are left. Received data is handled before each tick: after a blocked event loop it may show that
+ * a deadline was met. The timer never keeps the process alive.
  */
-export function createIntervalTimer(period: number, tick: (now: number) => boolean): IntervalTimer {
-  const created = performance.now();
-  let timer: NodeJS.Timeout | undefined;
-  const now = (): number => Math.floor(performance.now() - created);
-  const stop = (): void => {
-    clearInterval(timer);
-    timer = undefined;
-  };
-  const run = (): void => {
-    if (timer !== undefined && !tick(now())) stop();
-  };
-  return {
-    now,
-    stop,
-    start() {
-      // The event loop polls for data between its timers and its immediates.
-      timer ??= setInterval(() => setImmediate(run), period).unref();
-    },
+export class IntervalTimer {
+  readonly #created = performance.now();
+  readonly #tick: (now: number) => boolean;
+  #period: number;
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(period: number, tick: (now: number) => boolean) {
+    this.#period = period;
+    this.#tick = tick;
+  }
+
+  /** Milliseconds since the timer was created. */
+  now(): number {
+    return Math.floor(performance.now() - this.#created);
+  }
+
+  /** Starts the timer if it is stopped. */
+  start(): void {
+    // The event loop polls for data between its timers and its immediates.
+    this.#timer ??= setInterval(() => setImmediate(this.#run), this.#period).unref();
+  }
+
+  stop(): void {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+
+  /** Ticks every `period` milliseconds from now on, unless it does so more often. */
+  shorten(period: number): void {
+    if (period >= this.#period) return;
+    this.#period = period;
+    if (this.#timer === undefined) return;
+    this.stop();
+    this.start();
+  }
+
+  readonly #run = (): void => {
+    if (this.#timer !== undefined && !this.#tick(this.now())) this.stop();
   };
 }
 
-/** Milliseconds that a closing handshake may take. */
+/** Milliseconds that a client has to read the end of its connection. */
 const CLOSE_TIMEOUT = 5000;
 /** Milliseconds that a slow client has to read the reason of its close. */
 const SLOW_CLOSE_TIMEOUT = 1000;
 /** Milliseconds in which a slow client has to read one chunk. */
 const SLOW_READER_TIMEOUT = 5000;
-const NEVER = Number.POSITIVE_INFINITY;
-
-/** The options that set deadlines, in milliseconds. */
-export interface DeadlineSettings {
-  readonly connectionInitWaitTimeout: number;
-  readonly keepAlive: number;
-}
 
 /** The connection whose deadlines are watched. */
-export interface TimedConnection {
-  readonly websocket: WebSocketLike;
-  readonly queue: SendQueue;
-  readonly session: Session;
-  /** Sends `ka`. */
-  sendKeepAlive(): void;
-  closeSocket(code: number, reason: string): void;
+interface TimedConnection {
+  readonly queue: OutputQueue;
+  /** Called at intervals, to keep the connection open and to find out whether the client is alive. */
+  ping(): void;
+  /** Called when the client makes producers wait too long. */
   closeSlowClient(): void;
+  /** Called when the client has not read the end of its connection in time. */
+  terminate(): void;
 }
 
 /** The deadlines of one connection. The endpoint's timer checks them, so that a connection needs no timer. */
-export class ConnectionDeadlines {
-  readonly #connection: TimedConnection;
-  readonly #socket: Duplex | undefined;
+export class Deadlines {
   readonly #timer: IntervalTimer;
   readonly #keepAlive: number;
-  #initBy: number;
   #pingAt: number;
-  #keepAliveAt = NEVER;
-  #expiresAt = NEVER;
   #terminateAt = NEVER;
-  /** Bytes received and drains at the last ping; -1 before the first. */
-  #activity = -1;
   #slowSince = NEVER;
   #drains = 0;
 
-  constructor(
-    connection: TimedConnection,
-    socket: Duplex | undefined,
-    timer: IntervalTimer,
-    { keepAlive, connectionInitWaitTimeout }: DeadlineSettings,
-  ) {
-    this.#connection = connection;
-    this.#socket = socket;
+  /** `keepAlive`: milliseconds between two pings; 0: none. */
+  constructor(timer: IntervalTimer, keepAlive: number) {
     this.#timer = timer;
     this.#keepAlive = keepAlive;
-    const now = timer.now();
-    this.#initBy = now + connectionInitWaitTimeout;
     // Spread at random: all clients reconnect together after a restart and would always be pinged together.
-    this.#pingAt = keepAlive === 0 ? NEVER : now + Math.ceil(keepAlive * (0.5 + Math.random() / 2));
+    this.#pingAt = keepAlive === 0 ? NEVER : timer.now() + Math.ceil(keepAlive * (0.5 + Math.random() / 2));
   }
 
-  /** Called when `connection_init` has arrived. */
-  onInit(): void {
-    this.#initBy = NEVER;
+  /** Called when the end of the connection was sent. */
+  onClosing({ isSlow }: { readonly isSlow: boolean } = { isSlow: false }): void {
+    if (this.#terminateAt === NEVER)
+      this.#terminateAt = this.#timer.now() + (isSlow ? SLOW_CLOSE_TIMEOUT : CLOSE_TIMEOUT);
   }
 
-  /** Closes the connection at a time in milliseconds since 1970. */
-  expireAt(time: number): void {
-    this.#expiresAt = time;
-  }
-
-  /** Sends `ka` now and at intervals: a legacy client that has received one expects the next. */
-  startKeepAlive(): void {
-    if (this.#keepAlive === 0) return;
-    this.#connection.sendKeepAlive();
-    this.#keepAliveAt = this.#timer.now() + this.#keepAlive;
-  }
-
-  /** Called when a close frame was sent. */
-  onClosing(): void {
-    this.#terminateAt = this.#timer.now() + CLOSE_TIMEOUT;
-  }
-
-  /** Called when a close frame was sent to a slow client. */
-  onClosingSlowClient(): void {
-    this.#terminateAt = this.#timer.now() + SLOW_CLOSE_TIMEOUT;
-  }
-
-  check(now: number): void {
-    const { websocket, session } = this.#connection;
-    if (now >= this.#terminateAt) websocket.terminate();
-    else if (session.state === 'closed') return;
-    else if (now >= this.#initBy) session.refuse(INIT_TIMEOUT);
-    else if (Date.now() >= this.#expiresAt) {
-      this.#connection.closeSocket(FORBIDDEN.code, FORBIDDEN.reason);
-    } else {
-      if (now >= this.#pingAt) this.#ping(now);
-      if (now >= this.#keepAliveAt) this.startKeepAlive();
-      this.#checkReader(now);
+  check(now: number, connection: TimedConnection): void {
+    if (now >= this.#terminateAt) connection.terminate();
+    if (this.#terminateAt !== NEVER) return;
+    if (now >= this.#pingAt) {
+      this.#pingAt = now + this.#keepAlive;
+      connection.ping();
     }
+    if (this.#isTooSlow(now, connection.queue)) connection.closeSlowClient();
   }
 
-  /**
-   * Data received or drained since the last ping also proves that the client is alive: large messages delay
-   * its pong.
-   */
-  #ping(now: number): void {
-    const { websocket, queue, session } = this.#connection;
-    const activity = hasByteCount(this.#socket) ? this.#socket.bytesRead + queue.drains : -1;
-    if (activity !== -1 && activity === this.#activity) {
-      websocket.terminate();
-      return;
-    }
-    this.#activity = activity;
-    this.#pingAt = now + this.#keepAlive;
-    websocket.ping();
-    session.sendPositions();
-  }
-
-  /** Closes a client that makes producers wait too long. */
-  #checkReader(now: number): void {
-    const { queue } = this.#connection;
+  #isTooSlow(now: number, queue: OutputQueue): boolean {
     if (!queue.hasWaiters) {
       this.#slowSince = NEVER;
-      return;
+      return false;
     }
     if (this.#slowSince === NEVER || queue.drains !== this.#drains) this.#slowSince = now;
     this.#drains = queue.drains;
     const chunks = Math.max(1, queue.pendingBytes / CHUNK_SIZE);
-    if (now - this.#slowSince >= SLOW_READER_TIMEOUT * chunks) this.#connection.closeSlowClient();
-  }
-}
-
-/** Whether the socket counts the bytes that it has received, as those of `node:net` do. */
-const hasByteCount = (socket: Duplex | undefined): socket is Duplex & { readonly bytesRead: number } =>
-  socket !== undefined && 'bytesRead' in socket;
-
-/** Milliseconds in which a client has to read the end of a stream. */
-const STREAM_CLOSE_TIMEOUT = 5000;
-/** Milliseconds in which a slow client has to read one chunk. */
-const SLOW_STREAM_TIMEOUT = 5000;
-const NO_DEADLINE = Number.POSITIVE_INFINITY;
-
-/** The state of one event stream. */
-interface StreamState {
-  readonly queue: StreamQueue;
-  /** True when the response has been ended. */
-  readonly isClosing: boolean;
-}
-
-/** The deadlines of a client that reads slowly. The endpoint's timer checks them. */
-export class StreamDeadlines {
-  #slowSince = NO_DEADLINE;
-  #closingSince = NO_DEADLINE;
-  #drains = 0;
-
-  /** Whether the client makes sources wait too long, or does not read the end of its stream. */
-  isLate(now: number, { queue, isClosing }: StreamState): boolean {
-    if (isClosing) {
-      this.#closingSince = Math.min(this.#closingSince, now);
-      return now - this.#closingSince >= STREAM_CLOSE_TIMEOUT;
-    }
-    if (!queue.hasWaiters) {
-      this.#slowSince = NO_DEADLINE;
-      return false;
-    }
-    if (this.#slowSince === NO_DEADLINE || queue.drains !== this.#drains) this.#slowSince = now;
-    this.#drains = queue.drains;
-    const chunks = Math.max(1, queue.pendingBytes / STREAM_CHUNK_SIZE);
-    return now - this.#slowSince >= SLOW_STREAM_TIMEOUT * chunks;
+    return now - this.#slowSince >= SLOW_READER_TIMEOUT * chunks;
   }
 }

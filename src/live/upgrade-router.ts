@@ -6,7 +6,6 @@ import type { Headers } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import { createIntervalTimer, type IntervalTimer } from './timers.ts';
 
 // Taken when the module is loaded: fake timers of a test must not delay requests.
 const { queueMicrotask } = globalThis;
@@ -19,11 +18,6 @@ export type UpgradeListener = (req: IncomingMessage, socket: Duplex, head: Buffe
 interface Upgrade {
   readonly socket: Socket;
   readonly bytesWritten: number;
-}
-
-/** An upgrade of an unknown path, until another listener has responded. */
-interface UnclaimedUpgrade extends Upgrade {
-  readonly deadline: number;
 }
 
 /**
@@ -54,8 +48,6 @@ class UpgradeRouter {
   readonly #server: Server;
   readonly #timeout: number;
   readonly #routes = new Map<string, UpgradeListener>();
-  readonly #unclaimed = new Set<UnclaimedUpgrade>();
-  readonly #timer: IntervalTimer;
   readonly #listener: UpgradeListener = markAsRouter((req, socket, head) => this.#route(req, socket, head));
   readonly #onNewListener = (event: string | symbol): void => {
     if (event === 'upgrade') queueMicrotask(() => this.#listenFirst());
@@ -65,7 +57,6 @@ class UpgradeRouter {
   constructor(server: Server, timeout: number) {
     this.#server = server;
     this.#timeout = timeout;
-    this.#timer = createIntervalTimer(Math.min(1000, timeout), (now) => this.#rejectUnclaimed(now));
     this.#restorePlainRequests = keepPlainRequests(server, () => this.#isAlone());
     server.prependListener('upgrade', this.#listener);
     server.on('newListener', this.#onNewListener);
@@ -131,8 +122,7 @@ class UpgradeRouter {
       if (hasPendingResponse(req, socket)) return;
       rejectUpgrade(socket, 404, process.env['NODE_ENV'] === 'production' ? {} : { reason });
     } else {
-      this.#unclaimed.add({ ...upgrade, deadline: this.#timer.now() + this.#timeout });
-      this.#timer.start();
+      setTimeout(rejectUnclaimed, this.#timeout, upgrade).unref();
     }
   }
 
@@ -144,17 +134,12 @@ class UpgradeRouter {
       debug.subscriptions('upgrade of %s destroyed: an earlier request has no response yet', req.url);
     } else listener(req, socket, head);
   }
+}
 
-  #rejectUnclaimed(now: number): boolean {
-    for (const upgrade of this.#unclaimed) {
-      if (now < upgrade.deadline) continue;
-      this.#unclaimed.delete(upgrade);
-      if (isClaimed(upgrade)) continue;
-      debug.subscriptions('404 for an upgrade: no listener has responded to it');
-      rejectUpgrade(upgrade.socket, 404);
-    }
-    return this.#unclaimed.size > 0;
-  }
+function rejectUnclaimed(upgrade: Upgrade): void {
+  if (isClaimed(upgrade)) return;
+  debug.subscriptions('404 for an upgrade: no listener has responded to it');
+  rejectUpgrade(upgrade.socket, 404);
 }
 
 /** A listener that has claimed an upgrade has destroyed its socket, written to it or begun to read it. */

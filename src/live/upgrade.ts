@@ -4,19 +4,20 @@ import { parse } from 'node:querystring';
 import type { Duplex } from 'node:stream';
 import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
-import type { SubscriptionProtocol, WebSocketLike } from '../../types/subscriptions.ts';
+import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { debug } from '../diagnostics/logging.ts';
 import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
 import { assertSync, isThenable } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
-import type { IntervalTimer } from './timers.ts';
+import { graphqlWs } from './protocols.ts';
 import {
   createUpgradeResponse,
   destroyWhenWritten,
   rejectUpgrade,
   type UpgradeListener,
 } from './upgrade-router.ts';
+import type { WebSocketEndpoint } from './websocket.ts';
 
 /** The options of the upgrade. */
 export interface UpgradeSettings extends WebSocketServerSettings {
@@ -24,22 +25,6 @@ export interface UpgradeSettings extends WebSocketServerSettings {
   readonly middleware: readonly Middleware[];
   readonly allowedOrigins: AllowedOrigins;
   readonly maxConnections: number;
-}
-
-/** Serves the WebSockets that were accepted. */
-export interface UpgradeTarget {
-  readonly settings: {
-    readonly subscriptionProtocols: readonly SubscriptionProtocol[];
-    readonly connectionInitWaitTimeout: number;
-  };
-  readonly connectionCount: number;
-  readonly timer: IntervalTimer;
-  isHostAllowed(request: IncomingMessage): boolean;
-  /** Reports an unexpected error of an option or a middleware. */
-  reportError(error: unknown, request: IncomingMessage): void;
-  open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex): void;
-  /** Calls `check` at each tick of the timer until it returns false. */
-  watch(check: (now: number) => boolean): void;
 }
 
 /** The upgrades of one path. */
@@ -54,7 +39,7 @@ const CLOSING = 'subscriptions are being closed';
 /** Decides on upgrade requests in steps: capacity, origin, middleware; then sends the 101. */
 export function createUpgradeHandler(
   server: Server,
-  target: UpgradeTarget,
+  target: WebSocketEndpoint,
   settings: UpgradeSettings,
 ): UpgradeHandler {
   const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
@@ -84,9 +69,8 @@ export function createUpgradeHandler(
 
   function acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
     pending++;
-    const deadline = target.timer.now() + connectionInitWaitTimeout;
     const onResult = (result: MiddlewareResult): void => {
-      isWaiting = false;
+      clearTimeout(deadline);
       pending--;
       waiting.delete(stopWaiting);
       if (result === 'responded') return;
@@ -95,17 +79,12 @@ export function createUpgradeHandler(
       else if (isClosed) reject(req, socket, 503, CLOSING);
       else accept(req, socket, head);
     };
-    let isWaiting = true;
     let giveUp = (_status: number): void => undefined;
     const stopWaiting = (): void => giveUp(503);
+    const deadline = setTimeout(stopWaiting, connectionInitWaitTimeout).unref();
+    waiting.add(stopWaiting);
     const exchange = { server, req, socket, onError: (error: unknown) => target.reportError(error, req) };
     giveUp = runMiddleware(settings.middleware, exchange, onResult);
-    if (!isWaiting) return;
-    waiting.add(stopWaiting);
-    target.watch((now) => {
-      if (isWaiting && now >= deadline) stopWaiting();
-      return isWaiting;
-    });
   }
 
   function accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
@@ -125,7 +104,6 @@ export function createUpgradeHandler(
     handle,
     close() {
       isClosed = true;
-      // The timer of the deadlines stops with the last connection.
       for (const stopWaiting of waiting) stopWaiting();
     },
   };
@@ -134,7 +112,7 @@ export function createUpgradeHandler(
 /** The server, the connections and the options that a check of the origin needs. */
 interface OriginCheck {
   readonly server: Server;
-  readonly target: UpgradeTarget;
+  readonly target: WebSocketEndpoint;
   readonly settings: UpgradeSettings;
 }
 
@@ -373,7 +351,7 @@ interface WebSocketServerSettings {
   readonly perMessageDeflate: boolean;
 }
 
-/** Loads `ws` and creates its server. Handshakes that arrive meanwhile wait. */
+/** Loads `ws` and graphql-ws, and creates the server of `ws`. Handshakes that arrive meanwhile wait. */
 class WebSocketServerLoader {
   /** The number of handshakes that wait. */
   waiting = 0;
@@ -414,13 +392,13 @@ class WebSocketServerLoader {
   }
 }
 
-/** Loads `ws`, and creates the server that performs the WebSocket handshakes. */
+/** Creates the server that performs the WebSocket handshakes. */
 async function loadWebSocketServer(
   { maxPayload, perMessageDeflate }: WebSocketServerSettings,
   protocols: readonly SubscriptionProtocol[],
 ): Promise<WebSocketServer> {
-  // Loading `ws` takes as long as the rest of the package without graphql.
-  const { WebSocketServer } = await import('ws');
+  // Loading them takes longer than the rest of the package without graphql.
+  const [{ WebSocketServer }] = await Promise.all([import('ws'), graphqlWs.load()]);
   return new WebSocketServer({
     noServer: true,
     clientTracking: false,

@@ -9,7 +9,14 @@ import type {
   WebSocketLike,
   WebsocketHandler,
 } from '../../types/subscriptions.ts';
-import { coreOf, createContextFactory, createCore, type GraphQLCore, schemaHint } from '../core/core.ts';
+import {
+  coreOf,
+  createContextFactory,
+  createCore,
+  type GraphQLCore,
+  hasHandler,
+  schemaHint,
+} from '../core/core.ts';
 import { onErrorRule, resolveCoreOptions } from '../core/options.ts';
 import { noteBareSchema, noteServerWithoutSockets, type OnError } from '../diagnostics/logging.ts';
 import { addPart } from '../http/server-parts.ts';
@@ -22,11 +29,10 @@ import {
   type ContextPolicy,
 } from './connection.ts';
 import { attachEndpoint, disconnect, LiveEndpoint } from './endpoint.ts';
-import { createFrameWriter, createPrivateResultSender } from './frames.ts';
+import { isOpen } from './frames.ts';
 import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
-import { type SessionLimits, UNKNOWN_SUBPROTOCOL } from './protocols.ts';
-import { createFlushScheduler, isOpen } from './queue.ts';
-import { createUpgradeHandler, type UpgradeTarget } from './upgrade.ts';
+import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
+import { createUpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
 
 // The scopes of the methods of `Subscriptions`.
@@ -43,9 +49,8 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   const rules = { ...connectionRules, ...upgradeRules, onError: onErrorRule };
   const settings = resolveOptions(SUBSCRIPTION_OPTIONS, options, rules, REPLACED_OPTIONS);
   const core = coreFor(target, settings.onError);
-  // Later, so that the mounts of the same module are complete.
-  if (coreOf(target) === undefined) setImmediate(noteUnusedHandler, server, settings.path);
-  setImmediate(noteHttp2Only, server);
+  // Later, so that the handlers of the same module are created.
+  setImmediate(noteMistakes, server, target);
   const endpoint = new WebSocketEndpoint(core, settings);
   const upgrades = createUpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
@@ -88,18 +93,16 @@ function assertTarget(target: unknown): void {
   throw wrongArgument(SUBSCRIPTION_OPTIONS, 'target', target, accepted);
 }
 
+function noteMistakes(server: Server, target: unknown): void {
+  if (target instanceof GraphQLSchema && hasHandler(target)) noteBareSchema();
+  if (isHttp2Only(server) && server.listenerCount('connect') === 0) noteServerWithoutSockets();
+}
+
 /**
  * Of the servers of `node:http2`, those with `allowHTTP1` have a timeout for headers, and those that accept WebSockets
  * a listener for `connect`.
  */
-function noteHttp2Only(server: Server): void {
-  const isHttp2Only = 'updateSettings' in server && !('headersTimeout' in server);
-  if (isHttp2Only && server.listenerCount('connect') === 0) noteServerWithoutSockets();
-}
-
-function noteUnusedHandler(server: Server, path: string): void {
-  if (hasHandlerAt(server, path)) noteBareSchema(path);
-}
+const isHttp2Only = (server: Server): boolean => 'updateSettings' in server && !('headersTimeout' in server);
 
 /** Returns the core of a handler, or creates one for a schema. */
 function coreFor(target: unknown, onError: OnError): GraphQLCore {
@@ -147,23 +150,21 @@ const CONNECTION = Symbol('espalier.connection');
 type BoundWebSocket = WebSocketLike & { [CONNECTION]?: Connection };
 
 /** The endpoint of one `attachSubscriptions`, or of one `websocketHandler`. */
-class WebSocketEndpoint extends LiveEndpoint implements UpgradeTarget {
+export class WebSocketEndpoint extends LiveEndpoint {
   declare readonly settings: ConnectionSettings;
   readonly #services: ConnectionServices;
 
   constructor(core: GraphQLCore, settings: ConnectionSettings) {
-    const scheduler = Object.assign(createFlushScheduler(), { write: createFrameWriter() });
-    super(core, settings, scheduler, periodOf(settings));
-    const { counters, groups, timer } = this;
+    super(core, settings, periodOf(settings));
+    const { counters, groups, scheduler, timer } = this;
     this.#services = {
       core,
       settings,
-      limits: limitsOf(settings, core),
+      messages: { maxVariables: core.maxVariables, acceptsIds: core.documents !== undefined },
       scheduler,
       timer,
       counters,
       groups,
-      sendPrivateResult: createPrivateResultSender(),
       context: contextPolicy(settings, core),
       onOperation: core.operationHookFor(settings.onOperation),
       onClosed: (connection) => this.remove(connection),
@@ -227,13 +228,6 @@ function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
   return Buffer.isBuffer(data) ? data.toString() : Buffer.from(data).toString();
 }
 
-function limitsOf(settings: ConnectionSettings, core: GraphQLCore): SessionLimits {
-  const { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes } = settings;
-  const { maxVariables, documents } = core;
-  const acceptsIds = documents !== undefined;
-  return { maxOperations, maxOperationBytes, maxIdLength, maxBufferedBytes, maxVariables, acceptsIds };
-}
-
 /** Deadlines are checked at a quarter of the shortest one, and at least every second. */
 function periodOf({ keepAlive, connectionInitWaitTimeout }: ConnectionSettings): number {
   const shortest = Math.min(keepAlive || Number.POSITIVE_INFINITY, connectionInitWaitTimeout, 4000);
@@ -258,78 +252,4 @@ export function createWebsocketHandler(
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
     endpoint.open(websocket, request, socket);
   };
-}
-
-/** A list of middleware, as Express 4, Express 5 and Connect store it. */
-interface Stack {
-  readonly stack?: readonly Layer[];
-}
-
-interface Layer {
-  readonly handle?: unknown;
-  /** The path of a mount of Connect, or a route of Express. */
-  readonly route?: string | Stack;
-  /** The part of the path that the last call of `match` has matched. Newer versions of Express return it. */
-  readonly path?: string;
-  match?(path: string): boolean | { readonly path?: string };
-}
-
-/** The member with the middleware is `_router` in Express 4, `router` in Express 5 and `stack` in Connect. */
-interface App extends Stack {
-  readonly lazyrouter?: unknown;
-  readonly _router?: Stack;
-  readonly router?: Stack;
-}
-
-/** Whether an app of the server has a handler of `graphqlHTTP` mounted on a path. */
-function hasHandlerAt(server: Server, path: string): boolean {
-  const listeners: unknown[] = server.listeners('request');
-  try {
-    return listeners.some((listener) => {
-      const app = listener as App;
-      // In Express 4 the getter of `router` throws.
-      const router = app.lazyrouter === undefined ? app.router : app._router;
-      return contains(router ?? app, path);
-    });
-  } catch {
-    // Another object with members of these names. This check must not end the process.
-    return false;
-  }
-}
-
-function contains({ stack }: Stack, path: string): boolean {
-  if (!Array.isArray(stack)) return false;
-  return stack.some((layer: Layer) => {
-    const rest = restOf(layer, path);
-    if (rest === undefined) return false;
-    if (typeof layer.route === 'object' && contains(layer.route, '/')) return true;
-    // A handler that is mounted on a prefix passes on the paths below it.
-    if (coreOf(layer.handle) !== undefined) return rest === '/' || rest === path;
-    return contains(layer.handle as Stack, rest);
-  });
-}
-
-/**
- * Returns the path below the mount of a layer; undefined if the layer does not match. The layers of a route
- * match any path.
- */
-function restOf(layer: Layer, path: string): string | undefined {
-  if (typeof layer.handle !== 'function') return undefined;
-  const mount = mountOf(layer, path);
-  if (mount === undefined) return undefined;
-  const rest = path.slice(mount.length);
-  if (!path.toLowerCase().startsWith(mount.toLowerCase())) return undefined;
-  if (rest === '') return '/';
-  return rest.startsWith('/') || mount.endsWith('/') ? rest : undefined;
-}
-
-/**
- * Returns the beginning of the path that a layer matches, `''` for a layer of a route; undefined if it does
- * not match.
- */
-function mountOf(layer: Layer, path: string): string | undefined {
-  if (typeof layer.route === 'string') return layer.route;
-  const matched = layer.match?.(path);
-  if (matched === false) return undefined;
-  return (typeof matched === 'object' ? matched.path : layer.path) ?? '';
 }

@@ -198,6 +198,9 @@ export const isString = (value: unknown): value is string => typeof value === 's
 export const isThenable = <T>(value: MaybePromise<T>): value is Promise<T> =>
   ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
   typeof (value as { then?: unknown }).then === 'function';
+/** Calls `next` with a value, or later with that of a promise: what is there already waits for no microtask. */
+export const settle = <T, R>(value: MaybePromise<T>, next: (value: T) => MaybePromise<R>): MaybePromise<R> =>
+  isThenable(value) ? value.then(next) : next(value);
 export const isCount = (value: unknown): value is number =>
   Number.isSafeInteger(value) && (value as number) >= 0;
 export const isPositive = (value: unknown): value is number => isCount(value) && value > 0;

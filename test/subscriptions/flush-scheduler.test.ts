@@ -1,10 +1,10 @@
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
-import { createFlushScheduler } from '../../src/live/queue.ts';
+import { FlushScheduler } from '../../src/live/queue.ts';
 
 describe('the flush scheduler', () => {
   it('the flush scheduler yields during a huge fan-out and flushes each queue once, in order', async () => {
-    const scheduler = createFlushScheduler();
+    const scheduler = new FlushScheduler();
     const flushed: number[] = [];
     for (let i = 0; i < 2000; i++) scheduler.flushBatched({ flush: () => void flushed.push(i) });
     const counts = [0];
@@ -18,7 +18,7 @@ describe('the flush scheduler', () => {
   });
 
   it('the flush scheduler reports backpressure when many messages are queued', async () => {
-    const scheduler = createFlushScheduler();
+    const scheduler = new FlushScheduler();
     let flushed = false;
     scheduler.flushBatched({
       flush: () => {
@@ -41,7 +41,7 @@ describe('the flush scheduler', () => {
       [net.Socket],
       unknown,
     ];
-    const scheduler = createFlushScheduler();
+    const scheduler = new FlushScheduler();
     const steps: string[] = [];
     const flushed = new Promise<void>((resolve) => {
       const queue = {

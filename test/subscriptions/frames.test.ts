@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
-import { createFrameWriter, type FrameEnvelope, Frames } from '../../src/live/frames.ts';
+import { writeFrames } from '../../src/live/frames.ts';
+import { type Envelope, Messages, NO_ENVELOPE } from '../../src/live/queue.ts';
 import { hash } from '../engine/choices.ts';
 import { MODERN, ready } from './client.ts';
 import { events, received } from './connect-clients.ts';
@@ -9,11 +10,11 @@ afterEach(stopAll);
 
 const prefixOf = (id: string): string => Buffer.from(`{"id":"${id}","payload":`).toString('latin1');
 
-const ENVELOPES: readonly (FrameEnvelope | undefined)[] = [
-  { prefix: prefixOf('1'), droppable: false },
-  { prefix: prefixOf('2'), droppable: true },
-  { prefix: prefixOf('three ü 漢'), droppable: false },
-  { prefix: prefixOf('x'.repeat(200)), droppable: false },
+const ENVELOPES: readonly Envelope[] = [
+  { before: prefixOf('1'), after: '}', droppable: false },
+  { before: prefixOf('2'), after: '}', droppable: true },
+  { before: prefixOf('three ü 漢'), after: '}', droppable: false },
+  { before: prefixOf('x'.repeat(200)), after: '}', droppable: false },
 ];
 const BODIES: readonly Buffer[] = [
   '1',
@@ -24,9 +25,8 @@ const BODIES: readonly Buffer[] = [
 ].map((text) => Buffer.from(text));
 
 /** One frame (RFC 6455, section 5.2). */
-function frameOf(envelope: FrameEnvelope | undefined, body: Buffer): Buffer {
-  const text =
-    envelope === undefined ? body : Buffer.from(`${envelope.prefix}${body.toString('latin1')}}`, 'latin1');
+function frameOf({ before, after }: Envelope, body: Buffer): Buffer {
+  const text = Buffer.from(before + body.toString('latin1') + after, 'latin1');
   const { length } = text;
   const head = length < 126 ? [0x81, length] : [0x81, 126, length >> 8, length & 255];
   return Buffer.concat([Buffer.from(head), text]);
@@ -44,22 +44,21 @@ const pick = <T>(list: readonly T[], seed: string): T => list[hash(seed, 11) % l
 
 describe('frames of repeated results', () => {
   it('the writer sends the same frames whether or not another socket had the same results', () => {
-    const write = createFrameWriter();
     for (let fleet = 0; fleet < 300; fleet++) {
       const bodies = Array.from({ length: 1 + (hash(`${fleet}`, 1) % 8) }, (_, i) =>
         pick(BODIES, `${fleet} ${i}`),
       );
       for (let socket = 0; socket < 4; socket++) {
-        const frames = new Frames();
+        const frames = new Messages();
         const expected = bodies.map((body, i) => {
           // A complete message has no envelope.
           const isPlain = hash(`plain ${fleet} ${socket} ${i}`, 3) % 40 === 0;
-          const envelope = isPlain ? undefined : pick(ENVELOPES, `${fleet} ${socket} ${i >> 1}`);
+          const envelope = isPlain ? NO_ENVELOPE : pick(ENVELOPES, `${fleet} ${socket} ${i >> 1}`);
           frames.push(envelope, body);
           return frameOf(envelope, body);
         });
         const stream = new PassThrough({ highWaterMark: 1024 * 1024 });
-        write(stream, frames);
+        writeFrames(stream, frames);
         expect(bytesOf(stream).equals(Buffer.concat(expected))).toBe(true);
       }
     }
