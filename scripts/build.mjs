@@ -1,12 +1,11 @@
 // Builds dist/: the entries of middleware/ and the client as ES and CommonJS modules with their declarations, then
 // GraphiQL's files when their sources changed.
 import { spawnSync } from 'node:child_process';
-import { copyFileSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { BUNDLED, bundle, bundleClient } from './bundle.mjs';
+import { bundle, bundleClient } from './bundle.mjs';
 import { bundleDeclarations } from './declarations.mjs';
-import { noticesOf, packagesIn } from './notices.mjs';
 import { writeTemplate } from './template.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -22,8 +21,6 @@ for (const name of readdirSync(dist)) {
 }
 await bundle(root, entries, dist);
 await bundleClient(root, dist);
-const bundled = BUNDLED.map((name) => `node_modules/${name}`);
-writeFileSync(join(dist, 'lib/THIRD-PARTY-NOTICES.txt'), noticesOf(root, packagesIn(root, bundled)));
 writeTemplate(root, dist);
 bundleDeclarations(emitted, entries, dist);
 // Separate files: the shared declarations import types of Node.

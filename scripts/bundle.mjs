@@ -11,19 +11,17 @@ const GROUPS = [
     test: /[\\/]src[\\/](diagnostics|http|options)[\\/]|[\\/]src[\\/]pubsub[\\/]cursor\.ts|rolldown[\\/]runtime/,
   },
   { name: 'lib/static', test: /[\\/]src[\\/]static[\\/]/ },
-  { name: 'lib/cache', test: /[\\/]src[\\/](cache|redis)[\\/]/ },
+  // The stores, and Redis. The rest of the response cache belongs to the API.
+  {
+    name: 'lib/cache',
+    test: /[\\/]src[\\/](redis[\\/]|cache[\\/](invalidation-queue|invalidator|memory-store|redis-store|shared-invalidation|store|tags)\.ts)/,
+  },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {
     name: 'lib/graphql',
-    test: /[\\/]src[\\/](core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads)[\\/]|[\\/]node_modules[\\/]graphql-ws[\\/]/,
+    test: /[\\/]src[\\/](cache|core|cost|cursors|engine|execution|graphiql|graphql|live|openapi|streams|uploads)[\\/]/,
   },
 ];
-
-/**
- * Packages that are part of the bundle. Loading all of graphql-ws for its message types and close codes takes 5 ms, and
- * as a dependency it installs graphql for applications that only serve files.
- */
-export const BUNDLED = ['graphql-ws'];
 
 /** Writes each entry of middleware/ as an ES and as a CommonJS module, and the command as one ES module, not minified. */
 export async function bundle(root, entries, folder) {
@@ -76,7 +74,7 @@ export async function bundleClient(root, folder) {
 }
 
 async function write(options, output) {
-  const external = (id) => !/^[./]|^[A-Z]:/i.test(id) && !BUNDLED.includes(id);
+  const external = (id) => !/^[./]|^[A-Z]:/i.test(id);
   const build = await rolldown({ platform: 'node', tsconfig: false, external, ...options });
   await build.write(output);
   await build.close();
@@ -117,6 +115,7 @@ function getNodeModules() {
 const REQUIRED = {
   '#graphiql': 'require("#graphiql")',
   graphql: 'require("graphql")',
+  'graphql-ws': 'require("graphql-ws")',
   debug: '{ default: require("debug") }',
   'lru-cache': 'require("lru-cache")',
   etag: '{ default: require("etag") }',
