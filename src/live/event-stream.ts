@@ -7,7 +7,13 @@ import { HttpError } from '../http/reply.ts';
 import { StreamWriter } from '../http/stream.ts';
 import { cursorRequest } from './cursors.ts';
 import { attachedEndpoint, LIVE_DEFAULTS, type LiveConnection, LiveEndpoint } from './endpoint.ts';
-import { closeCodeOf, estimateMemory, formatErrorsSafely, LiveOperation, runWithContext } from './operation.ts';
+import {
+  closeCodeOf,
+  estimateMemory,
+  formatErrorsSafely,
+  LiveOperation,
+  runWithContext,
+} from './operation.ts';
 import type { EventStreamSettings } from './options.ts';
 import { type Envelope, type FlushMode, type FlushScheduler, type Messages, OutputQueue } from './queue.ts';
 import type { StreamFormat } from './stream-formats.ts';
@@ -118,7 +124,10 @@ class EventStream extends LiveOperation implements LiveConnection, Envelope {
 
   /** The parameters stay in memory until the operation ends, so it has no extensions except the cursor. */
   constructor(endpoint: LiveEndpoint, { req, res, format, params, context }: StreamRequest) {
-    super({ ...params, extensions: undefined }, cursorRequest(params.extensions, req.headers['last-event-id']));
+    super(
+      { ...params, extensions: undefined },
+      cursorRequest(params.extensions, req.headers['last-event-id']),
+    );
     const { before, after } = format.resultEnvelope;
     this.before = before;
     this.after = after;
@@ -329,7 +338,8 @@ class JoinedMessages {
     if (bodies.length !== last.bodies.length) return false;
     for (let i = 0; i < bodies.length; i++) {
       const [own, other] = [envelopes[i] as Envelope, last.envelopes[i] as Envelope];
-      if (bodies[i] !== last.bodies[i] || own.before !== other.before || own.after !== other.after) return false;
+      if (bodies[i] !== last.bodies[i] || own.before !== other.before || own.after !== other.after)
+        return false;
     }
     return true;
   }
