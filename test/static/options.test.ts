@@ -204,6 +204,8 @@ describe('precompressed', () => {
     ['br;q=0.5, identity', undefined],
     ['*', 'br'],
     ['*;q=0.1, br;q=0', 'zstd'],
+    ['*;q=0, br', 'br'],
+    ['identity;q=0, br;q=0, zstd;q=0, *', 'gzip'],
     ['xbr, gzipped', undefined],
     ['deflate', undefined],
     ['br;q=high', undefined],
@@ -243,6 +245,8 @@ describe('precompressed', () => {
   it('staticFiles sends 406 rather than a coding that the client refuses', async () => {
     expect((await request('/app.js', 'identity;q=0, br;q=0, zstd;q=0, gzip;q=0')).status).toBe(406);
     expect((await request('/app.js', '*;q=0')).status).toBe(406);
+    // A coding that is not listed is not acceptable without a star (RFC 9110 §12.5.3).
+    expect((await request('/app.js', 'identity;q=0')).status).toBe(406);
     expect((await request('/app.js', 'gzip, *;q=0')).headers['content-encoding']).toBe('gzip');
   });
 

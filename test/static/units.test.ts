@@ -8,7 +8,6 @@ import {
 } from '../../src/http/conditions.ts';
 import { parseAcceptEncoding } from '../../src/http/negotiation.ts';
 import { BufferPool } from '../../src/static/body.ts';
-import { parseRequestPath } from '../../src/static/path.ts';
 import { isStaleError } from '../../src/static/root.ts';
 import { isRacilyClean, sameContent } from '../../src/static/version.ts';
 import { storageError } from '../../src/uploads/files.ts';
@@ -116,36 +115,6 @@ describe('Accept-Encoding', () => {
     (header, weights) => {
       const preference = parseAcceptEncoding(header);
       for (const [coding, weight] of Object.entries(weights)) expect(preference(coding)).toBe(weight);
-    },
-  );
-});
-
-describe('names that Windows maps to other files', () => {
-  it.each([
-    '/con',
-    '/CON',
-    '/nul.txt',
-    '/aux',
-    '/dir/prn.html',
-    '/com1',
-    '/lpt\u00b9.txt'.replace('\u00b9', '%C2%B9'),
-    '/a.txt.',
-    '/a.txt%20',
-    '/a.txt::$DATA',
-    '/PROGRA~1',
-    '/c:/x',
-    '/a%3Ab',
-    '/what%3F',
-    '/conin$',
-  ])('parseRequestPath refuses %s when rejectWindowsNames is true', (target) => {
-    expect(parseRequestPath(target, { rejectWindowsNames: true })).toHaveProperty('refusal');
-    expect(parseRequestPath(target, { rejectWindowsNames: false })).toHaveProperty('path');
-  });
-
-  it.each(['/console', '/auxiliary.js', '/com.html', '/a~b', '/a.b.c', '/nulls/x'])(
-    'parseRequestPath accepts %s on Windows',
-    (target) => {
-      expect(parseRequestPath(target, { rejectWindowsNames: true })).toEqual({ path: target });
     },
   );
 });

@@ -138,6 +138,12 @@ describe.each(ROOTS)('staticFiles on Windows with the root %s', (root) => {
   });
 });
 
+it('names that Windows reserves are ordinary ones elsewhere', () => {
+  for (const target of ['/con', '/nul.txt', '/a.txt.', '/a.txt::$DATA', '/PROGRA~1', '/c:/x']) {
+    expect(parseRequestPath(target, { rejectWindowsNames: false })).toHaveProperty('path');
+  }
+});
+
 it('every path that staticFiles accepts on Windows leads to exactly one name below the root', () => {
   const piece = fc.oneof(
     fc.constantFrom(...Object.values(REFUSED).flat()),
