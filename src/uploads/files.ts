@@ -20,14 +20,23 @@ interface StorageSettings extends SpoolSettings {
 export class StoredFiles {
   readonly #settings: StorageSettings;
   readonly #failed: (error: Error) => void;
+  readonly #report: (error: Error) => void;
   readonly #spools = new Map<string, Spool>();
   readonly #stored: Promise<void>[] = [];
+  readonly #saves: Save[] = [];
   #released = false;
 
-  /** `failed` is called as soon as a file cannot be stored or is too large. */
-  constructor(settings: StorageSettings, failed: (error: Error) => void) {
+  /**
+   * `failed` is called as soon as a file cannot be stored or is too large; `report` with an error of `saveTo` whose
+   * promise the application has dropped.
+   */
+  constructor(
+    settings: StorageSettings,
+    { failed, report }: { failed(error: Error): void; report(error: Error): void },
+  ) {
     this.#settings = settings;
     this.#failed = failed;
+    this.#report = report;
   }
 
   get count(): number {
@@ -59,7 +68,7 @@ export class StoredFiles {
     const stored = fillSpool(spool, part, this.#settings.maxFileSize);
     stored.catch(this.#failed);
     this.#stored.push(stored);
-    return createUploadedFile(info, spool);
+    return createUploadedFile(info, spool, (path) => this.#save(info, spool, path));
   }
 
   /** Resolves when every file is stored. */
@@ -75,10 +84,53 @@ export class StoredFiles {
     }
   }
 
-  /** Frees memory and descriptors, also those of files that arrive later. */
+  /** Frees memory and descriptors, also those of files that arrive later, when `saveTo` has written its files. */
   release(): void {
     this.#released = true;
     for (const spool of this.#spools.values()) spool.release();
+    for (const each of this.#saves) void each.reportUnobserved(this.#report);
+  }
+
+  #save(info: UploadedFileInfo, spool: Spool, path: string | URL): Promise<number> {
+    const release = spool.hold();
+    const saving = new Save(save(spool, path).finally(release), `saveTo of ${nameOf(info)} failed`);
+    if (this.#released) void saving.reportUnobserved(this.#report);
+    else this.#saves.push(saving);
+    return saving;
+  }
+}
+
+const THEN = 'then';
+
+/** The promise of a `saveTo`. A resolver may drop it: then nobody would know that the file was not written. */
+class Save extends Promise<number> {
+  // The promises that `then` creates are usual ones.
+  static override readonly [Symbol.species] = Promise;
+  readonly #failed: Promise<Error | undefined>;
+  #isObserved = false;
+
+  constructor(saved: Promise<number>, what: string) {
+    super((resolve, reject) => {
+      saved.then(resolve, reject);
+    });
+    this.#failed = super[THEN](
+      () => undefined,
+      (cause: Error) => new Error(`${what}: ${cause.message}`, { cause }),
+    );
+  }
+
+  /** Called by `await`, `catch` and `finally` too. */
+  override [THEN]<A = number, B = never>(
+    onResolved?: ((value: number) => A | PromiseLike<A>) | null,
+    onRejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
+  ): Promise<A | B> {
+    this.#isObserved = true;
+    return super[THEN](onResolved, onRejected);
+  }
+
+  async reportUnobserved(report: (error: Error) => void): Promise<void> {
+    const error = await this.#failed;
+    if (error !== undefined && !this.#isObserved) report(error);
   }
 }
 
@@ -118,9 +170,11 @@ const fileTooLarge = (part: FilePart, maxFileSize: number): HttpError =>
     code: 'FILE_TOO_LARGE',
   });
 
+const describe = (info: UploadedFileInfo): string => `The file ${nameOf(info)}`;
+
 /** Users know the filename, developers the name of the part. */
-const describe = ({ filename, fieldName }: UploadedFileInfo): string =>
-  `The file ${formatValue(filename)} (part ${formatValue(fieldName)})`;
+const nameOf = ({ filename, fieldName }: UploadedFileInfo): string =>
+  `${formatValue(filename)} (part ${formatValue(fieldName)})`;
 
 /**
  * Converts an error for readers. With the option `streaming`, a file may be refused while resolvers read it.
@@ -175,7 +229,11 @@ function kindName(node: ValueNode): string {
  * Creates the value for resolvers. Its members are closures, so that `const { createReadStream } = await
  * file` works. It is not a promise, so that `file.filename` works too.
  */
-function createUploadedFile(info: UploadedFileInfo, spool: Spool): UploadedFile {
+function createUploadedFile(
+  info: UploadedFileInfo,
+  spool: Spool,
+  saveTo: UploadedFile['saveTo'],
+): UploadedFile {
   const bytes = (): Promise<Buffer<ArrayBuffer>> => handled(readAll(spool));
   const text = (): Promise<string> => handled(bytes().then((all) => new TextDecoder().decode(all)));
   const { filename, mimetype } = info;
@@ -191,7 +249,7 @@ function createUploadedFile(info: UploadedFileInfo, spool: Spool): UploadedFile 
     bytes: () => handled(bytes().then((all) => new Uint8Array(all.buffer))),
     arrayBuffer: () => handled(bytes().then((all) => all.buffer)),
     toFile: () => handled(bytes().then((all) => new File([all], filename, { type: mimetype }))),
-    saveTo: (path) => handled(save(spool, path)),
+    saveTo,
     toJSON: () => ({ ...info, size: file.size }),
   };
   return Object.defineProperty(file, UPLOADED, { value: true });

@@ -71,7 +71,7 @@ export async function receiveUploads<Params>(
   { parse, report }: UploadCallbacks<Params>,
 ): Promise<Params> {
   const form = new Form();
-  const files = new StoredFiles(settings, (error) => form.fail(error));
+  const files = new StoredFiles(settings, { failed: (error) => form.fail(error), report });
   const observed = observeUpload(req);
   let receiving = true;
   const { deadlines } = settings;

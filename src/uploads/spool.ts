@@ -42,6 +42,8 @@ export class Spool {
   #finish: (() => void) | undefined;
   #error: Error | undefined;
   #released = false;
+  #holds = 0;
+  #isReleasedLater = false;
   #waiting: (() => void)[] = [];
 
   constructor(settings: SpoolSettings) {
@@ -82,9 +84,19 @@ export class Spool {
     this.#discard();
   }
 
+  /** Keeps the content, also after `release`, until the returned function is called. */
+  hold(): () => void {
+    this.#holds++;
+    return () => {
+      this.#holds--;
+      if (this.#isReleasedLater) this.release();
+    };
+  }
+
   /** Frees memory and descriptor; readers fail. */
   release(): void {
-    if (this.#released) return;
+    this.#isReleasedLater = this.#holds > 0;
+    if (this.#released || this.#isReleasedLater) return;
     this.#released = true;
     this.#discard();
     this.#freeMemory();

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import * as http from 'node:http';
 import * as net from 'node:net';
 import { tmpdir } from 'node:os';
@@ -111,6 +111,59 @@ describe('temporary files', () => {
     expect(readdirSync(target)).toHaveLength(results.length - rejected.length);
     rmSync(target, { recursive: true });
   });
+
+  it.each([
+    ['in memory', 100],
+    ['on disk', 3 << 20],
+  ])(
+    'saveTo writes a file %s whose promise the resolver drops, or reports its failure once',
+    async (_, size) => {
+      const target = mkdtempSync(join(tmpdir(), 'espalier-saved-'));
+      const reports: string[] = [];
+      const resolve =
+        (use: (save: (name: string) => Promise<number>) => unknown) =>
+        async (_: unknown, { file }: { file: Upload }) => {
+          await use((name) => file.saveTo(join(target, name)));
+          return 'ok';
+        };
+      const field = (use: Parameters<typeof resolve>[0]) => ({
+        type: GraphQLString,
+        args: { file: { type: Upload } },
+        resolve: resolve(use),
+      });
+      const schema = new GraphQLSchema({
+        query: new GraphQLObjectType({ name: 'Query', fields: { text: { type: GraphQLString } } }),
+        mutation: new GraphQLObjectType({
+          name: 'Mutation',
+          fields: {
+            drop: field((save) => void save('written')),
+            fail: field((save) => void save('no/where')),
+            handle: field((save) => void save('no/where').catch(() => undefined)),
+            handleLater: field(async (save) => {
+              const saving = save('no/where');
+              await new Promise((resolve) => setTimeout(resolve, 1));
+              await saving.catch(() => undefined);
+            }),
+          },
+        }),
+      });
+      const onError = (error: unknown) => void reports.push((error as Error).message);
+      await using server = await startServer(graphqlHTTP(schema, { uploads: { tempDir: folder }, onError }));
+      for (const name of ['drop', 'fail', 'handle', 'handleLater']) {
+        const query = `mutation ($file: Upload) { ${name}(file: $file) }`;
+        const parts = [operations({ query, variables: { file: null } }), map({ 0: ['variables.file'] })];
+        const { json } = await post(server.url, [...parts, file('0', Buffer.alloc(size, 'x'))]);
+        expect(json).toEqual({ data: { [name]: 'ok' } });
+      }
+      const written = join(target, 'written');
+      await until(() => statSync(written, { throwIfNoEntry: false })?.size === size && reports.length > 0);
+      await until(() => unlinkedFiles() === 0);
+      expect(reports).toEqual([
+        expect.stringMatching(/^saveTo of "\S+" \(part "0"\) failed: ENOENT: no such file or directory/),
+      ]);
+      rmSync(target, { recursive: true });
+    },
+  );
 
   it('uploads store nothing of a pipelined request before the earlier response was sent', async () => {
     const seen: Seen = [];
