@@ -13,7 +13,7 @@ import {
   writeSync,
 } from 'node:fs';
 import { staticFiles } from '../../middleware/static.ts';
-import { bare, get, listen, makeFolder, put, type TestResponse } from './fixture.ts';
+import { bare, get, listen, makeFolder, put, receivedBytes, type TestResponse } from './fixture.ts';
 
 const hashTag = (body: Buffer): string =>
   `"${body.length.toString(16)}-${createHash('sha1').update(body).digest('base64').slice(0, 27)}"`;
@@ -324,4 +324,34 @@ it('staticFiles serves files whose bodies exceed maxBytes with the same ETag and
   }
   for (const name of names) replace(`${root}/${name}`, content(name, 1));
   for (const name of names) expect((await get(port, `/${name}`)).text).toBe(content(name, 1));
+});
+
+it('staticFiles contains files in the new target after a linked root is switched', async () => {
+  const folder = makeFolder({ 'one/a.txt': 'one', 'two/a.txt': 'two', 'secret.txt': 's' });
+  symlinkSync('../secret.txt', `${folder}/two/link.txt`);
+  symlinkSync('one', `${folder}/current`);
+  const own = await listen(bare(staticFiles(`${folder}/current`)));
+  expect((await get(own, '/a.txt')).text).toBe('one');
+  symlinkSync('two', `${folder}/next`);
+  renameSync(`${folder}/next`, `${folder}/current`);
+  expect((await get(own, '/a.txt')).text).toBe('two');
+  expect((await get(own, '/link.txt')).status).toBe(404);
+});
+
+it('staticFiles sends an empty body for a /proc file, whose stat reports no bytes', async () => {
+  const own = await listen(bare(staticFiles('/proc/self')));
+  for (const target of ['/status', '/maps', '/environ']) {
+    const { status, text } = await get(own, target);
+    expect([200, 404]).toContain(status);
+    if (status === 200) expect(text).toBe('');
+  }
+});
+
+it('staticFiles finishes a response when the file is deleted or replaced', async () => {
+  const size = 20_000_000;
+  for (const change of [rmSync, (path: string) => replace(path, 'new')]) {
+    const folder = makeFolder({ 'a.bin': Buffer.alloc(size, 'x') });
+    const port = await listen(bare(staticFiles(folder)));
+    expect(await receivedBytes(port, '/a.bin', () => change(`${folder}/a.bin`))).toBe(size);
+  }
 });

@@ -284,3 +284,15 @@ describe('symlinks: follow', () => {
     expect((await get(port, '/zero')).status).toBe(404);
   });
 });
+
+it.each([
+  ['CONNECT', 'CONNECT evil.com:443 HTTP/1.1'],
+  ['an authority', 'GET evil.com:80 HTTP/1.1'],
+  ['an empty target', 'GET  HTTP/1.1'],
+  ['a star', 'GET * HTTP/1.1'],
+])('staticFiles sends no file for a request target that is not a path: %s', async (_name, line) => {
+  const app = staticFiles(root);
+  const port = await listen((req, res) => app(req, res, () => void res.writeHead(404).end()));
+  const response = await raw(port, `${line}\r\nHost: x\r\nConnection: close\r\n\r\n`);
+  expect(response).toMatch(/^(HTTP\/1\.1 40[04] |$)/);
+});
