@@ -35,7 +35,7 @@ import {
   setResponseHeaders,
 } from './reply.ts';
 import type { Representation } from './representation.ts';
-import { type RequestContext, type RequestTriple, type StreamPlan, sendPlanned } from './respond.ts';
+import { type FileRequest, type RequestTriple, type StreamPlan, sendPlanned } from './respond.ts';
 import { isNotFoundError, isStaleError } from './root.ts';
 import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
 
@@ -66,7 +66,7 @@ export class DiskSender {
   }
 
   /** @param retry - called if the file has changed before anything was sent */
-  send(request: RequestContext, plan: StreamPlan, retry: () => void): void {
+  send(request: FileRequest, plan: StreamPlan, retry: () => void): void {
     if (isQueued(request.res)) {
       whenFirst(request.res, () => this.send(request, plan, retry));
       return;
@@ -88,7 +88,7 @@ export class DiskSender {
    * Opens the file on the event loop, and reads it there if it is small: both take microseconds unless a disk
    * has to be read.
    */
-  #sendSync(request: RequestContext, plan: StreamPlan, startedAt: number, retry: () => void): void {
+  #sendSync(request: FileRequest, plan: StreamPlan, startedAt: number, retry: () => void): void {
     const { representation } = plan;
     let file: OpenFile | undefined;
     let memory: BodyMemory | undefined;
@@ -130,7 +130,7 @@ export class DiskSender {
     return undefined;
   }
 
-  #stream(request: RequestContext, plan: StreamPlan, file: OpenFile, retry: () => void): void {
+  #stream(request: FileRequest, plan: StreamPlan, file: OpenFile, retry: () => void): void {
     const { entry, context } = request;
     fillBody(context.cache, entry, plan.representation, context.settings.cache);
     const { breaker, buffers } = this.#disk;
@@ -139,7 +139,7 @@ export class DiskSender {
 }
 
 /** Sends a body that was read on the event loop. */
-function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: BodyMemory): void {
+function sendRead(request: FileRequest, plan: StreamPlan, { body, release }: BodyMemory): void {
   const { entry, context, res } = request;
   const { representation } = plan;
   if (body.length <= MAX_KEPT_BYTES) context.cache.keepBody(entry, representation, body);
@@ -159,7 +159,7 @@ function sendRead(request: RequestContext, plan: StreamPlan, { body, release }: 
 }
 
 /** Continues after a failed open; undefined as `error` means that the file has changed. */
-function settleFailure(request: RequestContext, error: unknown, retry: () => void): void {
+function settleFailure(request: FileRequest, error: unknown, retry: () => void): void {
   if (isResourceError(error)) sendOutOfResources(request, error);
   else if (error === undefined || isNotFoundError(error) || isStaleError(error)) retry();
   else request.next(toError(error));
@@ -179,7 +179,7 @@ interface StreamServices {
  * Sends the headers and streams the body from an open file, which it closes in every case.
  */
 function streamResponse(
-  request: RequestContext,
+  request: FileRequest,
   plan: StreamPlan,
   file: OpenFile,
   { breaker, buffers, retry }: StreamServices,

@@ -57,9 +57,7 @@ export class FileCache {
     entry.file = file;
     this.#budget.add(entry, FILE_BYTES + CODING_BYTES * file.precompressed.length);
     const bytes = bodyBytesOf(file);
-    if (bytes === 0) return;
-    if (!file.canStream) this.#budget.addBody(entry, bytes + BUFFER_BYTES);
-    else if (!this.#budget.reserveBody(entry, bytes + BUFFER_BYTES)) dropBodies(file);
+    if (bytes > 0 && !this.#budget.reserveBody(entry, bytes + BUFFER_BYTES)) dropBodies(file);
   }
 
   /** Removes the file of an entry. */
@@ -257,12 +255,6 @@ export class MemoryBudget {
     return true;
   }
 
-  /** Counts a body that has to be in memory, and evicts others for it. */
-  addBody(entry: CacheEntry, bytes: number): void {
-    this.#count(entry, bytes);
-    this.#shrinkBodies(entry);
-  }
-
   #count(entry: CacheEntry, bytes: number): void {
     entry.bodyBytes += bytes;
     this.#bodyBytes += bytes;
@@ -307,14 +299,10 @@ export class MemoryBudget {
     return left <= 0;
   }
 
-  /** Removes the bodies of an entry from memory, or the whole file if it cannot be read from disk. */
+  /** Removes the bodies of an entry from memory. */
   dropBodies(entry: CacheEntry): void {
     const { file } = entry;
-    if (file?.canStream !== true) {
-      entry.owner.evict(entry);
-      return;
-    }
-    dropBodies(file);
+    if (file !== undefined) dropBodies(file);
     this.releaseBodies(entry);
     entry.isPopular = false;
   }

@@ -212,15 +212,6 @@ function freshUntil(file: LoadedFile, revalidateAfter: number): number {
   return performance.now() + revalidateAfter;
 }
 
-/**
- * Stops synchronous checks for a while after they waited for a disk. Times are values of `performance.now()`.
- */
-export interface CircuitBreaker {
-  allows(now: number): boolean;
-  /** Records how long a few checks took. */
-  record(startedAt: number, endedAt: number): void;
-}
-
 // A stat of a cached inode takes a few microseconds. If a few of them take a millisecond, they waited.
 const SLOW_CHECK_MS = 1;
 // Milliseconds for which the thread pool runs all checks after a slow one. Each further slow one within a
@@ -235,36 +226,41 @@ const SAMPLE_MS = 100;
 const readsOfProcess = (): number => process.resourceUsage().fsRead;
 
 /**
- * Creates a breaker that opens when checks were slow and the process read blocks from a disk meanwhile. A
- * preempted or throttled process is slow too, but reads no blocks.
+ * Stops work on the event loop for a while after it waited for a disk: checks were slow and the process read blocks
+ * meanwhile. A preempted or throttled process is slow too, but reads no blocks. Times are values of `performance.now()`.
  */
-export function createCircuitBreaker(blocksRead: () => number = readsOfProcess): CircuitBreaker {
-  let openUntil = 0;
-  let openMs = 0;
-  let sampledAt = Number.NEGATIVE_INFINITY;
-  let blocks = 0;
+export class CircuitBreaker {
+  readonly #blocksRead: () => number;
+  #openUntil = 0;
+  #openMs = 0;
+  #sampledAt = Number.NEGATIVE_INFINITY;
+  #blocks = 0;
 
-  function sample(now: number): void {
-    sampledAt = now;
-    blocks = blocksRead();
+  constructor(blocksRead: () => number = readsOfProcess) {
+    this.#blocksRead = blocksRead;
   }
 
-  return {
-    allows(now) {
-      if (now < openUntil) return false;
-      if (now - sampledAt >= SAMPLE_MS) sample(now);
-      return true;
-    },
-    record(startedAt, endedAt) {
-      if (endedAt - startedAt < SLOW_CHECK_MS) return;
-      const before = blocks;
-      sample(endedAt);
-      if (blocks <= before) return;
-      const isRepeated = endedAt - openUntil < FORGET_MS;
-      openMs = isRepeated ? Math.min(Math.max(2 * openMs, MIN_OPEN_MS), MAX_OPEN_MS) : MIN_OPEN_MS;
-      openUntil = endedAt + openMs;
-    },
-  };
+  allows(now: number): boolean {
+    if (now < this.#openUntil) return false;
+    if (now - this.#sampledAt >= SAMPLE_MS) this.#sample(now);
+    return true;
+  }
+
+  /** Records how long a few checks took. */
+  record(startedAt: number, endedAt: number): void {
+    if (endedAt - startedAt < SLOW_CHECK_MS) return;
+    const before = this.#blocks;
+    this.#sample(endedAt);
+    if (this.#blocks <= before) return;
+    const isRepeated = endedAt - this.#openUntil < FORGET_MS;
+    this.#openMs = isRepeated ? Math.min(Math.max(2 * this.#openMs, MIN_OPEN_MS), MAX_OPEN_MS) : MIN_OPEN_MS;
+    this.#openUntil = endedAt + this.#openMs;
+  }
+
+  #sample(now: number): void {
+    this.#sampledAt = now;
+    this.#blocks = this.#blocksRead();
+  }
 }
 
 /**
@@ -317,28 +313,10 @@ export class BackgroundEtags {
 }
 
 async function addEtag(representation: Representation, isWanted: () => boolean): Promise<void> {
-  const etag = await hashVersion(representation, isWanted).catch(() => undefined);
+  const hash = (fd: number): Promise<string | undefined> =>
+    etagOfFile(fd, representation.metadata.size, isWanted);
+  const etag = await readVersion(representation, hash).catch(() => undefined);
   if (etag !== undefined) representation.tag = etagForCoding(etag, representation.metadata.coding);
-}
-
-/**
- * Computes the ETag of the version that the representation describes; undefined when the file has changed.
- */
-async function hashVersion(
-  { realPath, version, metadata }: Representation,
-  isWanted: () => boolean,
-): Promise<string | undefined> {
-  const file = await openRealPath(realPath);
-  if (file === undefined) return undefined;
-  try {
-    const before = await file.version();
-    if (before === undefined || !sameVersion(version, before)) return undefined;
-    const etag = await etagOfFile(file.fd, metadata.size, isWanted);
-    const after = await file.version();
-    return after !== undefined && sameContent(before, after) ? etag : undefined;
-  } finally {
-    file.close();
-  }
 }
 
 /**
@@ -350,22 +328,26 @@ export function fillBody(
   representation: Representation,
   { maxFileBytes }: CacheSettings,
 ): void {
-  if (representation.metadata.size > maxFileBytes || !cache.reserveLargeBody(entry, representation)) return;
+  const { size } = representation.metadata;
+  if (size > maxFileBytes || !cache.reserveLargeBody(entry, representation)) return;
   const settle = (body: Buffer | undefined): void => cache.settleLargeBody(entry, representation, body);
   // The error is reported when a response reads the file.
-  readVersion(representation).then(settle, () => settle(undefined));
+  readVersion(representation, (fd) => readBytes(fd, size)).then(settle, () => settle(undefined));
 }
 
 /** Reads the version that the representation describes; undefined when the file has changed. */
-async function readVersion({ realPath, version, metadata }: Representation): Promise<Buffer | undefined> {
+async function readVersion<T>(
+  { realPath, version }: Representation,
+  read: (fd: number) => Promise<T>,
+): Promise<T | undefined> {
   const file = await openRealPath(realPath);
   if (file === undefined) return undefined;
   try {
     const before = await file.version();
     if (before === undefined || !sameVersion(version, before)) return undefined;
-    const body = await readBytes(file.fd, metadata.size);
+    const result = await read(file.fd);
     const after = await file.version();
-    return after !== undefined && sameContent(before, after) ? body : undefined;
+    return after !== undefined && sameContent(before, after) ? result : undefined;
   } finally {
     file.close();
   }

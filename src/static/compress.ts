@@ -6,16 +6,10 @@ import { debug } from '../diagnostics/logging.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights, parseAcceptEncoding } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
+import type { DeltaFactory } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
-import {
-  type CodingFactory,
-  type CreatedCodings,
-  type DeltaFactory,
-  type FileContent,
-  Representation,
-  type SelectionRules,
-} from './representation.ts';
+import { type FileContent, Representation, type SelectionRules } from './representation.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;
@@ -126,7 +120,7 @@ interface Candidate {
 }
 
 /** The codings of one loaded file, which are compressed when a client first prefers them. */
-class CompressedCodings implements CreatedCodings {
+export class CompressedCodings {
   readonly #work: { readonly compressor: Compressor; readonly content: FileContent };
   readonly #identity: Representation;
   #candidates: readonly Candidate[] | undefined;
@@ -219,75 +213,67 @@ export function encodedRepresentation(
   );
 }
 
-/** Returns the factory that the loader calls for each file without precompressed copies. */
-export function createCodingFactory(compressor: Compressor, deltas: DeltaFactory | undefined): CodingFactory {
-  const { minBytes, maxFileBytes } = compressor.settings;
-  return {
-    accepts: (type, size) => size >= minBytes && size <= maxFileBytes && isCompressibleType(type),
-    create: (content, identity) => new CompressedCodings(compressor, content, identity),
-    deltas,
-  };
+/** Creates the codings of files without precompressed copies. */
+export class CodingFactory {
+  readonly #compressor: Compressor;
+  /** Undefined without the option `compress.dictionaries`. */
+  readonly deltas: DeltaFactory | undefined;
+
+  constructor(compressor: Compressor, deltas: DeltaFactory | undefined) {
+    this.#compressor = compressor;
+    this.deltas = deltas;
+  }
+
+  accepts(type: string, size: number): boolean {
+    const { minBytes, maxFileBytes } = this.#compressor.settings;
+    return size >= minBytes && size <= maxFileBytes && isCompressibleType(type);
+  }
+
+  /** @param identity - the representation of the file itself */
+  create(content: FileContent, identity: Representation): CompressedCodings {
+    return new CompressedCodings(this.#compressor, content, identity);
+  }
 }
 
 /** Work that runs in the background. Returns the milliseconds of CPU time that it took. */
 type Task = () => Promise<number>;
-
-/** Milliseconds after which the next task does not wait for one that has not ended. */
-const PATIENCE = 30_000;
-/** Tasks that may hang at a time: each of them keeps its file and possibly a thread. */
-const MAX_HANGING = 16;
 
 /** The limits of a queue. */
 interface QueueLimits {
   /** The share of one CPU core: more than 0, at most 1. */
   readonly share: number;
   readonly maxTasks: number;
-  readonly patience?: number;
 }
 
 /**
  * Runs tasks one at a time, and pauses between them so that they use at most a share of one CPU core on
- * average. Tasks have keys: a key that is queued or running is not queued again. A task that hangs, for example
- * because it reads from a file system that does not respond, stops the others for a limited time only.
+ * average. Tasks have keys: a key that is queued or running is not queued again.
  */
 export class BackgroundQueue {
-  readonly #limits: Required<QueueLimits>;
+  readonly #limits: QueueLimits;
+  /** The tasks that wait, and the one that runs. */
   readonly #tasks = new Map<string, Task>();
-  /** The keys of tasks that have started and not ended. */
-  readonly #running = new Set<string>();
-  /** Whether the next task has to wait for the last one, or for the pause after it. */
   #isBusy = false;
 
   constructor(limits: QueueLimits) {
-    this.#limits = { patience: PATIENCE, ...limits };
+    this.#limits = limits;
   }
 
   /** Queues a task. A full queue drops it: the next request for the same file queues it again. */
   add(key: string, task: Task): void {
-    if (this.#running.has(key) || this.#tasks.has(key) || this.#tasks.size >= this.#limits.maxTasks) return;
+    if (this.#tasks.has(key) || this.#tasks.size >= this.#limits.maxTasks) return;
     this.#tasks.set(key, task);
     if (!this.#isBusy) this.#runNext();
   }
 
   #runNext(): void {
-    this.#isBusy = false;
-    if (this.#running.size >= MAX_HANGING) return;
     const next = this.#tasks.entries().next();
+    this.#isBusy = next.done !== true;
     if (next.done === true) return;
     const [key, task] = next.value;
-    this.#tasks.delete(key);
-    this.#isBusy = true;
-    this.#running.add(key);
-    let isLate = false;
-    const watch = setTimeout(() => {
-      isLate = true;
-      this.#runNext();
-    }, this.#limits.patience).unref();
     const finish = (milliseconds: number): void => {
-      clearTimeout(watch);
-      this.#running.delete(key);
-      if (!isLate) this.#pauseAfter(milliseconds);
-      else if (!this.#isBusy) this.#runNext();
+      this.#tasks.delete(key);
+      this.#pauseAfter(milliseconds);
     };
     // A task that fails is not repeated before the next request for its file.
     task().then(finish, () => finish(0));

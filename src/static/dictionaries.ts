@@ -7,13 +7,7 @@ import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
 import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
 import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
-import type {
-  DeltaCodings,
-  DeltaFactory,
-  FileContent,
-  Representation,
-  SelectionRules,
-} from './representation.ts';
+import type { FileContent, Representation, SelectionRules } from './representation.ts';
 import { openInsideRoot, RootDirectory, statOrUndefined } from './root.ts';
 import { readBytes } from './version.ts';
 
@@ -38,7 +32,7 @@ interface Announced {
 }
 
 /** The codings of one loaded file that use earlier versions of the file as dictionaries. */
-class FileDeltas implements DeltaCodings {
+export class FileDeltas {
   readonly #context: Context;
   readonly #content: FileContent;
   readonly #identity: Representation;
@@ -126,6 +120,33 @@ class FileDeltas implements DeltaCodings {
   }
 }
 
+/** Creates the codings with dictionaries of loaded files. */
+export class DeltaFactory {
+  readonly #context: Context;
+
+  constructor(context: Context) {
+    this.#context = context;
+  }
+
+  /**
+   * Returns the value of `Use-As-Dictionary`; undefined for files that are not immutable or whose name
+   * contains no hash.
+   *
+   * @param filePath - the path below the root, with slashes
+   */
+  headerFor(filePath: string, cacheControl: string | undefined): string | undefined {
+    const { name } = splitPath(filePath);
+    const pattern = patternOf(name);
+    if (pattern === undefined || !isPublicAndImmutable(cacheControl)) return undefined;
+    // The pattern is relative to the URL of the file, so it is right below every mount path and proxy.
+    return `match="${pattern}", id="${name}"`;
+  }
+
+  create(filePath: string, content: FileContent, identity: Representation): FileDeltas {
+    return new FileDeltas(this.#context, filePath, content, identity);
+  }
+}
+
 /**
  * Creates the factory of codings with dictionaries for the files of a directory. Undefined if the option
  * `compress.dictionaries` is off, or if this version of Node cannot compress with dictionaries.
@@ -144,16 +165,7 @@ export function createDeltas(compressor: Compressor, root: RootDirectory): Delta
     files: new DictionaryFiles(roots, maxFileBytes, (key, task) => compressor.schedule(key, task)),
     codingFor: cacheByHeader((header) => bestCoding(header, codings)),
   };
-  return {
-    headerFor: (filePath, cacheControl) => {
-      const { name } = splitPath(filePath);
-      const pattern = patternOf(name);
-      if (pattern === undefined || !isPublicAndImmutable(cacheControl)) return undefined;
-      // The pattern is relative to the URL of the file, so it is right below every mount path and proxy.
-      return `match="${pattern}", id="${name}"`;
-    },
-    create: (filePath, content, identity) => new FileDeltas(context, filePath, content, identity),
-  };
+  return new DeltaFactory(context);
 }
 
 /** A delta to a private file could reveal its content, and one to a changing file has no fresh dictionary. */

@@ -1,20 +1,18 @@
-import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
-import { budgetFor, type CacheEntry, FileCache } from './cache.ts';
-import { BackgroundEtags, Coalescer, createCircuitBreaker } from './check.ts';
-import { Compressor, createCodingFactory } from './compress.ts';
+import { budgetFor, FileCache } from './cache.ts';
+import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
+import { CodingFactory, Compressor } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
 import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
 import { hasDotSegment, parseRequestPath, targetOf } from './path.ts';
 import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } from './reply.ts';
-import type { CodingFactory, LoadResult } from './representation.ts';
-import { type RequestContext, type RequestTriple, respond, type ServeContext, serve } from './respond.ts';
+import { FileRequest, type RequestTriple, type ServeContext, serve } from './respond.ts';
 import { assertPages, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
 import { etagPackage } from './version.ts';
@@ -33,7 +31,7 @@ export function createHandler(files: RootDirectory | SourceFiles, settings: Stat
   if (isDirectory) assertPages(files, settings);
   const cache = new FileCache(budgetFor(settings.cache));
   const codingFactory = codingFactoryFor(files, settings);
-  const breaker = createCircuitBreaker();
+  const breaker = new CircuitBreaker();
   const etags = new BackgroundEtags(settings);
   const checker = new Coalescer({
     cache,
@@ -61,8 +59,8 @@ function codingFactoryFor(
 ): CodingFactory | undefined {
   if (compress === undefined) return undefined;
   const compressor = new Compressor(compress);
-  if (files instanceof RootDirectory) return createCodingFactory(compressor, createDeltas(compressor, files));
-  if (compress.dictionaries === undefined) return createCodingFactory(compressor, undefined);
+  if (files instanceof RootDirectory) return new CodingFactory(compressor, createDeltas(compressor, files));
+  if (compress.dictionaries === undefined) return new CodingFactory(compressor, undefined);
   throw optionError(
     STATIC_OPTIONS,
     'option "compress.dictionaries" is on, but the files come from a source; it works with a directory only',
@@ -92,41 +90,6 @@ function createCacheHandler(context: ServeContext): StaticHandler {
 function withoutQuery(url: string): string {
   const query = url.indexOf('?');
   return query < 0 ? url : url.slice(0, query);
-}
-
-/**
- * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
- */
-class FileRequest implements RequestContext {
-  readonly req: ConnectRequest;
-  readonly res: ServerResponse;
-  readonly next: NextFunction;
-  entry: CacheEntry;
-  readonly context: ServeContext;
-  readonly asyncScope: AsyncResource = new AsyncResource('espalier');
-  readonly wasStarted: boolean;
-  status = 200;
-  retries = 0;
-  hasWaitedForEtag = false;
-
-  constructor(
-    req: ConnectRequest,
-    res: ServerResponse,
-    next: NextFunction,
-    entry: CacheEntry,
-    context: ServeContext,
-  ) {
-    this.req = req;
-    this.res = res;
-    this.next = next;
-    this.entry = entry;
-    this.context = context;
-    this.wasStarted = res.headersSent;
-  }
-
-  onChecked(error: unknown, result: LoadResult | undefined): void {
-    respond(this, error, result);
-  }
 }
 
 function refuseMethod(request: RequestTriple, settings: StaticSettings): void {

@@ -2,12 +2,12 @@ import type { Stats } from 'node:fs';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
+import type { CodingFactory } from './compress.ts';
 import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { mayBePage } from './path.ts';
 import {
-  type CodingFactory,
   etagForCoding,
   type LoadedFile,
   type LoadResult,
@@ -191,7 +191,6 @@ async function assemble({ files, found, file, snapshot, settings, options }: Par
             representationOf(copy, copy.snapshot, { ...common, coding: copy.coding }, settings),
           ),
     stats: snapshot.stats,
-    canStream: true,
     isRacilyClean:
       snapshots.some((read) => read.isRacilyClean) ||
       copies.dependencies.some(({ version }) => version !== undefined && file.isRacilyClean(version)),

@@ -14,7 +14,6 @@ import {
   assertSync,
   count,
   flag,
-  formatValue,
   isBoolean,
   isEither,
   isFunction,
@@ -29,7 +28,6 @@ import {
   resolveOptions,
   rule,
   type WithDefaults,
-  wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
@@ -315,51 +313,6 @@ const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   allowedPath: 'mount a middleware that checks the path before staticFiles',
 };
 
-// The conversions of option values in express.static and send; undefined if they reject a value too.
-const toBoolean = (value: unknown): unknown => Boolean(value);
-const unlessFalse = (value: unknown): unknown => value !== false;
-const listOrFalse = (value: unknown): unknown => (value ? undefined : false);
-
-/** Symbols, and objects without a primitive value, cannot be converted. */
-function toNumber(value: unknown): number | undefined {
-  try {
-    return Number(value) || 0;
-  } catch {
-    return undefined;
-  }
-}
-
-const CONVERSIONS: Readonly<Record<string, (value: unknown) => unknown>> = {
-  acceptRanges: toBoolean,
-  cacheControl: toBoolean,
-  etag: toBoolean,
-  lastModified: toBoolean,
-  immutable: toBoolean,
-  fallthrough: unlessFalse,
-  redirect: unlessFalse,
-  index: listOrFalse,
-  extensions: listOrFalse,
-  maxAge: (value) => (isString(value) ? 0 : toNumber(value)),
-  setHeaders: (value) => (value ? undefined : 'no function'),
-};
-
-/**
- * Throws for a value that express.static accepts by conversion, such as `fallthrough: 0`. The message
- * contains the value that has the same meaning.
- */
-function rejectCoercedValues(given: unknown, rules: Rules<ResolvedOptions>): void {
-  if (!isObject(given)) return;
-  for (const name of Object.keys(CONVERSIONS) as (keyof ResolvedOptions)[]) {
-    const value = given[name];
-    const { accepts, accepted } = rules[name];
-    if (value === undefined || accepts(value)) continue;
-    const meaning = CONVERSIONS[name]?.(value);
-    if (meaning === undefined) continue;
-    const text = isString(meaning) ? meaning : formatValue(meaning);
-    throw wrongOption(STATIC_OPTIONS, name, value, `${accepted}. express.static treats it as ${text}`);
-  }
-}
-
 /** The options of `staticFiles` after checks, with defaults filled in. */
 export interface StaticSettings {
   readonly html: boolean;
@@ -402,7 +355,6 @@ export interface StaticSettings {
 export function resolveStaticOptions(argument: boolean | StaticFilesOptions | undefined): StaticSettings {
   const given = isBoolean(argument) ? { html: argument } : argument;
   assertCalled(STATIC_OPTIONS, given);
-  rejectCoercedValues(given, RULES);
   const options = resolveOptions(STATIC_OPTIONS, given, RULES, REPLACED_OPTIONS);
   const { cleanUrls, redirect, fallthrough, dotfiles, lastModified, acceptRanges, setHeaders } = options;
   const { index, fallback, notFound } = options;

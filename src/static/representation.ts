@@ -1,6 +1,7 @@
 import type { Stats } from 'node:fs';
-import type { IncomingMessage } from 'node:http';
 import { formatHttpDate, type Validators } from '../http/conditions.ts';
+import type { CompressedCodings } from './compress.ts';
+import type { FileDeltas } from './dictionaries.ts';
 import type { Dependency } from './load.ts';
 import type { NotFound } from './root.ts';
 import type { FileVersion } from './version.ts';
@@ -21,42 +22,6 @@ export interface SelectionRules {
   readonly acceptsRanges: boolean;
 }
 
-/** The codings of a file that are created while it is served. */
-export interface CreatedCodings {
-  /**
-   * Selects a representation for a request: undefined for the file itself, 'none' if the client accepts no
-   * representation.
-   */
-  select(request: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none';
-}
-
-/** The codings of a file that need another version of the file as their dictionary. */
-export interface DeltaCodings {
-  /** Returns undefined if the client has no known dictionary, or while the result is not ready. */
-  select(request: IncomingMessage, rules: SelectionRules): Representation | undefined;
-}
-
-/** Creates the codings of loaded files. */
-export interface CodingFactory {
-  accepts(type: string, size: number): boolean;
-  /** @param identity - the representation of the file itself */
-  create(content: FileContent, identity: Representation): CreatedCodings;
-  /** Undefined without the option `compress.dictionaries`. */
-  readonly deltas: DeltaFactory | undefined;
-}
-
-/** Creates the codings with dictionaries of loaded files. */
-export interface DeltaFactory {
-  /**
-   * Returns the value of `Use-As-Dictionary`; undefined for files that are not immutable or whose name
-   * contains no hash.
-   *
-   * @param filePath - the path below the root, with slashes
-   */
-  headerFor(filePath: string, cacheControl: string | undefined): string | undefined;
-  create(filePath: string, content: FileContent, identity: Representation): DeltaCodings;
-}
-
 /** A file with its headers and bodies, as the cache stores it. */
 export interface LoadedFile {
   readonly kind: 'file';
@@ -66,15 +31,11 @@ export interface LoadedFile {
   /** Representations from precompressed copies; empty for most files. */
   readonly precompressed: readonly Representation[];
   /** Codings that are created while the file is served; undefined without the option `compress`. */
-  readonly createdCodings: CreatedCodings | undefined;
+  readonly createdCodings: CompressedCodings | undefined;
   /** Codings with another version of the file as their dictionary; undefined for most files. */
-  readonly deltas: DeltaCodings | undefined;
+  readonly deltas: FileDeltas | undefined;
   /** The argument of the `setHeaders` option; undefined without the option. */
   readonly stats: Stats | undefined;
-  /**
-   * Whether the bodies can be streamed from disk instead of memory; false if they are derived from the file.
-   */
-  readonly canStream: boolean;
   /**
    * Whether another write could leave the timestamps unchanged; the next request then reads the file again.
    */

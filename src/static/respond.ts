@@ -1,3 +1,4 @@
+import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
@@ -14,7 +15,9 @@ import { addVary, endWithBody, isResourceError, isWriteReplaced, toError } from 
 import { formatValue, isThenable } from '../options/rules.ts';
 import type { Section, StreamedBody } from './body.ts';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import type { BackgroundEtags } from './check.ts';
+import type { BackgroundEtags, Coalescer } from './check.ts';
+import type { CompressedCodings } from './compress.ts';
+import type { FileDeltas } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { isNavigation, mayBePage } from './path.ts';
@@ -37,8 +40,6 @@ import {
 } from './reply.ts';
 import {
   bodyHeaders,
-  type CreatedCodings,
-  type DeltaCodings,
   type HeaderList,
   type LoadedFile,
   type LoadResult,
@@ -51,7 +52,7 @@ import {
 const MAX_RETRIES = 40;
 
 /** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
-export function serve(request: RequestContext): void {
+export function serve(request: FileRequest): void {
   const { entry } = request;
   request.context.cache.use(entry);
   const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
@@ -63,13 +64,13 @@ export function serve(request: RequestContext): void {
  * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
  * `respond`.
  */
-function lookUp(request: RequestContext, entry: CacheEntry): void {
+function lookUp(request: FileRequest, entry: CacheEntry): void {
   request.entry = entry;
   request.context.checker.check(request);
 }
 
 /** Responds with the result of a check. */
-export function respond(request: RequestContext, error: unknown, result: LoadResult | undefined): void {
+function respond(request: FileRequest, error: unknown, result: LoadResult | undefined): void {
   const { res, wasStarted } = request;
   if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
   if (result === undefined) respondToError(request, error);
@@ -87,13 +88,13 @@ function startedBefore(): Error {
   return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
 }
 
-function respondToError(request: RequestContext, error: unknown): void {
+function respondToError(request: FileRequest, error: unknown): void {
   if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
   else request.next(toError(error));
 }
 
 /** Responds to page navigations with the fallback page, or with the page for 404 responses. */
-function respondNotFound(request: RequestContext, cause: NotServed): void {
+function respondNotFound(request: FileRequest, cause: NotServed): void {
   const { settings, cache } = request.context;
   const { fallback, notFound } = settings;
   const { urlPath } = request.entry;
@@ -116,7 +117,7 @@ function respondNotFound(request: RequestContext, cause: NotServed): void {
 }
 
 /** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
-function respondWithFile(request: RequestContext, file: LoadedFile): void {
+function respondWithFile(request: FileRequest, file: LoadedFile): void {
   if (request.wasStarted) {
     request.next(startedBefore());
     return;
@@ -136,13 +137,13 @@ function respondWithFile(request: RequestContext, file: LoadedFile): void {
 }
 
 /** Whether a condition can be decided only when the file is hashed, which happens in the background. */
-function needsEtag({ req, context, hasWaitedForEtag }: RequestContext, file: LoadedFile): boolean {
+function needsEtag({ req, context, hasWaitedForEtag }: FileRequest, file: LoadedFile): boolean {
   if (hasWaitedForEtag || !context.etags.isMissing(file)) return false;
   const names = ['if-match', 'if-none-match', 'if-range'] as const;
   return names.some((name) => String(req.headers[name] ?? '').includes('"'));
 }
 
-function waitForEtag(request: RequestContext, file: LoadedFile): void {
+function waitForEtag(request: FileRequest, file: LoadedFile): void {
   const { res, context } = request;
   request.hasWaitedForEtag = true;
   const proceed = (): void => {
@@ -153,7 +154,7 @@ function waitForEtag(request: RequestContext, file: LoadedFile): void {
 }
 
 /** Checks the entry again after the file was replaced or moved between the check and the response. */
-function retry(request: RequestContext): void {
+function retry(request: FileRequest): void {
   if (++request.retries > MAX_RETRIES) sendUnavailable(request);
   else {
     const entry = request.context.cache.getOrCreate(request.entry.urlPath);
@@ -169,20 +170,14 @@ export interface StreamPlan extends StreamedBody {
   readonly headers: HeaderList;
 }
 
-/** Checks cache entries. */
-interface Checker {
-  /** Checks the entry of a request, then calls its `onChecked`. */
-  check(request: Waiter): void;
-}
-
 /** The state that all requests of one middleware share. */
 export interface ServeContext {
   readonly settings: StaticSettings;
   readonly cache: FileCache;
-  readonly checker: Checker;
+  readonly checker: Coalescer;
   readonly etags: BackgroundEtags;
   /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
-  readonly sendBody: (request: RequestContext, plan: StreamPlan, retry: () => void) => void;
+  readonly sendBody: (request: FileRequest, plan: StreamPlan, retry: () => void) => void;
 }
 
 /** A request with its response and the `next` function. */
@@ -192,19 +187,44 @@ export interface RequestTriple {
   readonly next: NextFunction;
 }
 
-/** A request for a URL path that may lead to a file. */
-export interface RequestContext extends RequestTriple, Waiter {
-  readonly context: ServeContext;
+/**
+ * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
+ */
+export class FileRequest implements Waiter, RequestTriple {
+  readonly req: ConnectRequest;
+  readonly res: ServerResponse;
+  readonly next: NextFunction;
   /** The cache entry of the URL path, or of the fallback page. */
   entry: CacheEntry;
-  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
-  status: number;
+  readonly context: ServeContext;
+  readonly asyncScope: AsyncResource = new AsyncResource('espalier');
   /** Whether the headers were sent before the request arrived. */
   readonly wasStarted: boolean;
-  /** Whether the ETag of the file was computed for this request. */
-  hasWaitedForEtag: boolean;
+  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
+  status = 200;
   /** The number of changes of the file between its check and its response. */
-  retries: number;
+  retries = 0;
+  /** Whether the ETag of the file was computed for this request. */
+  hasWaitedForEtag = false;
+
+  constructor(
+    req: ConnectRequest,
+    res: ServerResponse,
+    next: NextFunction,
+    entry: CacheEntry,
+    context: ServeContext,
+  ) {
+    this.req = req;
+    this.res = res;
+    this.next = next;
+    this.entry = entry;
+    this.context = context;
+    this.wasStarted = res.headersSent;
+  }
+
+  onChecked(error: unknown, result: LoadResult | undefined): void {
+    respond(this, error, result);
+  }
 }
 
 /** The codings of middleware that compresses responses. */
@@ -215,7 +235,7 @@ const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
  *
  * @returns undefined when the response is complete, otherwise the plan of a stream
  */
-function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undefined {
+function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
   const { setHeaders } = request.context.settings;
   if (setHeaders !== undefined && file.stats !== undefined) {
@@ -238,7 +258,7 @@ function sendFile(request: RequestContext, file: LoadedFile): StreamPlan | undef
  * The status that earlier middleware or `setHeaders` has set. Koa sets 404 for every request before its middleware; a request of
  * Connect and Express has an `originalUrl`.
  */
-function presetStatus({ req, res, context }: RequestContext): number {
+function presetStatus({ req, res, context }: FileRequest): number {
   const isDefaultOfKoa =
     res.statusCode === 404 && req.originalUrl === undefined && context.settings.setHeaders === undefined;
   return isDefaultOfKoa ? 200 : res.statusCode;
@@ -252,18 +272,18 @@ function warnOfRejection(cause: unknown): void {
 
 /** Selects a coding with a dictionary; undefined for most requests. */
 function selectDelta(
-  request: RequestContext,
+  request: FileRequest,
   file: LoadedFile,
-  deltas: DeltaCodings,
+  deltas: FileDeltas,
   preset: PresetHeaders,
 ): Representation | undefined {
   return request.status !== 200 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
 }
 
 function selectCreated(
-  request: RequestContext,
+  request: FileRequest,
   file: LoadedFile,
-  createdCodings: CreatedCodings,
+  createdCodings: CompressedCodings,
   preset: PresetHeaders,
 ): Representation | undefined {
   const selected = createdCodings.select(request.req, rulesFor(request, file, preset));
@@ -271,7 +291,7 @@ function selectCreated(
 }
 
 function rulesFor(
-  { status }: RequestContext,
+  { status }: FileRequest,
   { uncompressed }: LoadedFile,
   preset: PresetHeaders,
 ): SelectionRules {
@@ -280,7 +300,7 @@ function rulesFor(
 }
 
 function sendRepresentation(
-  request: RequestContext,
+  request: FileRequest,
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {
@@ -324,7 +344,7 @@ function negotiateCoding(file: LoadedFile, header: string | undefined): Represen
 
 /** Returns the ETag and date of the response, which earlier middleware or `setHeaders` may have replaced. */
 function effectiveValidators(
-  { res }: RequestContext,
+  { res }: FileRequest,
   representation: Representation,
   preset: PresetHeaders,
 ): Validators {
@@ -341,7 +361,7 @@ function effectiveValidators(
  * Returns the ranges to send; undefined for the whole file. Range is defined for GET only (RFC 9110 §14.2).
  */
 function requestedRanges(
-  { req, res }: RequestContext,
+  { req, res }: FileRequest,
   { metadata }: Representation,
   validators: Validators,
 ): ByteRange[] | undefined {
@@ -379,7 +399,7 @@ function sendWhole(
  * clients must revalidate it before reuse.
  */
 function sendOtherStatus(
-  request: RequestContext,
+  request: FileRequest,
   representation: Representation,
   preset: PresetHeaders,
 ): StreamPlan | undefined {

@@ -26,7 +26,7 @@ import {
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
 import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './reply.ts';
-import type { RequestContext, StreamPlan } from './respond.ts';
+import type { FileRequest, StreamPlan } from './respond.ts';
 import { isNotFoundError } from './root.ts';
 import { etagFromDigest, etagOfBytes, type FileVersion } from './version.ts';
 
@@ -110,7 +110,7 @@ export class SourceFiles implements Files {
    *
    * @param retry - called if the file has changed before anything was sent
    */
-  send(request: RequestContext, plan: StreamPlan, retry: () => void): void {
+  send(request: FileRequest, plan: StreamPlan, retry: () => void): void {
     sendFromSource(this.#source, request, plan, retry);
   }
 }
@@ -218,7 +218,7 @@ class ChangedError extends Error {}
  */
 function sendFromSource(
   source: StaticSource,
-  request: RequestContext,
+  request: FileRequest,
   plan: StreamPlan,
   retry: () => void,
 ): void {
@@ -238,7 +238,7 @@ function sendFromSource(
   );
 }
 
-async function start(source: StaticSource, { res }: RequestContext, plan: StreamPlan): Promise<void> {
+async function start(source: StaticSource, { res }: FileRequest, plan: StreamPlan): Promise<void> {
   const chunks = bodyOf(source, plan, res);
   const first = await chunks.next();
   if (isFinished(res)) {

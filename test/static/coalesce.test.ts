@@ -1,6 +1,6 @@
 import { AsyncResource } from 'node:async_hooks';
 import { budgetFor, type CacheEntry, FileCache, type Waiter } from '../../src/static/cache.ts';
-import { type CheckContext, Coalescer, createCircuitBreaker } from '../../src/static/check.ts';
+import { type CheckContext, CircuitBreaker, Coalescer } from '../../src/static/check.ts';
 import type { LoadResult } from '../../src/static/representation.ts';
 import { loadedFile } from './loaded-file.ts';
 
@@ -23,7 +23,7 @@ function checkContext(cache: FileCache, load: CheckContext['load'], revalidateAf
     isUnchangedSync: () => false,
     isUnchanged: async () => true,
     maxRunning: 16,
-    breaker: createCircuitBreaker(() => 0),
+    breaker: new CircuitBreaker(() => 0),
     revalidateAfter,
     onCached: () => {},
   };

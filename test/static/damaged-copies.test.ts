@@ -1,6 +1,6 @@
 import { brotliCompressSync, gzipSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
-import { compareCopy, isWindowAccepted } from '../../src/static/copies.ts';
+import { compareCopy } from '../../src/static/copies.ts';
 import { type Snapshot, takeSnapshot } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import { openRealPath, type ReadableFile } from '../../src/static/root.ts';
@@ -34,47 +34,6 @@ it.each([
   expect((await file.version())?.size).toBe(BigInt(bytes.length));
   file.close();
   source.file.close();
-});
-
-/** A zstd frame with a window of `2 ** log` bytes, which contains the bytes without compression. */
-function frameOf(bytes: Buffer, log: number): Buffer {
-  const blockHeader = Buffer.alloc(3);
-  blockHeader.writeUIntLE((bytes.length << 3) | 1, 0, 3);
-  return Buffer.concat([Buffer.from([0x28, 0xb5, 0x2f, 0xfd, 0, (log - 10) << 3]), blockHeader, bytes]);
-}
-
-it('staticFiles sends no zstd copy whose window is too large for browsers', async () => {
-  const [small, large] = [Buffer.alloc(2000, 'small'), Buffer.alloc(100_000, 'large')];
-  const folder = makeFolder({
-    'usual.js': small,
-    'usual.js.zst': frameOf(small, 23),
-    'wide.js': small,
-    'wide.js.zst': frameOf(small, 24),
-    'wide-streamed.js': large,
-    'wide-streamed.js.zst': frameOf(large, 27),
-  });
-  const serve = staticFiles(folder, { precompressed: ['zstd'], cache: { maxFileBytes: 50_000 } });
-  const port = await listen(bare(serve));
-  for (const [name, coding] of [
-    ['usual', 'zstd'],
-    ['wide', undefined],
-    ['wide-streamed', undefined],
-  ]) {
-    const { status, headers } = await get(port, `/${name}.js`, { 'Accept-Encoding': 'zstd' });
-    expect([name, status, headers['content-encoding']]).toEqual([name, 200, coding]);
-  }
-});
-
-it.each([
-  ['of one segment up to 8 MiB', 'a0', '00008000', true],
-  ['of one segment over 8 MiB', 'a0', '01008000', false],
-  ['of one segment over 8 MiB with an identifier of four bytes', 'a3', '0102030401008000', false],
-  ['of one segment over 4 GiB', 'e0', '0000000001000000', false],
-  ['of one small segment', '20', 'ff', true],
-  ['with a window of 9 MiB', '00', '69', false],
-])('a zstd frame %s is accepted: %s %s %s', (_what, descriptor, fields, isAccepted) => {
-  const header = Buffer.concat([Buffer.from(`28b52ffd${descriptor}${fields}`, 'hex'), Buffer.alloc(18)]);
-  expect(isWindowAccepted(header)).toBe(isAccepted);
 });
 
 it('staticFiles sends no copy of an earlier version right after its source was written', async () => {

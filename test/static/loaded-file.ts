@@ -31,7 +31,6 @@ export function loadedFile(
     createdCodings: undefined,
     deltas: undefined,
     stats: undefined,
-    canStream: true,
     isRacilyClean: false,
     changedAt: 0,
     ...rest,

@@ -68,16 +68,6 @@ describe('the memory budget', () => {
     expect(first.filter((entry) => bodyOf(entry) !== undefined).length).toBeLessThan(40);
   });
 
-  it('the memory budget evicts files that cannot be read from disk with their bodies', () => {
-    const { add, cache } = createCache();
-    for (const name of names(10)) add(name, loadedFile(100 * KIB, { canStream: false }));
-    const entry = add('/new', loadedFile(600 * KIB, { canStream: false }));
-    expect(bodyOf(entry)).toHaveLength(600 * KIB);
-    const left = names(10).filter((name) => cache.get(name) !== undefined);
-    expect(left.length).toBeGreaterThan(0);
-    expect(left.length).toBeLessThanOrEqual(4);
-  });
-
   it('a large body is cached after eight requests, once its memory is reserved', () => {
     const { add, cache } = createCache();
     const entry = add('/large', loadedFile(500 * KIB, { isInMemory: false }));

@@ -2,12 +2,7 @@ import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
 import { budgetFor, type CacheEntry, FileCache } from '../../src/static/cache.ts';
-import {
-  type CheckContext,
-  createCircuitBreaker,
-  isUnchangedSync,
-  revalidate,
-} from '../../src/static/check.ts';
+import { type CheckContext, CircuitBreaker, isUnchangedSync, revalidate } from '../../src/static/check.ts';
 import { loadFile, stillResolves } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
 import type { LoadResult } from '../../src/static/representation.ts';
@@ -75,7 +70,7 @@ describe('the path of a cached file', () => {
       isUnchangedSync: (dependencies) => root.isUnchangedSync(dependencies),
       isUnchanged: (dependencies) => root.isUnchanged(dependencies),
       maxRunning: 16,
-      breaker: createCircuitBreaker(() => 0),
+      breaker: new CircuitBreaker(() => 0),
       revalidateAfter: 0,
       onCached: () => {},
     };

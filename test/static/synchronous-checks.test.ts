@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { staticFiles } from '../../middleware/static.ts';
-import { createCircuitBreaker } from '../../src/static/check.ts';
+import { CircuitBreaker } from '../../src/static/check.ts';
 import type { Dependency } from '../../src/static/load.ts';
 import { areUnchangedSync, canCheckSync, isKernelCached, localDeviceOf } from '../../src/static/root.ts';
 import type { FileVersion } from '../../src/static/version.ts';
@@ -114,15 +114,15 @@ describe('synchronous checks', () => {
   });
 });
 
-describe('createCircuitBreaker', () => {
+describe('CircuitBreaker', () => {
   /** Runs a check at a time, which takes `duration` and reads `bytesRead`; returns whether the breaker allows it. */
   function createClock(): (startedAt: number, duration: number, bytesRead: number) => boolean {
     let bytes = 4096;
-    const { allows, record } = createCircuitBreaker(() => bytes);
+    const breaker = new CircuitBreaker(() => bytes);
     return (startedAt, duration, bytesRead) => {
-      const isAllowed = allows(startedAt);
+      const isAllowed = breaker.allows(startedAt);
       bytes += bytesRead;
-      if (isAllowed) record(startedAt, startedAt + duration);
+      if (isAllowed) breaker.record(startedAt, startedAt + duration);
       return isAllowed;
     };
   }
