@@ -12,11 +12,14 @@ import type { OperationDecision, OperationDetails } from './operation.ts';
 export type { ErrorDetails, ErrorReporter, WebSocketLike } from './connect.ts';
 
 /**
- * The WebSocket that `context` functions get: with `headers`, `url`, `socket` and `state` of the upgrade request,
+ * The WebSocket that `context` functions get: with `headers`, `url`, `socket`, `state` and `get` of the upgrade request,
  * and the members that middleware has added to it, such as `session` and `user`. A function that reads them works
  * over HTTP and over sockets.
  */
-export interface ContextWebSocket extends WebSocketLike, ContextSource {}
+export interface ContextWebSocket extends WebSocketLike, ContextSource {
+  /** Returns a header of the upgrade request, as `req.get(name)` of Express. */
+  get(name: string): string | undefined;
+}
 
 /** The second argument of `context` functions. */
 export interface ContextDetails {
@@ -107,6 +110,12 @@ export interface SubscriptionOptions {
   subscriptionProtocols?: readonly SubscriptionProtocol[] | undefined;
   /** Called once per connection, when `connection_init` arrives; a thrown GraphQLError refuses with its message (4403). @default accepts */
   onConnect?: Hook<[connection: ConnectingSubscription], MaybePromise<ConnectResult>> | undefined;
+  /** Called once when a connection that was accepted has closed, whoever closed it. */
+  onDisconnect?:
+    | Hook<[connection: SubscriptionConnection, code: number, reason: string], unknown>
+    | undefined;
+  /** Like `onDisconnect`, and after it; also for connections that were not accepted. */
+  onClose?: Hook<[connection: SubscriptionConnection, code: number, reason: string], unknown> | undefined;
   /** Called once for each operation, as the option of `graphqlHTTP`. @default the handler's, or none */
   onOperation?:
     | Hook<[operation: OperationDetails<ContextWebSocket>], MaybePromise<OperationDecision>>

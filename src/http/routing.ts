@@ -78,8 +78,9 @@ export function isOwnOrigin(req: IncomingMessage, origin: string, app?: Settings
 
 /** Returns undefined for plain HTTP without a trusted proxy: an unknown proxy may have terminated TLS. */
 function publicSchemeOf(req: IncomingMessage, app: Settings | undefined): string | undefined {
-  const scheme = forwarded(req, 'x-forwarded-proto', app);
-  if (scheme !== undefined) return `${scheme.toLowerCase()}:`;
+  const scheme = forwarded(req, 'x-forwarded-proto', app)?.toLowerCase();
+  // Some proxies send the scheme of the WebSocket; origins have that of the page.
+  if (scheme !== undefined) return `${scheme.replace(/^ws(?=s?$)/, 'http')}:`;
   return 'encrypted' in req.socket ? 'https:' : undefined;
 }
 

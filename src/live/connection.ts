@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { IncomingMessage } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
@@ -51,6 +52,8 @@ import { Deadlines, type IntervalTimer, NEVER } from './timers.ts';
 // Taken when the module is loaded: fake timers of a test must not delay requests.
 const { queueMicrotask } = globalThis;
 
+type CloseHook = (connection: SubscriptionConnection, code: number, reason: string) => unknown;
+
 /** The options of a connection, however it was opened. */
 export interface ConnectionSettings extends EndpointSettings {
   readonly context: unknown;
@@ -58,6 +61,8 @@ export interface ConnectionSettings extends EndpointSettings {
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly onOperation: OnOperation | undefined;
   readonly onConnect: ((connection: ConnectingSubscription) => MaybePromise<ConnectResult>) | undefined;
+  readonly onDisconnect: CloseHook | undefined;
+  readonly onClose: CloseHook | undefined;
   /** Milliseconds. */
   readonly connectionInitWaitTimeout: number;
   /** Milliseconds between two pings; 0: none. */
@@ -81,6 +86,8 @@ interface OpenedWebSocket {
   /** The underlying socket, if we may write frames to it. */
   readonly socket: Duplex | undefined;
   readonly protocol: SubscriptionProtocol;
+  /** Whether code of the application has run on the request: it may have opened an AsyncLocalStorage. */
+  readonly hasContext: boolean;
 }
 
 /** One WebSocket connection. A class, so that methods take no memory per connection. */
@@ -107,6 +114,10 @@ export class Connection implements LiveConnection {
   /** The upgrade request, until the connection is accepted. */
   #request: IncomingMessage | undefined;
   #schema: GraphQLSchema | undefined;
+  /** Runs a function in the asynchronous context of the upgrade request; undefined if it has none. */
+  readonly #inContext: (<T>(run: () => T) => T) | undefined;
+  /** The close code and reason of a closed socket. */
+  #closed: { readonly code: number; readonly reason: string } | undefined;
   /** The operations by the client's id as JSON, which distinguishes numbers from strings. */
   #operations: Map<string, SocketOperation> | undefined;
   /** The estimated memory of `#operations`. */
@@ -114,8 +125,10 @@ export class Connection implements LiveConnection {
   /** The number of consecutively refused operations. */
   #refusals = 0;
 
-  constructor(services: ConnectionServices, { websocket, request, socket, protocol }: OpenedWebSocket) {
+  constructor(services: ConnectionServices, opened: OpenedWebSocket) {
+    const { websocket, request, socket, protocol, hasContext } = opened;
     const { context, scheduler, timer, settings } = services;
+    this.#inContext = hasContext ? AsyncLocalStorage.snapshot() : undefined;
     this.services = services;
     this.#request = request;
     this.#socket = socket;
@@ -146,6 +159,11 @@ export class Connection implements LiveConnection {
     return { connectionParams, context, protocol: this.session.name, websocket: this.websocket };
   }
 
+  receive(text: string): void {
+    if (this.#inContext === undefined) this.session.receive(text);
+    else this.#inContext(() => this.session.receive(text));
+  }
+
   /** Asks the application whether to accept the connection. */
   async accept(connectionParams: Readonly<Record<string, unknown>>): Promise<Acceptance> {
     const { core, settings, context } = this.services;
@@ -169,6 +187,8 @@ export class Connection implements LiveConnection {
     this.isAccepted = true;
     this.pendingChecks = undefined;
     for (const check of checks ?? []) check();
+    // The socket has closed while `onConnect` ran.
+    if (this.#closed !== undefined) this.#callHook('onDisconnect', this.#closed);
   }
 
   /** The context of one operation, or of one event. */
@@ -321,11 +341,26 @@ export class Connection implements LiveConnection {
     this.#close(1013, 'Too slow a reader');
   }
 
-  onClosed(): void {
+  onClosed(code: number, reason: string): void {
+    this.#closed = { code, reason };
     this.queue.discard();
     this.#endOperations();
+    if (this.isAccepted) this.#callHook('onDisconnect', this.#closed);
+    this.#callHook('onClose', this.#closed);
     this.#releaseRequest();
     this.services.onClosed(this);
+  }
+
+  /** Calls an option. Its errors are reported. */
+  #callHook(
+    name: 'onDisconnect' | 'onClose',
+    { code, reason }: { readonly code: number; readonly reason: string },
+  ): void {
+    const hook = this.services.settings[name];
+    if (hook === undefined) return;
+    const call = async (): Promise<unknown> => hook(this.describe(), code, reason);
+    const { origin } = this;
+    (this.#inContext?.(call) ?? call()).catch((error) => this.services.core.reportError(error, origin));
   }
 
   #close(code: number, reason: string): void {
@@ -598,7 +633,7 @@ const OWN_MEMBERS: ReadonlySet<string> = new Set([
 
 /**
  * Gives the WebSocket the members of the upgrade request that context functions read: `headers`, `url`,
- * `socket`, `state`, and the members that middleware has added. Does not change members of the WebSocket
+ * `socket`, `state`, `get`, and the members that middleware has added. Does not change members of the WebSocket
  * itself.
  */
 function exposeRequest(websocket: WebSocketLike, request: IncomingMessage & { state?: unknown }): void {
@@ -607,10 +642,17 @@ function exposeRequest(websocket: WebSocketLike, request: IncomingMessage & { st
   define(websocket, 'headers', headers);
   define(websocket, 'url', url);
   define(websocket, 'socket', socket);
+  define(websocket, 'get', getHeader);
   for (const name of Object.keys(request)) {
     if (OWN_MEMBERS.has(name) || name in websocket) continue;
     define(websocket, name, request[name as keyof IncomingMessage]);
   }
+}
+
+/** The method `get` of Express's requests. */
+function getHeader(this: Pick<IncomingMessage, 'headers'>, name: string): string | string[] | undefined {
+  const key = name.toLowerCase();
+  return this.headers[key === 'referrer' ? 'referer' : key];
 }
 
 function define(websocket: WebSocketLike, name: string, value: unknown): void {

@@ -36,6 +36,8 @@ export const connectionRules: Rules<ConnectionSettings> = {
   contextPer: oneOf('operation', 'event', 'connection'),
   subscriptionProtocols: protocolsRule,
   onConnect: optionalFunction(),
+  onDisconnect: optionalFunction(),
+  onClose: optionalFunction(),
   onOperation: optionalFunction(),
   operations: rule<readonly string[]>(
     OPERATION_KINDS,
@@ -83,7 +85,6 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   subscribe: 'use engine of graphqlHTTP, and pass the handler as the second argument',
   onSubscribe: 'use onOperation',
   onNext: 'use formatError of graphqlHTTP, or onOperation to add extensions',
-  onDisconnect: 'use the channel espalier:graphql:connection of node:diagnostics_channel',
   onComplete: 'use the channel espalier:graphql:stream-end of node:diagnostics_channel',
   pingInterval: 'use keepAlive, in milliseconds',
   verifyClient: ORIGINS,

@@ -43,6 +43,7 @@ export function createUpgradeHandler(
   settings: UpgradeSettings,
 ): UpgradeHandler {
   const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
+  const hasContext = settings.middleware.length > 0;
   const loader = new WebSocketServerLoader(settings, subscriptionProtocols);
   const reject = createReject();
   /** The functions that stop waiting for the middleware of an upgrade. */
@@ -91,7 +92,10 @@ export function createUpgradeHandler(
     const shakeHands = (server: WebSocketServer): void => {
       try {
         if (isClosed) reject(req, socket, 503, CLOSING);
-        else server.handleUpgrade(req, socket, head, (websocket) => target.open(websocket, req, socket));
+        else
+          server.handleUpgrade(req, socket, head, (websocket) =>
+            target.open(websocket, req, socket, { hasContext }),
+          );
       } catch (error) {
         // Another listener has upgraded the same socket.
         debug.subscriptions('upgrade of %s failed: %O', req.url, error);

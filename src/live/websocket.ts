@@ -181,7 +181,12 @@ export class WebSocketEndpoint extends LiveEndpoint {
   }
 
   /** Serves a WebSocket; its listeners are registered synchronously. `socket` is its underlying socket. */
-  open(websocket: WebSocketLike, request: IncomingMessage, socket: Duplex | undefined): void {
+  open(
+    websocket: WebSocketLike,
+    request: IncomingMessage,
+    socket: Duplex | undefined,
+    { hasContext }: { readonly hasContext: boolean },
+  ): void {
     websocket.on('error', ignore);
     if (!isOpen(websocket)) return;
     const protocol = this.settings.subscriptionProtocols.find((name) => name === websocket.protocol);
@@ -189,7 +194,7 @@ export class WebSocketEndpoint extends LiveEndpoint {
       websocket.close(UNKNOWN_SUBPROTOCOL.code, UNKNOWN_SUBPROTOCOL.reason);
       return;
     }
-    const connection = new Connection(this.#services, { websocket, request, socket, protocol });
+    const connection = new Connection(this.#services, { websocket, request, socket, protocol, hasContext });
     (websocket as BoundWebSocket)[CONNECTION] = connection;
     websocket.on('message', onMessage);
     websocket.on('close', onClose);
@@ -214,12 +219,12 @@ function contextPolicy(settings: ConnectionSettings, core: GraphQLCore): Context
 const ignore = (): void => undefined;
 
 // Functions instead of closures, so that all WebSockets share their listeners.
-function onClose(this: BoundWebSocket): void {
-  this[CONNECTION]?.onClosed();
+function onClose(this: BoundWebSocket, code: number, reason: Buffer | string): void {
+  this[CONNECTION]?.onClosed(code, String(reason));
 }
 
 function onMessage(this: BoundWebSocket, data: string | Buffer | ArrayBuffer | Buffer[]): void {
-  this[CONNECTION]?.session.receive(textOf(data));
+  this[CONNECTION]?.receive(textOf(data));
 }
 
 function textOf(data: string | Buffer | ArrayBuffer | Buffer[]): string {
@@ -250,6 +255,6 @@ export function createWebsocketHandler(
     // We may write to the socket only if the WebSocket was opened by this request, over HTTP/1.
     const socket =
       request.httpVersionMajor === 1 && request.socket instanceof Socket ? request.socket : undefined;
-    endpoint.open(websocket, request, socket);
+    endpoint.open(websocket, request, socket, { hasContext: true });
   };
 }

@@ -269,6 +269,9 @@ eachExpress((express) => {
         const subscriptions = attachSubscriptions(server, graphqlHTTP(schema));
         const headers = { ...forwarded, 'x-forwarded-host': host };
         expect((await handshake(port, '/graphql', headers)).status).toBe(status);
+        // Some proxies send the scheme of the WebSocket.
+        const ofSocket = { ...headers, 'x-forwarded-proto': 'WSS' };
+        expect((await handshake(port, '/graphql', ofSocket)).status).toBe(status);
         // The scheme counts too.
         const plain = { ...headers, 'x-forwarded-proto': 'http' };
         expect((await handshake(port, '/graphql', plain)).status).toBe(403);
