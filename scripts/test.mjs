@@ -105,6 +105,7 @@ function runJest(pass, files) {
     'node_modules/jest/bin/jest.js',
     '--reporters=<rootDir>/scripts/test/reporter.mjs',
     '--verbose=false', // otherwise Jest prints the console of a single file
+    '--forceExit', // otherwise a failed test that left a server open keeps Jest from ending
     `--maxWorkers=${WORKERS}`,
     '--moduleNameMapper',
     JSON.stringify(mapperOf(pass)),

@@ -1,15 +1,24 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { connect, createServer } from 'node:net';
-import { join, resolve } from 'node:path';
+import { delimiter, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
-const PATH = `${process.env['PATH']}:/usr/sbin`;
+const PATH = `${process.env['PATH']}${delimiter}/usr/sbin`;
 
 /** Whether a program can be started. CI installs all programs, and its tests fail without them. */
 export const isAvailable = (program: string): boolean =>
-  process.env['CI'] === 'true' || PATH.split(':').some((directory) => existsSync(join(directory, program)));
+  process.env['CI'] === 'true' || PATH.split(delimiter).some((folder) => isExecutable(join(folder, program)));
+
+function isExecutable(path: string): boolean {
+  try {
+    accessSync(path, constants.X_OK);
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /**
  * `it` and `describe` for tests that need programs, which skip them where one is missing. A test file in which every test

@@ -103,7 +103,7 @@ describe('streaming responses and their clients', () => {
     },
   );
 
-  it('nginx passes the payloads of a deferred response on immediately', async () => {
+  needs('nginx').it('nginx passes the payloads of a deferred response on immediately', async () => {
     const { url, calls } = await serveIncremental();
     const proxied = await behindNginx(Number(new URL(url).port));
     const params = { query: '{ hello ... @defer { slow } }' };
