@@ -338,7 +338,7 @@ export class DictionaryFiles {
 
   async #exists(filePath: string): Promise<boolean> {
     for (const root of this.#roots) {
-      const stats = await statOrUndefined(root.join(filePath)).catch(() => undefined);
+      const stats = await statOrUndefined(root.pathOf(filePath)).catch(() => undefined);
       if (stats?.isFile() === true) return true;
     }
     return false;
@@ -358,7 +358,7 @@ export class DictionaryFiles {
 
   /** Reads a file inside a root; undefined if it does not exist or cannot be read. */
   async #readFrom(root: RootDirectory, filePath: string): Promise<Buffer | undefined> {
-    const path = root.join(filePath);
+    const path = root.pathOf(filePath);
     try {
       const stats = await statOrUndefined(path);
       if (stats?.isFile() !== true || stats.size > this.#maxFileBytes) return undefined;

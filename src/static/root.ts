@@ -61,7 +61,7 @@ function isPath(dir: unknown): dir is string | URL {
 export function assertPages(root: RootDirectory, pages: Pick<StaticSettings, 'fallback' | 'notFound'>): void {
   for (const name of ['fallback', 'notFound'] as const) {
     const page = pages[name];
-    if (page === undefined || statSync(root.join(page), { throwIfNoEntry: false })?.isFile() === true)
+    if (page === undefined || statSync(root.pathOf(page), { throwIfNoEntry: false })?.isFile() === true)
       continue;
     const message = `option "${name}" is ${formatValue(page.slice(1))}, which is not a file in ${root.path}; create it before the call, for example with the build of your front end, and pass its path below this directory`;
     throw optionError(STATIC_OPTIONS, message);
@@ -85,7 +85,7 @@ export class RootDirectory implements Files {
   }
 
   /** The path of a file, given as its URL path below the root. */
-  join(urlPath: string): string {
+  pathOf(urlPath: string): string {
     return joinUrlPath(this.path, urlPath);
   }
 
@@ -97,10 +97,6 @@ export class RootDirectory implements Files {
   /** The root without symbolic links, if it is known and still the same directory. */
   cachedRealPath(): string | undefined {
     return this.#inode !== undefined && this.#inode === this.#currentInode() ? this.#realPath : undefined;
-  }
-
-  pathOf(filePath: string): string {
-    return this.join(filePath);
   }
 
   async stat(path: string, onNothing?: (error: Error) => void): Promise<PathStat | undefined> {
