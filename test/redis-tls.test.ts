@@ -9,8 +9,7 @@ import { createPubSub, type PubSub, type PubSubOptions } from '../middleware/pub
 import { entryOf, textOf, versionOf } from './caching/store-entries.ts';
 import { tls as certificate, tlsFiles, trusted } from './exchange.ts';
 import { freePort } from './programs.ts';
-import { publishWhenConnected, take } from './pubsub/events.ts';
-import { startProxy } from './pubsub/proxy.ts';
+import { take } from './pubsub/events.ts';
 import { type RedisServer, startRedis } from './redis.ts';
 import { until } from './until.ts';
 
@@ -72,32 +71,6 @@ it('createPubSub and redisStore use the TLS settings of a client, also with a ce
   expect(await store.set('k', entryOf('1', ['a']), await versionOf(store))).toBe(true);
   expect(await textOf(store)).toBe('1');
 });
-
-it.each([undefined, {}])(
-  'events that createPubSub has rejected over TLS do not arrive later, with history %p',
-  async (history) => {
-    const proxy = await startProxy(`redis://127.0.0.1:${port}`);
-    stops.push(() => proxy.close());
-    const settings = { port: Number(new URL(proxy.url).port) };
-    const here = connect(settings, { history, heartbeat: 100, commandTimeout: 500 });
-    const there = connect({}, { history });
-    const stream = there.subscribe('tick');
-    await there.ready('tick');
-    await publishWhenConnected(() => here.publish('tick', 1));
-    proxy.pause();
-    const rejected = { status: 'rejected', reason: { code: 'ERR_REDIS_TIMEOUT' } };
-    expect(await Promise.allSettled([here.publish('tick', 2), here.publish('tick', 3)])).toMatchObject([
-      rejected,
-      rejected,
-    ]);
-    // Both connections are replaced while the old ones are paused.
-    await here.ready('tick');
-    await publishWhenConnected(() => here.publish('tick', 4));
-    await proxy.resume();
-    await here.publish('tick', 5);
-    expect(await take(stream, 3)).toEqual([1, 4, 5]);
-  },
-);
 
 it('createPubSub rejects while a certificate is not trusted, and names the reason', async () => {
   const redis = `rediss://127.0.0.1:${port}`;

@@ -101,51 +101,28 @@ interface Gauge {
  */
 export type GaugeKind = 'documents' | 'responses' | 'files' | 'uploads' | 'live';
 
-interface Registry {
-  readonly owners: Set<WeakRef<object>>;
-  readonly gauges: WeakMap<object, Gauge>;
-}
+const gauges = new WeakMap<object, Gauge>();
+let owners: WeakRef<object>[] = [];
+/** The number of owners at which those that were collected are removed: a handler per request creates many. */
+let limit = 64;
 
-const REGISTRY: unique symbol = Symbol.for('espalier.gauges');
-
-/** The gauges of the process. The ES and the CommonJS build share them. */
-function registry(): Registry {
-  const holder = globalThis as { [REGISTRY]?: Registry };
-  // Frozen: Jest removes the members of other objects on globalThis, which owners outlive.
-  holder[REGISTRY] ??= Object.freeze<Registry>({ owners: new Set(), gauges: new WeakMap() });
-  return holder[REGISTRY];
-}
-
-/** Removes the references to collected owners, of which a handler per request creates an unlimited number. */
-const collected = new FinalizationRegistry<WeakRef<object>>((reference) => {
-  registry().owners.delete(reference);
-});
-
-/**
- * Registers the numbers of `owner` until it is garbage-collected. The gauge may reference the owner: it does
- * not keep it alive.
- */
+/** Registers the numbers of `owner`, which the gauge may reference: it does not keep the owner alive. */
 export function registerGauge(owner: object, gauge: Gauge): void {
-  const { owners, gauges } = registry();
-  if (!gauges.has(owner)) {
-    const reference = new WeakRef(owner);
-    owners.add(reference);
-    collected.register(owner, reference);
-  }
   gauges.set(owner, gauge);
+  owners.push(new WeakRef(owner));
+  if (owners.length < limit) return;
+  owners = owners.filter((reference) => reference.deref() !== undefined);
+  limit = Math.max(64, 2 * owners.length);
 }
 
 /** Returns the sums of the numbers of all parts of a kind. */
 export function readGauges(kind: GaugeKind): Record<string, number> {
-  const { owners, gauges } = registry();
   const sums: Record<string, number> = {};
   for (const reference of owners) {
     const owner = reference.deref();
     const gauge = owner === undefined ? undefined : gauges.get(owner);
-    if (gauge === undefined) owners.delete(reference);
-    else if (gauge.kind === kind) {
-      for (const [name, value] of Object.entries(gauge.read())) sums[name] = (sums[name] ?? 0) + value;
-    }
+    if (gauge?.kind !== kind) continue;
+    for (const [name, value] of Object.entries(gauge.read())) sums[name] = (sums[name] ?? 0) + value;
   }
   return sums;
 }

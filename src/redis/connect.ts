@@ -123,7 +123,8 @@ function duplicateCluster(cluster: Cluster, options: ConnectionOptions): Cluster
   const { enableOfflineQueue: _, ...shared } = { ...cluster.options.redisOptions, ...options };
   return cluster.duplicate([], {
     // The copy keeps the settings of the original that are not replaced. See `adapted`.
-    redisOptions: Object.assign(shared, { commandTimeout: undefined }),
+    // The replies of one node prove nothing about another: each has a limit of its own.
+    redisOptions: Object.assign(shared, { commandTimeout: undefined, socketTimeout: options.connectTimeout }),
     lazyConnect: false,
     enableOfflineQueue: false,
     // Without the queue the check fails until a node is connected: always, if a lookup gives the seeds other names than

@@ -38,7 +38,6 @@ export class RedisConnection {
   readonly #timeouts: ConnectionTimeouts;
   readonly #period: number;
   readonly #timer: NodeJS.Timeout;
-  readonly #silentNodes: SilentNodes | undefined;
   #inFlight = 0;
   /**
    * Checks without an expected reply. A count of checks does not mistake a blocked event loop for a silent
@@ -54,7 +53,6 @@ export class RedisConnection {
   constructor(client: RedisCommands, timeouts: ConnectionTimeouts, events: ConnectionEvents) {
     this.#client = client;
     this.#timeouts = timeouts;
-    this.#silentNodes = 'nodes' in client ? new SilentNodes(client) : undefined;
     this.#period = Math.min(timeouts.heartbeat, timeouts.commandTimeout) / CHECKS;
     this.#timer = setInterval(() => this.#check(), Math.max(1, this.#period)).unref();
     this.firstAttempt = new Promise((resolve) => {
@@ -88,17 +86,18 @@ export class RedisConnection {
   async send<T>(command: (client: RedisCommands) => Promise<T>): Promise<T> {
     if (!this.isReady) throw this.#notConnected();
     this.#inFlight++;
-    const settled = this.#silentNodes?.track();
+    const sent = performance.now();
     try {
       const reply = await command(this.#client);
       this.#lastError = undefined;
       return reply;
     } catch (error) {
       if (isReadOnly(error)) this.#leaveReplica();
-      throw isReplyError(error) ? error : this.#notConnected(error);
+      if (isReplyError(error)) throw error;
+      // ioredis closes the connection to a silent node of a cluster (`socketTimeout`).
+      throw this.#notConnected(error, performance.now() - sent >= this.#timeouts.commandTimeout);
     } finally {
       this.#inFlight--;
-      settled?.();
       this.#heard();
     }
   }
@@ -145,8 +144,6 @@ export class RedisConnection {
 
   #check(): void {
     const { heartbeat, commandTimeout } = this.#timeouts;
-    const silent = this.#silentNodes?.check(commandTimeout / this.#period) ?? [];
-    if (silent.length > 0) this.#reset(silent);
     // In the status `connect` ioredis itself waits for replies, to AUTH for example.
     if (this.#inFlight > 0 || this.#client.status === 'connect') {
       this.#silentChecks++;
@@ -173,17 +170,17 @@ export class RedisConnection {
   }
 
   /** Closes connections so that Redis does not receive unsent commands later. */
-  #reset(clients: readonly Redis[] = this.#clients): void {
+  #reset(): void {
     this.#heard();
     this.#timedOut = true;
-    for (const { stream } of clients) {
+    for (const { stream } of this.#clients) {
       if (stream !== undefined) resetSocket(stream);
     }
   }
 
-  #notConnected(cause?: unknown): Error {
+  #notConnected(cause?: unknown, isLate = false): Error {
     const { commandTimeout } = this.#timeouts;
-    if (this.#timedOut) {
+    if (isLate || this.#timedOut) {
       return Object.assign(new Error(`Redis did not reply within ${commandTimeout} ms`, { cause }), {
         code: 'ERR_REDIS_TIMEOUT',
       });
@@ -193,72 +190,13 @@ export class RedisConnection {
   }
 }
 
-/** The bytes that have arrived from a node, and the last check at which there were more. */
-interface Arrival {
-  readonly bytes: number;
-  readonly check: number;
-}
-
-/** Finds the nodes of a cluster from which nothing arrives: the replies of one node prove nothing about another. */
-class SilentNodes {
-  readonly #cluster: Cluster;
-  /** The checks at which the commands in progress were sent, oldest first. */
-  readonly #sent = new Set<{ readonly check: number }>();
-  readonly #arrivals = new WeakMap<object, Arrival>();
-  #check = 0;
-
-  constructor(cluster: Cluster) {
-    this.#cluster = cluster;
-  }
-
-  /** Called when a command is sent. The function that it returns is called when the command has settled. */
-  track(): () => void {
-    const command = { check: this.#check };
-    this.#sent.add(command);
-    return () => this.#sent.delete(command);
-  }
-
-  /** Returns the silent nodes if a command has waited for more than `limit` checks. */
-  check(limit: number): ReturnType<Cluster['nodes']> {
-    const check = ++this.#check;
-    const [oldest] = this.#sent;
-    const isLate = oldest !== undefined && check - oldest.check > limit;
-    return this.#cluster.nodes().filter(({ stream }) => {
-      if (stream === undefined) return false;
-      const last = this.#arrivals.get(stream);
-      if (last?.bytes !== stream.bytesRead) this.#arrivals.set(stream, { bytes: stream.bytesRead, check });
-      return isLate && last?.bytes === stream.bytesRead && check - last.check > limit;
-    });
-  }
-}
-
-/** The handle of a TLS socket in Node, with the TCP connection that carries the records. */
-interface TlsHandle {
-  readonly _parent?: { close(done: () => void): unknown; reset?(done: () => void): number };
-}
-
 /**
  * Closes a socket with RST, which discards unsent bytes in the kernel. Otherwise the kernel would send them as soon
- * as the network works again. The socket of a `path` has no RST.
+ * as the network works again. Node has no RST for TLS, nor for the socket of a `path`.
  */
 function resetSocket(socket: Socket): void {
-  if (!('encrypted' in socket)) {
-    // `resetAndDestroy` throws for the socket of a `path`.
-    if (socket.remoteAddress === undefined) socket.destroy();
-    else socket.resetAndDestroy();
-    return;
-  }
-  // Node has no `resetAndDestroy` for TLS, so the connection below it is closed with RST instead of FIN.
-  const handle: TlsHandle | null | undefined = Reflect.get(socket, '_handle');
-  const tcp = handle?._parent;
-  if (tcp?.reset !== undefined) {
-    const { close, reset } = tcp;
-    tcp.close = (done) => {
-      // RST is not possible after `end`.
-      if (reset.call(tcp, done) !== 0) close.call(tcp, done);
-    };
-  }
-  socket.destroy();
+  if ('encrypted' in socket || socket.remoteAddress === undefined) socket.destroy();
+  else socket.resetAndDestroy();
 }
 
 /** Whether Redis has replied with an error, such as NOPERM or WRONGPASS. */
