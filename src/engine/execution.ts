@@ -121,8 +121,6 @@ export class Pending {
   pendingError: FieldError | undefined = undefined;
   /** The length of its key in the preceding text, if the key has to be removed. */
   omittedKeyLength = 0;
-  /** A value for which JSON.stringify threw; it is tried again when the response is assembled. */
-  deferredJson: { readonly value: unknown; json: string } | undefined = undefined;
   /** Called when the position is done, for the root and for the fields of a mutation. */
   onDone: (() => void) | undefined = undefined;
   /** The number of microtasks from a child's failure to its handler, if the shape does not determine it. */

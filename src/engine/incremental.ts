@@ -31,7 +31,7 @@ import {
 import { compileRoot, type ProgramRun } from './execute.ts';
 import type { Compiler, Execution, FieldRun, ObjectRun } from './execution.ts';
 import { runFields } from './fields.ts';
-import { formatFieldErrors } from './outcome.ts';
+import { textOfFieldErrors } from './outcome.ts';
 import {
   createPayloadText,
   DeferredOperation,
@@ -433,9 +433,7 @@ export function compileIncrementally(
     ex.nulledPaths = nulledPaths;
     const finish = (outcome: ExecutionOutcome): ExecutionOutcome => {
       if (operation.removeNulled(found, nulledPaths)) {
-        const text = createPayloadText(format, (errors) =>
-          JSON.stringify(formatFieldErrors(errors, { program, inputs })),
-        );
+        const text = createPayloadText(format, (errors) => textOfFieldErrors(errors, { program, inputs }));
         return beginPayloads(outcome, operation, found, text);
       }
       operation.finish();

@@ -11,14 +11,7 @@ import {
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import { isThenable } from '../execution/types.ts';
-import {
-  type Complete,
-  type Continuation,
-  type DirectWrite,
-  DONE,
-  type ErrorPosition,
-  type Execution,
-} from './execution.ts';
+import type { Complete, Continuation, DirectWrite, Execution } from './execution.ts';
 import {
   FALSE,
   isInt,
@@ -31,7 +24,7 @@ import {
   writeStatic,
   writeString,
 } from './json.ts';
-import { ignoreRejections, openPending, subscribe } from './promises.ts';
+import { ignoreRejections, subscribe } from './promises.ts';
 
 /*
  * graphql-js quotes values in error messages with a function that it does not export. An enum without a
@@ -155,12 +148,10 @@ function writeOutput(
   return undefined;
 }
 
-const DEFERRED: ErrorPosition = { field: undefined, nullable: true, shape: 'leaf' };
-
 /**
  * Writes an object, bigint or other value of a custom scalar as JSON.stringify of the whole response would:
  * `toJSON` receives the key. A value without JSON (a function) is removed with its key; in a list it becomes
- * null.
+ * null. Throws for a bigint, a cycle, and a `toJSON` that throws.
  */
 function writeCustomValue(
   ex: Execution,
@@ -168,17 +159,7 @@ function writeCustomValue(
   path: ResponsePath,
   keyText: StaticText | undefined,
 ): void {
-  let json: string | undefined;
-  try {
-    json = stringify(output, path.key);
-  } catch {
-    // A bigint, a cycle, or a `toJSON` that throws. The response fails unless an error removes this value
-    // from it.
-    const pending = openPending(ex, DEFERRED, path);
-    pending.state = DONE;
-    pending.deferredJson = { value: output, json: '' };
-    return;
-  }
+  const json = stringify(output, path.key);
   // The JSON of a promise, which nothing reads, is an empty object.
   if (json?.includes('{}') === true) ignoreRejections(ex, output);
   if (json !== undefined) writeJson(ex, json);

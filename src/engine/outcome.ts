@@ -1,4 +1,5 @@
 import { GraphQLError, type GraphQLFormattedError, locatedError, type SourceLocation } from 'graphql';
+import { errorsText } from '../execution/graphql-error.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
 import {
@@ -100,10 +101,10 @@ type BodyOf = (errorsJson: string, ex: Execution, root: Pending | undefined) => 
 function partialOutcome(ex: Execution, root: Pending | undefined, bodyOf: BodyOf): ExecutionOutcome {
   const errors = ex.errors ?? [];
   const masked = maskErrors(errors, ex);
-  if (masked !== undefined) return new MaskedOutcome(bodyOf(JSON.stringify(masked), ex, root), errors);
+  if (masked !== undefined) return new MaskedOutcome(bodyOf(textOfErrors(masked, ex), ex, root), errors);
   const graphqlErrors = toGraphQLErrors(errors);
   const formatted = ex.program.settings.formatErrors(graphqlErrors, ex.inputs.origin);
-  const body = bodyOf(JSON.stringify(formatted), ex, root);
+  const body = bodyOf(textOfErrors(formatted, ex), ex, root);
   return { kind: 'partial', body, errors: graphqlErrors };
 }
 
@@ -140,14 +141,15 @@ function toGraphQLErrors(errors: readonly FieldError[]): GraphQLError[] {
 /** The parts of an execution that formatting its errors needs. */
 type ErrorScope = Pick<Execution, 'program' | 'inputs'>;
 
-/** Masks, formats and reports the errors of one part of a response. */
-export function formatFieldErrors(
-  errors: readonly FieldError[],
-  scope: ErrorScope,
-): readonly GraphQLFormattedError[] {
+/** Masks, formats and reports the errors of one part of a response, as JSON. */
+export function textOfFieldErrors(errors: readonly FieldError[], scope: ErrorScope): string {
   const { settings } = scope.program;
-  return maskErrors(errors, scope) ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin);
+  const masked = maskErrors(errors, scope);
+  return textOfErrors(masked ?? settings.formatErrors(toGraphQLErrors(errors), scope.inputs.origin), scope);
 }
+
+const textOfErrors = (errors: readonly GraphQLFormattedError[], { program, inputs }: ErrorScope): string =>
+  errorsText(errors, program.settings, inputs.origin);
 
 /** Formats errors without creating GraphQLErrors; undefined if one of them needs it. */
 function maskErrors(
@@ -262,9 +264,8 @@ interface Target {
   braceWritten: boolean;
 }
 
-/** The maximum number of bytes that `concatSegments` needs, with `head`. Must be called before `concatSegments`. */
+/** The maximum number of bytes that `concatSegments` needs, with `head`. */
 function maxConcatSize(root: Pending, head: Buffer): number {
-  writeDeferredJson(root);
   return head.length + sizeOf(root) + 1;
 }
 
@@ -279,9 +280,7 @@ function concatSegments(ex: Execution, root: Pending, head: Buffer, bytes: Buffe
 
 function copyPosition(target: Target, pending: Pending): void {
   if (pending.isNull) target.at += NULL_BYTES.copy(target.bytes, target.at);
-  else if (pending.deferredJson !== undefined) {
-    target.at += target.bytes.write(pending.deferredJson.json, target.at);
-  } else {
+  else {
     for (const child of pending.children ?? []) {
       const end = child.precedingEnd - child.omittedKeyLength;
       copySegment(target, child.precedingStart, end);
@@ -312,23 +311,11 @@ function copySegment(target: Target, start: number, end: number): void {
 /** An upper bound of the bytes of a position. */
 function sizeOf(pending: Pending): number {
   if (pending.isNull) return NULL_BYTES.length;
-  if (pending.deferredJson !== undefined) return Buffer.byteLength(pending.deferredJson.json);
   let size = pending.end - pending.start;
   for (const child of pending.children ?? []) {
     size += child.precedingEnd - child.precedingStart + sizeOf(child);
   }
   return size;
-}
-
-/**
- * Stringifies the values that failed before, in document order. The first failure throws, as JSON.stringify of the whole
- * response would.
- */
-function writeDeferredJson(pending: Pending): void {
-  if (pending.isNull) return;
-  const { deferredJson } = pending;
-  if (deferredJson !== undefined) deferredJson.json = JSON.stringify(deferredJson.value) ?? 'null';
-  for (const child of pending.children ?? []) writeDeferredJson(child);
 }
 
 /** Returns the data of an execution as text, without `{"data":` around it. `root` is that of `toOutcome`. */

@@ -4,18 +4,21 @@ import {
   type ExecutionArgs,
   type ExecutionResult,
   type GraphQLError,
+  type GraphQLFormattedError,
   type GraphQLSchema,
   visit,
 } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { ExecuteFunction } from '../../types/graphql.ts';
 import type { StreamedResults } from '../../types/operation.ts';
+import { errorsText, toGraphQLError } from './graphql-error.ts';
 import { optionalExport, V17 } from './graphql-version.ts';
 import { executeGuarded } from './guard.ts';
 import {
   type Caching,
   type Engine,
   type EngineSettings,
+  type ErrorOrigin,
   type ExecutionInputs,
   type ExecutionOutcome,
   type FieldTracker,
@@ -109,15 +112,39 @@ export function outcomeFromResult(
       throw new TypeError('The engine returned neither data nor errors');
     }
     const { extensions } = result;
-    return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS, extensions };
+    try {
+      return { kind: 'data', body: JSON.stringify(result), errors: NO_ERRORS, extensions };
+    } catch (error) {
+      return failedOutcome([], [], error, settings, inputs);
+    }
   }
   const refused = !('data' in result);
   // graphql-js adds one more error to report that coercion has stopped.
   const errors = refused ? result.errors.slice(0, settings.maxErrors) : result.errors;
   if (refused) for (const error of errors) setErrorCode(error, 'BAD_USER_INPUT');
   const { errors: _, data, ...others } = result;
-  const body = JSON.stringify({ errors: settings.formatErrors(errors, inputs.origin), data, ...others });
-  return { kind: refused ? 'refused' : 'partial', body, errors, extensions: result.extensions };
+  const formatted = settings.formatErrors(errors, inputs.origin);
+  try {
+    const members = JSON.stringify({ data, ...others }).slice(1);
+    const body = `{"errors":${errorsText(formatted, settings, inputs.origin)}${members === '}' ? '' : ','}${members}`;
+    return { kind: refused ? 'refused' : 'partial', body, errors, extensions: result.extensions };
+  } catch (error) {
+    return failedOutcome(errors, formatted, error, settings, inputs);
+  }
+}
+
+/** The outcome of an execution whose data cannot be written as JSON. Its other errors are known already. */
+function failedOutcome(
+  errors: readonly GraphQLError[],
+  formatted: readonly GraphQLFormattedError[],
+  thrown: unknown,
+  settings: EngineSettings,
+  { origin }: ExecutionInputs,
+): ExecutionOutcome {
+  const error = toGraphQLError(thrown);
+  const all = [...formatted, ...settings.formatErrors([error], origin)];
+  const body = `{"errors":${errorsText(all, settings, origin)},"data":null}`;
+  return { kind: 'partial', body, errors: [...errors, error] };
 }
 
 /** Sets `extensions.code` of an error, unless it has one. */
@@ -314,17 +341,22 @@ interface IncrementalResults {
   readonly subsequentResults: AsyncGenerator<Payload, void, void>;
 }
 
-interface WithErrors {
+/** A deferred part, some items of a stream, or the end of one. */
+interface PayloadPart {
+  readonly id?: string;
+  readonly path?: readonly (string | number)[] | undefined;
+  readonly label?: string | undefined;
   readonly errors?: readonly GraphQLError[];
 }
 
 /** A payload after the first one, in either format. */
 interface Payload {
-  readonly incremental?: readonly WithErrors[];
-  readonly completed?: readonly WithErrors[];
+  readonly incremental?: readonly PayloadPart[];
+  readonly completed?: readonly PayloadPart[];
 }
 
-interface InitialPayload extends Payload, WithErrors {
+interface InitialPayload extends Payload {
+  readonly errors?: readonly GraphQLError[];
   readonly data: unknown;
 }
 
@@ -381,17 +413,25 @@ function outcomeOfPayloads(
   inputs: ExecutionInputs,
 ): ExecutionOutcome {
   const { errors = [], data, ...others } = initialResult;
-  const format = (payload: Payload): Payload => formatPayload(payload, settings, inputs);
-  const first = { ...(errors.length > 0 && { errors: settings.formatErrors(errors, inputs.origin) }), data };
+  const first: ExecutionResult = {
+    ...(errors.length > 0 && { errors }),
+    data: data as Record<string, unknown> | null,
+  };
+  const outcome = outcomeFromResult(first, settings, inputs);
+  // Without data the other payloads belong to nothing.
+  if (data !== null && outcome.errors.length > errors.length) {
+    subsequentResults.return().catch(() => undefined);
+    return outcome;
+  }
+  const texts = new PayloadTexts(settings, inputs);
+  const members = texts.of(others).slice(1);
   return {
-    kind: errors.length > 0 ? 'partial' : 'data',
-    body: JSON.stringify({ ...first, ...format(others) }),
-    errors,
+    ...outcome,
+    body: `${outcome.body.slice(0, -1)},${members}`,
     rest: {
       next: async () => {
         const { done, value } = await subsequentResults.next();
-        if (done !== true) return { done: false, value: JSON.stringify(format(value)) };
-        return { done, value: undefined };
+        return done === true ? { done, value: undefined } : { done: false, value: texts.of(value) };
       },
       return: async () => {
         await subsequentResults.return();
@@ -401,18 +441,60 @@ function outcomeOfPayloads(
   };
 }
 
-/** Masks, formats and reports the errors of deferred parts. */
-function formatPayload(
-  payload: Payload,
-  { formatErrors }: EngineSettings,
-  { origin }: ExecutionInputs,
-): Payload {
-  const format = (entry: WithErrors): object =>
-    entry.errors === undefined ? entry : { ...entry, errors: formatErrors(entry.errors, origin) };
-  const { incremental, completed } = payload;
-  return {
-    ...payload,
-    ...(incremental && { incremental: incremental.map(format) }),
-    ...(completed && { completed: completed.map(format) }),
-  };
+/** Masks, formats and reports the errors of deferred parts, and writes payloads as JSON. */
+class PayloadTexts {
+  readonly #settings: EngineSettings;
+  readonly #origin: ErrorOrigin | undefined;
+  /** The parts that have failed because their data cannot be written. Clients must not hear of them again. */
+  readonly #failed = new Set<string>();
+
+  constructor(settings: EngineSettings, { origin }: ExecutionInputs) {
+    this.#settings = settings;
+    this.#origin = origin;
+  }
+
+  of({ incremental, completed, ...others }: Payload): string {
+    const failed: string[] = [];
+    const parts = this.#unfailed(incremental)?.flatMap((part) => this.#part(part, failed));
+    const ends = this.#unfailed(completed)?.map((end) => this.#text(end));
+    const completedNow = [...failed, ...(ends ?? [])];
+    const members = JSON.stringify(others).slice(1, -1);
+    const lists = [
+      ...(parts === undefined || parts.length === 0 ? [] : [`"incremental":[${parts.join()}]`]),
+      ...(completedNow.length === 0 ? [] : [`"completed":[${completedNow.join()}]`]),
+    ];
+    return `{${[...(members === '' ? [] : [members]), ...lists].join()}}`;
+  }
+
+  #unfailed<T extends PayloadPart>(parts: readonly T[] | undefined): readonly T[] | undefined {
+    return this.#failed.size === 0
+      ? parts
+      : parts?.filter(({ id }) => id === undefined || !this.#failed.has(id));
+  }
+
+  /** Returns the text of a part; none in the format since 2024, which completes a part without data. */
+  #part(part: PayloadPart, failed: string[]): string[] {
+    try {
+      return [this.#text(part)];
+    } catch (thrown) {
+      const errors = [toGraphQLError(thrown)];
+      const { id, path, label } = part;
+      if (id === undefined) {
+        const nothing = 'items' in part ? { items: null } : { data: null };
+        return [this.#text({ ...nothing, path, label, errors })];
+      }
+      if (!this.#failed.has(id)) failed.push(this.#text({ id, errors }));
+      this.#failed.add(id);
+      return [];
+    }
+  }
+
+  #text(part: PayloadPart): string {
+    if (part.errors === undefined) return JSON.stringify(part);
+    const formatted = this.#settings.formatErrors(part.errors, this.#origin);
+    return JSON.stringify({
+      ...part,
+      errors: JSON.parse(errorsText(formatted, this.#settings, this.#origin)),
+    });
+  }
 }

@@ -2,9 +2,26 @@ import { type GraphQLSchema, getOperationAST, type OperationDefinitionNode, pars
 import { compiled } from '../../src/engine/index.ts';
 import { engineFromExecute, executeNonIncremental, graphqlJs } from '../../src/execution/graphql-js.ts';
 import type { Engine, EngineSettings, ExecutionInputs, ExecutionOutcome } from '../../src/execution/types.ts';
+import { isThenable } from '../../src/execution/types.ts';
 export const engines = { compiled, graphqlJs };
 /** graphql-js without the guard, which must not change its responses. */
-export const unguardedGraphqlJs: Engine = engineFromExecute(executeNonIncremental);
+export const unguardedGraphqlJs: Engine = engineFromExecute((args) => {
+  const result = executeNonIncremental(args);
+  if (isThenable(result)) result.then(checkJson, () => undefined);
+  else checkJson(result);
+  return result;
+});
+
+/** The results of `unguardedGraphqlJs` that cannot be written as JSON: the compiled engine fails only their fields. */
+export const unwritable = { count: 0 };
+
+function checkJson(result: unknown): void {
+  try {
+    JSON.stringify(result);
+  } catch {
+    unwritable.count += 1;
+  }
+}
 
 export function settingsOf(more: Partial<EngineSettings> = {}): EngineSettings {
   return {

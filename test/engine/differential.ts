@@ -3,7 +3,7 @@ import { createErrorFormatter, createErrorMask } from '../../src/core/errors.ts'
 import type { EngineSettings } from '../../src/execution/types.ts';
 import { type Behaviour, type Profile, source } from './behaviour.ts';
 import { readChoices } from './choices.ts';
-import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs } from './compare.ts';
+import { engines, outcomeOf, prepare, settingsOf, unguardedGraphqlJs, unwritable } from './compare.ts';
 import { type RandomQuery, randomQuery } from './random-query.ts';
 import { type RandomSchema, randomSchema } from './random-schema.ts';
 import { takeEvents } from './trace-recorder.ts';
@@ -55,14 +55,18 @@ interface Compared {
   readonly reference: Executions;
   readonly guarded: Executions;
   readonly ours: Executions;
+  /** Whether every result can be written as JSON. */
+  readonly isWritable: boolean;
 }
 
 export async function both(fuzzed: FuzzCase): Promise<Compared> {
   const setting = settingOf(fuzzed);
+  unwritable.count = 0;
   const reference = await execute(unguardedGraphqlJs, setting, fuzzed);
+  const isWritable = unwritable.count === 0;
   const guarded = await execute(engines.graphqlJs, setting, fuzzed);
   const ours = await execute(engines.compiled, setting, fuzzed);
-  return { reference, guarded, ours };
+  return { reference, guarded, ours, isWritable };
 }
 
 /** Half of the cases mask their errors; some have a `fieldResolver` and a `typeResolver`. */
@@ -143,9 +147,10 @@ async function untilIdle(behaviour: Behaviour): Promise<void> {
 }
 
 /** Describes the difference between the engines; undefined if the results are equal. */
-export function difference({ reference, guarded, ours }: Compared): string | undefined {
+export function difference({ reference, guarded, ours, isWritable }: Compared): string | undefined {
   if (ours.unhandled.length > 0) return `unhandled: ${ours.unhandled.map(String).join()}`;
   if (guarded.unhandled.length > 0) return `unhandled by the guard: ${guarded.unhandled.map(String).join()}`;
+  if (!isWritable) return undefined;
   for (const [index, theirs] of reference.results.entries()) {
     const found = differs(theirs, ours.results[index] as Result);
     if (found !== undefined) return `response ${index + 1}\n${found}`;

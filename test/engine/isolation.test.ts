@@ -1,4 +1,4 @@
-import { buildSchema, versionInfo } from 'graphql';
+import { buildSchema, GraphQLError, versionInfo } from 'graphql';
 import type { ExecutionOutcome } from '../../src/execution/types.ts';
 import { hash } from './choices.ts';
 import { engines, prepare, settingsOf } from './compare.ts';
@@ -197,25 +197,48 @@ describe('a failed execution', () => {
     expect(JSON.parse(await text(failing({ rootValue }))).data).toEqual({ text: null, nested: 'n' });
   });
 
-  it('an execution rejects with the error of JSON.stringify for a value without JSON', async () => {
+  it('a value without JSON is an error of its field, or with graphql-js of the response', async () => {
     const own = buildSchema('scalar Any type Query { any: Any list: [Any] }');
-    for (const engine of Object.values(engines)) {
-      const failing = prepare(engine, own, '{ any list }', settings);
-      const circular: Record<string, unknown> = {};
-      circular['self'] = circular;
-      await expect(async () => failing({ rootValue: { any: 1n } })).rejects.toThrow(TypeError);
-      await expect(async () => failing({ rootValue: { list: [Promise.resolve(circular)] } })).rejects.toThrow(
-        'circular',
+    const circular: Record<string, unknown> = {};
+    circular['self'] = circular;
+    const rootValue = { any: 1n, list: [Promise.resolve(circular), 2] };
+    const outcome = await prepare(engines.compiled, own, '{ any list }', settings)({ rootValue });
+    expect(outcome.errors.map(({ path }) => path)).toEqual([['any'], ['list', 0]]);
+    expect(JSON.parse(outcome.body.toString()).data).toEqual({ any: null, list: [null, 2] });
+    const whole = await prepare(engines.graphqlJs, own, '{ any list }', settings)({ rootValue });
+    expect(whole.errors.map(({ originalError }) => originalError)).toEqual([expect.any(TypeError)]);
+    expect(JSON.parse(whole.body.toString()).data).toBeNull();
+  });
+
+  it('an error whose extensions have no JSON is replaced', async () => {
+    const own = buildSchema('type Query { a: String b: String }');
+    const rootValue = {
+      a: () => new GraphQLError('public', { extensions: { code: 'A', big: 1n } }),
+      b: () => new GraphQLError('public', { extensions: { code: 'B' } }),
+    };
+    const formatErrors: typeof settings.formatErrors = (errors) =>
+      errors.map((error) =>
+        error.originalError instanceof TypeError ? { message: 'masked' } : error.toJSON(),
       );
+    for (const engine of Object.values(engines)) {
+      const outcome = await prepare(engine, own, '{ a b }', settingsOf({ formatErrors }))({ rootValue });
+      const locations = [expect.any(Object)];
+      expect(JSON.parse(outcome.body.toString())).toEqual({
+        errors: [
+          { message: 'masked', locations, path: ['a'] },
+          { message: 'public', locations, path: ['b'], extensions: { code: 'B' } },
+        ],
+        data: { a: null, b: null },
+      });
     }
   });
 
-  it('a mutation rejects with the error of JSON.stringify, and later ones succeed', async () => {
+  it('a mutation with a value without JSON fails, and later ones succeed', async () => {
     const own = buildSchema('scalar Any type Query { a: Any } type Mutation { any: Any text: String }');
     for (const engine of Object.values(engines)) {
       const failing = prepare(engine, own, 'mutation { any text }', settings);
       const rootValue = { any: 1n, text: 'x'.repeat(9000) };
-      await expect(async () => failing({ rootValue })).rejects.toThrow(TypeError);
+      expect((await failing({ rootValue })).errors).toHaveLength(1);
       const outcomes = await Promise.all(
         [1, 2, 3].map((any) => failing({ rootValue: { ...rootValue, any } })),
       );
