@@ -7,6 +7,7 @@ import { GraphQLObjectType, GraphQLSchema, GraphQLString } from 'graphql';
 import morgan from 'morgan';
 import responseTime from 'response-time';
 import { graphqlHTTP } from '../../middleware/graphql.ts';
+import { until } from '../until.ts';
 
 const KIB = 1024;
 const SIZES = [0, 1, 15 * KIB, 16 * KIB, 17 * KIB, 64 * KIB, 300 * KIB, 5 * 1024 * KIB];
@@ -23,7 +24,7 @@ type Write = ServerResponse['write'];
 type Wrapper = (req: IncomingMessage, res: ServerResponse, next: () => void) => void;
 
 /** Keeps every chunk, as loggers of bodies do. */
-function logBodies(log: string[]): Wrapper {
+function logBodies(log: Buffer[][]): Wrapper {
   return (_req, res, next) => {
     const { write, end } = res;
     const chunks: Buffer[] = [];
@@ -37,8 +38,7 @@ function logBodies(log: string[]): Wrapper {
     } as Write;
     res.end = function (this: ServerResponse, ...args: unknown[]) {
       keep(args[0], args[1]);
-      // Later than the response, when its buffers may have been used again.
-      setTimeout(() => log.push(Buffer.concat(chunks).toString()), 20);
+      log.push(chunks);
       return Reflect.apply(end, this, args);
     } as ServerResponse['end'];
     next();
@@ -55,6 +55,8 @@ const sessions: RequestHandler = session({
 /** Sends a body to the middleware after a wrapper, and returns the JSON of the response. */
 async function post(listener: RequestListener, bodies: object[]): Promise<[Headers, unknown][]> {
   const server = createServer(listener);
+  let closed = 0;
+  server.on('request', (_req, res) => res.once('close', () => closed++));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/graphql`;
   const results: [Headers, unknown][] = [];
@@ -66,6 +68,8 @@ async function post(listener: RequestListener, bodies: object[]): Promise<[Heade
     });
     results.push([response.headers, await response.json()]);
   }
+  // Loggers write their lines when the client already has the response.
+  await until(() => closed === bodies.length);
   server.close();
   server.closeAllConnections();
   return results;
@@ -106,7 +110,7 @@ const timed = responseTime();
 jest.setTimeout(90_000);
 
 describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine) => {
-  const log: string[] = [];
+  const log: Buffer[][] = [];
   const wrappers: [string, (RequestHandler | Wrapper)[]][] = [
     ['no wrapper', []],
     ['compression', [compress]],
@@ -152,8 +156,9 @@ describe.each(['compiled', 'graphql-js'] as const)('with the engine %s', (engine
       expect(lines).toHaveLength(wrapping.includes(logRequests) ? sent.length : 0);
       expect(lines.every((line) => line.startsWith('200 '))).toBe(true);
       if (name !== 'a logger of bodies') return;
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      expect(log.map((body) => JSON.parse(body).data.text.length)).toEqual(sent.map(({ size }) => size));
+      // Later than the responses, when their buffers have been used again.
+      const sizes = log.map((chunks) => JSON.parse(String(Buffer.concat(chunks))).data.text.length);
+      expect(sizes).toEqual(sent.map(({ size }) => size));
     },
   );
 
