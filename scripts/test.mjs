@@ -52,8 +52,9 @@ if (passes.length === 0) {
   fail(`No test matches ${words} without --all.`);
 }
 const isPartial = !isCI && missing.length > 0 && (leftOut.length > 0 || !isNamed);
+const count = leftOut.length > 0 ? `${leftOut.length} files and parts of others` : 'parts of files';
 const notice = isPartial
-  ? `Left out: ${leftOut.length} test files and parts of others, which need ${names}. Install: ${installCommand(missing)}`
+  ? `Left out: tests that need ${names} (${count}). Install: ${installCommand(missing)}`
   : '';
 if (notice !== '') console.log(notice);
 if (has('--build')) build();
