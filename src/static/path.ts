@@ -15,6 +15,8 @@ type RequestPath = { readonly path: string } | { readonly refusal: Refusal };
 const ABSOLUTE = /^https?:\/\/[^/?#]*/i;
 // Decoding a slash or a backslash would split a segment after earlier middleware has checked the path.
 const ENCODED_SEPARATOR = /%(?:2f|5c)/i;
+// U+FFFD, encoded: one character of it in the bundle would double the memory of its text.
+const ENCODED_REPLACEMENT = '%EF%BF%BD';
 const UNPRINTABLE = /[^\x21-\x7e]/;
 const UNPRINTABLE_TEXT = /[^\x21-\x7e]+/g;
 // Windows has these devices in every directory and with any extension; superscript digits count as digits.
@@ -31,7 +33,7 @@ const WINDOWS_SPECIAL = /[:<>"|?*]|[. ]$|~\d/;
 export function targetOf({ url = '', originalUrl }: Pick<ConnectRequest, 'url' | 'originalUrl'>): string {
   const isRewritten = originalUrl !== undefined && UNPRINTABLE.test(url) && !UNPRINTABLE.test(originalUrl);
   return isRewritten
-    ? url.replace(/\p{Surrogate}/gu, '\ufffd').replace(UNPRINTABLE_TEXT, encodeURIComponent)
+    ? url.replace(/\p{Surrogate}/gu, ENCODED_REPLACEMENT).replace(UNPRINTABLE_TEXT, encodeURIComponent)
     : url;
 }
 
