@@ -131,21 +131,24 @@ export class CompressedCodings {
     this.#identity = identity;
   }
 
-  /** A coding is selected when its bytes are ready, or when the client has them already and gets a 304. */
-  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined | 'none' {
+  /**
+   * Returns a coding when its bytes are ready, or when the client has them already and gets a 304; otherwise the file
+   * itself; undefined if the client accepts none of them.
+   */
+  select({ headers, method }: IncomingMessage, rules: SelectionRules): Representation | undefined {
     const header = headers['accept-encoding'];
-    if (typeof header !== 'string') return undefined;
+    if (typeof header !== 'string') return this.#identity;
     const preferences = this.#work.compressor.preferencesOf(header);
     const { weightOf, identityWeight } = preferences;
     // A range of a compressed body would be of little use, because only its whole is cached.
     if (headers.range !== undefined && method === 'GET' && rules.acceptsRanges && identityWeight > 0)
-      return undefined;
+      return this.#identity;
     const known = headers['if-none-match'];
     if (known !== undefined && !rules.hasOtherEtag) {
       const current = this.#findKnown(known, weightOf);
       if (current !== undefined) return current;
       const { tag } = this.#identity;
-      if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return undefined;
+      if (identityWeight > 0 && tag !== undefined && listMatchesWeakly(known, tag)) return this.#identity;
     }
     return this.#best(preferences);
   }
@@ -164,7 +167,7 @@ export class CompressedCodings {
    * Returns the coding that the client prefers. While it is not ready, another one that is ready, or the file
    * itself.
    */
-  #best({ preferred, identityWeight }: Preferences): Representation | undefined | 'none' {
+  #best({ preferred, identityWeight }: Preferences): Representation | undefined {
     const { compressor } = this.#work;
     const candidates = this.#list();
     for (const index of preferred) {
@@ -174,7 +177,7 @@ export class CompressedCodings {
       const body = isBest ? compressor.get(key, work) : compressor.getReady(key);
       if (body !== undefined && body !== 'useless') return this.#represent(candidate, body);
     }
-    return identityWeight > 0 ? undefined : 'none';
+    return identityWeight > 0 ? this.#identity : undefined;
   }
 
   #list(): readonly Candidate[] {

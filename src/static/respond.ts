@@ -16,8 +16,6 @@ import { formatValue, isThenable } from '../options/rules.ts';
 import type { Section, StreamedBody } from './body.ts';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
 import type { BackgroundEtags, Coalescer } from './check.ts';
-import type { CompressedCodings } from './compress.ts';
-import type { FileDeltas } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { isNavigation, mayBePage } from './path.ts';
@@ -45,7 +43,6 @@ import {
   type LoadResult,
   type Metadata,
   type Representation,
-  type SelectionRules,
 } from './representation.ts';
 
 // Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
@@ -238,17 +235,17 @@ const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
 function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
   const { setHeaders } = request.context.settings;
+  const statusBefore = res.statusCode;
   if (setHeaders !== undefined && file.stats !== undefined) {
     const returned: unknown = setHeaders(res, file.uncompressed.path, file.stats);
     if (isThenable(returned)) returned.then(undefined, warnOfRejection);
   }
   const preset = presetHeadersOf(res);
-  if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request);
+  if (res.statusCode !== 200 && request.status === 200) request.status = presetStatus(request, statusBefore);
   const representation =
-    (file.deltas && selectDelta(request, file, file.deltas, preset)) ??
-    (file.createdCodings === undefined
+    file.createdCodings === undefined && file.deltas === undefined
       ? negotiateCoding(file, req.headers['accept-encoding'])
-      : selectCreated(request, file, file.createdCodings, preset));
+      : selectCreated(request, file, preset);
   if (representation !== undefined) return sendRepresentation(request, representation, preset);
   sendStatus(request, 406, { Vary: 'Accept-Encoding' });
   return undefined;
@@ -258,9 +255,8 @@ function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefine
  * The status that earlier middleware or `setHeaders` has set. Koa sets 404 for every request before its middleware; a request of
  * Connect and Express has an `originalUrl`.
  */
-function presetStatus({ req, res, context }: FileRequest): number {
-  const isDefaultOfKoa =
-    res.statusCode === 404 && req.originalUrl === undefined && context.settings.setHeaders === undefined;
+function presetStatus({ req, res }: FileRequest, statusBefore: number): number {
+  const isDefaultOfKoa = statusBefore === 404 && res.statusCode === 404 && req.originalUrl === undefined;
   return isDefaultOfKoa ? 200 : res.statusCode;
 }
 
@@ -270,33 +266,20 @@ function warnOfRejection(cause: unknown): void {
   warnOfSystem(new Error(`the promise of the option "setHeaders" was rejected: ${reason}`, { cause }));
 }
 
-/** Selects a coding with a dictionary; undefined for most requests. */
-function selectDelta(
-  request: FileRequest,
-  file: LoadedFile,
-  deltas: FileDeltas,
-  preset: PresetHeaders,
-): Representation | undefined {
-  return request.status !== 200 ? undefined : deltas.select(request.req, rulesFor(request, file, preset));
-}
-
+/** Selects among codings that are created while the file is served; undefined if the client accepts none. */
 function selectCreated(
-  request: FileRequest,
+  { req, status }: FileRequest,
   file: LoadedFile,
-  createdCodings: CompressedCodings,
   preset: PresetHeaders,
 ): Representation | undefined {
-  const selected = createdCodings.select(request.req, rulesFor(request, file, preset));
-  return selected === undefined ? file.uncompressed : selected === 'none' ? undefined : selected;
-}
-
-function rulesFor(
-  { status }: FileRequest,
-  { uncompressed }: LoadedFile,
-  preset: PresetHeaders,
-): SelectionRules {
+  const { createdCodings, deltas, uncompressed } = file;
   const hasOtherEtag = status !== 200 || preset?.includes('etag') === true;
-  return { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
+  const rules = { hasOtherEtag, acceptsRanges: uncompressed.metadata.acceptRanges };
+  const delta = status === 200 ? deltas?.select(req, rules) : undefined;
+  if (delta !== undefined) return delta;
+  return createdCodings === undefined
+    ? negotiateCoding(file, req.headers['accept-encoding'])
+    : createdCodings.select(req, rules);
 }
 
 function sendRepresentation(

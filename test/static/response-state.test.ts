@@ -61,7 +61,7 @@ describe('a status that other code has set', () => {
   });
 
   it('staticFiles ignores the 404 with which Koa begins each response', async () => {
-    const files = bare(staticFiles(root));
+    const files = bare(staticFiles(root, { setHeaders: (res) => void res.setHeader('X-Set', 'yes') }));
     const port = await listen((req, res) => {
       res.statusCode = 404;
       files(req, res);
