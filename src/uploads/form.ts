@@ -186,16 +186,9 @@ function pipeBody(req: IncomingMessage, input: Writable, form: Form, maxBytes: n
   return stop;
 }
 
-// The adapter for multer. It uses multer's middleware as a parser only: splitting the body, decoding names
-// and part headers, and the limits of parts and text. Three things are replaced:
-// - Errors. multer calls `next(error)` after it has read the whole request, so a client that waits for its
-//   413 would wait forever (multer issue 344). The adapter uses the events of multer's parser; the later
-//   `next(error)` only repeats them.
-// - The request. multer sets `body` and `files` on it, drains it without a limit after an error, and does not
-//   recognise a body over HTTP/2 that has neither Content-Length nor Transfer-Encoding. `MulterRequest`
-//   replaces it.
-// - The storage. multer's disk storage needs file names and may not delete its files (CVE-2026-5038); see
-//   ../storage.
+// multer splits the body, decodes names and part headers, and limits parts and text: its storage engine passes files on,
+// and its `streamHandler` gets the body. It gets no request, because it would report errors only after it has read the
+// whole body, drain it without a limit, and refuse bodies over HTTP/2 without Content-Length.
 
 /** A file as multer passes it to a storage engine. */
 interface MulterFile {
