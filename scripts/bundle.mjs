@@ -14,7 +14,7 @@ const GROUPS = [
   // The stores, and Redis. The rest of the response cache belongs to the API.
   {
     name: 'lib/cache',
-    test: /[\\/]src[\\/](redis[\\/]|cache[\\/](invalidation-queue|invalidator|memory-store|redis-store|shared-invalidation|store|tags)\.ts)/,
+    test: /[\\/]src[\\/](redis[\\/]|cache[\\/](invalidations|invalidator|memory-store|redis-store|store|tags)\.ts)/,
   },
   { name: 'lib/server', test: /[\\/]src[\\/]server[\\/]/ },
   {

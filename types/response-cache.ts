@@ -36,8 +36,8 @@ export interface CacheStore {
    */
   set(key: string, entry: CacheEntry, version: number | string): MaybePromise<boolean>;
   /**
-   * Removes all entries with one of these tags; the tag `*` removes all entries. Resolves when no process will
-   * return one of them any more.
+   * Removes all entries with one of these tags; the tag `*` removes all entries. Resolves when this process returns
+   * none of them any more, and the others have been told.
    */
   invalidate(tags: readonly string[]): MaybePromise<void>;
 }
@@ -78,9 +78,10 @@ export interface ResponseCacheOptions<Req = object> {
 /** Removes responses from the caches of all processes. */
 export interface CacheInvalidator {
   /**
-   * Removes the responses with one of these tags; the tag `*` removes all. Resolves when no process will send
-   * one of them any more. Rejects with the code `ERR_INVALIDATION_PENDING` after 10 seconds; the invalidation is
-   * then still sent until every process has received it.
+   * Removes the responses with one of these tags; the tag `*` removes all. With `redisStore` it resolves when no
+   * process sends one of them any more; with a pubsub when the message is published. Rejects with the code
+   * `ERR_INVALIDATION_PENDING` after 10 seconds; a `redisStore` then still sends the invalidation until Redis has
+   * executed it.
    */
   invalidate(tags: string | readonly string[]): Promise<void>;
 }

@@ -13,7 +13,7 @@ import {
   wrongArgument,
 } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS, INVALIDATOR_OPTIONS } from '../options/scopes.ts';
-import { SharedInvalidation } from './shared-invalidation.ts';
+import { publishInvalidation } from './invalidations.ts';
 import { normalTag } from './tags.ts';
 
 /** Milliseconds after which a caller of `invalidate` stops waiting. */
@@ -36,7 +36,7 @@ async function invalidateTags(
 const pendingError = (): Error =>
   Object.assign(
     new Error(
-      `The invalidation was not acknowledged by all processes within ${TIMEOUT_MILLISECONDS} ms; it is still being sent`,
+      `The invalidation was not acknowledged within ${TIMEOUT_MILLISECONDS} ms; it is still being sent`,
     ),
     { code: 'ERR_INVALIDATION_PENDING' },
   );
@@ -52,10 +52,9 @@ export function createCacheInvalidator(target: CachePubSub | CacheStore): CacheI
   if (!isPubSub(target)) {
     throw wrongArgument(INVALIDATOR_OPTIONS, 'target', target, 'a pubsub of createPubSub, or a store');
   }
-  const shared = new SharedInvalidation(target, () => undefined);
   return {
     invalidate: (tags) =>
-      invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => shared.invalidate(list.map(normalTag))),
+      invalidateTags(INVALIDATOR_OPTIONS, tags, (list) => publishInvalidation(target, list.map(normalTag))),
   };
 }
 

@@ -3,14 +3,11 @@ import type { LRUCache } from 'lru-cache';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 import { ALL_TAGS } from './tags.ts';
 
 /** The largest entry, as a fraction of the store. */
 const SHARE = 1 / 8;
-/** The store counts as full above this fraction. */
-const FULL_SHARE = 0.9;
-/** The result of a request that is executed and not stored. */
-const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 /** Measured: the bytes of an entry without key, body and tags, and of one of its tags. */
 const ENTRY_BYTES = 700;
 const TAG_BYTES = 150;
@@ -27,10 +24,9 @@ interface Item {
 /** Responses in the memory of the process, bounded in bytes. The least recently used ones are removed first. */
 export class MemoryStore {
   #items: LRUCache<string, Item> | undefined;
-  readonly #loading: Promise<void>;
+  readonly #package: LazyPackage<typeof import('lru-cache')>;
   readonly #byTag = new Map<string, Item | Set<Item>>();
   readonly #log = new InvalidationLog();
-  readonly #doorkeeper = new Doorkeeper();
   readonly #maxBytes: number;
   readonly #maxEntryBytes: number;
   /** The difference between the clock and the running time of the process. */
@@ -39,15 +35,10 @@ export class MemoryStore {
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
     this.#maxEntryBytes = Math.max(1, Math.floor(maxBytes * SHARE));
-    this.#loading = this.#load(maxBytes);
-    this.#loading.catch(() => undefined);
+    this.#package = new LazyPackage(() => import('lru-cache'));
+    this.#package.preload();
     const read = () => ({ entries: this.size, bytes: this.bytes, maxBytes });
     registerGauge(this, { kind: 'responses', read });
-  }
-
-  /** Whether another entry may evict one. */
-  get #isFull(): boolean {
-    return this.bytes > this.#maxBytes * FULL_SHARE;
   }
 
   /** The number of entries. */
@@ -61,14 +52,12 @@ export class MemoryStore {
   }
 
   get(key: string): MaybePromise<CacheLookup> {
-    if (this.#items === undefined) return this.#loading.then(() => this.get(key));
+    if (this.#items === undefined) return this.#open().then(() => this.get(key));
     const now = Date.now();
     this.#checkClock(now);
     const item = this.#items.get(key);
     const { version } = this.#log;
-    if (item === undefined) {
-      return this.#isFull && !this.#doorkeeper.knows(key) ? UNAVAILABLE : { entry: undefined, version };
-    }
+    if (item === undefined) return { entry: undefined, version };
     if (now < item.entry.expires) return { entry: item.entry, version };
     this.#items.delete(key);
     return { entry: undefined, version };
@@ -111,11 +100,11 @@ export class MemoryStore {
     this.#offset = offset;
   }
 
-  /** Loads the package that handlers without a cache do not need. */
-  async #load(maxSize: number): Promise<void> {
-    const { LRUCache: Items } = await import('lru-cache');
-    this.#items = new Items<string, Item>({
-      maxSize,
+  /** Uses the package when it is loaded. */
+  async #open(): Promise<void> {
+    const { LRUCache: Items } = await this.#package.load();
+    this.#items ??= new Items<string, Item>({
+      maxSize: this.#maxBytes,
       maxEntrySize: this.#maxEntryBytes,
       dispose: (item) => this.#unlink(item),
     });
@@ -159,55 +148,6 @@ export function copyOf(body: Buffer): Buffer {
   const copy = Buffer.allocUnsafeSlow(body.length);
   body.copy(copy);
   return copy;
-}
-
-/** Bits of the filter: 128 KiB. */
-const BITS = 1 << 20;
-/** Keys until the filter begins again; at this number about 3 % of new keys count as known. */
-const MAX_KEYS = 100_000;
-/** Keys begin with the digest of an operation. Its last characters separate operations as well as all of them. */
-const SKIPPED = 32;
-
-/**
- * Recognises keys that were requested before, with a Bloom filter: the doorkeeper of the TinyLFU paper. A full store
- * takes only results that are requested twice, so that a scan of many different queries evicts no results in use.
- */
-class Doorkeeper {
-  #bits: Uint32Array | undefined;
-  #count = 0;
-
-  /** Whether a key is known. Adds it. */
-  knows(key: string): boolean {
-    if (this.#bits === undefined || this.#count >= MAX_KEYS) {
-      this.#bits = new Uint32Array(BITS / 32);
-      this.#count = 0;
-    }
-    const value = hash(key);
-    const hadFirst = addBit(this.#bits, value);
-    // Two bits per key: a new key that counts as known is stored, which costs more than its lookup.
-    const hadSecond = addBit(this.#bits, Math.imul(value, 0x9e3779b1) >>> 12);
-    if (hadFirst && hadSecond) return true;
-    this.#count++;
-    return false;
-  }
-}
-
-/** Adds a bit. Returns whether the filter had it. */
-function addBit(bits: Uint32Array, position: number): boolean {
-  const index = (position & (BITS - 1)) >>> 5;
-  const mask = 1 << (position & 31);
-  const word = bits[index] as number;
-  bits[index] = word | mask;
-  return (word & mask) !== 0;
-}
-
-/** FNV-1a. */
-function hash(text: string): number {
-  let value = 0x811c9dc5;
-  for (let index = text.length > SKIPPED * 2 ? SKIPPED : 0; index < text.length; index++) {
-    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193);
-  }
-  return value ^ (value >>> 15);
 }
 
 /** The tags per generation. */

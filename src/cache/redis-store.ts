@@ -21,8 +21,8 @@ import {
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { connectClient, type RedisTarget, redisRule } from '../redis/connect.ts';
 import { isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
-import { InvalidationQueue } from './invalidation-queue.ts';
-import { ALL_TAGS } from './tags.ts';
+import { delay } from './invalidations.ts';
+import { ALL_TAGS, normalTag } from './tags.ts';
 
 interface RedisStoreSettings {
   readonly redis: RedisTarget['redis'] | undefined;
@@ -44,6 +44,13 @@ const RULES: Rules<RedisStoreSettings> = {
 
 const UNAVAILABLE: CacheLookup = { entry: undefined, version: undefined };
 const WARNINGS = { owner: 'redisStore', type: 'CacheWarning', code: 'ESPALIER_CACHE' };
+
+const NO_TAGS: ReadonlySet<string> = new Set();
+const TAGS_PER_COMMAND = 1000;
+/** Above this number of waiting tags everything is invalidated, which bounds the memory. */
+const MAX_WAITING = 100_000;
+const RETRY_MILLISECONDS = 100;
+const MAX_RETRY_MILLISECONDS = 2000;
 
 /** Redis refuses numbers with an exponent. */
 const MAX_MILLISECONDS = 1e12;
@@ -68,7 +75,13 @@ class RedisStore implements PublicStore {
   readonly #maxEntryBytes: number;
   readonly #onError: (error: Error) => void;
   readonly #connection: Promise<RedisConnection>;
-  readonly #queue: InvalidationQueue;
+  /** The tags that the next command invalidates, and those of the command that Redis has not confirmed. */
+  #waiting = new Set<string>();
+  #sending: ReadonlySet<string> = NO_TAGS;
+  /** The promises of those commands. */
+  #next: Promise<void> | undefined;
+  #last: Promise<void> = Promise.resolve();
+  #isClosed = false;
   /**
    * Part of every key: the id of the running Redis server. After a restart or a failover Redis may have lost
    * invalidations, so the entries from before are not used. Undefined while Redis is not connected.
@@ -81,7 +94,6 @@ class RedisStore implements PublicStore {
     this.#onError = createErrorListener(onError, WARNINGS);
     this.#connection = this.#connect({ redis, ...TIMEOUTS, owner: 'redisStore' });
     this.#connection.catch(this.#onError);
-    this.#queue = new InvalidationQueue((tags) => this.#remove(tags));
   }
 
   async get(key: string): Promise<CacheLookup> {
@@ -94,7 +106,7 @@ class RedisStore implements PublicStore {
     if (meta === undefined || body === undefined) return { entry: undefined, version };
     const parsed: Omit<CacheEntry, 'body'> = JSON.parse(meta.toString());
     // An invalidation that Redis has not confirmed has effect in this process.
-    const entry = this.#queue.isPending(parsed.policy.tags) ? undefined : { ...parsed, body };
+    const entry = this.#isPending(parsed.policy.tags) ? undefined : { ...parsed, body };
     return { entry, version };
   }
 
@@ -103,20 +115,55 @@ class RedisStore implements PublicStore {
     const [server, counter = ''] = String(version).split(' ');
     const milliseconds = Math.min(Math.ceil(meta.expires - Date.now()), MAX_MILLISECONDS);
     if (server !== this.#server || milliseconds <= 0) return false;
-    if (body.length > this.#maxEntryBytes || this.#queue.isPending(tags)) return false;
+    if (body.length > this.#maxEntryBytes || this.#isPending(tags)) return false;
     const values = [counter, milliseconds, JSON.stringify(meta), body];
     return (await this.#run(SET, { key, tags: [...new Set([...tags, ALL_TAGS])] }, values))?.[0] === 1;
   }
 
+  /** Commands are sent one after the other; a command has the tags of all calls since the one before. */
   invalidate(tags: readonly string[]): Promise<void> {
-    return this.#queue.add(tags);
+    for (const tag of tags) this.#waiting.add(normalTag(tag));
+    if (this.#waiting.size > MAX_WAITING) this.#waiting = new Set([ALL_TAGS]);
+    if (this.#next === undefined) {
+      this.#next = this.#last.then(() => this.#sendWaiting());
+      // A caller may have stopped waiting.
+      this.#next.catch(() => undefined);
+    }
+    return this.#next;
   }
 
   async close(): Promise<void> {
-    this.#queue.close(new Error('The Redis store was closed'));
+    this.#isClosed = true;
     this.#server = undefined;
     const connection = await this.#connection.catch(() => undefined);
     await connection?.close();
+  }
+
+  /** Repeats the command until Redis has executed it: an entry must not survive its invalidation. */
+  async #sendWaiting(): Promise<void> {
+    const tags = [...this.#waiting];
+    this.#sending = this.#waiting;
+    this.#waiting = new Set();
+    this.#last = (this.#next as Promise<void>).catch(() => undefined);
+    this.#next = undefined;
+    for (let sent = 0, wait = RETRY_MILLISECONDS; sent < tags.length; ) {
+      if (this.#isClosed) throw new Error('The Redis store was closed');
+      try {
+        await this.#remove(tags.slice(sent, sent + TAGS_PER_COMMAND));
+        sent += TAGS_PER_COMMAND;
+      } catch {
+        await delay(wait);
+        wait = Math.min(wait * 2, MAX_RETRY_MILLISECONDS);
+      }
+    }
+    this.#sending = NO_TAGS;
+  }
+
+  /** Whether Redis has not confirmed an invalidation of one of these tags. */
+  #isPending(tags: readonly string[]): boolean {
+    const isIn = (pending: ReadonlySet<string>): boolean =>
+      pending.size > 0 && (pending.has(ALL_TAGS) || tags.some((tag) => pending.has(tag)));
+    return isIn(this.#sending) || isIn(this.#waiting);
   }
 
   /** @throws Error if Redis has not executed it. */

@@ -3,8 +3,8 @@ import type { CacheEntry, CacheLookup, CachePubSub, CacheStore } from '../../typ
 import { registerGauge } from '../diagnostics/stats.ts';
 import { startTimeLimit } from '../http/timers.ts';
 import { isCount, isListOf, isString, isThenable, isVary } from '../options/rules.ts';
+import { SharedMemoryStore } from './invalidations.ts';
 import { MemoryStore } from './memory-store.ts';
-import { SharedInvalidation } from './shared-invalidation.ts';
 import { normalTag } from './tags.ts';
 
 /** The longest time, in milliseconds, for which a request waits for the store. */
@@ -164,38 +164,13 @@ function isEntry(entry: Partial<CacheEntry> | null): boolean {
   );
 }
 
-const NO_LOOKUP: CacheLookup = { entry: undefined, version: undefined };
-
 /** Creates a store in the memory of the process; with a pubsub, invalidations reach all processes. */
 export function createProcessStore(maxBytes: number, pubsub: CachePubSub | undefined): CacheStore {
   const memory = new MemoryStore(maxBytes);
-  if (pubsub !== undefined) return new LeasedStore(memory, pubsub);
+  if (pubsub !== undefined) return new SharedMemoryStore(memory, pubsub);
   return {
     get: (key) => memory.get(key),
     set: (key, entry, version) => memory.set(key, entry, version),
     invalidate: (tags) => memory.remove(tags.map(normalTag)),
   };
-}
-
-/** Uses the memory of the process only while it is certain that no invalidation is missing. */
-class LeasedStore implements CacheStore {
-  readonly #memory: MemoryStore;
-  readonly #shared: SharedInvalidation;
-
-  constructor(memory: MemoryStore, pubsub: CachePubSub) {
-    this.#memory = memory;
-    this.#shared = new SharedInvalidation(pubsub, (tags) => memory.remove(tags));
-  }
-
-  get(key: string): MaybePromise<CacheLookup> {
-    return this.#shared.isCertain ? this.#memory.get(key) : NO_LOOKUP;
-  }
-
-  set(key: string, entry: CacheEntry, version: number | string): boolean {
-    return this.#shared.isCertain && this.#memory.set(key, entry, version);
-  }
-
-  invalidate(tags: readonly string[]): Promise<void> {
-    return this.#shared.invalidate(tags.map(normalTag));
-  }
 }

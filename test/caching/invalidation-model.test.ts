@@ -26,12 +26,8 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
 
 /** A database with several processes, each with a cache of its values. */
 class World {
-  readonly violations: string[] = [];
   hits = 0;
-  acknowledged = 0;
   readonly #database: number[] = Array(KEYS).fill(0);
-  /** The newest version of each key whose invalidation was acknowledged. */
-  readonly #acknowledged: number[] = Array(KEYS).fill(0);
   readonly #stores: readonly CacheStore[];
   readonly #links: readonly Link[];
   readonly #random: () => number;
@@ -53,14 +49,25 @@ class World {
     for (const link of this.#links) link.heal();
   }
 
+  /** The stored results that are older than the database. */
+  async stale(): Promise<string[]> {
+    const stale: string[] = [];
+    for (const [process, store] of this.#stores.entries()) {
+      for (const [key, value] of this.#database.entries()) {
+        const { entry } = await store.get(`${key}`);
+        if (entry !== undefined && entry.body !== `${value}`) {
+          stale.push(`process ${process} has ${entry.body} of key ${key}, the database ${value}`);
+        }
+      }
+    }
+    return stale;
+  }
+
   async #read(process: number, key: number): Promise<void> {
     const store = this.#stores[process] as CacheStore;
-    const needed = this.#acknowledged[key] as number;
     const { entry, version } = await store.get(`${key}`);
     if (entry !== undefined) {
       this.hits++;
-      if (Number(entry.body) < needed)
-        this.violations.push(`process ${process} read ${entry.body} of key ${key} after ${needed}`);
       return;
     }
     const value = this.#database[key];
@@ -68,12 +75,15 @@ class World {
     if (version !== undefined) await store.set(`${key}`, entryOf(`${value}`, `tag-${key}`), version);
   }
 
+  /** An application repeats an invalidation that was not published. */
   async #write(process: number, key: number): Promise<void> {
-    const value = (this.#database[key] as number) + 1;
-    this.#database[key] = value;
-    await this.#stores[process]?.invalidate([`tag-${key}`]);
-    this.acknowledged++;
-    this.#acknowledged[key] = Math.max(this.#acknowledged[key] as number, value);
+    this.#database[key] = (this.#database[key] as number) + 1;
+    for (let isDone = false; !isDone; ) {
+      isDone = await Promise.resolve((this.#stores[process] as CacheStore).invalidate([`tag-${key}`])).then(
+        () => true,
+        () => new Promise<false>((resolve) => setTimeout(resolve, 100, false)),
+      );
+    }
   }
 }
 
@@ -88,13 +98,12 @@ const entryOf = (body: string, tag: string): CacheEntry => ({
 beforeEach(() => jest.useFakeTimers({ doNotFake: ['nextTick', 'queueMicrotask', 'setImmediate'] }));
 afterEach(() => jest.useRealTimers());
 
-it('no response cache returns a value that is older than an acknowledged invalidation, in random interleavings', async () => {
+it('no process keeps a result from before an invalidation, in random interleavings with lost connections', async () => {
   let hits = 0;
-  let acknowledged = 0;
   await fc.assert(
     fc.asyncProperty(steps, fc.nat(), async (run, seed) => {
       const world = new World(seed);
-      // Leases and subscriptions begin.
+      // The subscriptions begin.
       await jest.advanceTimersByTimeAsync(1000);
       for (const step of run) {
         await jest.advanceTimersByTimeAsync(step.after);
@@ -102,15 +111,11 @@ it('no response cache returns a value that is older than an acknowledged invalid
       }
       world.heal();
       await jest.advanceTimersByTimeAsync(20_000);
-      expect(world.violations).toEqual([]);
-      // Every invalidation is acknowledged when the connections are open again.
-      expect(world.acknowledged).toBe(run.filter((step) => step.do === 'write').length);
+      expect(await world.stale()).toEqual([]);
       hits += world.hits;
-      acknowledged += world.acknowledged;
       jest.clearAllTimers();
     }),
     { numRuns: 150 },
   );
   expect(hits).toBeGreaterThan(150);
-  expect(acknowledged).toBeGreaterThan(500);
 }, 120_000);

@@ -368,7 +368,7 @@ describe('the option "key"', () => {
     }
   });
 
-  it.each(['access_token', 'api_key', 'session', '%74oken', 'a[%73ecret]', 'X-Amz-Signature', 'user'])(
+  it.each(['access_token', 'api_key', 'session', '%74oken', 'X-Amz-Signature', 'user'])(
     'without the option "key", a request with the parameter "%s" in its URL does not use the cache',
     async (name) => {
       const blog = createBlog();
