@@ -167,7 +167,10 @@ describe('two processes with a pubsub', () => {
     return { value: data.value, isHit: response.headers.has('age') };
   };
   /** Reads until a result is what a test waits for. */
-  const readUntil = async (process: number, isExpected: (read: { value: number; isHit: boolean }) => boolean) => {
+  const readUntil = async (
+    process: number,
+    isExpected: (read: { value: number; isHit: boolean }) => boolean,
+  ) => {
     while (!isExpected(await read(process))) await pause(10);
   };
   const write = (process: number, value: number): Promise<Response> =>
