@@ -1,6 +1,6 @@
 import { runInThisContext } from 'node:vm';
 import { buildSchema, type GraphQLResolveInfo } from 'graphql';
-import { mayReadArgument } from '../../src/engine/compile/function-arity.ts';
+import { mayReadArgument } from '../../src/engine/compile.ts';
 import { engines, prepare } from './compare.ts';
 
 const DEFER = 'directive @defer(if: Boolean, label: String) on FRAGMENT_SPREAD | INLINE_FRAGMENT';
