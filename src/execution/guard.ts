@@ -247,7 +247,7 @@ function withObserver(thenable: Promise<unknown>, observe: (value: unknown) => v
     thenable.then((value) => {
       observe(value);
       // graphql-js reads the list one microtask later, or never.
-      if (Array.isArray(value)) new UnusedValues().ignoreRootRejections(value);
+      new UnusedValues().ignoreRootRejections(value);
       return onValue(value);
     }, onReason);
   return { [THEN]: observed };
