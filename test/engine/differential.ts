@@ -150,7 +150,8 @@ async function untilIdle(behaviour: Behaviour): Promise<void> {
 export function difference({ reference, guarded, ours, isWritable }: Compared): string | undefined {
   if (ours.unhandled.length > 0) return `unhandled: ${ours.unhandled.map(String).join()}`;
   if (guarded.unhandled.length > 0) return `unhandled by the guard: ${guarded.unhandled.map(String).join()}`;
-  if (!isWritable) return undefined;
+  // The compiled engine fails at the first such value, graphql-js after it has completed all others.
+  if (!isWritable || ours.results.some(({ text }) => text.includes('serialize a BigInt'))) return undefined;
   for (const [index, theirs] of reference.results.entries()) {
     const found = differs(theirs, ours.results[index] as Result);
     if (found !== undefined) return `response ${index + 1}\n${found}`;
