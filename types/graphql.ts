@@ -104,6 +104,18 @@ export type SourceOf<Req> = GraphQLRequest extends Req ? ContextSource : Req;
 /** The type of the request of the other functions: `Source` if a function declared a request, otherwise the default. */
 export type RequestOf<Source> = ConnectRequest & (Source extends ConnectRequest ? Source : GraphQLRequest);
 
+/** A response whose status the option `statusCodes` may change. */
+export interface ResponseStatus {
+  /** The status without the function. */
+  readonly status: number;
+  /** The media type of the response. */
+  readonly type: string;
+  /** `data`: no errors. `partial`: errors and a member `data`, which may be null. `refused`: not executed. */
+  readonly kind: 'data' | 'partial' | 'refused';
+  /** The errors before masking. */
+  readonly errors: readonly GraphQLError[];
+}
+
 /**
  * Options of `graphqlHTTP`. `Req` is the request that functions declare, such as Express's. `Source` is that of
  * the functions that sockets call too.
@@ -132,8 +144,18 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   allowedHosts?: readonly string[] | undefined;
   /** Whether a POST may contain a list of operations; they share the limits of one. @default false */
   batching?: boolean | undefined;
-  /** `'draft'` uses 422 for invalid requests and 294 for partial data, for both media types, as the newest draft requires. @default 'legacy' */
-  statusCodes?: 'legacy' | 'draft' | undefined;
+  /**
+   * `'draft'` uses 422 for invalid requests and 294 for partial data, for both media types, as the newest draft requires.
+   * `'apollo'` uses 400 for invalid documents and variables also with `application/json`, as Apollo Server. A function
+   * returns the status of a response, or undefined to keep it.
+   * @default 'legacy'
+   */
+  statusCodes?:
+    | 'legacy'
+    | 'draft'
+    | 'apollo'
+    | ((response: ResponseStatus) => number | undefined)
+    | undefined;
   /** Whether compressed JSON bodies are accepted (gzip, deflate, br); limits count the decompressed bytes. Otherwise 415. @default false */
   inflate?: boolean | undefined;
   /**

@@ -112,11 +112,11 @@ export const hasHandler = (schema: GraphQLSchema): boolean => schemasOfHandlers.
 export function createCore(scope: OptionScope, schema: unknown, settings: CoreSettings): GraphQLCore {
   if (!isSupportedVersion(versionInfo)) noteUnsupportedVersion(version, SUPPORTED_VERSIONS);
   assertIncremental(scope, schema, settings);
-  const isProduction = process.env['NODE_ENV'] === 'production';
+  const debug = isDevelopment();
   const reporter = createErrorReporter(settings.onError);
   // Suggestions reveal names of the schema and help only in development.
-  const hideSuggestions = !(settings.suggestions ?? !isProduction);
-  const masking = { debug: isDevelopment(), hideSuggestions };
+  const hideSuggestions = !(settings.suggestions ?? (debug && settings.introspection !== false));
+  const masking = { debug, hideSuggestions };
   const formatErrors = createErrorFormatter(settings, reporter, masking);
   const admission = createAdmission(settings, schema);
   const engineSettings: EngineSettings = {

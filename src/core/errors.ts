@@ -1,7 +1,7 @@
 import type { GraphQLError, GraphQLFormattedError } from 'graphql';
 import type { ErrorDetails } from '../../types/graphql.ts';
 import type { Reporter } from '../diagnostics/logging.ts';
-import { isGraphQLError } from '../execution/graphql-error.ts';
+import { isGraphQLError, toGraphQLError } from '../execution/graphql-error.ts';
 import type { EngineSettings, ErrorOrigin, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { assertSync, formatValue, optionError } from '../options/rules.ts';
@@ -24,6 +24,8 @@ export type FormatErrors = (
  * Creates the function that formats errors for the client. An unexpected error is reported and keeps only its
  * path and locations; with `debug` its message becomes `extensions.debug`. No field error is removed: clients
  * match errors with nulls.
+ *
+ * @throws the error of `formatError`.
  */
 export function createErrorFormatter(
   { formatError }: Pick<CoreSettings, 'formatError'>,
@@ -37,24 +39,23 @@ export function createErrorFormatter(
     // After a disconnect the resolvers fail because they were aborted.
     if (!reported.has(error) && origin?.aborted !== true) {
       reported.add(error);
-      report(error.originalError ?? error, errorDetails(origin, error.path));
+      report(thrownError(error), errorDetails(origin, error.path));
     }
-    // graphql-js does not convert an error that already has a `path` to a GraphQLError.
-    const { locations, path } = isGraphQLError(error) ? error.toJSON() : ({} as GraphQLFormattedError);
     const message = isNullError(error) ? error.message : MASKED;
-    const extensions = debug ? { code: MASKED_CODE, debug: clip(error.message) } : { code: MASKED_CODE };
-    return {
-      message,
-      ...(locations === undefined ? undefined : { locations }),
-      ...(path === undefined ? undefined : { path }),
-      extensions,
-    };
+    return maskedError(error, message, debug ? clip(error.message) : undefined);
   }
 
   function format(error: GraphQLError, origin: ErrorOrigin | undefined): GraphQLFormattedError {
-    let formatted = isPublicError(error) ? formatPublic(error) : formatUnexpected(error, origin);
+    const isPublic = isPublicError(error);
+    let formatted = isPublic ? formatPublic(error) : formatUnexpected(error, origin);
     if (hideSuggestions && error.path === undefined) formatted = withoutSuggestion(formatted);
-    return formatError === undefined ? formatted : callFormatError(formatError, formatted, error);
+    if (formatError !== undefined) return callFormatError(formatError, formatted, error);
+    if (!isPublic || formatted.extensions === undefined || isJson(formatted)) return formatted;
+    report(
+      new TypeError('An error has extensions that JSON cannot represent', { cause: error }),
+      errorDetails(origin, error.path),
+    );
+    return maskedError(error, MASKED, undefined);
   }
 
   return (errors, origin) => errors.map((error) => format(error, origin));
@@ -73,12 +74,40 @@ function callFormatError(
   error: GraphQLError,
 ): GraphQLFormattedError {
   try {
-    return assertFormatted(formatError(formatted, error));
+    return withoutHttp(assertFormatted(formatError(formatted, error)));
   } catch (thrown) {
     const failure = toError(thrown);
     formatFailures.add(failure);
     throw failure;
   }
+}
+
+/** The error without its message. graphql-js does not convert an error that already has a `path` to a GraphQLError. */
+function maskedError(error: GraphQLError, message: string, debug: string | undefined): GraphQLFormattedError {
+  const { locations, path } = isGraphQLError(error) ? error : ({} as Partial<GraphQLError>);
+  return {
+    message,
+    ...(locations === undefined ? undefined : { locations }),
+    ...(path === undefined ? undefined : { path }),
+    extensions: debug === undefined ? { code: MASKED_CODE } : { code: MASKED_CODE, debug },
+  };
+}
+
+/** Whether JSON can represent an error: its extensions may contain a BigInt, or themselves. */
+function isJson(formatted: GraphQLFormattedError): boolean {
+  try {
+    JSON.stringify(formatted);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Removes `extensions.http`, which sets the status and headers of the response. */
+function withoutHttp(formatted: GraphQLFormattedError): GraphQLFormattedError {
+  if (formatted.extensions?.['http'] === undefined) return formatted;
+  const { http: _, ...extensions } = formatted.extensions;
+  return { ...formatted, extensions };
 }
 
 /**
@@ -116,10 +145,7 @@ export function errorDetails(
   return { transport, operationName, path, request, socket };
 }
 
-/**
- * Formats an error with its own message. Removes `extensions.http`, which sets the status and headers of the
- * response.
- */
+/** Formats an error with its own message. */
 function formatPublic(error: GraphQLError): GraphQLFormattedError {
   const { extensions, ...formatted } = error.toJSON();
   const message = clip(formatted.message);
@@ -134,10 +160,26 @@ function formatPublic(error: GraphQLError): GraphQLFormattedError {
  * that the application threw as a GraphQLError.
  */
 export function isPublicError(error: GraphQLError): boolean {
-  if (!isGraphQLError(error)) return false;
-  const { originalError, path } = error;
-  if (originalError !== undefined && originalError !== null && !isGraphQLError(originalError)) return false;
-  return path === undefined || !SERVER_VALUE.test(error.message);
+  if (!isGraphQLError(error) || !isGraphQLError(thrownError(error))) return false;
+  return error.path === undefined || !SERVER_VALUE.test(error.message);
+}
+
+/** The wrappers of one error that are opened. */
+const MAX_WRAPPERS = 20;
+
+/**
+ * Returns the error that was thrown first. A GraphQLError with a path is a wrapper of an execution, also of a nested
+ * one, such as that of a local subschema. One without a path was thrown by the application around its cause.
+ */
+function thrownError(error: GraphQLError): unknown {
+  let thrown: unknown = error.originalError ?? error;
+  for (let count = 0; count < MAX_WRAPPERS && isGraphQLError(thrown); count++) {
+    const { originalError, path } = thrown;
+    if (originalError === undefined || originalError === null) return thrown;
+    if (path === undefined && !isGraphQLError(originalError)) return thrown;
+    thrown = originalError;
+  }
+  return thrown;
 }
 
 /**
@@ -145,16 +187,19 @@ export function isPublicError(error: GraphQLError): boolean {
  * client begin with "Argument" or "Variable", or belong to errors without a path.
  */
 const SERVER_VALUE =
-  /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Subscription field must return Async Iterable\.)/;
+  /^(?:(?:Int|Float|String|Boolean|ID|Enum "\w+") cannot represent |Expected value of type "|Expected Iterable, |Abstract type "|Runtime Object type "|Support for returning GraphQLObjectType |Subscription field must return Async Iterable\.)/;
 
 /** graphql-js's message about a null, which names only types and fields of the schema. */
 const NULL_ERROR = /^Cannot return null for non-nullable field \w+\.\w+\.$/;
 const isNullError = ({ message }: Error): boolean => NULL_ERROR.test(message);
 
-/** Converts an error of a context or schema function. Throws errors again that are not meant for the client. */
-export function toRequestError(error: unknown): RequestError {
+/**
+ * The result of an operation for which a function of the application has failed, such as `context`. A GraphQLError is
+ * meant for the client; any other error is masked when it is formatted.
+ */
+export function failedOperation(error: unknown): RequestError {
   if (isGraphQLError(error)) return { errors: [error], status: 400 };
-  throw error;
+  return { errors: [toGraphQLError(error)], status: 500, limit: true };
 }
 
 function clip(message: unknown): string {

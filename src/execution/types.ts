@@ -82,7 +82,10 @@ export interface RequestError {
    * document.
    */
   readonly unparsable?: boolean;
-  /** A rule of this server refuses the document, such as a limit; the status applies to every media type. */
+  /**
+   * The status applies to every media type: a rule of this server refuses the document, such as a limit, or the server
+   * has failed.
+   */
   readonly limit?: boolean;
 }
 

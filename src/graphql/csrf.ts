@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
-import { debug } from '../diagnostics/logging.ts';
+import { debug, isDevelopment } from '../diagnostics/logging.ts';
 import { createNegotiator, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } from '../http/negotiation.ts';
 import { HttpError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf } from '../http/routing.ts';
@@ -36,10 +36,9 @@ type Options = Pick<HttpSettings, 'getMutations' | 'trustedOrigins' | 'crossSite
 export function createCsrf(options: Options): Csrf {
   const trusted = new Set(options.trustedOrigins);
   const allow = options.methods.includes('POST') ? { allow: 'POST' } : { allow: '' };
-  const isProduction = process.env['NODE_ENV'] === 'production';
 
   /**
-   * Creates the 403 error. The compared values are in the response only outside production, and always in the
+   * Creates the 403 error. The compared values are in the response only in development, and always in the
    * debug log.
    */
   function crossSite(req: IncomingMessage, message: string, option: string): HttpError {
@@ -48,7 +47,7 @@ export function createCsrf(options: Options): Csrf {
       origin === undefined ? '' : `; its Origin ${origin} was compared with the host ${publicHostOf(req)}`;
     const full = `${message}${compared} (option "${option}")`;
     debug.graphql('%s %s: %s', req.method, req.url, full);
-    return new HttpError(403, isProduction ? message : full, { code: 'CROSS_SITE' });
+    return new HttpError(403, isDevelopment() ? full : message, { code: 'CROSS_SITE' });
   }
 
   const methodRefusal = (message: string): HttpError =>

@@ -123,3 +123,11 @@ export class RequestInputs implements ExecutionInputs, ErrorOrigin {
 
 /** Whether no client can receive the result of an operation. */
 export const hasNoReceiver = ({ res, isAbandoned }: Exchange): boolean => isAbandoned || isAborted(res);
+
+/** The request that an error belongs to. */
+export const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
+  transport: 'http',
+  operationName,
+  request: req,
+  socket: undefined,
+});

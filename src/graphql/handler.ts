@@ -6,7 +6,7 @@ import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
-import { isFormatFailure, MASKED, MASKED_CODE, toRequestError } from '../core/errors.ts';
+import { failedOperation, isFormatFailure, MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits, limitExceeded } from '../core/limits.ts';
 import type { DocumentLimitSettings } from '../core/options.ts';
 import { yieldToEventLoop } from '../core/turns.ts';
@@ -15,7 +15,6 @@ import { events } from '../diagnostics/events.ts';
 import { debug, readError } from '../diagnostics/logging.ts';
 import { ObservedOperation } from '../execution/observed.ts';
 import {
-  type ErrorOrigin,
   type ExecutionOutcome,
   type GraphQLParams,
   isThenable,
@@ -36,7 +35,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { type Csrf, createCsrf } from './csrf.ts';
-import { type Exchange, hasNoReceiver, RequestInputs, type Result, STREAMED } from './exchange.ts';
+import { type Exchange, hasNoReceiver, originOf, RequestInputs, type Result, STREAMED } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 import {
   createPathIdReader,
@@ -89,7 +88,7 @@ class Pipeline {
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');
     this.#sender = createSender(settings);
-    this.#failures = new Failures(core, this.#responses, this.#sender);
+    this.#failures = new Failures(core, this.#responses, this.#sender, this.#streaming);
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
@@ -173,7 +172,10 @@ class Pipeline {
       if (isLongDocument(params.query)) await yieldToEventLoop();
     }
     const settled = (await Promise.all(results)).filter((result) => result !== STREAMED);
-    this.#sender.send(exchange, this.#responses.fromBatch(settled, exchange.accepted.type ?? JSON_TYPE));
+    this.#sender.send(
+      exchange,
+      this.#responses.fromBatch(exchange, settled, exchange.accepted.type ?? JSON_TYPE),
+    );
   }
 
   #send(exchange: Exchange, result: Result): void {
@@ -184,16 +186,17 @@ class Pipeline {
     }
     const { type } = exchange.accepted;
     if (type === undefined) this.#sendInStream(exchange, result);
-    else this.#sender.send(exchange, this.#responses.fromResult(result, type));
+    else this.#sender.send(exchange, this.#responses.fromResult(exchange, result, type));
   }
 
   /**
-   * Sends a single result to a client that accepts only streams, or a plain response if an error sets its
-   * status.
+   * Sends a single result to a client that accepts only streams, or a plain response if an error of the client or of
+   * a resolver sets its status.
    */
   #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): void {
-    const response = this.#streamResponses.fromResult(result, JSON_TYPE);
-    if (response.status === 200) this.#streaming.sendWhole(exchange, response.body.toString());
+    const response = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
+    const isFailure = !('body' in result) && result.status === 500;
+    if (response.status === 200 || isFailure) this.#streaming.sendWhole(exchange, response.body.toString());
     else this.#sender.send(exchange, response);
   }
 }
@@ -224,9 +227,9 @@ class OperationRunner {
       const result = isThenable(schema)
         ? schema.then((value) => this.#prepare(exchange, value, params))
         : this.#prepare(exchange, schema, params);
-      return isThenable(result) ? result.catch(toRequestError) : result;
+      return isThenable(result) ? result.catch((error: unknown) => resultOf(exchange, error)) : result;
     } catch (error) {
-      return toRequestError(error);
+      return resultOf(exchange, error);
     }
   }
 
@@ -309,6 +312,16 @@ class OperationRunner {
       ? outcome.then((settled) => withExtensions(settled, extensions))
       : withExtensions(outcome, extensions);
   }
+}
+
+/**
+ * The result of an operation that has failed. Errors of the request, and those that ask for the error handlers of the
+ * application, are thrown again: they are the response to the whole request.
+ */
+function resultOf(exchange: Exchange, error: unknown): RequestError {
+  if (error === CLIENT_ABORTED || HttpError.is(error) || isAbort(error, exchange.res)) throw error;
+  if (asksForNext(exchange, error)) throw error;
+  return failedOperation(error);
 }
 
 /** A mutation must not run if no client can receive its result. */
@@ -472,69 +485,65 @@ class Failures {
   readonly #core: GraphQLCore;
   readonly #responses: ResponseFactory;
   readonly #sender: Sender;
+  readonly #streaming: Streaming;
 
-  constructor(core: GraphQLCore, responses: ResponseFactory, sender: Sender) {
+  constructor(core: GraphQLCore, responses: ResponseFactory, sender: Sender, streaming: Streaming) {
     this.#core = core;
     this.#responses = responses;
     this.#sender = sender;
+    this.#streaming = streaming;
   }
 
   /**
-   * Responds to a client's mistake, passes an unexpected error to `next`, and ignores errors after a
-   * disconnect.
+   * Responds to a client's mistake, passes an error to `next` that asks for it, responds to any other with a masked
+   * error, and ignores errors after a disconnect.
    */
   fail(exchange: Exchange, error: unknown): void {
-    const { req, res } = exchange;
-    if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
-    if (!HttpError.is(error)) {
-      this.#failUnexpectedly(exchange, error);
-      return;
-    }
-    debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
-    try {
-      this.#sender.sendEarly(exchange, this.#responses.fromHttpError(error, exchange.accepted.type));
-    } catch (failure) {
-      // `formatError` of the application may throw.
-      this.#failUnexpectedly(exchange, failure);
-    }
-  }
-
-  #failUnexpectedly(exchange: Exchange, error: unknown): void {
     const { req, res, next } = exchange;
-    const origin = originOf(exchange);
-    if (next !== undefined) {
-      this.#core.reportForwardedError(error, origin);
-      next(toError(error));
-      return;
-    }
+    if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
     try {
-      // `formatError` would fail for its own error too.
       if (isFormatFailure(error)) throw error;
-      this.#sender.sendEarly(exchange, this.#responses.fromUnexpectedError(error, origin));
+      if (HttpError.is(error)) {
+        debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
+        this.#sender.sendEarly(exchange, this.#responses.fromHttpError(exchange, error));
+      } else if (asksForNext(exchange, error)) {
+        this.#core.reportForwardedError(error, originOf(exchange));
+        next?.(toError(error));
+      } else {
+        const response = this.#responses.fromUnexpectedError(exchange, error);
+        if (exchange.accepted.type === undefined)
+          this.#streaming.sendWhole(exchange, response.body.toString());
+        if (!res.headersSent) this.#sender.sendEarly(exchange, response);
+      }
     } catch (failure) {
-      this.#core.reportError(failure, origin);
+      // `formatError` of the application has failed, or a header of a resolver cannot be written.
+      this.#core.reportError(failure, originOf(exchange));
       drainRequest(req, res);
-      writeReply(req, res, MASKED_ERROR);
+      if (exchange.accepted.type === undefined) this.#streaming.sendWhole(exchange, MASKED_BODY);
+      if (!res.headersSent) writeReply(req, res, MASKED_ERROR);
     }
   }
 }
 
-/** The request that an error belongs to. */
-const originOf = ({ req, operationName }: Exchange): ErrorOrigin => ({
-  transport: 'http',
-  operationName,
-  request: req,
-  socket: undefined,
-});
+const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] });
 
-/**
- * The response of a bare server when `formatError` throws while an unexpected error is reported.
- */
+/** The response if the response to an error has failed too. */
 const MASKED_ERROR: Reply = {
   status: 500,
   headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
-  body: JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] }),
+  body: MASKED_BODY,
 };
+
+/** Whether an error has a status, as those of the package `http-errors` for the error handlers of the application. */
+function asksForNext({ next }: Exchange, error: unknown): boolean {
+  if (next === undefined) return false;
+  try {
+    const { status, statusCode = status } = (error ?? {}) as Readonly<Record<string, unknown>>;
+    return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 600;
+  } catch {
+    return false; // a getter that throws
+  }
+}
 
 /** Whether an execution stopped because its client disconnected. */
 function isAbort(error: unknown, res: ServerResponse): boolean {

@@ -1,6 +1,6 @@
 import { GraphQLScalarType, GraphQLSchema, isScalarType } from 'graphql';
 import type { GraphiQLOption } from '../../types/graphiql.ts';
-import type { DocumentLimits, GraphQLLimits, MethodName } from '../../types/graphql.ts';
+import type { DocumentLimits, GraphQLLimits, GraphQLOptions, MethodName } from '../../types/graphql.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import {
   type CachingSettings,
@@ -51,7 +51,7 @@ interface OwnSettings {
   readonly graphiql: GraphiQLOption;
   readonly subscriptionProtocols: readonly SubscriptionProtocol[];
   readonly batching: boolean;
-  readonly statusCodes: 'legacy' | 'draft';
+  readonly statusCodes: NonNullable<GraphQLOptions['statusCodes']>;
   readonly inflate: boolean;
   readonly eventStreams: unknown;
   readonly cacheControl: unknown;
@@ -109,7 +109,11 @@ const rules: Rules<OwnSettings> = {
   ),
   subscriptionProtocols: protocolsRule,
   batching: flag(false),
-  statusCodes: oneOf('legacy', 'draft'),
+  statusCodes: rule<OwnSettings['statusCodes']>(
+    'legacy',
+    isEither(isOneOf('legacy', 'draft', 'apollo'), isFunction),
+    "'legacy', 'draft', 'apollo', or a function of the response",
+  ),
   inflate: flag(false),
   eventStreams: rule<unknown>(
     undefined,

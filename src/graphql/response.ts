@@ -1,10 +1,11 @@
 import type { GraphQLError } from 'graphql';
+import type { ResponseStatus } from '../../types/graphql.ts';
 import { addStoreHeaders, createCacheHeaders } from '../cache/headers.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { isPublicError } from '../core/errors.ts';
 import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
-import type { ErrorOrigin, ExecutionOutcome, RequestError } from '../execution/types.ts';
+import type { ExecutionOutcome, RequestError } from '../execution/types.ts';
 import { drainRequest } from '../http/body.ts';
 import { GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import {
@@ -16,8 +17,9 @@ import {
   withVary,
   writeReplyInPlace,
 } from '../http/reply.ts';
-import { isObject } from '../options/rules.ts';
-import type { Exchange } from './exchange.ts';
+import { assertSync, isObject, wrongReturnValue } from '../options/rules.ts';
+import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
+import { type Exchange, originOf } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
 
 /** The response to one operation or one batch, before it is written. */
@@ -35,66 +37,113 @@ interface GraphQLResponse {
 
 /** Creates responses with the status that the media type requires (GraphQL over HTTP, "Status Codes"). */
 export interface ResponseFactory {
-  fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
+  fromResult(exchange: Exchange, result: ExecutionOutcome | RequestError, type: string): GraphQLResponse;
   /** Joins the results of a batch into one JSON list, in their order. */
-  fromBatch(results: readonly (ExecutionOutcome | RequestError)[], type: string): GraphQLResponse;
-  fromHttpError(error: HttpError, type: string | undefined): GraphQLResponse;
-  /** Creates the response to an unexpected error if there is no `next`: 500, with the message hidden. */
-  fromUnexpectedError(error: unknown, origin: ErrorOrigin): GraphQLResponse;
+  fromBatch(
+    exchange: Exchange,
+    results: readonly (ExecutionOutcome | RequestError)[],
+    type: string,
+  ): GraphQLResponse;
+  fromHttpError(exchange: Exchange, error: HttpError): GraphQLResponse;
+  /** Creates the response to an unexpected error: 500, with the message hidden. */
+  fromUnexpectedError(exchange: Exchange, error: unknown): GraphQLResponse;
 }
 
 /** Creates the response factory of one handler. */
-export function createResponseFactory(core: GraphQLCore, statusCodes: 'legacy' | 'draft'): ResponseFactory {
+export function createResponseFactory(
+  core: GraphQLCore,
+  statusCodes: HttpSettings['statusCodes'],
+): ResponseFactory {
   const isDraft = statusCodes === 'draft';
-  const toJson = (errors: readonly GraphQLError[], origin?: ErrorOrigin): string =>
-    JSON.stringify({ errors: core.formatErrors(errors, origin) });
+  const toJson = (errors: readonly GraphQLError[], exchange: Exchange): string =>
+    JSON.stringify({ errors: core.formatErrors(errors, originOf(exchange)) });
 
   /** In the draft only a 2xx response may be application/json, because intermediaries send others as well. */
   const typeFor = (status: number, type: string): string => (isDraft && status >= 300 ? GRAPHQL_TYPE : type);
 
+  const chosenStatus = createStatusChoice(core, statusCodes);
+
   function create(
+    exchange: Exchange,
     body: string | Buffer,
-    defaultStatus: number,
-    type: string,
-    cause: Pick<ExecutionOutcome, 'errors' | 'isMasked'>,
+    { status: defaultStatus, type }: { readonly status: number; readonly type: string },
+    cause: GraphQLResponse['cause'] & Pick<ExecutionOutcome, 'isMasked'>,
   ): GraphQLResponse {
     const extensions = cause.isMasked === true ? NO_EXTENSIONS : httpExtensionsOf(cause.errors);
-    const status = extensions.status ?? defaultStatus;
+    const status = chosenStatus(exchange, {
+      status: extensions.status ?? defaultStatus,
+      type,
+      kind: cause.kind ?? 'refused',
+      errors: cause.errors,
+    });
     return { status, type: typeFor(status, type), body, headers: extensions.headers, cause };
   }
 
   function refusalStatus({ status, limit, unparsable }: Omit<RequestError, 'errors'>, type: string): number {
     if (limit) return status;
     if (isDraft) return unparsable || status !== 400 ? status : 422;
-    return type === GRAPHQL_TYPE ? status : 200;
+    return type === GRAPHQL_TYPE || statusCodes === 'apollo' ? status : 200;
   }
 
-  function fromResult(result: ExecutionOutcome | RequestError, type: string): GraphQLResponse {
+  const fromResult: ResponseFactory['fromResult'] = (exchange, result, type) => {
     if (!('body' in result)) {
-      return create(toJson(result.errors), refusalStatus(result, type), type, result);
+      const status = refusalStatus(result, type);
+      return create(exchange, toJson(result.errors, exchange), { status, type }, result);
     }
     const { kind, body, release } = result;
-    if (kind === 'data') return { status: 200, type, body, release, headers: undefined, cause: result };
+    if (kind === 'data') {
+      const status = chosenStatus(exchange, { status: 200, type, kind, errors: [] });
+      return { status, type, body, release, headers: undefined, cause: result };
+    }
     const status = kind === 'partial' ? (isDraft ? 294 : 200) : refusalStatus({ status: 400 }, type);
-    return create(body, status, type, result);
-  }
+    return create(exchange, body, { status, type }, result);
+  };
 
   return {
     fromResult,
-    fromBatch(results, type) {
-      const joined = joinResponses(results.map((result) => fromResult(result, type)));
+    fromBatch(exchange, results, type) {
+      const joined = joinResponses(results.map((result) => fromResult(exchange, result, type)));
       return { ...joined, type: typeFor(joined.status, type) };
     },
-    fromHttpError(error, type = JSON_TYPE) {
+    fromHttpError(exchange, error) {
       const { message, code = 'BAD_REQUEST' } = error;
       const errors = [refusalError(message, code)];
       const status = isDraft && code === 'BAD_REQUEST' && error.status === 400 ? 422 : error.status;
-      return { ...create(toJson(errors), status, type, { errors }), headers: error.headers };
+      const type = exchange.accepted.type ?? JSON_TYPE;
+      return {
+        ...create(exchange, toJson(errors, exchange), { status, type }, { errors }),
+        headers: error.headers,
+      };
     },
-    fromUnexpectedError(error, origin) {
+    fromUnexpectedError(exchange, error) {
       const errors = [toGraphQLError(error)];
-      return { ...create(toJson(errors, origin), 500, JSON_TYPE, { errors }), headers: undefined };
+      const type = exchange.accepted.type ?? JSON_TYPE;
+      const body = toJson(errors, exchange);
+      return { status: 500, type: typeFor(500, type), body, headers: undefined, cause: { errors } };
     },
+  };
+}
+
+/** Applies a function of the option `statusCodes`. The status stays as it is if the function fails. */
+function createStatusChoice(
+  core: GraphQLCore,
+  choose: HttpSettings['statusCodes'],
+): (exchange: Exchange, response: ResponseStatus) => number {
+  if (typeof choose !== 'function') return (_, { status }) => status;
+  return (exchange, response) => {
+    try {
+      const chosen = assertSync(choose(response), GRAPHQL_OPTIONS, 'statusCodes') ?? response.status;
+      if (Number.isInteger(chosen) && chosen >= 200 && chosen < 600) return chosen;
+      throw wrongReturnValue(
+        GRAPHQL_OPTIONS,
+        'statusCodes',
+        chosen,
+        'a status from 200 to 599, or undefined',
+      );
+    } catch (error) {
+      core.reportError(error, originOf(exchange));
+      return response.status;
+    }
   };
 }
 

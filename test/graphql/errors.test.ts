@@ -16,8 +16,10 @@ import {
   GraphQLNonNull,
   GraphQLObjectType,
   type GraphQLOutputType,
+  GraphQLScalarType,
   GraphQLSchema,
   GraphQLString,
+  graphql,
   type ValidationRule,
 } from 'graphql';
 import { type ErrorDetails, type GraphQLOptions, graphqlHTTP } from '../../middleware/graphql.ts';
@@ -353,27 +355,41 @@ describe('an error of the context function', () => {
     expect(reports).toEqual([[new Error(SECRET), expect.objectContaining({ operationName: 'Q' })]]);
   });
 
-  it('an error of the context function is reported once to onError and goes to the error handlers', async () => {
+  it('an error of the context function is masked below an Express app too, and reported once', async () => {
     const reports: unknown[] = [];
     const handled: unknown[] = [];
     const handler = graphqlHTTP(schema, { context, onError: (error) => void reports.push(error) });
+    const server = await run((req, res) => handler(req, res, (error) => handled.push(error)));
+    open.push(server);
+    const response = await fetch(`${server.url}?query={hello}`);
+    expect([response.status, response.headers.get('content-type')]).toEqual([
+      500,
+      'application/json; charset=utf-8',
+    ]);
+    expect(await response.json()).toMatchObject({
+      errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+    });
+    expect([reports, handled]).toEqual([[new Error(SECRET)], []]);
+  });
+
+  it('an error of the context function with a status goes to the error handlers, which log it', async () => {
+    const log = jest.spyOn(console, 'error').mockImplementation();
+    const error = Object.assign(new Error('no session'), { status: 401 });
+    const handled: unknown[] = [];
+    const handler = graphqlHTTP(schema, {
+      context: () => {
+        throw error;
+      },
+    });
     const server = await run((req, res) =>
-      handler(req, res, (error) => {
-        handled.push(error);
-        res.writeHead(500).end();
+      handler(req, res, (passed) => {
+        handled.push(passed);
+        res.writeHead(401).end();
       }),
     );
     open.push(server);
-    await fetch(`${server.url}?query={hello}`);
-    expect([reports, handled]).toEqual([[new Error(SECRET)], [new Error(SECRET)]]);
-  });
-
-  it('an error of the context function is left to the error handlers by default', async () => {
-    const log = jest.spyOn(console, 'error').mockImplementation();
-    const handler = graphqlHTTP(schema, { context });
-    const server = await run((req, res) => handler(req, res, () => void res.writeHead(500).end()));
-    open.push(server);
-    await fetch(`${server.url}?query={hello}`);
+    expect((await fetch(`${server.url}?query={hello}`)).status).toBe(401);
+    expect(handled).toEqual([error]);
     expect(log).not.toHaveBeenCalled();
   });
 });
@@ -405,3 +421,208 @@ it.each([
     }
   },
 );
+
+describe('errors that wrap other errors', () => {
+  const typeDefs = 'type Query { outer: String, direct: String }';
+  const inner = buildSchema('type Query { inner: String }');
+  const failure = new Error('connect ECONNREFUSED 10.0.0.5:5432');
+  const serveWrapped = (wrap: (error: GraphQLError) => unknown) =>
+    graphqlHTTP(buildSchema(typeDefs), {
+      rootValue: {
+        outer: async () => {
+          const result = await graphql({
+            schema: inner,
+            source: '{ inner }',
+            rootValue: {
+              inner: () => {
+                throw failure;
+              },
+            },
+          });
+          throw wrap(result.errors?.[0] as GraphQLError);
+        },
+        direct: () => {
+          throw new GraphQLError('Try again later', { originalError: failure });
+        },
+      },
+      onError: (error) => void reported.push(error),
+    });
+  const reported: unknown[] = [];
+  const read = async (handler: ReturnType<typeof graphqlHTTP>, query: string) => {
+    reported.length = 0;
+    const server = await run((req, res) => handler(req, res));
+    const body = (await (await fetch(`${server.url}?query=${query}`)).json()) as {
+      errors: { message: string }[];
+    };
+    await server.close();
+    return body.errors[0]?.message;
+  };
+
+  it.each<[string, (error: GraphQLError) => unknown]>([
+    ['as it is', (error) => error],
+    ['in a GraphQLError', (error) => new GraphQLError(error.message, { originalError: error })],
+    [
+      'in a GraphQLError with a path, as delegation does',
+      (error) => new GraphQLError(error.message, { path: ['outer'], originalError: error }),
+    ],
+  ])('an unexpected error of a nested execution, thrown %s, is masked and reported once', async (_, wrap) => {
+    expect(await read(serveWrapped(wrap), '{ outer }')).toBe('Internal server error');
+    expect(reported).toEqual([failure]);
+  });
+
+  it('a GraphQLError that the application throws around its cause is sent', async () => {
+    expect(
+      await read(
+        serveWrapped((error) => error),
+        '{ direct }',
+      ),
+    ).toBe('Try again later');
+    expect(reported).toEqual([]);
+  });
+});
+
+describe('without NODE_ENV', () => {
+  const environment = process.env['NODE_ENV'];
+  beforeAll(() => {
+    delete process.env['NODE_ENV'];
+  });
+  afterAll(() => {
+    process.env['NODE_ENV'] = environment;
+  });
+
+  it('no message of an unexpected error and no suggestion is sent', async () => {
+    const handler = graphqlHTTP(buildSchema('type Query { hello: String }'), {
+      rootValue: {
+        hello: () => {
+          throw new Error('database password is hunter2');
+        },
+      },
+      onError: false,
+    });
+    const server = await run((req, res) => handler(req, res));
+    const failed = await (await fetch(`${server.url}?query={hello}`)).text();
+    const wrong = await (await fetch(`${server.url}?query={helo}`)).text();
+    await server.close();
+    expect(failed).toContain('Internal server error');
+    expect(failed).not.toContain('hunter2');
+    expect(wrong).not.toContain('Did you mean');
+  });
+});
+
+it('introspection: false hides suggestions', async () => {
+  const handler = graphqlHTTP(buildSchema('type Query { hello: String }'), { introspection: false });
+  const server = await run((req, res) => handler(req, res));
+  const wrong = await (await fetch(`${server.url}?query={helo}`)).text();
+  await server.close();
+  expect(wrong).toContain('Cannot query field');
+  expect(wrong).not.toContain('Did you mean');
+});
+
+it.each(['compiled', 'graphql-js'] as const)(
+  'a type that is no member of an abstract type is masked, under %s',
+  async (engine) => {
+    const reports: unknown[] = [];
+    const handler = graphqlHTTP(
+      buildSchema(
+        'type Query { pet: Pet } union Pet = Dog type Dog { name: String } type Cat { name: String }',
+      ),
+      {
+        engine,
+        rootValue: { pet: { __typename: 'Cat' } },
+        onError: (error) => void reports.push(error),
+      },
+    );
+    const server = await run((req, res) => handler(req, res));
+    const body = await (await fetch(`${server.url}?query={pet{__typename}}`)).json();
+    await server.close();
+    expect(body).toMatchObject({
+      data: { pet: null },
+      errors: [{ message: 'Internal server error', extensions: { code: 'INTERNAL_SERVER_ERROR' } }],
+    });
+    expect(reports).toHaveLength(1);
+  },
+);
+
+describe('values that JSON cannot represent', () => {
+  const big = new GraphQLScalarType({ name: 'Big', serialize: () => 10n });
+  const schemaOfBig = new GraphQLSchema({
+    query: new GraphQLObjectType({
+      name: 'Query',
+      fields: {
+        big: { type: big, resolve: () => 1 },
+        bad: {
+          type: GraphQLString,
+          resolve: () => {
+            throw new GraphQLError('visible', { extensions: { limit: 10n } });
+          },
+        },
+        ok: { type: GraphQLString, resolve: () => 'ok' },
+      },
+    }),
+  });
+  const send = async (engine: 'compiled' | 'graphql-js', body: unknown) => {
+    const passed: unknown[] = [];
+    const handler = graphqlHTTP(schemaOfBig, { engine, batching: true, onError: false });
+    const server = await run((req, res) => handler(req, res, (error) => passed.push(error)));
+    const response = await fetch(server.url, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    const json = await response.json();
+    await server.close();
+    expect(passed).toEqual([]);
+    return json;
+  };
+
+  it.each(['compiled', 'graphql-js'] as const)(
+    'are masked errors as JSON, also in a batch, under %s',
+    async (engine) => {
+      const masked = { errors: [{ message: 'Internal server error' }] };
+      expect(await send(engine, { query: '{ big }' })).toMatchObject(masked);
+      expect(
+        await send(engine, [{ query: '{ ok }' }, { query: '{ big }' }, { query: '{ ok }' }]),
+      ).toMatchObject([{ data: { ok: 'ok' } }, masked, { data: { ok: 'ok' } }]);
+      expect(await send(engine, { query: '{ bad ok }' })).toMatchObject({
+        ...masked,
+        data: { bad: null, ok: 'ok' },
+      });
+    },
+  );
+});
+
+describe('the option statusCodes', () => {
+  const statusOf = async (options: GraphQLOptions, query: string) => {
+    const handler = graphqlHTTP(buildSchema('type Query { hello(a: Int): String }'), {
+      onError: false,
+      ...options,
+    });
+    const server = await run((req, res) => handler(req, res));
+    const { status } = await fetch(`${server.url}?query=${query}`, {
+      headers: { accept: 'application/json' },
+    });
+    await server.close();
+    return status;
+  };
+
+  it("'apollo' sends 400 for syntax and validation errors with application/json", async () => {
+    expect(await statusOf({ statusCodes: 'apollo' }, '{')).toBe(400);
+    expect(await statusOf({ statusCodes: 'apollo' }, '{no}')).toBe(400);
+    expect(await statusOf({ statusCodes: 'apollo' }, '{hello}')).toBe(200);
+  });
+
+  it('a function chooses the status, and keeps it with undefined or a wrong value', async () => {
+    const seen: unknown[] = [];
+    const statusCodes: GraphQLOptions['statusCodes'] = ({ status, kind }) => {
+      seen.push([status, kind]);
+      return kind === 'refused' ? 418 : undefined;
+    };
+    expect(await statusOf({ statusCodes }, '{no}')).toBe(418);
+    expect(await statusOf({ statusCodes }, '{hello}')).toBe(200);
+    expect(seen).toEqual([
+      [200, 'refused'],
+      [200, 'data'],
+    ]);
+    expect(await statusOf({ statusCodes: () => 99 }, '{hello}')).toBe(200);
+  });
+});

@@ -63,7 +63,7 @@ eachExpress((express) => {
       ['in the engine', { engine: bug }],
       ['in a validation rule', { validationRules: [bug] }],
     ] as [string, GraphQLOptions][])(
-      'an error in %s reaches the error handlers once, before the head is sent',
+      'an error in %s is a masked error, and does not reach the error handlers',
       async (_where, options) => {
         const query =
           'introspection' in options
@@ -71,17 +71,24 @@ eachExpress((express) => {
             : 'formatError' in options
               ? '{ secret }'
               : '{ hello }';
-        await sendRequest(serve(options), query).expect(500, 'handled by the application');
-        expect(failures).toEqual([expect.objectContaining({ message: 'a bug' })]);
+        const reports: unknown[] = [];
+        const onError = (error: unknown) => reports.push(error);
+        const { body } = await sendRequest(serve({ onError, ...options }), query);
+        expect(body.errors).toEqual([expect.objectContaining({ message: 'Internal server error' })]);
+        expect(reports).toContainEqual(expect.objectContaining({ message: 'a bug' }));
+        expect(failures).toEqual([]);
       },
     );
 
-    it('an error in the schema function reaches the error handlers', async () => {
-      await sendRequest(serve({}, bug)).expect(500);
-      await sendRequest(serve({}, async () => bug())).expect(500);
-      await sendRequest(serve({}, () => ({}) as GraphQLSchema)).expect(500);
-      expect(failures).toHaveLength(3);
-      expect(failures[2]).toMatchObject({
+    it('an error in the schema function is a masked error', async () => {
+      const reports: unknown[] = [];
+      const onError = (error: unknown) => reports.push(error);
+      await sendRequest(serve({ onError }, bug)).expect(500);
+      await sendRequest(serve({ onError }, async () => bug())).expect(500);
+      await sendRequest(serve({ onError }, () => ({}) as GraphQLSchema)).expect(500);
+      expect(failures).toEqual([]);
+      expect(reports).toHaveLength(3);
+      expect(reports[2]).toMatchObject({
         message: expect.stringMatching(/argument "schema" is {}; accepted: a GraphQLSchema/),
       });
     });
@@ -358,8 +365,10 @@ eachExpress((express) => {
     ['an iterator', async function* () {}, /an async iterable of results, which only sockets deliver/],
     ['an empty object', async () => ({}), /neither data nor/],
   ])('graphqlHTTP reports an engine that returns %s and does not send {}', async (_what, engine, message) => {
-    await sendRequest(serve({ engine: engine as never })).expect(500);
-    expect(failures).toEqual([expect.objectContaining({ message: expect.stringMatching(message) })]);
+    const reports: unknown[] = [];
+    const onError = (error: unknown) => reports.push(error);
+    await sendRequest(serve({ engine: engine as never, onError })).expect(500);
+    expect(reports).toEqual([expect.objectContaining({ message: expect.stringMatching(message) })]);
   });
 
   it('graphqlHTTP sends the extensions of an engine’s result', async () => {

@@ -20,7 +20,7 @@ describe.each(ENGINES)('a batch whose context function fails for one operation, 
     const context = async () => {
       created += 1;
       const [error] = await once(contexts, String(created));
-      if (error) throw error;
+      if (error) throw Object.assign(error, { status: 500 });
     };
     const handler = graphqlHTTP(schema, { engine, batching: true, onError: false, context });
     // The error handler of the application responds after the event.

@@ -244,11 +244,11 @@ describe.each(['compiled', 'graphql-js'] as const)('onOperation with the engine 
       },
     ],
     ['rejects', () => Promise.reject(new Error('secret'))],
-  ])('an unexpected error goes to next and to onError once when onOperation %s', async (_, onOperation) => {
+  ])('an unexpected error is masked and goes to onError once when onOperation %s', async (_, onOperation) => {
     const { send, mutations, reports } = await serve({ engine, onOperation });
     const response = await send({ query: 'mutation Named { count }' });
     expect(response.status).toBe(500);
-    expect(await response.text()).toBe('forwarded');
+    expect(await response.json()).toMatchObject({ errors: [{ message: 'Internal server error' }] });
     expect(mutations()).toBe(0);
     expect(reports).toMatchObject([
       [{ message: 'secret' }, { transport: 'http', operationName: 'Named', request: { method: 'POST' } }],
