@@ -182,6 +182,11 @@ export function noteBareSchema(): void {
   );
 }
 
+/** Logs, once per process and reason, why the WebSocket of a client cannot be opened. */
+export function noteHandshake(reason: 'server' | 'path', message: string): void {
+  notice(`handshake ${reason}`, message);
+}
+
 /** Logs that a server accepts no upgrade of HTTP/1.1 and no WebSocket over HTTP/2. */
 export function noteServerWithoutSockets(): void {
   warn(

@@ -8,6 +8,7 @@ import { assertJsonWithinLimits, bodyTooLarge, createBodyReader } from '../http/
 import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE } from '../http/negotiation.ts';
 import { HttpError } from '../http/reply.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
+import { assertNoHandshake } from '../live/endpoint.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { Exchange } from './exchange.ts';
@@ -23,13 +24,14 @@ type BodyKind = 'json' | 'multipart';
  * @throws HttpError 403, 405, 406, 415, 421.
  */
 export function createRequestCheck(
-  { isHostAllowed }: Pick<GraphQLCore, 'isHostAllowed'>,
+  core: GraphQLCore,
   { methods }: Pick<HttpSettings, 'methods'>,
   csrf: Csrf,
   streaming: Streaming,
 ): (exchange: Exchange) => void {
   const allowed = new Set<string | undefined>(methods);
   const allow = methods.join(', ');
+  const { isHostAllowed } = core;
 
   return ({ req, accepted }) => {
     if (!allowed.has(req.method)) {
@@ -48,6 +50,7 @@ export function createRequestCheck(
       throw new HttpError(406, message, { code: 'NOT_ACCEPTABLE' });
     }
     if (req.method === 'POST') return;
+    if (req.headers.upgrade !== undefined) assertNoHandshake(req, core);
     // A page of another site could send a GET with another type without a preflight, and time the response.
     const contentType = req.method === 'QUERY' ? undefined : req.headers['content-type'];
     if (contentType !== undefined && classify(contentType) !== 'json') throw unsupportedType(UNSUPPORTED);

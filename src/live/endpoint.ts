@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import type {
   StreamConnection,
   SubscriptionConnection,
@@ -5,7 +6,9 @@ import type {
 } from '../../types/subscriptions.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { events, ObservedConnection } from '../diagnostics/events.ts';
+import { noteHandshake } from '../diagnostics/logging.ts';
 import { registerGauge } from '../diagnostics/stats.ts';
+import { HttpError } from '../http/reply.ts';
 import { assertSync } from '../options/rules.ts';
 import { SUBSCRIPTION_OPTIONS } from '../options/scopes.ts';
 import { SubscriptionGroups } from './groups.ts';
@@ -164,6 +167,22 @@ export function attachEndpoint(core: GraphQLCore, entry: AttachedEndpoint): void
 export function attachedEndpoint(core: GraphQLCore): AttachedEndpoint | undefined {
   const entries = attached.get(core);
   return entries?.findLast(({ endpoint }) => !endpoint.isClosed) ?? entries?.at(-1);
+}
+
+/**
+ * A server without a listener for upgrades passes the handshake of a WebSocket on as a plain request. Says what to do,
+ * in the response and once on the console: browsers hide the response.
+ *
+ * @throws HttpError 400 for such a request, unless it has a query.
+ */
+export function assertNoHandshake(req: IncomingMessage, core: GraphQLCore): void {
+  if (req.headers.upgrade?.toLowerCase() !== 'websocket' || req.url?.includes('query=') === true) return;
+  const message =
+    attachedEndpoint(core) === undefined
+      ? 'A WebSocket cannot be opened, because no subscriptions are attached: call attachSubscriptions(server, handler) with the server that app.listen() returns'
+      : 'A WebSocket cannot be opened, because attachSubscriptions was called with another server than the one that listens here: pass it the server that app.listen() returns';
+  noteHandshake('server', message);
+  throw new HttpError(400, message, { code: 'BAD_REQUEST' });
 }
 
 /** The arguments of `disconnect`. */

@@ -1,7 +1,7 @@
 import { type IncomingMessage, ServerResponse, STATUS_CODES } from 'node:http';
 import type { Server, Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
-import { debug } from '../diagnostics/logging.ts';
+import { debug, noteHandshake } from '../diagnostics/logging.ts';
 import type { Headers } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
 import { optionError } from '../options/rules.ts';
@@ -120,7 +120,11 @@ class UpgradeRouter {
       const reason = `no subscriptions are attached to this path; attached: ${[...this.#routes.keys()].join(', ')}`;
       debug.subscriptions('404 for an upgrade of %s: %s', req.url, reason);
       if (hasPendingResponse(req, socket)) return;
-      rejectUpgrade(socket, 404, process.env['NODE_ENV'] === 'production' ? {} : { reason });
+      const isProduction = process.env['NODE_ENV'] === 'production';
+      // Browsers hide the response.
+      if (!isProduction)
+        noteHandshake('path', `A WebSocket cannot be opened at ${formatPath(req)}: ${reason}`);
+      rejectUpgrade(socket, 404, isProduction ? {} : { reason });
     } else {
       setTimeout(rejectUnclaimed, this.#timeout, upgrade).unref();
     }
@@ -164,6 +168,9 @@ const isRouter = (listener: object): boolean => ROUTER in listener;
 
 /** Returns a path as the key of a route. Express accepts a trailing slash at its mounts and routes. */
 const routeKey = (path: string): string => (path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path);
+
+/** The path of a request as JSON, which escapes control characters. */
+const formatPath = ({ url }: IncomingMessage): string => JSON.stringify(pathOf(url).slice(0, 100));
 
 const ignore = (): void => undefined;
 
