@@ -364,7 +364,7 @@ const FAMILIES: Record<string, readonly Mistake[]> = {
       () =>
         withLog(() =>
           closing(
-            graphqlHTTP(schema, { context: (req: express.Request) => ({ user: req.get('x-user') }) }),
+            graphqlHTTP(schema, { context: (req: express.Request) => ({ user: req.accepts('html') }) }),
             {},
             [INIT],
           ),
