@@ -9,11 +9,12 @@ export default {
   async load() {
     const readme = readFileSync(README, 'utf8');
     const [, install] = /```sh\n([\s\S]*?)```/.exec(readme);
-    const [, code] = /```ts\n([\s\S]*?)```/.exec(readme);
-    const shown = code.slice(code.indexOf('const app')).replace(/ \/\/ .*$/gm, '');
+    const [, code] = /```js[^\n]*\n([\s\S]*?)```/.exec(readme);
+    const app = code.slice(code.indexOf('const app')).replace(/^mkdirSync.*\n/m, '');
+    const shown = app.replace(/ \/\/ .*$/gm, '');
     const theme = { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' };
     const md = await createMarkdownRenderer('.', { theme });
     const { highlight } = md.options;
-    return (await highlight(install.trimEnd(), 'sh', '')) + (await highlight(shown.trimEnd(), 'ts', ''));
+    return (await highlight(install.trimEnd(), 'sh', '')) + (await highlight(shown.trimEnd(), 'js', ''));
   },
 };
