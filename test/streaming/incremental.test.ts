@@ -35,7 +35,7 @@ async function serve(options: GraphQLOptions = {}) {
   };
 }
 
-/** Serves sockets and reserved event streams too. */
+/** Serves sockets too. */
 async function serveLive() {
   const { server, handler, ...served } = await serve();
   return { ...served, server, subscriptions: attachSubscriptions(server, handler) };
@@ -274,10 +274,10 @@ function describeIncremental(): void {
       },
     );
 
-    it('sockets and reserved event streams get each payload as a message', async () => {
+    it('clients of sockets and event streams get each payload as a message', async () => {
       const { url, calls, subscriptions } = await serveLive();
       const socket = createSocketClient({ url: url.replace('http', 'ws'), webSocketImpl: WebSocket });
-      const events = createEventClient({ url, singleConnection: true, retryAttempts: 0 });
+      const events = createEventClient({ url, retryAttempts: 0 });
       for (const client of [socket, events]) {
         const results = client.iterate({ query: DEFERRED });
         expect(await results.next()).toMatchObject({
@@ -309,29 +309,24 @@ function describeIncremental(): void {
       await closed;
     });
 
-    it('close() of attachSubscriptions ends deferred operations of sockets and event streams, and returns their generators', async () => {
+    it('close() of attachSubscriptions ends deferred operations of sockets, and returns their generators', async () => {
       const { url, calls, subscriptions } = await serveLive();
       const socket = createSocketClient({
         url: url.replace('http', 'ws'),
         webSocketImpl: WebSocket,
         retryAttempts: 0,
       });
-      const events = createEventClient({ url, singleConnection: true, retryAttempts: 0 });
       const failures: unknown[] = [];
-      for (const client of [socket, events]) {
-        const sink = { next: () => undefined, complete: () => undefined };
-        client.subscribe({ query: '{ items @stream }' }, { ...sink, error: (error) => failures.push(error) });
-      }
-      await until(() => calls.open === 2);
-      expect(subscriptions.stats()).toMatchObject({ operations: 2, sources: 2 });
+      const sink = { next: () => undefined, complete: () => undefined };
+      socket.subscribe({ query: '{ items @stream }' }, { ...sink, error: (error) => failures.push(error) });
+      await until(() => calls.open === 1);
+      expect(subscriptions.stats()).toMatchObject({ operations: 1, sources: 1 });
       await subscriptions.close({ drain: 20 });
       // A suspended generator returns when the promise that it waits for settles.
       calls.release();
-      calls.release();
-      await until(() => calls.open === 0 && failures.length === 2);
+      await until(() => calls.open === 0 && failures.length === 1);
       expect(subscriptions.stats()).toMatchObject({ operations: 0, sources: 0, unreleased: 0 });
       await socket.dispose();
-      events.dispose();
     });
 
     it('graphqlHTTP runs a deferred mutation once', async () => {
