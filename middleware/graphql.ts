@@ -1,7 +1,6 @@
 import { createInvalidate } from '../src/cache/invalidator.ts';
 import { CORE, createCore } from '../src/core/core.ts';
-import { createHandler } from '../src/graphql/handler.ts';
-import { createMiddleware } from '../src/graphql/middleware.ts';
+import { createHandler, createMiddleware } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { createOpenApi } from '../src/openapi/openapi.ts';

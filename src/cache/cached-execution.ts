@@ -10,7 +10,7 @@ import {
   isThenable,
   type PreparedOperation,
 } from '../execution/types.ts';
-import type { Exchange, RequestInputs, ResultCaching } from '../graphql/exchange.ts';
+import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
 import { assertSync, isListOf, isString, wrongReturnValue } from '../options/rules.ts';

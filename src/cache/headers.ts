@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import type { ServerResponse } from 'node:http';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { ExecutionOutcome } from '../execution/types.ts';
-import type { Exchange, ResultCaching } from '../graphql/exchange.ts';
+import type { Exchange, ResultCaching } from '../graphql/request.ts';
 import { checkPreconditions } from '../http/conditions.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { type Headers, HttpError, isWriteReplaced, type Reply, withVary } from '../http/reply.ts';

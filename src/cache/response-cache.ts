@@ -3,7 +3,7 @@ import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
 import { type ExecutionOutcome, isThenable } from '../execution/types.ts';
-import type { ResultCaching } from '../graphql/exchange.ts';
+import type { ResultCaching } from '../graphql/request.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
 import type { KeyPlan } from './key.ts';
 import { copyOf, ownedBody } from './memory-store.ts';

@@ -19,8 +19,8 @@ import {
 } from '../http/reply.ts';
 import { assertSync, isObject, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
-import { type Exchange, originOf } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
+import { type Exchange, originOf } from './request.ts';
 
 /** The response to one operation or one batch, before it is written. */
 interface GraphQLResponse {

@@ -23,8 +23,8 @@ import {
   type StreamType,
   streamTypesOf,
 } from '../live/stream-formats.ts';
-import type { Exchange } from './exchange.ts';
 import type { HttpSettings } from './options.ts';
+import type { Exchange } from './request.ts';
 
 /** The streaming responses of one handler. */
 export class Streaming {
