@@ -1,6 +1,6 @@
 import { createInvalidate } from '../src/cache/invalidator.ts';
 import { CORE, createCore } from '../src/core/core.ts';
-import { createHandler, createMiddleware } from '../src/graphql/handler.ts';
+import { createHandler } from '../src/graphql/handler.ts';
 import { assertUploadScalar, resolveHttpOptions } from '../src/graphql/options.ts';
 import { createWebsocketHandler } from '../src/live/websocket.ts';
 import { createOpenApi } from '../src/openapi/openapi.ts';
@@ -49,7 +49,7 @@ export function graphqlHTTP<
   const settings = resolveHttpOptions(options);
   if (settings.multipartUploadsEnabled) assertUploadScalar(schema);
   const core = createCore(GRAPHQL_OPTIONS, schema, settings);
-  const graphqlMiddleware = createMiddleware(core, settings, createHandler(core, settings));
+  const graphqlMiddleware = createHandler(core, settings);
   const websocketHandler = createWebsocketHandler(core, settings.subscriptionProtocols);
   return Object.assign(graphqlMiddleware, {
     websocketHandler,

@@ -81,7 +81,7 @@ function combine(
 }
 
 /** An operation that may be executed. */
-interface Admission {
+export interface Admission {
   /** The JSON text of the `extensions` to add to the response. */
   readonly extensions: string | undefined;
   /** The headers of an HTTP response, from the options `cost` and `budget`. */

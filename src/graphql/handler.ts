@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http';
 import type { GraphQLSchema } from 'graphql';
 import type { ConnectRequest, MaybePromise, NextFunction } from '../../types/connect.ts';
 import { createCachedExecution, type Execute } from '../cache/cached-execution.ts';
-import { type OperationHook, withExtensions } from '../core/admission.ts';
+import { type Admission, type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { persistedQueryNotSupported } from '../core/document-id.ts';
 import { isLongDocument } from '../core/documents.ts';
@@ -36,6 +36,7 @@ import {
   writeReply,
 } from '../http/reply.ts';
 import { pathOf, withoutSlash } from '../http/routing.ts';
+import { settle } from '../options/rules.ts';
 import { type Csrf, createCsrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
 import {
@@ -56,45 +57,50 @@ import {
 import { createResponseFactory, createSender, type ResponseFactory, type Sender } from './response.ts';
 import { Streaming } from './streaming.ts';
 
+/** A request handler; `next` is undefined in a bare server. */
+type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
+
 /**
- * Creates the middleware from the GraphQL handler and the IDE. Passes other paths below a mount to `next`.
+ * Creates the handler of one path: GraphiQL for browsers, `next` for paths below a mount, and GraphQL over HTTP for all
+ * other requests.
  */
-export function createMiddleware(core: GraphQLCore, settings: HttpSettings, handleGraphQL: Handler): Handler {
+export function createHandler(core: GraphQLCore, settings: HttpSettings): Handler {
+  const graphql = new GraphQLOverHttp(core, settings);
   const graphiql = settings.methods.includes('GET') ? createGraphiQL(settings.graphiql) : undefined;
   const { documents } = core;
-  const middleware: Handler = (req, res, next) => {
-    const routed = isRouted(req, middleware);
+  const handler: Handler = (req, res, next) => {
+    const routed = isRouted(req, handler);
     const below = next !== undefined && !routed && isBelowMount(req);
     if (graphiql !== undefined && (req.method === 'GET' || req.method === 'HEAD')) {
       const handled = graphiql.handle(req, res, { below, routed });
       if (handled !== undefined) {
         handled.then(
-          (done) => done || handleGraphQL(req, res, next),
-          (error: unknown) => failGraphiQL(core, error, { req, res, next }),
+          (done) => done || graphql.handle(req, res, next),
+          (error: unknown) => failPage(core, error, { req, res, next }),
         );
         return;
       }
     }
     if (below && (documents === undefined || pathIdOf(req, documents) === undefined)) next();
-    else handleGraphQL(req, res, next);
+    else graphql.handle(req, res, next);
   };
-  return middleware;
+  return handler;
 }
 
-/** Passes an unexpected error to `next`, or responds with 500 in a bare server. */
-function failGraphiQL(
+/** Passes an error of the option `graphiql` to `next`, or responds with 500 in a bare server. */
+function failPage(
   core: GraphQLCore,
   error: unknown,
   { req, res, next }: { req: ConnectRequest; res: ServerResponse; next: NextFunction | undefined },
 ): void {
   const origin = { transport: 'http', operationName: undefined, request: req, socket: undefined } as const;
-  if (next !== undefined) {
-    core.reportForwardedError(error, origin);
-    next(toError(error));
+  if (next === undefined) {
+    core.reportError(error, origin);
+    writeReply(req, res, SERVER_ERROR);
     return;
   }
-  core.reportError(error, origin);
-  writeReply(req, res, SERVER_ERROR);
+  core.reportForwardedError(error, origin);
+  next(toError(error));
 }
 
 /** The response of a bare server, which has no error handlers. */
@@ -104,99 +110,67 @@ const SERVER_ERROR: Reply = {
   body: 'Internal Server Error\n',
 };
 
-/** Whether the path continues below a mount that has stripped its prefix. */
-function isBelowMount({ url = '/', originalUrl }: ConnectRequest): boolean {
-  if (url.length <= 1 || url[1] === '?' || originalUrl === undefined || originalUrl.length === url.length) {
-    return false;
-  }
-  return pathOf(url).length > 1;
-}
-
-/** The members of an Express route that are read here. */
-interface Route {
-  readonly path?: unknown;
-  readonly stack?: readonly { readonly handle?: unknown }[];
-}
-
 /**
- * Whether `middleware` runs as a handler of a route (`router.post('/graphql', ...)`), which strips no prefix.
- * Testing `req.route` is not enough: Express leaves it set after the route has called `next`.
+ * GraphQL over HTTP, step by step: open, check, read, then for each operation prepare, create the context, admit and
+ * execute, and at last send. It is synchronous as long as the application is.
  */
-function isRouted(req: ConnectRequest, middleware: unknown): boolean {
-  const route = 'route' in req ? (req.route as Route | undefined) : undefined;
-  if (route === undefined) return false;
-  if (Array.isArray(route.stack) && route.stack.some(({ handle }) => handle === middleware)) return true;
-  // The route may have a function that wraps the middleware.
-  const path = withoutSlash(pathOf(req.url));
-  return path !== '' && [route.path].flat().some((pattern) => isExactly(pattern, path));
-}
-
-/** Whether a pattern matches this path and no path below it. */
-function isExactly(pattern: unknown, path: string): boolean {
-  if (pattern instanceof RegExp) return pattern.test(path) && !pattern.test(`${path}/below`);
-  if (typeof pattern !== 'string' || pattern.includes('*')) return false;
-  const segments = withoutSlash(path).split('/');
-  const wanted = withoutSlash(pattern).split('/');
-  return segments.length === wanted.length && wanted.every((one, i) => isSegment(one, segments[i] as string));
-}
-
-/** Compares case-insensitively, as routes do by default; a segment with a parameter matches any segment. */
-const isSegment = (pattern: string, segment: string): boolean =>
-  /[:({]/.test(pattern) || pattern.toLowerCase() === segment.toLowerCase();
-
-/** A request handler; `next` is undefined in a bare server. */
-type Handler = (req: ConnectRequest, res: ServerResponse, next?: NextFunction) => void;
-
-/**
- * Creates the handler of GraphQL requests over HTTP. It checks and reads each request, executes it and sends
- * the response.
- */
-export function createHandler(core: GraphQLCore, settings: HttpSettings): Handler {
-  const pipeline = new Pipeline(core, settings);
-  return (req, res, next) => pipeline.handle(req, res, next);
-}
-
-class Pipeline {
+class GraphQLOverHttp {
+  readonly #core: GraphQLCore;
   readonly #settings: HttpSettings;
   readonly #setsState: boolean;
   readonly #negotiate = createNegotiator([JSON_TYPE, GRAPHQL_TYPE]);
+  readonly #csrf: Csrf;
   readonly #check: (exchange: Exchange) => void;
   readonly #read: ReadRequest;
   readonly #streaming: Streaming;
-  readonly #runner: OperationRunner;
+  readonly #admit: OperationHook | undefined;
+  readonly #execute: Execute;
   readonly #responses: ResponseFactory;
   /** Creates responses whose status is 200 unless an error sets another one. */
   readonly #streamResponses: ResponseFactory;
   readonly #sender: Sender;
-  readonly #failures: Failures;
 
   constructor(core: GraphQLCore, settings: HttpSettings) {
-    const csrf = createCsrf(settings);
+    this.#core = core;
     this.#settings = settings;
     this.#setsState = settings.passesRequest || !core.hasOneSchema;
+    this.#csrf = createCsrf(settings);
     this.#streaming = new Streaming(core, settings);
-    this.#check = createRequestCheck(core, settings, csrf, this.#streaming);
-    const read = createRequestReader(settings, csrf, (error, exchange) =>
+    this.#check = createRequestCheck(core, settings, this.#csrf, this.#streaming);
+    const read = createRequestReader(settings, this.#csrf, (error, exchange) =>
       core.reportError(error, originOf(exchange)),
     );
     this.#read = core.documents === undefined ? read : createPathIdReader(read, core.documents);
-    this.#runner = new OperationRunner(core, csrf, this.#streaming, settings);
+    this.#admit = core.operationHookFor();
+    this.#execute = executeFor(core, settings);
     this.#responses = createResponseFactory(core, settings.statusCodes);
     this.#streamResponses = createResponseFactory(core, 'legacy');
     this.#sender = createSender(settings);
-    this.#failures = new Failures(core, this.#responses, this.#sender, this.#streaming);
   }
 
   handle(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
-    if (isQueued(res)) whenFirst(res, () => this.#start(req, res, next));
-    else this.#start(req, res, next);
+    if (isQueued(res)) whenFirst(res, () => this.#handleFirst(req, res, next));
+    else this.#handleFirst(req, res, next);
   }
 
-  #start(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
+  /** Handles the first request of a connection that has no response. */
+  #handleFirst(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): void {
+    const exchange = this.#open(req, res, next);
+    try {
+      this.#check(exchange);
+      const sent = settle(this.#read(exchange), (params) => this.#respond(exchange, params));
+      if (isThenable(sent)) sent.then(undefined, (error: unknown) => this.#fail(exchange, error));
+    } catch (error) {
+      this.#fail(exchange, error);
+    }
+  }
+
+  #open(req: ConnectRequest, res: ServerResponse, next: NextFunction | undefined): Exchange {
     // Only functions of the application read it. Express gives each request its own hidden class, which V8 has to
     // copy for a new member.
     if (this.#setsState) req.state ??= {};
-    const exchange: Exchange = {
+    if (events.request.hasSubscribers) events.request.publish({ req, res });
+    return {
       req,
       res,
       next,
@@ -209,120 +183,55 @@ class Pipeline {
       userKey: undefined,
       invalidatedTags: undefined,
     };
-    if (events.request.hasSubscribers) events.request.publish({ req, res });
-    try {
-      this.#check(exchange);
-      const params = this.#read(exchange);
-      if (params instanceof Promise) {
-        params.then(
-          (read) => this.#respond(exchange, read),
-          (error: unknown) => this.#failures.fail(exchange, error),
-        );
-      } else this.#respond(exchange, params);
-    } catch (error) {
-      this.#failures.fail(exchange, error);
-    }
   }
 
-  /** Executes the operations and sends the response. Never throws. */
-  #respond(exchange: Exchange, params: RequestParams): void {
-    try {
-      if (isBatch(params)) {
-        this.#runBatch(exchange, params).catch((error: unknown) => {
-          exchange.isAbandoned = true;
-          this.#failures.fail(exchange, error);
-        });
-      } else this.#settle(exchange, this.#runOne(exchange, params));
-    } catch (error) {
-      this.#failures.fail(exchange, error);
-    }
-  }
-
-  #settle(exchange: Exchange, result: MaybePromise<Result>): void {
-    if (!isThenable(result)) {
-      this.#send(exchange, result);
-      return;
-    }
-    result
-      .then((settled) => this.#send(exchange, settled))
-      .catch((error: unknown) => this.#failures.fail(exchange, error));
-  }
-
-  #runOne(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
+  /** Runs the operations of a request and sends the response. */
+  #respond(exchange: Exchange, params: RequestParams): MaybePromise<void> {
+    if (isBatch(params)) return this.#respondToBatch(exchange, params);
     if (params.variables !== undefined) {
       assertVariableLimits([params.variables], this.#settings.limits.variables);
     }
-    return this.#runner.run(exchange, params);
+    return settle(this.#run(exchange, params), (result) => this.#send(exchange, result));
   }
 
-  async #runBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
+  async #respondToBatch(exchange: Exchange, batch: readonly GraphQLParams[]): Promise<void> {
+    try {
+      const results = await this.#runBatch(exchange, batch);
+      this.#sender.send(
+        exchange,
+        this.#responses.fromBatch(exchange, results, exchange.accepted.type ?? JSON_TYPE),
+      );
+    } catch (error) {
+      exchange.isAbandoned = true;
+      throw error;
+    }
+  }
+
+  async #runBatch(
+    exchange: Exchange,
+    batch: readonly GraphQLParams[],
+  ): Promise<(ExecutionOutcome | RequestError)[]> {
     const variables = batch.map((params) => params.variables);
     assertVariableLimits(variables, this.#settings.limits.variables);
     exchange.batchCost = { fields: 0, rootFields: 0, price: 0 };
     const results: MaybePromise<Result>[] = [];
     for (const params of batch) {
-      const result = this.#runner.run(exchange, params);
+      const result = this.#run(exchange, params);
       // `Promise.all` handles the rejection below, but possibly only after later operations have started.
       if (isThenable(result)) result.catch(() => undefined);
       results.push(result);
       if (isLongDocument(params.query)) await yieldToEventLoop();
     }
-    const settled = (await Promise.all(results)).filter((result) => result !== STREAMED);
-    this.#sender.send(
-      exchange,
-      this.#responses.fromBatch(exchange, settled, exchange.accepted.type ?? JSON_TYPE),
-    );
+    return (await Promise.all(results)).filter((result) => result !== STREAMED);
   }
 
-  #send(exchange: Exchange, result: Result): void {
-    if (result === STREAMED) return;
-    if ('rest' in result && result.rest !== undefined) {
-      this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
-      return;
-    }
-    const { type } = exchange.accepted;
-    if (type === undefined) this.#sendInStream(exchange, result);
-    else this.#sender.send(exchange, this.#responses.fromResult(exchange, result, type));
-  }
-
-  /**
-   * Sends a single result to a client that accepts only streams, or a plain response if an error of the client or of
-   * a resolver sets its status.
-   */
-  #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): void {
-    const response = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
-    const isFailure = !('body' in result) && result.status === 500;
-    if (response.status === 200 || isFailure) this.#streaming.sendWhole(exchange, response.body.toString());
-    else this.#sender.send(exchange, response);
-  }
-}
-
-/** Runs the operations of one handler; synchronously if schema, context and resolvers are synchronous. */
-class OperationRunner {
-  readonly #core: GraphQLCore;
-  readonly #csrf: Csrf;
-  readonly #streaming: Streaming;
-  readonly #limits: DocumentLimitSettings;
-  readonly #onOperation: OperationHook | undefined;
-  readonly #execute: Execute;
-
-  constructor(core: GraphQLCore, csrf: Csrf, streaming: Streaming, settings: HttpSettings) {
-    this.#core = core;
-    this.#csrf = csrf;
-    this.#streaming = streaming;
-    this.#limits = settings.limits;
-    this.#execute = executeFor(core, settings);
-    this.#onOperation = core.operationHookFor();
-  }
-
-  run(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
+  /** Runs one operation. Its failure is its result, unless it is the response to the whole request. */
+  #run(exchange: Exchange, params: GraphQLParams): MaybePromise<Result> {
     // With the option `documents`, such a request has the id of a document.
     if (params.query === '' && this.#core.documents === undefined) return persistedQueryNotSupported();
     try {
       const schema = this.#core.schemaFor(exchange.req);
-      const result = isThenable(schema)
-        ? schema.then((value) => this.#prepare(exchange, value, params))
-        : this.#prepare(exchange, schema, params);
+      const result = settle(schema, (value) => this.#prepare(exchange, value, params));
       return isThenable(result) ? result.catch((error: unknown) => resultOf(exchange, error)) : result;
     } catch (error) {
       return resultOf(exchange, error);
@@ -330,35 +239,27 @@ class OperationRunner {
   }
 
   #prepare(exchange: Exchange, schema: GraphQLSchema, params: GraphQLParams): MaybePromise<Result> {
-    if (events.operation.hasSubscribers) {
-      return observeOperation(exchange, params, {
-        prepare: () => this.#core.prepare(schema, params, exchange.req),
-        run: (prepared) => this.#runPrepared(exchange, prepared, params),
-      });
-    }
-    const prepared = this.#core.prepare(schema, params, exchange.req);
-    return prepared instanceof Promise
-      ? prepared.then((settled) => this.#runPrepared(exchange, settled, params))
-      : this.#runPrepared(exchange, prepared, params);
+    const prepare = () => this.#core.prepare(schema, params, exchange.req);
+    const run = (prepared: PreparedOperation | RequestError) =>
+      'errors' in prepared ? prepared : this.#createContext(exchange, prepared, params);
+    if (events.operation.hasSubscribers) return observeOperation(exchange, params, { prepare, run });
+    return settle(prepare(), run);
   }
 
-  #runPrepared(
+  #createContext(
     exchange: Exchange,
-    prepared: PreparedOperation | RequestError,
+    prepared: PreparedOperation,
     params: GraphQLParams,
   ): MaybePromise<Result> {
-    if ('errors' in prepared) return prepared;
     exchange.operationName = prepared.operation.name?.value;
     const type = prepared.operation.operation;
     if (type === 'subscription') this.#streaming.assertSubscription(exchange);
     if (type === 'mutation' && exchange.req.method !== 'POST') {
       this.#csrf.assertMutation(exchange.req, exchange.accepted);
     }
-    if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#limits);
+    if (exchange.batchCost !== undefined) addCost(exchange.batchCost, prepared, this.#settings.limits);
     const context = this.#core.contextFor(exchange.req, params);
-    return isThenable(context)
-      ? context.then((value) => this.#runWithContext(exchange, prepared, params, value))
-      : this.#runWithContext(exchange, prepared, params, context);
+    return settle(context, (value) => this.#runWithContext(exchange, prepared, params, value));
   }
 
   #runWithContext(
@@ -383,30 +284,78 @@ class OperationRunner {
     if (prepared.incremental !== undefined) {
       inputs.incremental = this.#streaming.incrementalFormatFor(exchange, prepared.incremental);
     }
-    if (this.#onOperation === undefined) return this.#execute(exchange, prepared, inputs);
-    const admission = this.#onOperation(prepared, inputs, exchange.req);
-    return isThenable(admission)
-      ? admission.then((settled) => this.#executeAdmitted(exchange, prepared, inputs, settled))
-      : this.#executeAdmitted(exchange, prepared, inputs, admission);
+    if (this.#admit === undefined) return this.#execute(exchange, prepared, inputs);
+    return settle(this.#admit(prepared, inputs, exchange.req), (admission) =>
+      'errors' in admission ? admission : this.#executeAdmitted(exchange, prepared, inputs, admission),
+    );
   }
 
-  /** Continues after the checks of the options `cost`, `budget` and `onOperation`. */
+  /** Executes an operation that the options `cost`, `budget` and `onOperation` admit. */
   #executeAdmitted(
     exchange: Exchange,
     prepared: PreparedOperation,
     inputs: RequestInputs,
-    admission: Awaited<ReturnType<OperationHook>>,
+    { extensions, headers, cost = 0 }: Admission,
   ): MaybePromise<Result> {
-    if ('errors' in admission) return admission;
     assertConnected(exchange);
-    const { extensions, headers, cost = 0 } = admission;
     const refusal = addPrice(exchange, cost, this.#core.maxCost);
     setAdmissionHeaders(exchange, headers);
     if (refusal !== undefined) return refusal;
-    const outcome = this.#execute(exchange, prepared, inputs);
-    return isThenable(outcome)
-      ? outcome.then((settled) => withExtensions(settled, extensions))
-      : withExtensions(outcome, extensions);
+    return settle(this.#execute(exchange, prepared, inputs), (outcome) =>
+      withExtensions(outcome, extensions),
+    );
+  }
+
+  #send(exchange: Exchange, result: Result): void {
+    if (result === STREAMED) return;
+    if ('rest' in result && result.rest !== undefined) {
+      this.#streaming.sendIncremental(exchange, result.body.toString(), result.rest);
+      return;
+    }
+    const { type } = exchange.accepted;
+    if (type === undefined) this.#sendInStream(exchange, result);
+    else this.#sender.send(exchange, this.#responses.fromResult(exchange, result, type));
+  }
+
+  /**
+   * Sends a single result to a client that accepts only streams, or a plain response if an error of the client or of
+   * a resolver sets its status.
+   */
+  #sendInStream(exchange: Exchange, result: ExecutionOutcome | RequestError): void {
+    const response = this.#streamResponses.fromResult(exchange, result, JSON_TYPE);
+    const isFailure = !('body' in result) && result.status === 500;
+    if (response.status === 200 || isFailure) this.#streaming.sendWhole(exchange, response.body.toString());
+    else this.#sender.send(exchange, response);
+  }
+
+  /**
+   * Responds to a client's mistake, passes an error to `next` that asks for it, responds to any other with a masked
+   * error, and ignores errors after a disconnect.
+   */
+  #fail(exchange: Exchange, error: unknown): void {
+    const { req, res, next } = exchange;
+    if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
+    try {
+      if (isFormatFailure(error)) throw error;
+      if (HttpError.is(error)) {
+        debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
+        this.#sender.sendEarly(exchange, this.#responses.fromHttpError(exchange, error));
+      } else if (asksForNext(exchange, error)) {
+        this.#core.reportForwardedError(error, originOf(exchange));
+        next?.(toError(error));
+      } else this.#sendFailure(exchange, this.#responses.fromUnexpectedError(exchange, error));
+    } catch (failure) {
+      // `formatError` of the application has failed, or a header of a resolver cannot be written.
+      this.#core.reportError(failure, originOf(exchange));
+      drainRequest(req, res);
+      if (exchange.accepted.type === undefined) this.#streaming.sendWhole(exchange, MASKED_BODY);
+      if (!res.headersSent) writeReply(req, res, MASKED_ERROR);
+    }
+  }
+
+  #sendFailure(exchange: Exchange, response: ReturnType<ResponseFactory['fromUnexpectedError']>): void {
+    if (exchange.accepted.type === undefined) this.#streaming.sendWhole(exchange, response.body.toString());
+    if (!exchange.res.headersSent) this.#sender.sendEarly(exchange, response);
   }
 }
 
@@ -425,6 +374,32 @@ function assertConnected(exchange: Exchange): void {
   if (hasNoReceiver(exchange)) throw CLIENT_ABORTED;
 }
 
+const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] });
+
+/** The response if the response to an error has failed too. */
+const MASKED_ERROR: Reply = {
+  status: 500,
+  headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
+  body: MASKED_BODY,
+};
+
+/** Whether an error has a status, as those of the package `http-errors` for the error handlers of the application. */
+function asksForNext({ next }: Exchange, error: unknown): boolean {
+  if (next === undefined) return false;
+  try {
+    const { status, statusCode = status } = (error ?? {}) as Readonly<Record<string, unknown>>;
+    return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 600;
+  } catch {
+    return false; // a getter that throws
+  }
+}
+
+/** Whether an execution stopped because its client disconnected. */
+function isAbort(error: unknown, res: ServerResponse): boolean {
+  // Compares the name, since the DOMException of a signal may come from another realm.
+  return isAborted(res) && /^Abort/.test(readError(error).name ?? '');
+}
+
 /** Returns the function that executes operations: through the response cache, if the handler has one. */
 function executeFor(core: GraphQLCore, { responseCache, cacheControl }: HttpSettings): Execute {
   if (responseCache === undefined) return execute;
@@ -436,29 +411,15 @@ function execute(
   prepared: PreparedOperation,
   inputs: RequestInputs,
 ): MaybePromise<ExecutionOutcome> {
-  const started = events.execute.hasSubscribers ? performance.now() : 0;
-  const outcome = prepared.execute(inputs);
-  return isThenable(outcome)
-    ? outcome.then((settled) => afterExecution(exchange, prepared, settled, started))
-    : afterExecution(exchange, prepared, outcome, started);
-}
-
-function afterExecution(
-  exchange: Exchange,
-  operation: PreparedOperation,
-  outcome: ExecutionOutcome,
-  started: number,
-): ExecutionOutcome {
-  if (!events.execute.hasSubscribers) return outcome;
-  // Subscribers may retain the outcome, so its buffer must not be reused.
-  const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
-  events.execute.publish({
-    req: exchange.req,
-    operation,
-    outcome: retained,
-    duration: performance.now() - started,
+  if (!events.execute.hasSubscribers) return prepared.execute(inputs);
+  const started = performance.now();
+  return settle(prepared.execute(inputs), (outcome) => {
+    // Subscribers may retain the outcome, so its buffer must not be reused.
+    const retained = outcome.release === undefined ? outcome : { ...outcome, release: undefined };
+    const duration = performance.now() - started;
+    events.execute.publish({ req: exchange.req, operation: prepared, outcome: retained, duration });
+    return retained;
   });
-  return retained;
 }
 
 /** Adds the cost of an operation to the cost of its batch, which has the limits of a single operation. */
@@ -515,10 +476,7 @@ function observeOperation(
     connectionParams: undefined,
     extensions,
   });
-  const prepared = prepare();
-  return isThenable(prepared)
-    ? prepared.then((settled) => runObserved(operation, settled, run))
-    : runObserved(operation, prepared, run);
+  return settle(prepare(), (prepared) => runObserved(operation, prepared, run));
 }
 
 function runObserved(
@@ -576,73 +534,42 @@ function endAfter(operation: ObservedOperation, rest: RemainingResults): Remaini
   return { next: () => observe(() => rest.next()), return: () => observe(() => rest.return()) };
 }
 
-/** Responds to the requests of one handler that failed. */
-class Failures {
-  readonly #core: GraphQLCore;
-  readonly #responses: ResponseFactory;
-  readonly #sender: Sender;
-  readonly #streaming: Streaming;
-
-  constructor(core: GraphQLCore, responses: ResponseFactory, sender: Sender, streaming: Streaming) {
-    this.#core = core;
-    this.#responses = responses;
-    this.#sender = sender;
-    this.#streaming = streaming;
+/** Whether the path continues below a mount that has stripped its prefix. */
+function isBelowMount({ url = '/', originalUrl }: ConnectRequest): boolean {
+  if (url.length <= 1 || url[1] === '?' || originalUrl === undefined || originalUrl.length === url.length) {
+    return false;
   }
-
-  /**
-   * Responds to a client's mistake, passes an error to `next` that asks for it, responds to any other with a masked
-   * error, and ignores errors after a disconnect.
-   */
-  fail(exchange: Exchange, error: unknown): void {
-    const { req, res, next } = exchange;
-    if (error === CLIENT_ABORTED || res.headersSent || isAbort(error, res)) return;
-    try {
-      if (isFormatFailure(error)) throw error;
-      if (HttpError.is(error)) {
-        debug.graphql('%s %s: %d %s', req.method, req.url, error.status, error.message);
-        this.#sender.sendEarly(exchange, this.#responses.fromHttpError(exchange, error));
-      } else if (asksForNext(exchange, error)) {
-        this.#core.reportForwardedError(error, originOf(exchange));
-        next?.(toError(error));
-      } else {
-        const response = this.#responses.fromUnexpectedError(exchange, error);
-        if (exchange.accepted.type === undefined)
-          this.#streaming.sendWhole(exchange, response.body.toString());
-        if (!res.headersSent) this.#sender.sendEarly(exchange, response);
-      }
-    } catch (failure) {
-      // `formatError` of the application has failed, or a header of a resolver cannot be written.
-      this.#core.reportError(failure, originOf(exchange));
-      drainRequest(req, res);
-      if (exchange.accepted.type === undefined) this.#streaming.sendWhole(exchange, MASKED_BODY);
-      if (!res.headersSent) writeReply(req, res, MASKED_ERROR);
-    }
-  }
+  return pathOf(url).length > 1;
 }
 
-const MASKED_BODY = JSON.stringify({ errors: [{ message: MASKED, extensions: { code: MASKED_CODE } }] });
-
-/** The response if the response to an error has failed too. */
-const MASKED_ERROR: Reply = {
-  status: 500,
-  headers: { 'content-type': 'application/json; charset=utf-8', 'x-content-type-options': 'nosniff' },
-  body: MASKED_BODY,
-};
-
-/** Whether an error has a status, as those of the package `http-errors` for the error handlers of the application. */
-function asksForNext({ next }: Exchange, error: unknown): boolean {
-  if (next === undefined) return false;
-  try {
-    const { status, statusCode = status } = (error ?? {}) as Readonly<Record<string, unknown>>;
-    return typeof statusCode === 'number' && statusCode >= 400 && statusCode < 600;
-  } catch {
-    return false; // a getter that throws
-  }
+/** The members of an Express route that are read here. */
+interface Route {
+  readonly path?: unknown;
+  readonly stack?: readonly { readonly handle?: unknown }[];
 }
 
-/** Whether an execution stopped because its client disconnected. */
-function isAbort(error: unknown, res: ServerResponse): boolean {
-  // Compares the name, since the DOMException of a signal may come from another realm.
-  return isAborted(res) && /^Abort/.test(readError(error).name ?? '');
+/**
+ * Whether `middleware` runs as a handler of a route (`router.post('/graphql', ...)`), which strips no prefix.
+ * Testing `req.route` is not enough: Express leaves it set after the route has called `next`.
+ */
+function isRouted(req: ConnectRequest, middleware: unknown): boolean {
+  const route = 'route' in req ? (req.route as Route | undefined) : undefined;
+  if (route === undefined) return false;
+  if (Array.isArray(route.stack) && route.stack.some(({ handle }) => handle === middleware)) return true;
+  // The route may have a function that wraps the middleware.
+  const path = withoutSlash(pathOf(req.url));
+  return path !== '' && [route.path].flat().some((pattern) => isExactly(pattern, path));
 }
+
+/** Whether a pattern matches this path and no path below it. */
+function isExactly(pattern: unknown, path: string): boolean {
+  if (pattern instanceof RegExp) return pattern.test(path) && !pattern.test(`${path}/below`);
+  if (typeof pattern !== 'string' || pattern.includes('*')) return false;
+  const segments = withoutSlash(path).split('/');
+  const wanted = withoutSlash(pattern).split('/');
+  return segments.length === wanted.length && wanted.every((one, i) => isSegment(one, segments[i] as string));
+}
+
+/** Compares case-insensitively, as routes do by default; a segment with a parameter matches any segment. */
+const isSegment = (pattern: string, segment: string): boolean =>
+  /[:({]/.test(pattern) || pattern.toLowerCase() === segment.toLowerCase();
