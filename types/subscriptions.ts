@@ -54,7 +54,7 @@ export interface StreamConnection<Context = unknown> {
   readonly context: Context;
   readonly protocol: StreamProtocol;
   readonly websocket: undefined;
-  /** The request that opened the stream, or reserved it. */
+  /** The request that opened the stream. */
   readonly request: IncomingMessage;
 }
 

@@ -112,7 +112,7 @@ export class Pending {
   end = 0;
   /** The number of children (and running iterations) that are not done. */
   openChildren = 0;
-  /** The number of promises that graphql-js would wrap around the value (see microtasks.ts). */
+  /** The number of promises that graphql-js would wrap around the value (see promises.ts). */
   promiseDepth = 0;
   state: number = WAITING;
   isNull = false;
@@ -208,7 +208,7 @@ export interface ErrorField {
 
 /**
  * The kind of a position: graphql-js joins promises differently for leaves, objects and lists (see
- * microtasks.ts).
+ * promises.ts).
  */
 export type Shape = 'leaf' | 'object' | 'list';
 

@@ -43,7 +43,7 @@ import { SchemaSnapshot } from './schema-snapshot.ts';
 /**
  * The compiled engine. It turns an operation into closures that resolve its fields and write JSON bytes.
  * Responses equal those of graphql-js, which executes the operations that the engine does not support (see
- * operation/delegation.ts).
+ * `needsGraphqlJs`).
  */
 export const compiled: Engine = (operation, settings, account) => {
   const reference = graphqlJs(operation, settings);

@@ -18,7 +18,7 @@ import {
 import { GRAPHQL_PATH, type OperationParams, paramsOf, readBody } from './messages.ts';
 import { checkSubscription } from './options.ts';
 
-/** The channel of core/diagnostics.ts, which this folder does not import: tests need not install graphql. */
+/** The channel of diagnostics/events.ts, which this folder does not import: tests need not install graphql. */
 const CHANNEL = 'espalier:graphql:subscribe';
 
 /** Starts an operation over a new connection, and resolves when the source stream is open. */
