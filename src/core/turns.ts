@@ -41,39 +41,3 @@ export function fitsIntoIteration(length: number): boolean {
 function startIteration(): void {
   characters = 0;
 }
-
-let iteration = 0;
-let isNumbered = false;
-
-/** Returns a number that is different in each iteration of the event loop. */
-function currentIteration(): number {
-  if (!isNumbered) {
-    isNumbered = true;
-    setImmediate(endIteration);
-  }
-  return iteration;
-}
-
-function endIteration(): void {
-  isNumbered = false;
-  iteration++;
-}
-
-/** The steps of one loop in one iteration of the event loop. */
-const MAX_STEPS = 100;
-
-/** Counts the steps of a loop that would block the event loop if all its promises were resolved already. */
-export class LoopSteps {
-  #iteration = -1;
-  #steps = 0;
-
-  /** Called for each step. Returns a promise if the loop has to yield to the event loop before it. */
-  next(): Promise<void> | undefined {
-    const current = currentIteration();
-    if (current !== this.#iteration) {
-      this.#iteration = current;
-      this.#steps = 0;
-    }
-    return ++this.#steps > MAX_STEPS ? yieldToEventLoop() : undefined;
-  }
-}

@@ -5,7 +5,6 @@ import { type OperationHook, withExtensions } from '../core/admission.ts';
 import type { GraphQLCore } from '../core/core.ts';
 import { MASKED, MASKED_CODE } from '../core/errors.ts';
 import { assertVariableLimits } from '../core/limits.ts';
-import { LoopSteps } from '../core/turns.ts';
 import { events } from '../diagnostics/events.ts';
 import { refusalError, toGraphQLError } from '../execution/graphql-error.ts';
 import { type ObservedOperation, observedOf } from '../execution/observed.ts';
@@ -33,7 +32,13 @@ import {
   shareKeyOf,
 } from './groups.ts';
 import type { FlushMode } from './queue.ts';
-import { consumeSource, type EventConsumer, returnIterator, type SourceCounters } from './source.ts';
+import {
+  consumeSource,
+  type EventConsumer,
+  LoopSteps,
+  returnIterator,
+  type SourceCounters,
+} from './source.ts';
 
 /**
  * One operation in progress. A transport extends it to send messages to the client. The operation is also the

@@ -6,6 +6,7 @@ import type { WebSocketServer } from 'ws';
 import type { Middleware } from '../../types/connect.ts';
 import type { SubscriptionProtocol } from '../../types/subscriptions.ts';
 import { debug } from '../diagnostics/logging.ts';
+import { LazyPackage } from '../http/lazy-package.ts';
 import { toError } from '../http/reply.ts';
 import { isOwnOrigin, publicHostOf, type Settings } from '../http/routing.ts';
 import { assertSync, isThenable } from '../options/rules.ts';
@@ -27,122 +28,129 @@ export interface UpgradeSettings extends WebSocketServerSettings {
   readonly maxConnections: number;
 }
 
-/** The upgrades of one path. */
-interface UpgradeHandler {
-  readonly handle: UpgradeListener;
-  /** Rejects all later upgrades. */
-  close(): void;
-}
-
 const CLOSING = 'subscriptions are being closed';
 
-/** Decides on upgrade requests in steps: capacity, origin, middleware; then sends the 101. */
-export function createUpgradeHandler(
-  server: Server,
-  target: WebSocketEndpoint,
-  settings: UpgradeSettings,
-): UpgradeHandler {
-  const { subscriptionProtocols, connectionInitWaitTimeout } = target.settings;
-  const hasContext = settings.middleware.length > 0;
-  const loader = new WebSocketServerLoader(settings, subscriptionProtocols);
-  const reject = createReject();
+/** The upgrades of one path. Decides in steps: capacity, host, origin, middleware; then sends the 101. */
+export class UpgradeHandler {
+  readonly #server: Server;
+  readonly #target: WebSocketEndpoint;
+  readonly #settings: UpgradeSettings;
+  readonly #isProduction = process.env['NODE_ENV'] === 'production';
+  readonly #handshakes: LazyPackage<WebSocketServer>;
   /** The functions that stop waiting for the middleware of an upgrade. */
-  const waiting = new Set<() => void>();
-  let pending = 0;
-  let isClosed = false;
+  readonly #waiting = new Set<() => void>();
+  /** Upgrades that wait for middleware or for the packages. */
+  #pending = 0;
+  #isClosed = false;
 
-  function handle(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    if (isClosed || target.connectionCount + pending + loader.waiting >= settings.maxConnections) {
-      reject(req, socket, 503, isClosed ? CLOSING : 'the limit "maxConnections" is reached');
-      return;
-    }
-    if (!target.isHostAllowed(req)) {
-      reject(req, socket, 421, `the host ${JSON.stringify(req.headers.host)} is not in "allowedHosts"`);
-      return;
-    }
-    const status = statusOfOrigin(req, { server, target, settings });
-    if (status === 403) {
-      reject(req, socket, status, originRefusal(req, settings.allowedOrigins, expressAppOf(server)));
-    } else if (status === 500) reject(req, socket, status, '"allowedOrigins" failed');
-    else if (settings.middleware.length === 0) accept(req, socket, head);
-    else acceptAfterMiddleware(req, socket, head);
+  constructor(server: Server, target: WebSocketEndpoint, settings: UpgradeSettings) {
+    this.#server = server;
+    this.#target = target;
+    this.#settings = settings;
+    const { subscriptionProtocols } = target.settings;
+    this.#handshakes = new LazyPackage(() => loadWebSocketServer(settings, subscriptionProtocols));
+    this.#handshakes.preload();
   }
 
-  function acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    pending++;
+  readonly handle: UpgradeListener = (req, socket, head) => {
+    const { allowedOrigins, maxConnections, middleware } = this.#settings;
+    const app = expressAppOf(this.#server);
+    if (this.#isClosed) this.#reject(req, socket, 503, CLOSING);
+    else if (this.#target.connectionCount + this.#pending >= maxConnections) {
+      this.#reject(req, socket, 503, 'the limit "maxConnections" is reached');
+    } else if (!this.#target.isHostAllowed(req)) {
+      const host = JSON.stringify(req.headers.host);
+      this.#reject(req, socket, 421, `the host ${host} is not in "allowedHosts"`);
+    } else {
+      const isAllowed = this.#checkOrigin(req, app);
+      if (isAllowed === undefined) this.#reject(req, socket, 500, '"allowedOrigins" failed');
+      else if (!isAllowed) this.#reject(req, socket, 403, originRefusal(req, allowedOrigins, app));
+      else if (middleware.length === 0) this.#accept(req, socket, head);
+      else this.#acceptAfterMiddleware(req, socket, head);
+    }
+  };
+
+  /** Rejects all later upgrades. */
+  close(): void {
+    this.#isClosed = true;
+    for (const stopWaiting of this.#waiting) stopWaiting();
+  }
+
+  /** Undefined if the option, which may be a function of the application, has failed. */
+  #checkOrigin(req: IncomingMessage, app: Settings | undefined): boolean | undefined {
+    try {
+      return isOriginAllowed(req, this.#settings.allowedOrigins, app);
+    } catch (error) {
+      this.#target.reportError(error, req);
+      return undefined;
+    }
+  }
+
+  #acceptAfterMiddleware(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    this.#pending++;
     const onResult = (result: MiddlewareResult): void => {
       clearTimeout(deadline);
-      pending--;
-      waiting.delete(stopWaiting);
+      this.#pending--;
+      this.#waiting.delete(stopWaiting);
       if (result === 'responded') return;
-      const reason = isClosed ? CLOSING : 'a middleware failed or took too long';
-      if (result !== 'passed') reject(req, socket, result.status, reason);
-      else if (isClosed) reject(req, socket, 503, CLOSING);
-      else accept(req, socket, head);
+      const reason = this.#isClosed ? CLOSING : 'a middleware failed or took too long';
+      if (result !== 'passed') this.#reject(req, socket, result.status, reason);
+      else this.#accept(req, socket, head);
     };
     let giveUp = (_status: number): void => undefined;
     const stopWaiting = (): void => giveUp(503);
-    const deadline = setTimeout(stopWaiting, connectionInitWaitTimeout).unref();
-    waiting.add(stopWaiting);
-    const exchange = { server, req, socket, onError: (error: unknown) => target.reportError(error, req) };
-    giveUp = runMiddleware(settings.middleware, exchange, onResult);
+    const deadline = setTimeout(stopWaiting, this.#target.settings.connectionInitWaitTimeout).unref();
+    this.#waiting.add(stopWaiting);
+    const onError = (error: unknown): void => this.#target.reportError(error, req);
+    giveUp = runMiddleware(
+      this.#settings.middleware,
+      { server: this.#server, req, socket, onError },
+      onResult,
+    );
   }
 
-  function accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
-    const shakeHands = (server: WebSocketServer): void => {
-      try {
-        if (isClosed) reject(req, socket, 503, CLOSING);
-        else
-          server.handleUpgrade(req, socket, head, (websocket) =>
-            target.open(websocket, req, socket, { hasContext }),
-          );
-      } catch (error) {
-        // Another listener has upgraded the same socket.
-        debug.subscriptions('upgrade of %s failed: %O', req.url, error);
-      }
-    };
-    loader.use(socket, shakeHands, (error) => target.reportError(error, req));
+  /** Handshakes that arrive before the packages are loaded wait. */
+  #accept(req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#handshakes.value !== undefined) {
+      this.#shakeHands(this.#handshakes.value, req, socket, head);
+      return;
+    }
+    this.#pending++;
+    this.#handshakes.load().then(
+      (server) => {
+        this.#pending--;
+        if (!socket.destroyed) this.#shakeHands(server, req, socket, head);
+      },
+      (error) => {
+        this.#pending--;
+        socket.destroy();
+        this.#target.reportError(error, req);
+      },
+    );
   }
 
-  return {
-    handle,
-    close() {
-      isClosed = true;
-      for (const stopWaiting of waiting) stopWaiting();
-    },
-  };
-}
-
-/** The server, the connections and the options that a check of the origin needs. */
-interface OriginCheck {
-  readonly server: Server;
-  readonly target: WebSocketEndpoint;
-  readonly settings: UpgradeSettings;
-}
-
-/** Checks the origin. The option may be a function of the application, which may throw. */
-function statusOfOrigin(req: IncomingMessage, { server, target, settings }: OriginCheck): 101 | 403 | 500 {
-  try {
-    return isOriginAllowed(req, settings.allowedOrigins, expressAppOf(server)) ? 101 : 403;
-  } catch (error) {
-    target.reportError(error, req);
-    return 500;
+  #shakeHands(server: WebSocketServer, req: IncomingMessage, socket: Duplex, head: Buffer): void {
+    if (this.#isClosed) {
+      this.#reject(req, socket, 503, CLOSING);
+      return;
+    }
+    const hasContext = this.#settings.middleware.length > 0;
+    try {
+      server.handleUpgrade(req, socket, head, (websocket) =>
+        this.#target.open(websocket, req, socket, { hasContext }),
+      );
+    } catch (error) {
+      // Another listener has upgraded the same socket.
+      debug.subscriptions('upgrade of %s failed: %O', req.url, error);
+    }
   }
-}
 
-type Reject = (req: IncomingMessage, socket: Duplex, status: number, reason: string) => void;
-
-/**
- * Creates the function that refuses an upgrade. Outside production the response contains the reason; the
- * debug log always does.
- */
-function createReject(): Reject {
-  const isProduction = process.env['NODE_ENV'] === 'production';
-  return (req, socket, status, reason) => {
+  /** Outside production the response contains the reason; the debug log always does. */
+  #reject(req: IncomingMessage, socket: Duplex, status: number, reason: string): void {
     debug.subscriptions('%d for an upgrade of %s: %s', status, req.url, reason);
     const headers = status === 503 ? { 'Retry-After': '5' } : {};
-    rejectUpgrade(socket, status, isProduction ? { headers } : { headers, reason });
-  };
+    rejectUpgrade(socket, status, this.#isProduction ? { headers } : { headers, reason });
+  }
 }
 
 /** The option `allowedOrigins`. */
@@ -216,81 +224,60 @@ function runMiddleware(
     return () => undefined;
   }
   applyAppPrototypes(server, req, res);
-  const run = new MiddlewareRun(list, { req, res, socket, onError }, done);
-  run.next();
-  return (status) => run.finish({ status });
-}
+  let index = 0;
+  let isFinished = false;
 
-class MiddlewareRun {
-  readonly #list: readonly Middleware[];
-  readonly #req: IncomingMessage;
-  readonly #res: ServerResponse;
-  readonly #socket: Duplex;
-  readonly #onError: (error: unknown) => void;
-  readonly #done: (result: MiddlewareResult) => void;
-  readonly #onClose = (): void => this.finish('responded');
-  #index = 0;
-  #isFinished = false;
-
-  constructor(
-    list: readonly Middleware[],
-    exchange: Omit<UpgradeExchange, 'server'> & { readonly res: ServerResponse },
-    done: (result: MiddlewareResult) => void,
-  ) {
-    const { req, res, socket, onError } = exchange;
-    this.#onError = onError;
-    this.#list = list;
-    this.#req = req;
-    this.#res = res;
-    this.#socket = socket;
-    this.#done = done;
-    socket.once('close', this.#onClose);
-    res.once('finish', () => {
-      destroyWhenWritten(socket);
-      socket.end();
-      this.finish('responded');
-    });
-  }
-
-  next(error?: unknown): void {
-    if (error !== undefined && error !== null && error !== 'route' && error !== 'router') {
-      const status = statusOf(error);
-      if (status >= 500) this.#onError(error);
-      else debug.subscriptions('middleware refused the upgrade: %O', error);
-      this.finish({ status });
-      return;
-    }
-    const middleware = error === undefined || error === null ? this.#list[this.#index++] : undefined;
-    if (this.#isFinished) return;
-    if (middleware === undefined) this.finish('passed');
-    else this.#call(middleware);
-  }
-
-  finish(result: MiddlewareResult): void {
-    if (this.#isFinished) return;
-    this.#isFinished = true;
-    const res = this.#res;
-    const socket = this.#socket;
-    socket.off('close', this.#onClose);
+  function finish(result: MiddlewareResult): void {
+    if (isFinished || res === undefined) return;
+    isFinished = true;
+    socket.off('close', onClose);
     if (res.headersSent || res.writableEnded) {
       // An incomplete response can no longer be completed.
       if (!res.writableEnded) socket.destroy();
-      this.#done('responded');
+      done('responded');
       return;
     }
     if (res.socket !== null) res.detachSocket(res.socket);
-    this.#done(result);
+    done(result);
   }
 
-  #call(middleware: Middleware): void {
-    const next = once((error) => this.next(error));
-    try {
-      const result: unknown = middleware(this.#req, this.#res, next);
-      // Middleware of Express 5 may be async, with promises of another library or JavaScript context too.
-      if (isThenable(result)) Promise.resolve(result).catch((error) => next(toError(error)));
-    } catch (error) {
-      next(toError(error));
+  function next(error?: unknown): void {
+    if (error !== undefined && error !== null && error !== 'route' && error !== 'router') {
+      const status = statusOf(error);
+      if (status >= 500) onError(error);
+      else debug.subscriptions('middleware refused the upgrade: %O', error);
+      finish({ status });
+      return;
     }
+    const middleware = error === undefined || error === null ? list[index++] : undefined;
+    if (isFinished) return;
+    if (middleware === undefined) finish('passed');
+    else call(middleware, req, res as ServerResponse, once(next));
+  }
+
+  const onClose = (): void => finish('responded');
+  socket.once('close', onClose);
+  res.once('finish', () => {
+    destroyWhenWritten(socket);
+    socket.end();
+    finish('responded');
+  });
+  next();
+  return (status) => finish({ status });
+}
+
+function call(
+  middleware: Middleware,
+  req: IncomingMessage,
+  res: ServerResponse,
+  next: (error?: unknown) => void,
+): void {
+  try {
+    const result: unknown = middleware(req, res, next);
+    // Middleware of Express 5 may be async, with promises of another library or JavaScript context too.
+    if (isThenable(result)) Promise.resolve(result).catch((error) => next(toError(error)));
+  } catch (error) {
+    next(toError(error));
   }
 }
 
@@ -353,47 +340,6 @@ function isApp(listener: unknown): listener is ExpressApp {
 interface WebSocketServerSettings {
   readonly maxPayload: number;
   readonly perMessageDeflate: boolean;
-}
-
-/** Loads `ws` and graphql-ws, and creates the server of `ws`. Handshakes that arrive meanwhile wait. */
-class WebSocketServerLoader {
-  /** The number of handshakes that wait. */
-  waiting = 0;
-  #server: WebSocketServer | undefined;
-  readonly #loading: Promise<void>;
-
-  constructor(settings: WebSocketServerSettings, protocols: readonly SubscriptionProtocol[]) {
-    this.#loading = loadWebSocketServer(settings, protocols).then((server) => {
-      this.#server = server;
-    });
-    // The handshakes report the error.
-    this.#loading.catch(() => {});
-  }
-
-  /** Calls `shakeHands` synchronously, or when the server has been created. */
-  use(
-    socket: Duplex,
-    shakeHands: (server: WebSocketServer) => void,
-    onError: (error: unknown) => void,
-  ): void {
-    if (this.#server !== undefined) {
-      shakeHands(this.#server);
-      return;
-    }
-    const destroy = (): void => void socket.destroy();
-    // A connection that is lost meanwhile must not become an uncaught error.
-    socket.on('error', destroy);
-    this.waiting++;
-    const settle = (error?: unknown): void => {
-      this.waiting--;
-      socket.off('error', destroy);
-      if (this.#server === undefined) {
-        destroy();
-        onError(error);
-      } else if (!socket.destroyed) shakeHands(this.#server);
-    };
-    this.#loading.then(() => settle(), settle);
-  }
 }
 
 /** Creates the server that performs the WebSocket handshakes. */

@@ -32,7 +32,7 @@ import { attachEndpoint, disconnect, LiveEndpoint } from './endpoint.ts';
 import { isOpen } from './frames.ts';
 import { connectionRules, REPLACED_OPTIONS, upgradeRules } from './options.ts';
 import { UNKNOWN_SUBPROTOCOL } from './protocols.ts';
-import { createUpgradeHandler } from './upgrade.ts';
+import { UpgradeHandler } from './upgrade.ts';
 import { registerPath } from './upgrade-router.ts';
 
 // The scopes of the methods of `Subscriptions`.
@@ -52,7 +52,7 @@ export function attach(server: unknown, target: unknown, options: unknown): Subs
   // Later, so that the handlers of the same module are created.
   setImmediate(noteMistakes, server, target);
   const endpoint = new WebSocketEndpoint(core, settings);
-  const upgrades = createUpgradeHandler(server, endpoint, settings);
+  const upgrades = new UpgradeHandler(server, endpoint, settings);
   const releasePath = registerPath(server, settings.path, upgrades.handle);
   const { maxConnections, onConnect } = settings;
   attachEndpoint(core, { endpoint, maxConnections, hasOnConnect: onConnect !== undefined });

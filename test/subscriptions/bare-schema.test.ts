@@ -16,7 +16,8 @@ afterEach(() => {
 async function warnings(target: SubscriptionTarget, later?: () => void): Promise<string[]> {
   const subscriptions = attachSubscriptions(http.createServer(), target);
   later?.();
-  await new Promise((resolve) => setTimeout(resolve, 5));
+  // The warning is given in the immediate that was scheduled before this one.
+  await new Promise((resolve) => setImmediate(resolve));
   await subscriptions.close();
   return warned.mock.calls.map(([message]) => message);
 }
