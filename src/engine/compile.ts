@@ -32,7 +32,6 @@ import { resolveChannel, type TraceContext, trace } from '../execution/tracing.t
 import type { EngineSettings, MemoryAccount, ValidatedOperation } from '../execution/types.ts';
 import { compilePosition } from './complete.ts';
 import {
-  type Compiler,
   type Execution,
   type FieldLocation,
   type FieldPlan,
@@ -44,7 +43,6 @@ import {
 import { leafPropertyField, propertyField, resolverField, runFields } from './fields.ts';
 import { compileArguments } from './input.ts';
 import { type BufferPool, createBufferPool, StaticText, writeStatic } from './json.ts';
-import { RepeatedOutcome } from './outcome.ts';
 import type { SchemaSnapshot } from './schema-snapshot.ts';
 
 /** One operation of one document, with the data that its compilation and execution need. */
@@ -63,8 +61,6 @@ export interface Program {
   readonly pool: BufferPool;
   /** The size of the last response, which decides the size of the next working buffer. */
   expectedBytes: number;
-  /** The last result of a subscription; undefined for other operations. */
-  readonly repeated: RepeatedOutcome | undefined;
 }
 
 type Pools = WeakMap<EngineSettings, BufferPool>;
@@ -106,7 +102,6 @@ export function createProgram(
     tracesResolvers: false,
     pool: poolFor(settings),
     expectedBytes: 0,
-    repeated: operation.operation === 'subscription' ? new RepeatedOutcome() : undefined,
   };
 }
 
@@ -133,69 +128,11 @@ function poolOf(byKey: Pools, settings: EngineSettings, create: () => BufferPool
   return pool;
 }
 
-/** A compiler with the fields that it has compiled. */
-interface SelectionCompiler extends Compiler {
-  readonly shared: SharedPlans;
-  /** Fields with a selection set, which may depend on `@skip` and `@include`. */
-  readonly compositeFields: SharedFields;
-}
-
-/**
- * Creates the compiler of one variant: one combination of the `@skip` and `@include` variables of a program.
- */
-export function createCompiler(program: Program, shared: SharedPlans): SelectionCompiler {
-  const compiler: SelectionCompiler = {
-    program,
-    snapshot: shared.snapshot,
-    shared,
-    compositeFields: new SharedFields(),
-    compileSelectionSet: (type, nodes) => compileSelectionSet(compiler, type, nodes),
-  };
-  return compiler;
-}
-
 /** The fields of an operation. */
 export interface RootFields {
   readonly fields: readonly FieldRun[];
   /** Called when all fields were started; writes nothing. */
   readonly after: FieldRun | undefined;
-}
-
-/** Compiles the fields of the operation. */
-export function compileRootFields(compiler: SelectionCompiler, ex: Execution): RootFields {
-  const { program } = compiler;
-  const grouped = collectRootFields(program, program.rootType, ex.variables);
-  return { fields: compileFields(compiler, program.rootType, grouped), after: undefined };
-}
-
-/**
- * The fields are compiled when the first value arrives, so fields that no execution reaches cost nothing,
- * however often the document spreads its fragments.
- */
-function compileSelectionSet(
-  compiler: SelectionCompiler,
-  type: GraphQLObjectType,
-  nodes: readonly FieldNode[],
-): ObjectRun {
-  let fields: FieldRun[] | undefined;
-  return (ex, source, path) => {
-    fields ??= compileFields(compiler, type, collectSubfields(compiler.program, type, nodes, ex.variables));
-    runFields(ex, fields, source, path);
-  };
-}
-
-function compileFields(
-  compiler: SelectionCompiler,
-  type: GraphQLObjectType,
-  grouped: ReadonlyMap<string, readonly FieldNode[]>,
-): FieldRun[] {
-  const fields: FieldRun[] = [];
-  for (const [key, nodes] of grouped) {
-    const field = sharedField(compiler, type, { key, nodes, identity: nodes });
-    if (field !== undefined) fields.push(field);
-  }
-  compiler.shared.memory.addSelectionSet(fields.length);
-  return fields;
 }
 
 /** A field under one response key. Fields with the same `identity` have the same compiled form. */
@@ -205,24 +142,76 @@ interface FieldIdentity {
   readonly identity: readonly object[];
 }
 
-/** Returns the compiled form of a field; undefined if the type has no such field. */
-export function sharedField(
-  compiler: SelectionCompiler,
-  type: GraphQLObjectType,
-  { key, nodes, identity }: FieldIdentity,
-): FieldRun | undefined {
-  const { leafFields, memory } = compiler.shared;
-  const isLeaf = nodes[0]?.selectionSet === undefined;
-  const known = isLeaf ? leafFields : compiler.compositeFields;
-  const parts = isLeaf ? nodes : identity;
-  let field = known.get(type, parts);
-  if (field === undefined) {
-    field = compileField(compiler, type, key, nodes);
-    if (field === undefined) return undefined;
-    known.set(type, parts, field);
-    memory.addField();
+/** Compiles one variant of a program: one combination of the variables of `@skip` and `@include`. */
+export class Compiler {
+  readonly program: Program;
+  readonly shared: SharedPlans;
+  /** Fields with a selection set, which may depend on `@skip` and `@include`. */
+  readonly #compositeFields = new SharedFields();
+
+  constructor(program: Program, shared: SharedPlans) {
+    this.program = program;
+    this.shared = shared;
   }
-  return field;
+
+  /** Compiles the fields of the operation. */
+  compileRoot(ex: Execution): RootFields {
+    const { program } = this;
+    const grouped = collectRootFields(program, program.rootType, ex.variables);
+    return { fields: this.#compileFields(program.rootType, grouped), after: undefined };
+  }
+
+  /**
+   * Compiles the merged selection sets of some field nodes for one object type. The fields are compiled when the first
+   * value arrives, so fields that no execution reaches cost nothing, however often the document spreads its fragments.
+   */
+  compileSelectionSet(type: GraphQLObjectType, nodes: readonly FieldNode[]): ObjectRun {
+    let fields: readonly FieldRun[] | undefined;
+    return (ex, source, path) => {
+      fields ??= this.compileSubfields(type, nodes, ex);
+      runFields(ex, fields, source, path);
+    };
+  }
+
+  protected compileSubfields(
+    type: GraphQLObjectType,
+    nodes: readonly FieldNode[],
+    ex: Execution,
+  ): readonly FieldRun[] {
+    return this.#compileFields(type, collectSubfields(this.program, type, nodes, ex.variables));
+  }
+
+  #compileFields(
+    type: GraphQLObjectType,
+    grouped: ReadonlyMap<string, readonly FieldNode[]>,
+  ): readonly FieldRun[] {
+    const fields: FieldRun[] = [];
+    for (const [key, nodes] of grouped) {
+      const field = this.compileField(type, { key, nodes, identity: nodes });
+      if (field !== undefined) fields.push(field);
+    }
+    this.shared.memory.addSelectionSet(fields.length);
+    return fields;
+  }
+
+  /** Returns the compiled form of a field; undefined if the type has no such field. */
+  protected compileField(
+    type: GraphQLObjectType,
+    { key, nodes, identity }: FieldIdentity,
+  ): FieldRun | undefined {
+    const { leafFields, memory } = this.shared;
+    const isLeaf = nodes[0]?.selectionSet === undefined;
+    const known = isLeaf ? leafFields : this.#compositeFields;
+    const parts = isLeaf ? nodes : identity;
+    let field = known.get(type, parts);
+    if (field === undefined) {
+      field = compileField(this, type, key, nodes);
+      if (field === undefined) return undefined;
+      known.set(type, parts, field);
+      memory.addField();
+    }
+    return field;
+  }
 }
 
 /** Compiles a field of an object type under one response key; undefined if the type has no such field. */
@@ -232,10 +221,10 @@ function compileField(
   key: string,
   nodes: readonly FieldNode[],
 ): FieldRun | undefined {
-  const { program, snapshot } = compiler;
+  const { program } = compiler;
   const definition = definitionOf(program.schema, parentType, (nodes[0] as FieldNode).name.value);
   if (definition === undefined) return undefined;
-  snapshot.addField(definition);
+  compiler.shared.snapshot.addField(definition);
   const plan = planField(compiler, parentType, definition, { key, nodes });
   return taggedField(program, plan, countedField(program, plan, compileRun(compiler, plan)));
 }
@@ -333,7 +322,7 @@ function resolveContext(
 
 /** Collects the properties of a field that do not depend on an execution. */
 function planField(
-  { program, snapshot }: Compiler,
+  { program, shared }: Compiler,
   parentType: GraphQLObjectType,
   definition: GraphQLField<unknown, unknown>,
   { key, nodes }: { key: string; nodes: readonly FieldNode[] },
@@ -349,7 +338,7 @@ function planField(
     nodes,
     keyText: new StaticText(`,${JSON.stringify(key)}:`),
     resolve: resolve as Resolver | undefined,
-    args: compileArguments(definition, nodes[0] as FieldNode, snapshot),
+    args: compileArguments(definition, nodes[0] as FieldNode, shared.snapshot),
     needsInfo:
       program.tracesResolvers ||
       (resolve !== undefined && mayReadArgument(resolve, 3)) ||

@@ -16,10 +16,9 @@ import {
 } from 'graphql';
 import { V17 } from '../execution/graphql-version.ts';
 import { isThenable } from '../execution/types.ts';
-import type { Program } from './compile.ts';
+import type { Compiler, Program } from './compile.ts';
 import {
   addError,
-  type Compiler,
   type Complete,
   type Continuation,
   createInfo,
@@ -99,7 +98,7 @@ function completeType(
   keyText: StaticText | undefined,
 ): Complete {
   if (isListType(type)) return completeList(plan, positionOf(compiler, plan, type.ofType, undefined));
-  compiler.snapshot.addOutputType(type);
+  compiler.shared.snapshot.addOutputType(type);
   if (isLeafType(type)) return completeLeaf(type, keyText);
   if (isAbstractType(type)) return completeAbstract(compiler, plan, type);
   return completeObject(compiler, plan, type);
@@ -211,7 +210,7 @@ interface WithTypeCheck {
 
 /** Completes a value of an object type, after its `isTypeOf` if it has one. */
 function completeObject(compiler: Compiler, plan: FieldPlan, type: GraphQLObjectType): Complete {
-  compiler.snapshot.addOutputType(type);
+  compiler.shared.snapshot.addOutputType(type);
   const run = compiler.compileSelectionSet(type, plan.nodes);
   if (!type.isTypeOf) {
     return (ex, value, path) => {

@@ -1,13 +1,7 @@
 import type { MaybePromise } from '../../types/connect.ts';
 import { V17 } from '../execution/graphql-version.ts';
 import type { ExecutionInputs, ExecutionOutcome } from '../execution/types.ts';
-import {
-  compileRootFields,
-  createCompiler,
-  type Program,
-  type RootFields,
-  type SharedPlans,
-} from './compile.ts';
+import { Compiler, type Program, type RootFields, type SharedPlans } from './compile.ts';
 import {
   abortExecution,
   addError,
@@ -48,24 +42,20 @@ const ROOT: ErrorPosition = { field: undefined, nullable: true, shape: 'object' 
 
 /** Compiles one variant of a program. */
 export function compileProgram(program: Program, shared: SharedPlans): ProgramRun {
-  const compiler = createCompiler(program, shared);
-  const run = compileRoot(program, (ex) => compileRootFields(compiler, ex));
+  const run = compileRoot(new Compiler(program, shared));
   return (inputs, variables, values) => run(new Execution(program, inputs, variables, values));
 }
 
 /** Compiles the execution of a variant. Its fields are compiled when it is first executed. */
-export function compileRoot(
-  { operation }: Program,
-  compileFields: (ex: Execution) => RootFields,
-): (ex: Execution) => MaybePromise<ExecutionOutcome> {
+export function compileRoot(compiler: Compiler): (ex: Execution) => MaybePromise<ExecutionOutcome> {
   let compiled: RootFields | undefined;
-  const isSerial = operation.operation === 'mutation';
+  const isSerial = compiler.program.operation.operation === 'mutation';
   return (ex) => {
     const { rootValue } = ex.inputs;
     const root = isSerial ? new Pending(ex, ROOT, undefined) : undefined;
     let isComplete = true;
     try {
-      compiled ??= compileFields(ex);
+      compiled ??= compiler.compileRoot(ex);
       const { fields, after } = compiled;
       if (root === undefined) runFields(ex, fields, rootValue, undefined);
       else isComplete = runSerially(ex, fields, root);

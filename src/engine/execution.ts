@@ -22,8 +22,7 @@ import {
   useBuffer,
   withViews,
 } from './json.ts';
-import type { DeferredParts } from './payloads.ts';
-import type { SchemaSnapshot } from './schema-snapshot.ts';
+import type { Found } from './payloads.ts';
 
 export const WAITING = 0;
 /** A child has failed and its error is propagating. */
@@ -65,7 +64,7 @@ export class Execution implements Sink {
   unusedValues: UnusedValues | undefined = undefined;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
   /** The parts that the execution defers; undefined if it is not incremental. */
-  deferred: DeferredParts<Execution> | undefined = undefined;
+  deferred: Found | undefined = undefined;
   readonly program: Program;
   readonly inputs: ExecutionInputs;
   /** The coerced variables for `info`: a map (16), or `{ sources, coerced }` (17). */
@@ -310,17 +309,6 @@ export interface FieldPlan extends ErrorField {
   readonly args: (ex: Execution) => Record<string, unknown>;
   /** The resolver, or a function of the field's type, may read `info`. */
   readonly needsInfo: boolean;
-}
-
-/**
- * Breaks the cycle between the folders: completing an object value executes a selection set, whose fields
- * complete values. `complete/` calls back into `compile/` through this interface instead of importing it.
- */
-export interface Compiler {
-  readonly program: Program;
-  readonly snapshot: SchemaSnapshot;
-  /** Compiles the merged selection sets of some field nodes for one object type. */
-  compileSelectionSet(type: GraphQLObjectType, nodes: readonly FieldNode[]): ObjectRun;
 }
 
 /** The functions that graphql 17 adds to `info`. */

@@ -20,94 +20,107 @@ import {
 import {
   applies,
   type CollectContext,
+  Compiler,
   isIncluded,
   type Program,
   programOfParts,
   type RootFields,
-  SharedFields,
   type SharedPlans,
-  sharedField,
 } from './compile.ts';
 import { compileRoot, type ProgramRun } from './execute.ts';
-import type { Compiler, Execution, FieldRun, ObjectRun } from './execution.ts';
+import type { Execution, FieldRun, ObjectRun } from './execution.ts';
 import { runFields } from './fields.ts';
 import { textOfFieldErrors } from './outcome.ts';
 import {
   createPayloadText,
   DeferredOperation,
-  DeferredPart,
   type DeferUsage,
   type Found,
+  Part,
   type PayloadText,
   RemainingPayloads,
 } from './payloads.ts';
 import { ignoreRejections } from './promises.ts';
 
-/** Compiles the selection sets of an operation with `@defer`. */
-interface DeferredCompiler extends Compiler {
-  readonly shared: SharedPlans;
-  readonly compositeFields: SharedFields;
-  readonly grouping: Grouping;
+/** Compiles one variant of an operation with `@defer`. */
+class DeferredCompiler extends Compiler {
+  readonly #grouping: Grouping;
   /** The usages of compiled fields, by the lists of their nodes. */
-  readonly fieldsOf: WeakMap<readonly FieldNode[], readonly DeferredField[]>;
-  readonly createId: () => number;
-}
+  readonly #fieldsOf = new WeakMap<readonly FieldNode[], readonly DeferredField[]>();
+  #nextId = 0;
 
-/** Creates the compiler of one variant of an operation. */
-function createDeferredCompiler(program: Program, shared: SharedPlans, grouping: Grouping): DeferredCompiler {
-  let nextId = 0;
-  const compiler: DeferredCompiler = {
-    program,
-    snapshot: shared.snapshot,
-    shared,
-    compositeFields: new SharedFields(),
-    grouping,
-    fieldsOf: new WeakMap(),
-    createId: () => nextId++,
-    compileSelectionSet: (type, nodes) => compileSelectionSet(compiler, type, nodes),
-  };
-  return compiler;
-}
+  constructor(program: Program, shared: SharedPlans, grouping: Grouping) {
+    super(program, shared);
+    this.#grouping = grouping;
+  }
 
-/** Compiles the fields of the operation. */
-function compileDeferredRoot(compiler: DeferredCompiler, ex: Execution): RootFields {
-  const { operation, rootType } = compiler.program;
-  const selection = collectRootSelection(contextOf(compiler, rootType, ex), operation);
-  const { before, fields, after } = compileSelection(compiler, rootType, selection, []);
-  return { fields: before === undefined ? fields : [before, ...fields], after };
-}
+  override compileRoot(ex: Execution): RootFields {
+    const { operation, rootType } = this.program;
+    const selection = collectRootSelection(this.#context(rootType, ex), operation);
+    const { before, fields, after } = this.#compileSelection(rootType, selection, []);
+    return { fields: before === undefined ? fields : [before, ...fields], after };
+  }
 
-function compileSelectionSet(
-  compiler: DeferredCompiler,
-  type: GraphQLObjectType,
-  nodes: readonly FieldNode[],
-): ObjectRun {
-  let runs: FieldRun[] | undefined;
-  return (ex, source, path) => {
-    runs ??= compileSubselection(compiler, type, nodes, ex);
-    runFields(ex, runs, source, path);
-  };
-}
+  protected override compileSubfields(
+    type: GraphQLObjectType,
+    nodes: readonly FieldNode[],
+    ex: Execution,
+  ): readonly FieldRun[] {
+    const parents = this.#fieldsOf.get(nodes) ?? [];
+    const selection = collectSubselection(this.#context(type, ex), parents);
+    const usages = this.#grouping.usagesOf(parents);
+    const { before, fields, after } = this.#compileSelection(type, selection, usages);
+    return [before, ...fields, after].filter((run) => run !== undefined);
+  }
 
-function compileSubselection(
-  compiler: DeferredCompiler,
-  type: GraphQLObjectType,
-  nodes: readonly FieldNode[],
-  ex: Execution,
-): FieldRun[] {
-  const parents = compiler.fieldsOf.get(nodes) ?? [];
-  const selection = collectSubselection(contextOf(compiler, type, ex), parents);
-  const usages = compiler.grouping.usagesOf(parents);
-  const { before, fields, after } = compileSelection(compiler, type, selection, usages);
-  return [before, ...fields, after].filter((run) => run !== undefined);
-}
+  #context(type: GraphQLObjectType, { variables }: Execution): DeferredContext {
+    const { schema, fragments } = this.program;
+    return { schema, fragments, type, variables, createId: () => this.#nextId++ };
+  }
 
-function contextOf(
-  { program, createId }: DeferredCompiler,
-  type: GraphQLObjectType,
-  { variables }: Execution,
-): DeferredContext {
-  return { schema: program.schema, fragments: program.fragments, type, variables, createId };
+  #compileSelection(
+    type: GraphQLObjectType,
+    { grouped, usages }: DeferredSelection,
+    parents: readonly DeferUsage[],
+  ): CompiledSelection {
+    const { own, deferred } = this.#grouping.group(grouped, parents);
+    const parts = deferred.map((group) => this.#compilePart(type, group));
+    const hasUsages = usages.length > 0;
+    return {
+      before: hasUsages ? (ex, _, path) => ex.deferred?.openGroups(usages, path) : undefined,
+      fields: this.#compileDeferred(type, own),
+      after: hasUsages || parts.length > 0 ? registration(parts) : undefined,
+    };
+  }
+
+  /** Compiles the function that adds a part for one object. The fields of the part are compiled when it is first executed. */
+  #compilePart(type: GraphQLObjectType, { usages, fields }: FieldGroup): FieldRun {
+    let runs: readonly FieldRun[] | undefined;
+    const write: ObjectRun = (ex, source, path) => {
+      runs ??= this.#compileDeferred(type, fields);
+      runFields(ex, runs, source, path);
+    };
+    const names = [...fields.values()].map(([first]) => first?.node.name.value ?? '');
+    return (ex, source, path) => {
+      const { deferred } = ex;
+      if (deferred === undefined) return;
+      const groups = usages.map((usage) => deferred.groupOf(usage, path));
+      deferred.parts.push(new Part(groups, path, source, write));
+      handleRejections(ex, source, names);
+    };
+  }
+
+  #compileDeferred(type: GraphQLObjectType, grouped: DeferredFields): readonly FieldRun[] {
+    const runs: FieldRun[] = [];
+    for (const [key, fields] of grouped) {
+      const nodes = fields.map(({ node }) => node);
+      this.#fieldsOf.set(nodes, fields);
+      const run = this.compileField(type, { key, nodes, identity: identityOf(fields) });
+      if (run !== undefined) runs.push(run);
+    }
+    this.shared.memory.addSelectionSet(runs.length);
+    return runs;
+  }
 }
 
 /**
@@ -120,50 +133,10 @@ interface CompiledSelection {
   readonly after: FieldRun | undefined;
 }
 
-function compileSelection(
-  compiler: DeferredCompiler,
-  type: GraphQLObjectType,
-  { grouped, usages }: DeferredSelection,
-  parents: readonly DeferUsage[],
-): CompiledSelection {
-  const { own, deferred } = compiler.grouping.group(grouped, parents);
-  const parts = deferred.map((group) => compilePart(compiler, type, group));
-  const hasUsages = usages.length > 0;
-  return {
-    before: hasUsages ? (ex, _, path) => ex.deferred?.openGroups(usages, path) : undefined,
-    fields: compileFields(compiler, type, own),
-    after: hasUsages || parts.length > 0 ? registration(parts) : undefined,
-  };
-}
-
-/** Adds a part for one object. */
-type AddPart = FieldRun;
-
-function registration(parts: readonly AddPart[]): FieldRun {
+function registration(parts: readonly FieldRun[]): FieldRun {
   return (ex, source, path) => {
     ex.deferred?.registerGroups(path);
     for (const add of parts) add(ex, source, path);
-  };
-}
-
-/** The fields of a part are compiled when it is first executed. */
-function compilePart(
-  compiler: DeferredCompiler,
-  type: GraphQLObjectType,
-  { usages, fields }: FieldGroup,
-): AddPart {
-  let runs: readonly FieldRun[] | undefined;
-  const write: ObjectRun = (ex, source, path) => {
-    runs ??= compileFields(compiler, type, fields);
-    runFields(ex, runs, source, path);
-  };
-  const names = [...fields.values()].map(([first]) => first?.node.name.value ?? '');
-  return (ex, source, path) => {
-    const { deferred } = ex;
-    if (deferred === undefined) return;
-    const groups = usages.map((usage) => deferred.groupOf(usage, path));
-    deferred.parts.push(new DeferredPart(groups, path, source, write));
-    handleRejections(ex, source, names);
   };
 }
 
@@ -173,22 +146,6 @@ function handleRejections(ex: Execution, source: unknown, names: readonly string
   for (const name of names) {
     ignoreRejections(ex, Object.getOwnPropertyDescriptor(source, name)?.value);
   }
-}
-
-function compileFields(
-  compiler: DeferredCompiler,
-  type: GraphQLObjectType,
-  grouped: DeferredFields,
-): FieldRun[] {
-  const runs: FieldRun[] = [];
-  for (const [key, fields] of grouped) {
-    const nodes = fields.map(({ node }) => node);
-    compiler.fieldsOf.set(nodes, fields);
-    const run = sharedField(compiler, type, { key, nodes, identity: identityOf(fields) });
-    if (run !== undefined) runs.push(run);
-  }
-  compiler.shared.memory.addSelectionSet(runs.length);
-  return runs;
 }
 
 /** The parts of a selection set below depend on the usages of the fields. */
@@ -422,8 +379,7 @@ export function compileIncrementally(
   shared: SharedPlans,
   format: IncrementalFormat,
 ): ProgramRun {
-  const compiler = createDeferredCompiler(program, shared, GROUPINGS[format]);
-  const run = compileRoot(program, (ex) => compileDeferredRoot(compiler, ex));
+  const run = compileRoot(new DeferredCompiler(program, shared, GROUPINGS[format]));
   const partProgram = programOfParts(program);
   return (inputs, variables, values) => {
     const operation = new DeferredOperation(partProgram, inputs, { variables, values });

@@ -11,6 +11,7 @@ import {
   endSyncRun,
   type FieldError,
   keysOf,
+  type ObjectRun,
   Pending,
   releaseExecution,
   toFieldError,
@@ -34,7 +35,7 @@ const RESOLVED = Promise.resolve();
  * The payloads after the first one. The parts start with the first call of `next`, and a payload contains
  * everything that is complete when it is read.
  */
-export class RemainingPayloads implements RemainingResults, PartListener {
+export class RemainingPayloads implements RemainingResults {
   readonly #operation: DeferredOperation;
   readonly #queue: WorkQueue;
   readonly #text: PayloadText;
@@ -56,7 +57,7 @@ export class RemainingPayloads implements RemainingResults, PartListener {
   begin(found: Found): string {
     const members = this.#text.first(this.#queue.begin(found));
     const { signal } = this.#operation.inputs;
-    if (signal?.aborted === true) this.#fail(signal.reason);
+    if (signal?.aborted === true) this.fail(signal.reason);
     else signal?.addEventListener('abort', this.#onAbort);
     return members;
   }
@@ -91,11 +92,7 @@ export class RemainingPayloads implements RemainingResults, PartListener {
     if (this.#queue.isReady) this.#schedule();
   }
 
-  onFatalError(error: unknown): void {
-    this.#fail(error);
-  }
-
-  readonly #onAbort = (): void => this.#fail(this.#operation.inputs.signal?.reason);
+  readonly #onAbort = (): void => this.fail(this.#operation.inputs.signal?.reason);
 
   /** Continues in a microtask, so that a payload contains the parts that end together. */
   #schedule(): void {
@@ -108,7 +105,7 @@ export class RemainingPayloads implements RemainingResults, PartListener {
         this.#continue();
       } catch (error) {
         // A function of the application that formats errors has thrown.
-        this.#fail(error);
+        this.fail(error);
       }
     });
   }
@@ -127,7 +124,8 @@ export class RemainingPayloads implements RemainingResults, PartListener {
     if (payload !== undefined) this.#take()?.resolve({ done: false, value: payload });
   }
 
-  #fail(reason: unknown): void {
+  /** Ends the payloads with an error: the client has disconnected, or a part cannot be written. */
+  fail(reason: unknown): void {
     if (this.#hasEnded) return;
     this.#end(reason);
     const call = this.#take();
@@ -170,27 +168,20 @@ interface Variables {
   readonly values: Record<string, unknown>;
 }
 
-/** Receives the ends of parts. */
-interface PartListener {
-  onEnd(part: Part, state: typeof PART_SUCCEEDED | typeof PART_FAILED): void;
-  /** A part has a value that cannot be written as JSON. */
-  onFatalError(error: unknown): void;
-}
-
 /**
  * One operation with deferred parts: the state that the executions of the first payload and of its parts
  * share.
  */
-export class DeferredOperation implements PartRunner, AbortScope {
+export class DeferredOperation implements AbortScope {
   /** All payloads were delivered, or the client has disconnected. */
   finished = false;
   abortResolvers: ((reason?: unknown) => void) | undefined = undefined;
-  listener: PartListener | undefined = undefined;
+  listener: RemainingPayloads | undefined = undefined;
   readonly inputs: ExecutionInputs;
   readonly #program: Program;
   readonly #variables: Variables;
   readonly #infoFunctions: Execution['infoFunctions'];
-  readonly #groupsByPath: GroupsByPath<Execution> = new Map();
+  readonly #groupsByPath: GroupsByPath = new Map();
   #unusedValues: UnusedValues | undefined;
 
   constructor(program: Program, inputs: ExecutionInputs, variables: Variables) {
@@ -205,7 +196,7 @@ export class DeferredOperation implements PartRunner, AbortScope {
     const { variables, values } = this.#variables;
     const ex = new Execution(program, this.inputs, variables, values);
     ex.infoFunctions = this.#infoFunctions;
-    ex.deferred = new DeferredParts(this.#groupsByPath);
+    ex.deferred = new Found(this.#groupsByPath);
     return ex;
   }
 
@@ -276,7 +267,7 @@ export class DeferredOperation implements PartRunner, AbortScope {
     try {
       part.data = dataText(ex, root);
     } catch (error) {
-      this.listener?.onFatalError(error);
+      this.listener?.fail(error);
       return;
     } finally {
       releaseExecution(ex);
@@ -306,21 +297,6 @@ export class DeferredOperation implements PartRunner, AbortScope {
   }
 }
 
-/** Receives the results of groups, in the order of a payload. */
-interface PayloadWriter {
-  /** The parts that a group delivers. */
-  values(group: Group, parts: readonly Part[]): void;
-  /** A group is complete; its groups below begin. */
-  success(group: Group, next: readonly Group[]): void;
-  failure(group: Group, error: FieldError): void;
-}
-
-/** Starts and stops the executions of parts. */
-interface PartRunner {
-  start(part: Part): void;
-  stop(part: Part): void;
-}
-
 /**
  * Decides when groups begin and are complete. A group begins when its parent group is complete, and is
  * complete when all of its parts have succeeded. A part that several groups share runs and is delivered once.
@@ -331,10 +307,10 @@ class WorkQueue {
   /** The parts that have ended since the last payload. */
   #ended: Part[] = [];
   #isCancelled = false;
-  readonly #runner: PartRunner;
+  readonly #operation: DeferredOperation;
 
-  constructor(runner: PartRunner) {
-    this.#runner = runner;
+  constructor(operation: DeferredOperation) {
+    this.#operation = operation;
   }
 
   /** Whether a payload can be written. */
@@ -369,7 +345,7 @@ class WorkQueue {
   }
 
   /** Writes the results of the parts that have ended. */
-  write(writer: PayloadWriter): void {
+  write(writer: PayloadText): void {
     // Parts that start here may end synchronously.
     for (let index = 0; index < this.#ended.length; index++) {
       const part = this.#ended[index] as Part;
@@ -412,11 +388,11 @@ class WorkQueue {
     if (this.#isCancelled) return;
     if (part.state === PART_WAITING) {
       part.state = PART_RUNNING;
-      this.#runner.start(part);
+      this.#operation.start(part);
     } else if (part.state === PART_FAILED) this.#ended.push(part);
   }
 
-  #succeed(part: Part, writer: PayloadWriter): void {
+  #succeed(part: Part, writer: PayloadText): void {
     if (part.found !== undefined) this.#add(part.found, []);
     const next: Group[] = [];
     for (const group of part.groups) {
@@ -432,7 +408,7 @@ class WorkQueue {
     }
   }
 
-  #completeIfDone(group: Group, writer: PayloadWriter, next: Group[]): void {
+  #completeIfDone(group: Group, writer: PayloadText, next: Group[]): void {
     if (group.state !== GROUP_ANNOUNCED || group.openParts > 0) return;
     group.state = GROUP_CLOSED;
     this.#announced.delete(group);
@@ -447,7 +423,7 @@ class WorkQueue {
     next.push(...children);
   }
 
-  #fail(part: Part, writer: PayloadWriter): void {
+  #fail(part: Part, writer: PayloadText): void {
     for (const group of part.groups) {
       if (group.state !== GROUP_ANNOUNCED) continue;
       this.#close(group);
@@ -466,14 +442,10 @@ class WorkQueue {
   #remove(part: Part): void {
     const { state } = part;
     part.state = PART_REMOVED;
-    if (state === PART_WAITING || state === PART_RUNNING) this.#runner.stop(part);
+    if (state === PART_WAITING || state === PART_RUNNING) this.#operation.stop(part);
     for (const group of part.groups) group.parts.delete(part);
   }
 }
-
-type Group = DeliveryGroup<Execution>;
-type Part = DeferredPart<Execution>;
-export type Found = DeferredParts<Execution>;
 
 /** Whether a group has still to be delivered. */
 const isOpen = ({ state }: Group): boolean => state === GROUP_OPEN || state === GROUP_ANNOUNCED;
@@ -532,20 +504,20 @@ const GROUP_ANNOUNCED = 3;
 const GROUP_CLOSED = 4;
 
 /** The fields that one usage defers in one object of the response. They are delivered together. */
-class DeliveryGroup<Ex> {
+class Group {
   state: number = GROUP_CREATED;
   /** Its id in the payloads, from its announcement until its completion. */
   id: string | undefined = undefined;
   /** The parts that the group has to deliver. */
-  readonly parts: Set<DeferredPart<Ex>> = new Set();
+  readonly parts: Set<Part> = new Set();
   /** The number of parts that have not succeeded. */
   openParts = 0;
-  readonly children: DeliveryGroup<Ex>[] = [];
+  readonly children: Group[] = [];
   readonly usage: DeferUsage;
   readonly path: ResponsePath | undefined;
-  readonly parent: DeliveryGroup<Ex> | undefined;
+  readonly parent: Group | undefined;
 
-  constructor(usage: DeferUsage, path: ResponsePath | undefined, parent: DeliveryGroup<Ex> | undefined) {
+  constructor(usage: DeferUsage, path: ResponsePath | undefined, parent: Group | undefined) {
     this.usage = usage;
     this.path = path;
     this.parent = parent;
@@ -560,30 +532,25 @@ const PART_FAILED = 3;
 const PART_REMOVED = 4;
 
 /** Fields of one object that are executed together, after the payload that contains the object. */
-export class DeferredPart<Ex> {
+export class Part {
   state: number = PART_WAITING;
   /** The execution of the part while it runs. */
-  ex: Ex | undefined = undefined;
+  ex: Execution | undefined = undefined;
   /** The JSON text of the fields, and their errors. */
   data = '';
   errors: readonly FieldError[] | undefined = undefined;
   /** The error that has propagated to the object. */
   failure: FieldError | undefined = undefined;
   /** The parts that the execution of this part has found. */
-  found: DeferredParts<Ex> | undefined = undefined;
+  found: Found | undefined = undefined;
   /** The groups that deliver the part: the first of them that completes. */
-  readonly groups: readonly DeliveryGroup<Ex>[];
+  readonly groups: readonly Group[];
   readonly path: ResponsePath | undefined;
   readonly source: unknown;
   /** Writes the fields. Throws if one of them makes the object null. */
-  readonly write: PartWrite<Ex>;
+  readonly write: ObjectRun;
 
-  constructor(
-    groups: readonly DeliveryGroup<Ex>[],
-    path: ResponsePath | undefined,
-    source: unknown,
-    write: PartWrite<Ex>,
-  ) {
+  constructor(groups: readonly Group[], path: ResponsePath | undefined, source: unknown, write: ObjectRun) {
     this.groups = groups;
     this.path = path;
     this.source = source;
@@ -591,31 +558,29 @@ export class DeferredPart<Ex> {
   }
 }
 
-type PartWrite<Ex> = (ex: Ex, source: unknown, path: ResponsePath | undefined) => void;
-
 /** The groups of one operation by the path of their objects. All its executions share them. */
-type GroupsByPath<Ex> = Map<ResponsePath | undefined, readonly DeliveryGroup<Ex>[]>;
+type GroupsByPath = Map<ResponsePath | undefined, readonly Group[]>;
 
 /** The deferred parts that one execution finds: that of the first payload, or of another part. */
-export class DeferredParts<Ex> {
-  readonly groups: DeliveryGroup<Ex>[] = [];
-  parts: DeferredPart<Ex>[] = [];
-  readonly groupsByPath: GroupsByPath<Ex>;
+export class Found {
+  readonly groups: Group[] = [];
+  parts: Part[] = [];
+  readonly groupsByPath: GroupsByPath;
 
-  constructor(groupsByPath: GroupsByPath<Ex>) {
+  constructor(groupsByPath: GroupsByPath) {
     this.groupsByPath = groupsByPath;
   }
 
   /** Creates the groups of an object, before its fields are executed. */
   openGroups(usages: readonly DeferUsage[], path: ResponsePath | undefined): void {
-    const groups: DeliveryGroup<Ex>[] = [];
+    const groups: Group[] = [];
     for (const usage of usages) {
       const { parent } = usage;
       // The enclosing usage may belong to the same object.
       const sibling = parent === undefined ? undefined : groups[parent.index];
       const enclosing =
         parent === undefined ? undefined : sibling?.usage === parent ? sibling : this.groupOf(parent, path);
-      groups.push(new DeliveryGroup(usage, path, enclosing));
+      groups.push(new Group(usage, path, enclosing));
     }
     this.groupsByPath.set(path, groups);
   }
@@ -629,7 +594,7 @@ export class DeferredParts<Ex> {
   }
 
   /** Returns the group of a usage in the object at the path, or in the nearest object above it. */
-  groupOf(usage: DeferUsage, path: ResponsePath | undefined): DeliveryGroup<Ex> {
+  groupOf(usage: DeferUsage, path: ResponsePath | undefined): Group {
     for (let at = path; ; at = at.prev) {
       const group = this.groupsByPath.get(at)?.[usage.index];
       if (group?.usage === usage) return group;
@@ -641,8 +606,13 @@ export class DeferredParts<Ex> {
 /** Formats errors as JSON text. */
 type ErrorsText = (errors: readonly FieldError[]) => string;
 
-/** Writes the payloads of one operation as JSON text. */
-export interface PayloadText extends PayloadWriter {
+/** Writes the payloads of one operation as JSON text. Gets the results of groups in the order of a payload. */
+export interface PayloadText {
+  /** The parts that a group delivers. */
+  values(group: Group, parts: readonly Part[]): void;
+  /** A group is complete; its groups below begin. */
+  success(group: Group, next: readonly Group[]): void;
+  failure(group: Group, error: FieldError): void;
   /** Returns the members of the first payload after `data`. */
   first(groups: readonly Group[]): string;
   /** Returns the payload of what was written since the last one; undefined if nothing was. */
