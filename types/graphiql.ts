@@ -62,24 +62,6 @@ export interface GraphiQLOptions {
    * @default true
    */
   csp?: boolean | Readonly<Record<string, string | readonly string[]>> | undefined;
-  /**
-   * Whether the introspection query requests deprecated arguments and input fields. Old servers behind
-   * `endpoint` may refuse it.
-   * @default true
-   */
-  inputValueDeprecation?: boolean | undefined;
-  /**
-   * Whether the introspection query requests the schema's description. Old servers behind `endpoint` may
-   * refuse it.
-   * @default true
-   */
-  schemaDescription?: boolean | undefined;
-  /** Name of `headersEditor` in express-graphql. */
-  headerEditorEnabled?: boolean | undefined;
-  /** Name of `persistHeaders` in express-graphql. */
-  shouldPersistHeaders?: boolean | undefined;
-  /** Name of `defaultHeaders` in express-graphql. */
-  headers?: string | Readonly<Record<string, string>> | undefined;
 }
 
 /**

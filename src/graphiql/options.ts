@@ -2,13 +2,11 @@ import type { GraphiQLOptions } from '../../types/graphiql.ts';
 import {
   type Accepts,
   flag,
-  formatValue,
   isBoolean,
   isEither,
   isObject,
   isString,
   oneOf,
-  optionError,
   type Rule,
   type Rules,
   resolveOptions,
@@ -57,20 +55,18 @@ const RULES: Rules<CheckedOptions> = {
     isEither(isBoolean, isObject),
     'a boolean, or extra sources by directive',
   ),
-  inputValueDeprecation: flag(true),
-  schemaDescription: flag(true),
 };
 
-/** Names from express-graphql, for easy migration. */
-const ALIASES: Record<string, keyof GraphiQLOptions> = {
-  headerEditorEnabled: 'headersEditor',
-  shouldPersistHeaders: 'persistHeaders',
-  headers: 'defaultHeaders',
+/** Names of express-graphql. */
+const OLD_NAMES: Readonly<Record<string, string>> = {
+  headerEditorEnabled: 'use graphiql.headersEditor',
+  shouldPersistHeaders: 'use graphiql.persistHeaders',
+  headers: 'use graphiql.defaultHeaders',
 };
 
-/** Checks the page's options, resolves aliases and adds defaults. */
+/** Checks the page's options and adds defaults. */
 export function resolveGraphiQLOptions(given: GraphiQLOptions): GraphiQLSettings {
-  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, canonical(given), RULES);
+  const { title, csp, ...config } = resolveOptions(GRAPHIQL_OPTIONS, given, RULES, OLD_NAMES);
   const { defaultHeaders } = config;
   const headers =
     typeof defaultHeaders === 'object' ? JSON.stringify(defaultHeaders, null, 2) : defaultHeaders;
@@ -96,23 +92,6 @@ interface CheckedOptions {
   subscriptions: boolean;
   theme: string;
   csp: boolean | ExtraSources;
-  inputValueDeprecation: boolean;
-  schemaDescription: boolean;
-}
-
-function canonical(given: GraphiQLOptions): Record<string, unknown> {
-  const options: Record<string, unknown> = { ...given };
-  for (const [old, name] of Object.entries(ALIASES)) {
-    const value = options[old];
-    delete options[old];
-    if (value === undefined) continue;
-    if (options[name] !== undefined) {
-      const both = `"graphiql.${old}" (${formatValue(value)}) is the name in express-graphql of "graphiql.${name}" (${formatValue(options[name])})`;
-      throw optionError(GRAPHIQL_OPTIONS, `option ${both}; use only one of them`);
-    }
-    options[name] = value;
-  }
-  return options;
 }
 
 /** Allows the page to connect to endpoints on other origins, over HTTP and WebSocket. */

@@ -10,8 +10,6 @@ interface Config {
   defaultQuery?: string;
   defaultHeaders?: string;
   theme: 'system' | 'light' | 'dark';
-  inputValueDeprecation: boolean;
-  schemaDescription: boolean;
 }
 
 /** The operation in a link. */

@@ -20,8 +20,8 @@ export function Page() {
       isHeadersEditorEnabled={config.headersEditor}
       shouldPersistHeaders={config.persistHeaders}
       forcedTheme={config.theme === 'system' ? undefined : config.theme}
-      inputValueDeprecation={config.inputValueDeprecation}
-      schemaDescription={config.schemaDescription}
+      inputValueDeprecation
+      schemaDescription
       onEditQuery={forgetLink}
       onEditVariables={forgetLink}
     >
