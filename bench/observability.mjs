@@ -68,7 +68,7 @@ const contestants = {
   'the SDK alone': makeAppWithSdk,
   'espalier/otel': observed({}),
   'espalier/otel, 10 % sampled': observed({}, { share: 0.1 }),
-  'espalier/otel, with phases': observed({ spans: { phases: true } }),
+  'espalier/otel, with phases': observed({ spans: ['phases', 'events', 'files', 'uploads', 'pubsub'] }),
   'espalier/inspect': () =>
     makeApp({
       before: async (app) => {

@@ -1,32 +1,10 @@
-/** The kinds of spans. */
-export interface SpanOptions {
-  /**
-   * Parsing and validation of documents that are not in the cache, and the execution of operations, whose
-   * duration is then part of `graphql.server.processing.duration`.
-   * @default false
-   */
-  phases?: boolean | undefined;
-  /**
-   * Each event of a subscription.
-   * @default true
-   */
-  events?: boolean | undefined;
-  /**
-   * Requests for static files.
-   * @default true
-   */
-  files?: boolean | undefined;
-  /**
-   * The receipt of uploads.
-   * @default true
-   */
-  uploads?: boolean | undefined;
-  /**
-   * Events that are published with `espalier/pubsub`.
-   * @default true
-   */
-  pubsub?: boolean | undefined;
-}
+/**
+ * A kind of spans. `phases`: parsing and validation of documents that are not in the cache, and the execution of
+ * operations, whose duration is then part of `graphql.server.processing.duration`. `events`: each event of a
+ * subscription. `files`: requests for static files. `uploads`: the receipt of uploads. `pubsub`: events that are
+ * published with `espalier/pubsub`.
+ */
+export type SpanKind = 'phases' | 'events' | 'files' | 'uploads' | 'pubsub';
 
 /** Options of `EspalierInstrumentation`. */
 export interface OpenTelemetryOptions {
@@ -38,7 +16,7 @@ export interface OpenTelemetryOptions {
   /**
    * The operation names that are part of span names and of metrics. Clients choose these names, so their
    * number must be bounded: a list of names, or `true` for the first names that arrive, up to
-   * `maxNames`. Other names become `_OTHER` in metrics. Spans always have the attribute
+   * 100. Other names become `_OTHER` in metrics. Spans always have the attribute
    * `graphql.operation.name`.
    * @default false
    */
@@ -48,19 +26,6 @@ export interface OpenTelemetryOptions {
    * @default false
    */
   topics?: boolean | readonly string[] | undefined;
-  /**
-   * The number of different values of one attribute of metrics: operation names, topics, and types of errors.
-   * Further values become `_OTHER`.
-   * @default 100
-   */
-  maxNames?: number | undefined;
-  /**
-   * Records the number of errors of each response, 0 included, in the histogram
-   * `graphql.server.response.error_count`. It costs about as much CPU time as the histogram of durations, which has the
-   * type of the first error as an attribute.
-   * @default false
-   */
-  errorCounts?: boolean | undefined;
   /**
    * Adds the text of documents to spans, with `*` instead of strings and `0` instead of numbers. Spans always
    * have its hash.
@@ -73,8 +38,11 @@ export interface OpenTelemetryOptions {
    * @default false
    */
   variables?: boolean | readonly string[] | undefined;
-  /** The kinds of spans. Spans of operations are always created. */
-  spans?: SpanOptions | undefined;
+  /**
+   * The kinds of spans, in addition to those of operations. The metrics of the others remain.
+   * @default ['events', 'files', 'uploads', 'pubsub']
+   */
+  spans?: readonly SpanKind[] | undefined;
 }
 
 /** A `TracerProvider` of OpenTelemetry. */

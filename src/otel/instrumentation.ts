@@ -4,6 +4,7 @@ import type {
   MeterSource,
   OpenTelemetryInstrumentation,
   OpenTelemetryOptions,
+  SpanKind,
   TracerSource,
 } from '../../types/otel.ts';
 import type { ObservedConnection, ParseEvent, ValidateEvent } from '../diagnostics/events.ts';
@@ -14,9 +15,8 @@ import {
   isBoolean,
   isEither,
   isListOf,
-  isObject,
+  isOneOf,
   isString,
-  positive,
   type Rule,
   type Rules,
   resolveOptions,
@@ -121,20 +121,12 @@ export class EspalierInstrumentation implements OpenTelemetryInstrumentation {
 /** Names that are allowed: none, the first ones, or those of a list. */
 export type NameOption = boolean | readonly string[];
 
-interface SpanSettings {
-  readonly phases: boolean;
-  readonly events: boolean;
-  readonly files: boolean;
-  readonly uploads: boolean;
-  readonly pubsub: boolean;
-}
+type SpanSettings = Readonly<Record<SpanKind, boolean>>;
 
 export interface OpenTelemetrySettings {
   readonly enabled: boolean;
   readonly operationNames: NameOption;
   readonly topics: NameOption;
-  readonly maxNames: number;
-  readonly errorCounts: boolean;
   readonly documents: boolean;
   readonly variables: NameOption;
   readonly spans: SpanSettings;
@@ -146,29 +138,33 @@ const names: Rule<NameOption> = rule<NameOption>(
   'a boolean, or a list of names',
 );
 
-const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: unknown }> = {
+const rules: Rules<Omit<OpenTelemetrySettings, 'spans'> & { spans: readonly SpanKind[] }> = {
   enabled: flag(true),
   operationNames: names,
   topics: names,
-  maxNames: positive(100),
-  errorCounts: flag(false),
   documents: flag(false),
   variables: names,
-  spans: rule<unknown>(undefined, isObject, 'an object of booleans'),
-};
-
-const spanRules: Rules<SpanSettings> = {
-  phases: flag(false),
-  events: flag(true),
-  files: flag(true),
-  uploads: flag(true),
-  pubsub: flag(true),
+  spans: rule<readonly SpanKind[]>(
+    ['events', 'files', 'uploads', 'pubsub'],
+    isListOf(isOneOf('phases', 'events', 'files', 'uploads', 'pubsub')),
+    "a list of 'phases', 'events', 'files', 'uploads' and 'pubsub'",
+  ),
 };
 
 /** Checks the options of `EspalierInstrumentation` and fills in the defaults. */
 function resolveOpenTelemetryOptions(given: unknown): OpenTelemetrySettings {
   const { spans, ...settings } = resolveOptions(OTEL_OPTIONS, given, rules);
-  return { ...settings, spans: resolveOptions({ ...OTEL_OPTIONS, within: 'spans' }, spans, spanRules) };
+  const has = (kind: SpanKind): boolean => spans.includes(kind);
+  return {
+    ...settings,
+    spans: {
+      phases: has('phases'),
+      events: has('events'),
+      files: has('files'),
+      uploads: has('uploads'),
+      pubsub: has('pubsub'),
+    },
+  };
 }
 
 /** The functions that handle the messages of channels, by the name of the channel. */

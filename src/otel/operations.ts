@@ -124,7 +124,7 @@ export class OperationSpan implements OperationObserver {
   }
 
   #record(ended: number): void {
-    const { metrics, settings, errorType: bound } = this.#telemetry;
+    const { metrics, errorType: bound } = this.#telemetry;
     const { errors, started } = this.#operation;
     const type = errors.length === 0 ? undefined : errorType(errors);
     if (type !== undefined && this.#span.isRecording()) recordErrors(this.#span, type, errors);
@@ -134,7 +134,6 @@ export class OperationSpan implements OperationObserver {
       type === undefined ? attributes : { ...attributes, 'error.type': bound(type) },
       this.#context,
     );
-    if (settings.errorCounts) metrics.errorCount.record(errors.length, attributes, this.#context);
   }
 }
 

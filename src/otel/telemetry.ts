@@ -37,12 +37,12 @@ export class Telemetry {
 
   /** `findMetrics` is called with the first message: applications set the global provider later than the options. */
   constructor(settings: OpenTelemetrySettings, tracer: Tracer, findMetrics: () => Metrics) {
-    const { operationNames, topics, maxNames } = settings;
+    const { operationNames, topics } = settings;
     this.settings = settings;
     this.tracer = tracer;
-    this.operationName = boundNames(operationNames, maxNames);
-    this.topic = boundNames(topics, maxNames);
-    this.errorType = boundNames(true, maxNames);
+    this.operationName = boundNames(operationNames);
+    this.topic = boundNames(topics);
+    this.errorType = boundNames(true);
     this.#findMetrics = findMetrics;
   }
 
@@ -95,6 +95,9 @@ export const secondsSince = (started: number): number => (performance.now() - st
 /** The value of an attribute for names that are not allowed, as in the semantic conventions. */
 const OTHER = '_OTHER';
 
+/** The values of one attribute; further ones become `OTHER`. */
+const MAX_NAMES = 100;
+
 /** Longer names are not part of metrics. */
 const MAX_LENGTH = 100;
 
@@ -105,13 +108,13 @@ type BoundName = (name: string | undefined) => string | undefined;
  * Bounds the values of one attribute. The number of time series in memory, here and in each backend, is the
  * product of the numbers of values of their attributes.
  */
-function boundNames(option: NameOption, maxNames: number): BoundName {
+function boundNames(option: NameOption): BoundName {
   if (option === false) return () => undefined;
   const isOpen = option === true;
   const known = new Set(isOpen ? [] : option);
   return (name) => {
     if (name === undefined || known.has(name)) return name;
-    if (!isOpen || known.size >= maxNames || name.length > MAX_LENGTH) return OTHER;
+    if (!isOpen || known.size >= MAX_NAMES || name.length > MAX_LENGTH) return OTHER;
     known.add(name);
     return name;
   };
@@ -121,7 +124,6 @@ function boundNames(option: NameOption, maxNames: number): BoundName {
 const DURATIONS = [
   0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10,
 ];
-const ERRORS = [0, 1, 2, 5, 10];
 const BYTES = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9];
 const BUDGETS: readonly GaugeKind[] = ['documents', 'responses', 'files', 'uploads'];
 
@@ -170,7 +172,6 @@ class Counts {
 export class Metrics {
   readonly requestDuration: Histogram;
   readonly processingDuration: Histogram;
-  readonly errorCount: Histogram;
   readonly eventDuration: Histogram;
   readonly connectionDuration: Histogram;
   readonly fileDuration: Histogram;
@@ -192,12 +193,6 @@ export class Metrics {
     this.processingDuration = histogram(
       'graphql.server.processing.duration',
       'Duration of a phase of a GraphQL request.',
-    );
-    this.errorCount = histogram(
-      'graphql.server.response.error_count',
-      'Number of errors in a GraphQL response.',
-      '{error}',
-      ERRORS,
     );
     this.eventDuration = histogram(
       'graphql.server.subscription.event.duration',

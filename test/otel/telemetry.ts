@@ -22,7 +22,7 @@ export const REMOTE_SPAN = 'b7ad6b7169203331';
 export const TRACEPARENT = `00-${REMOTE_TRACE}-${REMOTE_SPAN}-01`;
 
 /** Options with all spans. */
-export const PHASES: OpenTelemetryOptions = { spans: { phases: true } };
+export const PHASES: OpenTelemetryOptions = { spans: ['phases', 'events', 'files', 'uploads', 'pubsub'] };
 
 /** A metric of an export: the values by their attributes as JSON. */
 export type Values = Record<string, number | { count: number; sum?: number | undefined }>;
