@@ -14,12 +14,6 @@ export interface InspectOptions {
    * @default 'espalier'
    */
   title?: string | undefined;
-  /**
-   * The number of operations with their own figures. Clients choose the names of operations; further ones
-   * are counted together.
-   * @default 200
-   */
-  maxOperations?: number | undefined;
 }
 
 /** Durations in milliseconds. Null if there are none. */

@@ -4,14 +4,7 @@ import type { InspectOptions } from '../../types/inspect.ts';
 import { isDevelopment, noteInspectOff } from '../diagnostics/logging.ts';
 import { type Reply, toError, withVary, writeReply } from '../http/reply.ts';
 import { pathOf } from '../http/routing.ts';
-import {
-  isString,
-  optionalFunction,
-  positive,
-  resolveOptions,
-  rule,
-  wrongReturnValue,
-} from '../options/rules.ts';
+import { isString, optionalFunction, resolveOptions, rule, wrongReturnValue } from '../options/rules.ts';
 import { INSPECT_OPTIONS } from '../options/scopes.ts';
 import { createPage } from './page.ts';
 import { Recorder } from './recorder.ts';
@@ -21,21 +14,19 @@ type Guard = (req: ConnectRequest) => MaybePromise<unknown>;
 interface InspectSettings {
   readonly guard: Guard | undefined;
   readonly title: string;
-  readonly maxOperations: number;
 }
 
 /** Creates the middleware of `inspect`. */
 export function createInspect(given: InspectOptions | undefined): Middleware {
-  const { guard, title, maxOperations } = resolveOptions<InspectSettings>(INSPECT_OPTIONS, given, {
+  const { guard, title } = resolveOptions<InspectSettings>(INSPECT_OPTIONS, given, {
     guard: optionalFunction(),
     title: rule('espalier', isString, 'a string'),
-    maxOperations: positive(200),
   });
   if (guard === undefined && !isDevelopment()) {
     noteInspectOff();
     return (_req, _res, next) => next();
   }
-  const recorder = new Recorder(maxOperations);
+  const recorder = new Recorder();
   const page = createPage(title);
   return (req: ConnectRequest, res, next) => {
     const respond = respondTo(req, res, { recorder, page });

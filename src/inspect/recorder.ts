@@ -25,7 +25,7 @@ const increment = (counts: Counts, name: string | number): void => {
 /** Collects figures from the diagnostics channels, from its creation on. */
 export class Recorder {
   readonly #errors = new ErrorCounters();
-  readonly #operations: OperationCounters;
+  readonly #operations = new OperationCounters((errors, operation) => this.#errors.add(errors, operation));
   /** The requests that had operations. */
   readonly #observed = new WeakSet<object>();
   readonly #documents = { lookups: 0, misses: 0 };
@@ -34,10 +34,7 @@ export class Recorder {
   readonly #uploaded = { requests: 0, files: 0, bytes: 0, failed: 0 };
   readonly #pubsub = { published: 0, failed: 0, delivered: 0 };
 
-  constructor(maxOperations: number) {
-    this.#operations = new OperationCounters(maxOperations, (errors, operation) =>
-      this.#errors.add(errors, operation),
-    );
+  constructor() {
     this.#observeGraphQL();
     this.#observeOthers();
     // Starts the measurement of the event loop.
@@ -129,9 +126,11 @@ class Entry {
 /** Receives the errors of operations. */
 type OnErrors = (errors: readonly unknown[], operation: string | undefined) => void;
 
+/** Operations with their own figures. Clients choose the names; further ones are counted together. */
+const MAX_OPERATIONS = 200;
+
 /** The figures of all operations. The number of operations with their own figures is bounded. */
 class OperationCounters {
-  readonly #maxOperations: number;
   readonly #onErrors: OnErrors;
   readonly #entries = new Map<string, Entry>();
   readonly #others = new Entry('other', 'other operations');
@@ -141,8 +140,7 @@ class OperationCounters {
   #total = 0;
   #active = 0;
 
-  constructor(maxOperations: number, onErrors: OnErrors) {
-    this.#maxOperations = maxOperations;
+  constructor(onErrors: OnErrors) {
     this.#onErrors = onErrors;
   }
 
@@ -204,7 +202,7 @@ class OperationCounters {
     const key = `${type} ${name}`;
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      if (this.#entries.size >= this.#maxOperations) return this.#others;
+      if (this.#entries.size >= MAX_OPERATIONS) return this.#others;
       entry = new Entry(type, name);
       this.#entries.set(key, entry);
     }
