@@ -138,8 +138,6 @@ export interface GraphQLOptions<Req = GraphQLRequest, Source = SourceOf<Req>>
   getMutations?: 'guarded' | boolean | undefined;
   /** Origins whose pages count as same-site, such as `https://app.example.com`. No CORS header is sent for them. @default [] */
   trustedOrigins?: readonly string[] | undefined;
-  /** Whether pages of other sites may send a GET with a cookie whose response they cannot read; its timing could leak information. @default false */
-  crossSiteReads?: boolean | undefined;
   /** Allowed values of `Host`; others get 421. Protects against DNS rebinding if no proxy checks the host. @default any host */
   allowedHosts?: readonly string[] | undefined;
   /** Whether a POST may contain a list of operations; they share the limits of one. @default false */

@@ -30,7 +30,7 @@ export interface Csrf {
   assertMultipart(req: IncomingMessage): void;
 }
 
-type Options = Pick<HttpSettings, 'getMutations' | 'trustedOrigins' | 'crossSiteReads' | 'methods'>;
+type Options = Pick<HttpSettings, 'getMutations' | 'trustedOrigins' | 'methods'>;
 
 /** Creates the checks of one handler. */
 export function createCsrf(options: Options): Csrf {
@@ -82,7 +82,7 @@ export function createCsrf(options: Options): Csrf {
     },
     assertRead(req) {
       const { headers } = req;
-      if (options.crossSiteReads || headers['sec-fetch-site'] !== 'cross-site') return;
+      if (headers['sec-fetch-site'] !== 'cross-site') return;
       const mode = headers['sec-fetch-mode'];
       if (headers.cookie !== undefined && (mode === 'no-cors' || mode === 'navigate')) {
         throw crossSite(

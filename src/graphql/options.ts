@@ -45,7 +45,6 @@ interface OwnSettings {
   readonly methods: readonly MethodName[];
   readonly getMutations: 'guarded' | boolean;
   readonly trustedOrigins: readonly string[];
-  readonly crossSiteReads: boolean;
   readonly multipartUploadsEnabled: boolean;
   readonly uploads: unknown;
   readonly graphiql: GraphiQLOption;
@@ -95,7 +94,6 @@ const rules: Rules<OwnSettings> = {
     isListOf(isOrigin),
     "a list of origins such as 'https://app.example.com', without a path or a trailing slash",
   ),
-  crossSiteReads: flag(false),
   multipartUploadsEnabled: flag(true),
   uploads: rule<unknown>(
     undefined,

@@ -216,10 +216,6 @@ eachExpress((express) => {
       await read({ ...image, 'sec-fetch-site': 'same-site', cookie: 'a=b' }).expect(200);
     });
 
-    it('graphqlHTTP executes cross-site reads with crossSiteReads: true', async () => {
-      await read({ ...image, cookie: 'a=b' }, { crossSiteReads: true }).expect(200);
-    });
-
     it('graphqlHTTP refuses cross-site reads with a body type that needs no preflight', async () => {
       await read({ 'content-type': 'text/plain' }).expect(415);
       await read({ 'content-type': 'application/json' }).expect(200);
