@@ -3,13 +3,7 @@ import type { OperationDefinitionNode } from 'graphql';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { GraphQLCore } from '../core/core.ts';
-import { isPublicError } from '../core/errors.ts';
-import {
-  type ExecutionInputs,
-  type ExecutionOutcome,
-  isThenable,
-  type PreparedOperation,
-} from '../execution/types.ts';
+import type { ExecutionOutcome, PreparedOperation } from '../execution/types.ts';
 import type { Exchange, RequestInputs, ResultCaching } from '../graphql/request.ts';
 import { GRAPHQL_TYPE } from '../http/negotiation.ts';
 import { isAborted } from '../http/reply.ts';
@@ -19,7 +13,7 @@ import { hasCredentials, hasUser } from './credentials.ts';
 import { createSchemaId, createTargetKey, declaredVariants, KeyPlan } from './key.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import { invalidateRest, isCacheable, UNCACHEABLE } from './policy.ts';
-import { type CacheableQuery, ResponseCache, type StoredResult } from './response-cache.ts';
+import { ResponseCache, type StoredResult } from './response-cache.ts';
 import { normalTag } from './tags.ts';
 
 /** Creates the function that executes queries through the response cache of a handler. */
@@ -46,14 +40,12 @@ export function createCachedExecution(
     return plan;
   }
 
-  /** Returns the query of a request; undefined if it must not use the cache. */
-  function queryOf(
+  /** Returns the place of the result in the cache; undefined if the request must not use the cache. */
+  function placeOf(
     exchange: Exchange,
     prepared: PreparedOperation,
     inputs: RequestInputs,
-    caching: ResultCaching | undefined,
-  ): CacheableQuery | undefined {
-    if (prepared.operation.operation !== 'query') return undefined;
+  ): CachePlace | undefined {
     // The headers of the response depend on the key also if the result is not stored.
     const user = userOf(settings, exchange, inputs);
     if (inputs.incremental !== undefined) return undefined;
@@ -69,72 +61,52 @@ export function createCachedExecution(
       target: targetOf(exchange.req) + variants,
       headers: exchange.req.headers,
     });
-    return key === undefined
-      ? undefined
-      : new RequestQuery(services, { key, plan, vary }, exchange, { prepared, inputs, caching });
-  }
-
-  function executeDirectly(
-    exchange: Exchange,
-    prepared: PreparedOperation,
-    inputs: RequestInputs,
-  ): MaybePromise<ExecutionOutcome> {
-    if (prepared.operation.operation !== 'mutation') return execute(exchange, prepared, inputs);
-    // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
-    inputs.outlivesClient = true;
-    const fail = (error: unknown): Promise<never> => {
-      // Fields may have changed data before, for example if `formatError` throws.
-      const done = inputs.caching?.invalidate() ?? Promise.resolve();
-      return done.then(() => Promise.reject(error));
-    };
-    try {
-      const outcome = execute(exchange, prepared, inputs);
-      return isThenable(outcome)
-        ? outcome.then((settled) => invalidate(exchange, inputs, settled), fail)
-        : invalidate(exchange, inputs, outcome);
-    } catch (error) {
-      return fail(error);
-    }
+    return key === undefined ? undefined : { key, plan, vary };
   }
 
   return (exchange, prepared, inputs) => {
-    const query = queryOf(exchange, prepared, inputs, cachingOf(settings, exchange, prepared, inputs));
-    if (query === undefined) return executeDirectly(exchange, prepared, inputs);
-    return cache.run(query);
+    const { operation } = prepared.operation;
+    if (operation === 'mutation') return executeMutation(execute, exchange, prepared, inputs);
+    if (operation !== 'query') return execute(exchange, prepared, inputs);
+    const caching = withOptionTags(settings, inputs.caching, inputs);
+    // For the headers, also if the result is not stored.
+    if (exchange.batchCost === undefined) exchange.caching = caching;
+    const place = placeOf(exchange, prepared, inputs);
+    if (place === undefined) return execute(exchange, prepared, inputs);
+    return cache.run(new CacheableQuery(services, place, exchange, { prepared, inputs, caching }));
   };
 }
 
-/** Returns the caching of a query, and uses it for the headers, also if the result is not stored. */
-function cachingOf(
-  settings: ResponseCacheSettings,
-  exchange: Exchange,
-  { operation }: PreparedOperation,
-  inputs: RequestInputs,
-): ResultCaching | undefined {
-  if (operation.operation !== 'query') return undefined;
-  const caching = withOptionTags(settings, inputs.caching, inputs);
-  if (exchange.batchCost === undefined) exchange.caching = caching;
-  return caching;
-}
-
 /**
- * Invalidates the tags of a mutation before its response is sent, also if some of its fields have failed. A mutation
- * with invalid variables was not executed.
+ * Executes a mutation, and invalidates its tags before its response is sent, also if some of its fields have failed. A
+ * mutation with invalid variables was not executed.
  */
-function invalidate(
+async function executeMutation(
+  execute: Execute,
   exchange: Exchange,
-  { caching }: RequestInputs,
-  outcome: ExecutionOutcome,
-): MaybePromise<ExecutionOutcome> {
-  if (outcome.kind === 'refused') return outcome;
-  if (caching === undefined) return outcome;
+  prepared: PreparedOperation,
+  inputs: RequestInputs,
+): Promise<ExecutionOutcome> {
+  const { caching } = inputs;
+  // A resolver that has begun changes data also after an abort, and the tags of its result would not be known.
+  inputs.outlivesClient = true;
+  let outcome: ExecutionOutcome;
+  try {
+    outcome = await execute(exchange, prepared, inputs);
+  } catch (error) {
+    // Fields may have changed data before, for example if `formatError` throws.
+    await caching?.invalidate();
+    throw error;
+  }
+  if (outcome.kind === 'refused' || caching === undefined) return outcome;
   const { rest } = outcome;
   const settled = rest === undefined ? outcome : { ...outcome, rest: invalidateRest(rest, caching) };
   const tags = caching.tags();
-  if (tags.length === 0) return settled;
-  exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
-  const done = caching.invalidate();
-  return done === undefined ? settled : done.then(() => settled);
+  if (tags.length > 0) {
+    exchange.invalidatedTags = [...new Set([...(exchange.invalidatedTags ?? []), ...tags])];
+    await caching.invalidate();
+  }
+  return settled;
 }
 
 /** The part of the key that separates users; undefined if the request must not use the cache. */
@@ -173,29 +145,37 @@ interface QueryServices {
   readonly execute: Execute;
 }
 
+/** The place of a result in the cache. */
+interface CachePlace {
+  readonly key: string;
+  readonly plan: KeyPlan;
+  /** The request headers whose values are part of the key. */
+  readonly vary: readonly string[];
+}
+
 /** A query with the values that its execution needs, and the caching of its result. */
-interface QueryExecution<Inputs> {
+interface QueryExecution {
   readonly prepared: PreparedOperation;
-  readonly inputs: Inputs;
+  readonly inputs: RequestInputs;
   readonly caching: ResultCaching | undefined;
 }
 
-/** The query of one request. */
-class RequestQuery implements CacheableQuery {
+/** A query of one request whose result may come from the cache. */
+export class CacheableQuery implements CachePlace {
   readonly key: string;
   readonly plan: KeyPlan;
   readonly vary: readonly string[];
   readonly #services: QueryServices;
   readonly #exchange: Exchange;
-  readonly #execution: QueryExecution<RequestInputs>;
+  #execution: QueryExecution;
   /** The limiting headers before the execution, in which resolvers may change them. */
   #headers: string | undefined;
 
   constructor(
     services: QueryServices,
-    { key, plan, vary }: Pick<CacheableQuery, 'key' | 'plan' | 'vary'>,
+    { key, plan, vary }: CachePlace,
     exchange: Exchange,
-    execution: QueryExecution<RequestInputs>,
+    execution: QueryExecution,
   ) {
     this.key = key;
     this.plan = plan;
@@ -205,10 +185,12 @@ class RequestQuery implements CacheableQuery {
     this.#execution = execution;
   }
 
+  /** Whether the key identifies the user, so that private results may be stored. */
   get isPrivate(): boolean {
     return this.#services.settings.key !== undefined;
   }
 
+  /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
   get isShareable(): boolean {
     const { req, res } = this.#exchange;
     if (this.#headers !== undefined && this.#headers !== limitingHeaders(res)) return false;
@@ -216,6 +198,7 @@ class RequestQuery implements CacheableQuery {
     return this.isPrivate || !hasUser(req, res);
   }
 
+  /** Whether the client has disconnected. */
   get isAborted(): boolean {
     return isAborted(this.#exchange.res);
   }
@@ -226,117 +209,37 @@ class RequestQuery implements CacheableQuery {
     return this.#services.execute(this.#exchange, prepared, inputs);
   }
 
+  /** Executes the query after its request got an expired result. The execution does not depend on the request. */
+  refresh(): MaybePromise<ExecutionOutcome> {
+    const { prepared, inputs } = this.#execution;
+    const { rootValue, contextValue, variableValues, operationName, request } = inputs;
+    const caching = prepared.cachePolicy?.start(variableValues);
+    this.#execution = {
+      ...this.#execution,
+      caching: withOptionTags(this.#services.settings, caching, inputs),
+    };
+    const origin = { transport: 'http', operationName, request, socket: undefined } as const;
+    return prepared.execute({ rootValue, contextValue, variableValues, origin, caching });
+  }
+
+  /** Returns the policy of the result with all its tags, after the execution. */
   policy(): CachePolicy {
     return this.#execution.caching?.policy() ?? UNCACHEABLE;
   }
 
-  later(): CacheableQuery {
-    const { prepared, inputs } = this.#execution;
-    const later = detached(prepared, inputs);
-    return new DetachedQuery(this, {
-      prepared,
-      inputs: later,
-      caching: withOptionTags(this.#services.settings, later.caching, inputs),
-    });
-  }
-
+  /** Uses a stored result for the response, whose headers then have its age. */
   use(stored: StoredResult): StoredResult {
     if (this.#exchange.batchCost === undefined) this.#exchange.caching = stored;
     return stored;
   }
 
-  hasFailed({ isMasked, errors }: ExecutionOutcome): boolean {
-    return isMasked === true || !errors.some(isPublicError);
-  }
-
+  /** Reports an error after the response was sent. */
   report(error: unknown): void {
     this.#services.core.reportError(error, this.#execution.inputs.origin);
   }
 }
 
-/** A query that is executed in the background, after its request got an expired result. */
-class DetachedQuery implements CacheableQuery {
-  readonly isAborted = false;
-  readonly key: string;
-  readonly plan: KeyPlan;
-  readonly vary: readonly string[];
-  readonly isPrivate: boolean;
-  readonly #query: CacheableQuery;
-  readonly #execution: QueryExecution<ExecutionInputs>;
-
-  constructor(query: CacheableQuery, execution: QueryExecution<ExecutionInputs>) {
-    this.key = query.key;
-    this.plan = query.plan;
-    this.vary = query.vary;
-    this.isPrivate = query.isPrivate;
-    this.#query = query;
-    this.#execution = execution;
-  }
-
-  get isShareable(): boolean {
-    return this.#query.isShareable;
-  }
-
-  execute(): MaybePromise<ExecutionOutcome> {
-    const { prepared, inputs } = this.#execution;
-    return prepared.execute(inputs);
-  }
-
-  policy(): CachePolicy {
-    return this.#execution.caching?.policy() ?? UNCACHEABLE;
-  }
-
-  later(): CacheableQuery {
-    return this;
-  }
-
-  use(stored: StoredResult): StoredResult {
-    return stored;
-  }
-
-  hasFailed(outcome: ExecutionOutcome): boolean {
-    return this.#query.hasFailed(outcome);
-  }
-
-  report(error: unknown): void {
-    this.#query.report(error);
-  }
-}
-
-/** The inputs of an execution that continues after the request. */
-function detached(
-  { cachePolicy }: PreparedOperation,
-  { rootValue, contextValue, variableValues, operationName, request }: RequestInputs,
-): ExecutionInputs {
-  return {
-    rootValue,
-    contextValue,
-    variableValues,
-    origin: { transport: 'http', operationName, request, socket: undefined },
-    caching: cachePolicy?.start(variableValues),
-  };
-}
-
 const isTags = isListOf(isString);
-
-/** The caching of a result with the tags of the option `tags`, for its entry and for its headers. */
-class TaggedCaching implements ResultCaching {
-  readonly #caching: ResultCaching;
-  readonly #readTags: () => unknown;
-  #tags: readonly string[] | undefined;
-
-  constructor(caching: ResultCaching, readTags: () => unknown) {
-    this.#caching = caching;
-    this.#readTags = readTags;
-  }
-
-  policy(): CachePolicy {
-    const policy = this.#caching.policy();
-    if (!isCacheable(policy)) return policy;
-    this.#tags ??= toTags(this.#readTags());
-    return { ...policy, tags: [...new Set([...policy.tags, ...this.#tags])] };
-  }
-}
 
 function toTags(returned: unknown): readonly string[] {
   const list = assertSync(returned, CACHE_OPTIONS, 'tags');
@@ -344,12 +247,20 @@ function toTags(returned: unknown): readonly string[] {
   return list.map(String).filter(Boolean).map(normalTag);
 }
 
-/** Adds the tags of the option `tags` to the caching of a query; returns it unchanged without the option. */
-function withOptionTags<T extends ResultCaching>(
-  { tags }: Pick<ResponseCacheSettings, 'tags'>,
-  caching: T | undefined,
-  { request, contextValue }: { readonly request: unknown; readonly contextValue: unknown },
-): T | ResultCaching | undefined {
-  if (tags === undefined || caching === undefined) return caching;
-  return new TaggedCaching(caching, () => tags(request, contextValue));
+/** Adds the tags of the option `tags` to the caching of a query, for its entry and for its headers. */
+function withOptionTags(
+  { tags: tagsOf }: ResponseCacheSettings,
+  caching: ResultCaching | undefined,
+  { request, contextValue }: RequestInputs,
+): ResultCaching | undefined {
+  if (tagsOf === undefined || caching === undefined) return caching;
+  let tags: readonly string[] | undefined;
+  return {
+    policy() {
+      const policy = caching.policy();
+      if (!isCacheable(policy)) return policy;
+      tags ??= toTags(tagsOf(request, contextValue));
+      return { ...policy, tags: [...new Set([...policy.tags, ...tags])] };
+    },
+  };
 }

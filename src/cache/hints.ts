@@ -1,10 +1,8 @@
 import {
   type DirectiveNode,
   type FieldNode,
-  type FragmentDefinitionNode,
   type GraphQLCompositeType,
   type GraphQLField,
-  type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
   getNamedType,
@@ -18,6 +16,7 @@ import {
 } from 'graphql';
 import type { CacheHint, FieldCachePolicy } from '../../types/caching.ts';
 import { directivesOf, type SchemaElement } from '../execution/directives.ts';
+import { fragmentsOf } from '../execution/document.ts';
 import type { CachedOperation } from '../execution/types.ts';
 import {
   ACCEPTED_SECONDS,
@@ -163,76 +162,47 @@ interface SelectedField {
 /** Introspection depends on options and requests, so it is never cacheable. */
 const UNKNOWN_FIELD: SelectedField = { hint: { maxAge: 0 }, objects: [], definitions: [], types: new Set() };
 
-/** The place of a field: the root type of the operation, or the type of a value. */
-type FieldPlace = 'root' | 'nested';
-
 /** The hints of fields, which do not depend on operations. */
 export class SchemaHints {
   readonly #defaultMaxAge: number;
-  readonly #fields = new WeakMap<Field, CacheHint>();
-  readonly #rootFields = new WeakMap<Field, CacheHint>();
   readonly #selected = new WeakMap<GraphQLSchema, Map<GraphQLCompositeType, Map<string, SelectedField>>>();
 
   constructor(defaultMaxAge: number) {
     this.#defaultMaxAge = defaultMaxAge;
   }
 
-  /** Returns the hint of a field: its own, that of its type, and the default lifetime. */
-  hintOf(definition: Field, place: FieldPlace): CacheHint {
-    const isRoot = place === 'root';
-    const cache = isRoot ? this.#rootFields : this.#fields;
-    let hint = cache.get(definition);
-    if (hint === undefined) {
-      const { state, inheritMaxAge } = staticHint(definition);
-      this.addDefault(state, definition, { isRoot, inheritMaxAge });
-      hint = state;
-      cache.set(definition, hint);
-    }
-    return hint;
-  }
-
   /**
-   * Adds the default lifetime to a field without one. Leaf fields have the lifetime of their parents, except
-   * at the root.
+   * Returns the hint of a field: `hint` or its static one, and the default lifetime if that has none. Leaf fields have
+   * the lifetime of their parents, except at the root.
    */
-  addDefault(
-    state: HintState,
-    { type }: Field,
-    { isRoot, inheritMaxAge }: { readonly isRoot: boolean; readonly inheritMaxAge: boolean },
-  ): void {
-    if (state.maxAge !== undefined) return;
-    if (isRoot || (isCompositeType(getNamedType(type)) && !inheritMaxAge)) {
-      restrictHint(state, { maxAge: this.#defaultMaxAge, sharedMaxAge: state.sharedMaxAge });
-    }
+  hintOf(definition: Field, isRoot: boolean, hint: CacheHint = staticHint(definition)): CacheHint {
+    if (hint.maxAge !== undefined) return hint;
+    const isComposite = isCompositeType(getNamedType(definition.type));
+    if (!isRoot && (!isComposite || inheritsMaxAge(definition))) return hint;
+    const state = emptyHint();
+    replaceHint(state, hint);
+    restrictHint(state, { maxAge: this.#defaultMaxAge, sharedMaxAge: state.sharedMaxAge });
+    return state;
   }
 
   /** Returns a field of a type by name. For an abstract type it combines all object types. */
-  select(schema: GraphQLSchema, type: GraphQLCompositeType, name: string): SelectedField {
+  select(schema: GraphQLSchema, type: GraphQLCompositeType, name: string, isRoot: boolean): SelectedField {
+    if (isRoot) return this.#combine([type as GraphQLObjectType], name, isRoot);
     const types = getOrCreate(this.#selected, schema, () => new Map());
     const fields = getOrCreate(types, type, () => new Map());
-    return getOrCreate(fields, name, () => this.#combine(schema, type, name));
+    return getOrCreate(fields, name, () =>
+      this.#combine(isObjectType(type) ? [type] : schema.getPossibleTypes(type), name, isRoot),
+    );
   }
 
-  /** Returns a field of the root type of an operation. */
-  selectRoot(type: GraphQLObjectType, name: string): SelectedField {
-    const definition = type.getFields()[name];
-    if (definition === undefined) return UNKNOWN_FIELD;
-    return {
-      hint: this.hintOf(definition, 'root'),
-      objects: [type],
-      definitions: [definition],
-      types: valueTypes([definition]),
-    };
-  }
-
-  #combine(schema: GraphQLSchema, type: GraphQLCompositeType, name: string): SelectedField {
-    const possible = isObjectType(type) ? [type] : schema.getPossibleTypes(type);
+  #combine(possible: readonly GraphQLObjectType[], name: string, isRoot: boolean): SelectedField {
     const objects = possible.filter((object) => object.getFields()[name] !== undefined);
     const definitions = objects.map((object) => object.getFields()[name] as Field);
     if (definitions.length === 0) return UNKNOWN_FIELD;
     const hint = emptyHint();
-    for (const definition of definitions) restrictHint(hint, this.hintOf(definition, 'nested'));
-    return { hint, objects, definitions, types: valueTypes(definitions) };
+    for (const definition of definitions) restrictHint(hint, this.hintOf(definition, isRoot));
+    const types = definitions.map(({ type }) => getNamedType(type));
+    return { hint, objects, definitions, types: new Set(types.filter(isCompositeType)) };
   }
 }
 
@@ -249,25 +219,25 @@ function getOrCreate<Key, Value>(
   return value;
 }
 
-function valueTypes(definitions: readonly Field[]): ReadonlySet<GraphQLCompositeType> {
-  const named: GraphQLNamedType[] = definitions.map(({ type }) => getNamedType(type));
-  return new Set(named.filter(isCompositeType));
+/** The hint of the type of a field's values. */
+function typeHint({ type }: Field): Annotation {
+  const named = getNamedType(type);
+  return isCompositeType(named) ? hintAnnotationOf(named) : NONE;
 }
 
 /** The hint of a field without the default lifetime. The field's own hint precedes that of its type. */
-export function staticHint(definition: Field): {
-  readonly state: HintState;
-  readonly inheritMaxAge: boolean;
-} {
+export function staticHint(definition: Field): HintState {
   const state = emptyHint();
-  const type = getNamedType(definition.type);
-  const ofType = isCompositeType(type) ? hintAnnotationOf(type) : undefined;
-  if (ofType !== undefined) replaceHint(state, ofType);
+  replaceHint(state, typeHint(definition));
+  replaceHint(state, hintAnnotationOf(definition));
+  return state;
+}
+
+/** Whether a field has the lifetime of its parent. A lifetime of its type precedes `inheritMaxAge` of the field. */
+function inheritsMaxAge(definition: Field): boolean {
+  const { inheritMaxAge, maxAge } = typeHint(definition);
   const own = hintAnnotationOf(definition);
-  // A lifetime of the type precedes `inheritMaxAge` of the field.
-  const inheritsByField = own.inheritMaxAge === true && state.maxAge === undefined;
-  replaceHint(state, own);
-  return { state, inheritMaxAge: inheritsByField || ofType?.inheritMaxAge === true };
+  return inheritMaxAge === true || (own.inheritMaxAge === true && maxAge === undefined);
 }
 
 /** The values of the variables in `@skip` and `@include`; a variable that is missing counts as either value. */
@@ -281,89 +251,58 @@ export type VisitField = (field: SelectedField, isRoot: boolean, node: FieldNode
  * selection set is visited once per type, so the time is linear in the document.
  */
 export function visitSelectedFields(
-  operation: CachedOperation,
+  { schema, document, operation }: CachedOperation,
   hints: SchemaHints,
   values: ConditionValues,
   visitField: VisitField,
 ): void {
-  const rootType = operation.schema.getRootType(operation.operation.operation);
+  const rootType = schema.getRootType(operation.operation);
   if (rootType === undefined || rootType === null) return;
-  new Walk(operation, hints, values, visitField).visit(rootType, operation.operation.selectionSet, 'root');
-}
+  const fragments = fragmentsOf(document);
+  const visitedRoots: VisitedSets = new Map();
+  const visited: VisitedSets = new Map();
 
-class Walk {
-  readonly #schema: GraphQLSchema;
-  readonly #fragments = new Map<string, FragmentDefinitionNode>();
-  readonly #hints: SchemaHints;
-  readonly #values: ConditionValues;
-  readonly #visitField: VisitField;
-  readonly #visited = {
-    root: new Map<GraphQLCompositeType, Set<SelectionSetNode>>(),
-    nested: new Map<GraphQLCompositeType, Set<SelectionSetNode>>(),
-  };
-
-  constructor(
-    { schema, document }: CachedOperation,
-    hints: SchemaHints,
-    values: ConditionValues,
-    visitField: VisitField,
-  ) {
-    this.#schema = schema;
-    this.#hints = hints;
-    this.#values = values;
-    this.#visitField = visitField;
-    for (const definition of document.definitions) {
-      if (definition.kind === Kind.FRAGMENT_DEFINITION) {
-        this.#fragments.set(definition.name.value, definition);
-      }
-    }
-  }
-
-  visit(type: GraphQLCompositeType, selectionSet: SelectionSetNode, place: FieldPlace): void {
-    const visited = this.#visited[place];
-    let sets = visited.get(type);
-    if (sets === undefined) {
-      sets = new Set();
-      visited.set(type, sets);
-    }
+  function visit(type: GraphQLCompositeType, selectionSet: SelectionSetNode, isRoot: boolean): void {
+    const sets = getOrCreate(isRoot ? visitedRoots : visited, type, () => new Set());
     if (sets.has(selectionSet)) return;
     sets.add(selectionSet);
     for (const node of selectionSet.selections) {
-      if (isIncluded(node.directives, this.#values)) this.#visitSelection(type, node, place);
+      if (isIncluded(node.directives, values)) visitSelection(type, node, isRoot);
     }
   }
 
-  #visitSelection(type: GraphQLCompositeType, node: SelectionNode, place: FieldPlace): void {
+  function visitSelection(type: GraphQLCompositeType, node: SelectionNode, isRoot: boolean): void {
     if (node.kind === Kind.FIELD) {
-      const name = node.name.value;
-      if (name === '__typename') return;
-      const isRoot = place === 'root';
-      const field =
-        isRoot && isObjectType(type)
-          ? this.#hints.selectRoot(type, name)
-          : this.#hints.select(this.#schema, type, name);
-      this.#visitField(field, isRoot, node);
+      if (node.name.value === '__typename') return;
+      const field = hints.select(schema, type, node.name.value, isRoot && isObjectType(type));
+      visitField(field, isRoot, node);
       if (node.selectionSet === undefined) return;
-      for (const valueType of field.types) this.visit(valueType, node.selectionSet, 'nested');
+      for (const valueType of field.types) visit(valueType, node.selectionSet, false);
       return;
     }
-    const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : this.#fragments.get(node.name.value);
+    const fragment = node.kind === Kind.INLINE_FRAGMENT ? node : fragments.get(node.name.value);
     if (fragment === undefined) return;
-    const narrowed = this.#narrow(type, fragment.typeCondition);
-    if (narrowed !== undefined) this.visit(narrowed, fragment.selectionSet, place);
+    const narrowed = narrow(schema, type, fragment.typeCondition);
+    if (narrowed !== undefined) visit(narrowed, fragment.selectionSet, isRoot);
   }
 
-  /** The type of values in a fragment; undefined if it never applies. */
-  #narrow(
-    type: GraphQLCompositeType,
-    typeCondition: NamedTypeNode | undefined,
-  ): GraphQLCompositeType | undefined {
-    if (typeCondition === undefined) return type;
-    const condition = this.#schema.getType(typeCondition.name.value);
-    if (condition === type || !isCompositeType(condition)) return type;
-    if (!isObjectType(type)) return condition;
-    return !isObjectType(condition) && this.#schema.isSubType(condition, type) ? type : undefined;
-  }
+  visit(rootType, operation.selectionSet, true);
+}
+
+/** The selection sets that were visited, by type. */
+type VisitedSets = Map<GraphQLCompositeType, Set<SelectionSetNode>>;
+
+/** The type of values in a fragment; undefined if it never applies. */
+function narrow(
+  schema: GraphQLSchema,
+  type: GraphQLCompositeType,
+  typeCondition: NamedTypeNode | undefined,
+): GraphQLCompositeType | undefined {
+  if (typeCondition === undefined) return type;
+  const condition = schema.getType(typeCondition.name.value);
+  if (condition === type || !isCompositeType(condition)) return type;
+  if (!isObjectType(type)) return condition;
+  return !isObjectType(condition) && schema.isSubType(condition, type) ? type : undefined;
 }
 
 function isIncluded(directives: readonly DirectiveNode[] = [], values: ConditionValues): boolean {

@@ -4,7 +4,7 @@ import type { ConnectRequest } from '../../types/connect.ts';
 import { ID_PARAMETERS, OPERATION_PARAMETERS } from '../core/document-id.ts';
 import type { PreparedOperation } from '../execution/types.ts';
 import type { Exchange } from '../graphql/request.ts';
-import { cacheByHeader, cacheByText } from '../http/negotiation.ts';
+import { cacheByHeader } from '../http/negotiation.ts';
 import { hasParameter, pathOf, publicHostOf } from '../http/routing.ts';
 
 /** Longer keys are replaced by their hash, so that large variables do not fill the store. */
@@ -165,9 +165,6 @@ function canonicalJson(value: unknown): string {
 
 const PORT = /:\d+$/;
 
-/** Request targets whose parameters are kept, as for those of operations. */
-const TARGETS = { entries: 500, length: 2048 };
-
 /**
  * Creates the function that returns the part of keys that separates requests by host, path and further parameters of
  * the URL. They also separate the entries of HTTP caches (RFC 9111 §2): an application may take the tenant from them.
@@ -181,28 +178,19 @@ export function createTargetKey({
 }): (req: ConnectRequest) => string {
   const own = new Set<string>([...OPERATION_PARAMETERS, ...(documents === undefined ? [] : ID_PARAMETERS)]);
   const isFurther = (name: string): boolean => !own.has(name);
-  const furtherParameters = cacheByText(
-    (url) =>
-      url
-        .slice(url.indexOf('?') + 1)
-        .split('&')
-        .filter((pair) => hasParameter(`?${pair}`, isFurther))
-        .join('&'),
-    TARGETS,
-  );
   return (req) => {
     const host = publicHostOf(req)?.replace(PORT, '') ?? '';
     const url = req.originalUrl ?? req.url ?? '';
     const target = `${host}\n${pathOf(url)}`;
     if (!url.includes('?')) return target;
-    if (hasBody(req)) return withParameters(target, url.slice(url.indexOf('?') + 1));
-    // Most requests have none. Their URLs often differ, so this is not kept.
-    return hasParameter(url, isFurther) ? withParameters(target, furtherParameters(url)) : target;
+    const parameters = url.slice(url.indexOf('?') + 1);
+    if (hasBody(req)) return `${target}?${parameters}`;
+    // Most requests have none.
+    if (!hasParameter(url, isFurther)) return target;
+    const further = parameters.split('&').filter((pair) => hasParameter(`?${pair}`, isFurther));
+    return `${target}?${further.join('&')}`;
   };
 }
-
-const withParameters = (target: string, parameters: string): string =>
-  parameters === '' ? target : `${target}?${parameters}`;
 
 /** Whether the parameters of the operation are in the body, and none in the URL. */
 const hasBody = ({ method }: ConnectRequest): boolean => method === 'POST' || method === 'QUERY';

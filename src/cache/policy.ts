@@ -199,14 +199,6 @@ function valuesOf(conditions: readonly Condition[], key: string): ConditionValue
 
 type Field = GraphQLField<unknown, unknown>;
 
-/** A call of a resolver that has read or changed the hint of its field. */
-interface HintedCall {
-  readonly definition: Field;
-  readonly isRoot: boolean;
-  /** Returns the hint of the call when the execution has ended. */
-  hint(hints: SchemaHints): CacheHint;
-}
-
 /** The number of executions of a field, and of those whose resolver replaced its hint. */
 interface FieldCalls {
   executed: number;
@@ -218,9 +210,9 @@ class ExecutionPolicy implements ExecutionCaching {
   readonly #operation: OperationPolicy;
   readonly #variables: Record<string, unknown> | undefined;
   /** Created for the first field that is counted. */
-  #nested: Map<Field, FieldCalls> | undefined;
-  #root: Map<Field, FieldCalls> | undefined;
-  #hinted: HintedCall[] | undefined;
+  #calls: Map<Field, FieldCalls> | undefined;
+  /** The calls of resolvers that have read or changed the hints of their fields. */
+  #hinted: FieldControl[] | undefined;
   #restriction: HintState | undefined;
   #tags: Set<string> | undefined;
   /** The object whose tags were added last: its fields are executed one after the other. */
@@ -243,8 +235,8 @@ class ExecutionPolicy implements ExecutionCaching {
     this.#store = store;
   }
 
-  count(definition: Field, isRoot: boolean): void {
-    this.#callsOf(definition, isRoot).executed += 1;
+  count(definition: Field): void {
+    this.#callsOf(definition).executed += 1;
     if (this.#hasFields === false) this.#hasFields = true;
   }
 
@@ -252,10 +244,10 @@ class ExecutionPolicy implements ExecutionCaching {
     this.#hasFields ??= false;
   }
 
-  addHintedCall(call: HintedCall): void {
+  addHintedCall(call: FieldControl): void {
     this.#hinted ??= [];
     this.#hinted.push(call);
-    this.#callsOf(call.definition, call.isRoot).replaced += 1;
+    this.#callsOf(call.definition).replaced += 1;
   }
 
   addTags(tags: readonly string[]): void {
@@ -313,9 +305,8 @@ class ExecutionPolicy implements ExecutionCaching {
     this.#operation.visitFields(this.#variables, ({ hint, definitions }, isRoot) => {
       if (definitions.length === 0) restrictHint(combined, hint);
       for (const definition of definitions) {
-        if (!this.#isReplaced(definition, isRoot)) {
-          restrictHint(combined, this.#operation.hints.hintOf(definition, isRoot ? 'root' : 'nested'));
-        }
+        if (this.#isReplaced(definition)) continue;
+        restrictHint(combined, this.#operation.hints.hintOf(definition, isRoot));
       }
     });
     for (const call of this.#hinted ?? []) restrictHint(combined, call.hint(this.#operation.hints));
@@ -324,37 +315,33 @@ class ExecutionPolicy implements ExecutionCaching {
   }
 
   /** Whether every execution of a field has a hint of its resolver, instead of the static one. */
-  #isReplaced(definition: Field, isRoot: boolean): boolean {
-    const calls = (isRoot ? this.#root : this.#nested)?.get(definition);
+  #isReplaced(definition: Field): boolean {
+    const calls = this.#calls?.get(definition);
     return calls !== undefined && calls.replaced > 0 && calls.replaced >= calls.executed;
   }
 
-  #callsOf(definition: Field, isRoot: boolean): FieldCalls {
-    if (isRoot) this.#root ??= new Map();
-    else this.#nested ??= new Map();
-    const all = (isRoot ? this.#root : this.#nested) as Map<Field, FieldCalls>;
-    let calls = all.get(definition);
+  #callsOf(definition: Field): FieldCalls {
+    this.#calls ??= new Map();
+    let calls = this.#calls.get(definition);
     if (calls === undefined) {
       calls = { executed: 0, replaced: 0 };
-      all.set(definition, calls);
+      this.#calls.set(definition, calls);
     }
     return calls;
   }
 }
 
-type ControlledField = GraphQLField<unknown, unknown>;
-
 /**
  * `info.cacheControl` of one call of a resolver. Its members are getters, so that a call of a resolver that
  * does not use it creates one object, and so that resolvers may destructure it.
  */
-class FieldControl implements CacheControl, HintedCall {
-  readonly definition: ControlledField;
+class FieldControl implements CacheControl {
+  readonly definition: Field;
   readonly isRoot: boolean;
   readonly #execution: ExecutionPolicy | undefined;
   #policy: FieldPolicy | undefined;
 
-  constructor(execution: ExecutionPolicy | undefined, definition: ControlledField, isRoot: boolean) {
+  constructor(execution: ExecutionPolicy | undefined, definition: Field, isRoot: boolean) {
     this.#execution = execution;
     this.definition = definition;
     this.isRoot = isRoot;
@@ -362,7 +349,7 @@ class FieldControl implements CacheControl, HintedCall {
 
   get cacheHint(): FieldCachePolicy {
     if (this.#policy === undefined) {
-      this.#policy = new FieldPolicy(staticHint(this.definition).state);
+      this.#policy = new FieldPolicy(staticHint(this.definition));
       this.#execution?.addHintedCall(this);
     }
     return this.#policy;
@@ -383,11 +370,9 @@ class FieldControl implements CacheControl, HintedCall {
     };
   }
 
+  /** Returns the hint of the call when the execution has ended. */
   hint(hints: SchemaHints): CacheHint {
-    const { state: initial, inheritMaxAge } = staticHint(this.definition);
-    const state = this.#policy?.state() ?? initial;
-    hints.addDefault(state, this.definition, { isRoot: this.isRoot, inheritMaxAge });
-    return state;
+    return hints.hintOf(this.definition, this.isRoot, this.#policy);
   }
 }
 
@@ -412,10 +397,6 @@ class FieldPolicy implements FieldCachePolicy {
 
   get vary(): readonly string[] | undefined {
     return this.#state.vary;
-  }
-
-  state(): HintState {
-    return { ...this.#state };
   }
 
   restrict(hint: CacheHint): void {
@@ -450,20 +431,17 @@ function assertTag(tag: unknown): void {
 export function invalidateRest(rest: RemainingResults, caching: ExecutionCaching): RemainingResults {
   let known = caching.tags().length;
 
-  async function invalidateNew(): Promise<void> {
-    const { length } = caching.tags();
-    if (length === known) return;
-    known = length;
-    await caching.invalidate();
-  }
-
   async function afterwards(
     reading: Promise<IteratorResult<string, undefined>>,
   ): Promise<IteratorResult<string, undefined>> {
     try {
       return await reading;
     } finally {
-      await invalidateNew();
+      const { length } = caching.tags();
+      if (length !== known) {
+        known = length;
+        await caching.invalidate();
+      }
     }
   }
 

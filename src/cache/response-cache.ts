@@ -2,40 +2,16 @@ import { setImmediate } from 'node:timers';
 import type { CachePolicy } from '../../types/caching.ts';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { CacheEntry, CacheLookup } from '../../types/response-cache.ts';
+import { isPublicError } from '../core/errors.ts';
 import { type ExecutionOutcome, isThenable } from '../execution/types.ts';
 import type { ResultCaching } from '../graphql/request.ts';
 import { CLIENT_ABORTED } from '../http/body.ts';
-import type { KeyPlan } from './key.ts';
+import { settle } from '../options/rules.ts';
+import type { CacheableQuery } from './cached-execution.ts';
 import { copyOf, ownedBody } from './memory-store.ts';
 import type { ResponseCacheSettings } from './options.ts';
 import type { GuardedStore } from './store.ts';
 import { MAX_TAGS } from './tags.ts';
-
-/** A query whose result may come from the cache. */
-export interface CacheableQuery {
-  readonly key: string;
-  readonly plan: KeyPlan;
-  /** The request headers whose values are part of the key. */
-  readonly vary: readonly string[];
-  /** Whether the key identifies the user, so that private results may be stored. */
-  readonly isPrivate: boolean;
-  /** Whether the key separates all users; known after the execution, in which a resolver may set a cookie. */
-  readonly isShareable: boolean;
-  /** Whether the client has disconnected. */
-  readonly isAborted: boolean;
-  /** Executes the query. */
-  execute(): MaybePromise<ExecutionOutcome>;
-  /** Returns the policy of the result with all its tags, after the execution. */
-  policy(): CachePolicy;
-  /** Returns the same query for an execution that does not depend on the request, which may have ended. */
-  later(): CacheableQuery;
-  /** Uses a stored result for the response, whose headers then have its age. */
-  use(stored: StoredResult): StoredResult;
-  /** Whether all errors of an outcome are unexpected ones, not meant for the client. */
-  hasFailed(outcome: ExecutionOutcome): boolean;
-  /** Reports an error after the response was sent. */
-  report(error: unknown): void;
-}
 
 /** Stores results of queries and sends them without an execution. */
 export class ResponseCache {
@@ -52,10 +28,7 @@ export class ResponseCache {
 
   /** Returns a stored result, the result of another request with the same key, or executes the query. */
   run(query: CacheableQuery): MaybePromise<ExecutionOutcome> {
-    const found = this.#store.get(query.key);
-    return found instanceof Promise
-      ? found.then((lookup) => this.#continue(query, lookup))
-      : this.#continue(query, found);
+    return settle(this.#store.get(query.key), (lookup) => this.#continue(query, lookup));
   }
 
   #continue(query: CacheableQuery, { entry, version }: CacheLookup): MaybePromise<ExecutionOutcome> {
@@ -111,15 +84,14 @@ export class ResponseCache {
     const end = this.#flights.begin(query.key);
     const finish = (settled: ExecutionOutcome): MaybePromise<ExecutionOutcome> => {
       const kept = this.#keep(query, settled, version);
-      const share = (entry: CacheEntry | undefined) => end(entry && { entry, version });
-      if (isThenable(kept)) kept.then(share, () => end(undefined));
-      else share(kept);
-      return kept === undefined || isThenable(kept)
-        ? this.#orStale(query, settled, stale)
-        : withBodyOf(kept, settled);
+      Promise.resolve(kept).then(
+        (entry) => end(entry && { entry, version }),
+        () => end(undefined),
+      );
+      return this.#orStale(query, settled, stale);
     };
     // The option `tags` may throw in `finish` too.
-    return outcome.then(finish).then(undefined, (error: unknown) => {
+    return outcome.then(finish).catch((error: unknown) => {
       end(query.isAborted ? ABORTED : undefined);
       throw error;
     });
@@ -134,9 +106,7 @@ export class ResponseCache {
     const entry = this.#entryOf(query, outcome);
     query.plan.count(entry !== undefined, outcome.kind !== 'data');
     if (entry === undefined) return undefined;
-    const isStored = this.#store.set(query.key, entry, version);
-    if (isThenable(isStored)) return isStored.then((stored) => (stored ? entry : undefined));
-    return isStored === true ? entry : undefined;
+    return settle(this.#store.set(query.key, entry, version), (stored) => (stored ? entry : undefined));
   }
 
   #entryOf(query: CacheableQuery, outcome: ExecutionOutcome): CacheEntry | undefined {
@@ -154,14 +124,13 @@ export class ResponseCache {
   ): MaybePromise<ExecutionOutcome> {
     const isUsable = (result: StoredResult) => result.isUsableFor(this.#settings.staleIfError);
     if (stale === undefined || !isUsable(stale)) return outcome;
-    if (outcome.kind !== 'partial' || !query.hasFailed(outcome)) return outcome;
-    const use = ({ entry }: CacheLookup): ExecutionOutcome => {
+    if (outcome.kind !== 'partial') return outcome;
+    if (outcome.isMasked !== true && outcome.errors.some(isPublicError)) return outcome;
+    // It may have been invalidated during the execution.
+    return settle(this.#store.get(query.key), ({ entry }) => {
       const stored = entry === undefined ? undefined : new StoredResult(entry);
       return stored !== undefined && isUsable(stored) ? query.use(stored) : outcome;
-    };
-    // It may have been invalidated during the execution.
-    const found = this.#store.get(query.key);
-    return isThenable(found) ? found.then(use) : use(found);
+    });
   }
 
   /** Executes an expired query once, after its expired result was sent. */
@@ -175,9 +144,8 @@ export class ResponseCache {
     });
   }
 
-  async #replace(expired: CacheableQuery, version: number | string): Promise<void> {
-    const query = expired.later();
-    const outcome = await query.execute();
+  async #replace(query: CacheableQuery, version: number | string): Promise<void> {
+    const outcome = await query.refresh();
     await this.#keep(query, outcome, version);
     outcome.release?.();
   }
@@ -268,11 +236,6 @@ function retained(body: string | Buffer, release: ExecutionOutcome['release']): 
   return release === undefined ? ownedBody(body) : copyOf(body);
 }
 
-/** Returns the outcome with the body of its entry, which is written faster than a small buffer. */
-function withBodyOf({ body }: CacheEntry, outcome: ExecutionOutcome): ExecutionOutcome {
-  return typeof body === 'string' ? { ...outcome, body } : outcome;
-}
-
 /** Whether a text has ASCII characters only, so that it has as many bytes as characters. */
 const isAsciiText = (text: string): boolean => Buffer.byteLength(text) === text.length;
 
@@ -317,8 +280,8 @@ class Flights {
   /** Begins a flight. The returned function ends it; further calls do nothing. */
   begin(key: string): EndFlight {
     let resolve: EndFlight = () => undefined;
-    const ended = new Promise<FlightResult>((settle) => {
-      resolve = settle;
+    const ended = new Promise<FlightResult>((settled) => {
+      resolve = settled;
     });
     const flight: Flight = {
       ended,

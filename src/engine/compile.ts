@@ -253,7 +253,7 @@ function countedField(
   if (caching === undefined || operation.operation !== 'query' || !mayReplaceHint) return run;
   if (!caching.isCounted(definition, parentType === rootType)) return run;
   return (ex, source, parent) => {
-    ex.inputs.caching?.count(definition, parent === undefined);
+    ex.inputs.caching?.count(definition);
     run(ex, source, parent);
   };
 }

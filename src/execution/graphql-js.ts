@@ -89,7 +89,7 @@ function createTracker(
     const definition = info.parentType.getFields()[info.fieldName];
     if (definition === undefined) return;
     const isRoot = info.path.prev === undefined;
-    if (execution !== undefined && caching.isCounted(definition, isRoot)) execution.count(definition, isRoot);
+    if (execution !== undefined && caching.isCounted(definition, isRoot)) execution.count(definition);
     const tags = execution === undefined ? undefined : caching.objectTagsOf(info.parentType, definition);
     if (tags !== undefined) execution?.addObjectTags(tags, source);
     Object.assign(info, { cacheControl: caching.controlFor(execution, definition, isRoot) });

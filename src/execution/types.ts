@@ -280,7 +280,7 @@ interface OperationCaching {
 /** The cache policy of one execution: the static policy, changed by `info.cacheControl`. */
 export interface ExecutionCaching {
   /** Counts the execution of a field for which `isCounted` is true. */
-  count(definition: GraphQLField<unknown, unknown>, isRoot: boolean): void;
+  count(definition: GraphQLField<unknown, unknown>): void;
   /** The engine reports fields through a guard. If it reports none, the result is not cacheable. */
   expectFields(): void;
   /** Adds tags to the result. */
