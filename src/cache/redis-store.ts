@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import type { Cluster } from 'ioredis';
 import type {
   CacheEntry,
   CacheLookup,
@@ -20,7 +19,7 @@ import {
 } from '../options/rules.ts';
 import { REDIS_STORE_OPTIONS } from '../options/scopes.ts';
 import { connectClient, type RedisTarget, redisRule } from '../redis/connect.ts';
-import { isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
+import { isCluster, isReplyError, type RedisCommands, RedisConnection } from '../redis/connection.ts';
 import { delay } from './invalidations.ts';
 import { ALL_TAGS, normalTag } from './tags.ts';
 
@@ -250,8 +249,6 @@ async function serverId(client: RedisCommands): Promise<string> {
   if (isCluster(client)) return 'cluster';
   return /run_id:(\w+)/.exec(await client.info('server'))?.[1] ?? '';
 }
-
-const isCluster = (client: RedisCommands): client is Cluster => 'nodes' in client;
 
 // The scripts of the Redis store. All keys have the prefix as hash tag, so that a cluster keeps them together.
 //

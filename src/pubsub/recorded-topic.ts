@@ -105,7 +105,7 @@ export class RecordedTopic extends Topic {
   }
 
   /** Reads events for a stream that is not live. Streams with the same position share a read. */
-  read(after: string): Promise<readonly StoredEvent[] | undefined> {
+  read(after: string): Promise<Page> {
     return this.#pages.read(after);
   }
 
@@ -171,21 +171,12 @@ export class RecordedTopic extends Topic {
   }
 }
 
-/** The topic of a replayed stream. */
-interface ReplayedTopic {
-  readonly position: string | undefined;
-  read(after: string): Promise<readonly StoredEvent[] | undefined>;
-  cursorOf(id: string): string;
-  join(queue: EventQueue<unknown>): void;
-  nextMove(): Promise<void>;
-}
-
 /**
  * Creates a stream of the events after an id. It reads the history as fast as the consumer reads, until it
  * reaches the position of the topic; there it joins the live streams. The topic delivers every event after
  * its position to those.
  */
-function replay(topic: ReplayedTopic, queue: EventQueue<unknown>, after: string): EventStream<unknown> {
+function replay(topic: RecordedTopic, queue: Queue, after: string): EventStream<unknown> {
   let position = after;
   let isLive = false;
   let page: readonly StoredEvent[] = [];
@@ -201,7 +192,7 @@ function replay(topic: ReplayedTopic, queue: EventQueue<unknown>, after: string)
     topic.join(queue);
   }
 
-  async function readWhileOpen(): Promise<readonly StoredEvent[] | undefined> {
+  async function readWhileOpen(): Promise<Page> {
     try {
       return await topic.read(position);
     } catch (error) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
-import { isRefusal, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
+import { isCluster, isRefusal, isReplyError, keyPrefixOf, type RedisCommands } from '../redis/connection.ts';
 import type { EventLink } from './cursor.ts';
 import {
   type HistoryExtent,
@@ -91,6 +91,11 @@ export class RedisHistory implements HistoryStore {
     this.#publish = new RedisScript((keyPrefix) => publishScript(limits, keyPrefix));
   }
 
+  /** Called when a connection is ready. */
+  connected(client: RedisCommands): void {
+    this.#publish.load(client);
+  }
+
   /** Stores and publishes an event in one command. */
   publish(channel: string, payload: string): Promise<void> {
     if (channel !== this.#lastChannel) {
@@ -98,7 +103,7 @@ export class RedisHistory implements HistoryStore {
       this.#lastKeys = keysOf(channel);
     }
     const [events, newest] = this.#lastKeys;
-    return this.#publish.run(this.#access.send, [events, newest, payload]);
+    return this.#publish.run(this.#access.send, events, newest, payload);
   }
 
   async newest(channel: string): Promise<string> {
@@ -185,69 +190,48 @@ export function splitMessage(message: string): { readonly link?: EventLink; read
 /** Sends a command on the connection for publishing. */
 type Send = <T>(command: (client: RedisCommands) => Promise<T>) => Promise<T>;
 
-/** The two keys and the argument of a script. */
-type Inputs = readonly [key: string, otherKey: string, argument: string];
-
 /** Returns the text of a script for the key prefix of the client. */
 type ScriptText = (keyPrefix: string) => string;
 
-/** A Lua script, which Redis stores by its hash: a call sends only the hash. */
+/**
+ * A Lua script with two keys and one argument, which Redis stores by its hash: a call sends only the hash. It is loaded
+ * on each new connection before any call. The nodes of a cluster change without one, so they get the text each time.
+ */
 class RedisScript {
   readonly #textFor: ScriptText;
-  #text = '';
-  #hash: string | undefined;
-  readonly #onDone = (): void => this.#settled();
-  #pending = 0;
-  /**
-   * The calls that wait because Redis did not have the script. They start when all earlier calls have settled,
-   * which keeps their order.
-   */
-  #waiting: (() => void)[] | undefined;
+  #text: string | undefined;
+  #hash = '';
 
   constructor(textFor: ScriptText) {
     this.#textFor = textFor;
   }
 
-  /** Runs the script. */
-  run(send: Send, inputs: Inputs): Promise<void> {
-    const waiting = this.#waiting;
-    if (waiting !== undefined) {
-      return new Promise<void>((resolve) => waiting.push(resolve)).then(() => this.#start(send, inputs));
-    }
-    return this.#start(send, inputs);
+  load(client: RedisCommands): void {
+    if (isCluster(client)) return;
+    // Redis has an error for a script that does not fit; the calls have it too.
+    client.script('LOAD', this.#textOf(client)).catch(() => undefined);
   }
 
-  #start(send: Send, inputs: Inputs): Promise<void> {
-    this.#pending++;
-    const [key, otherKey, argument] = inputs;
-    return send((client) =>
-      client.evalsha(this.#hash ?? this.#load(client), 2, key, otherKey, argument),
-    ).then(this.#onDone, (error: unknown) => this.#failed(error, send, inputs));
+  async run(send: Send, ...inputs: [key: string, otherKey: string, argument: string]): Promise<void> {
+    const sendText = (client: RedisCommands) => client.eval(this.#textOf(client), 2, ...inputs);
+    try {
+      await send((client) => {
+        const text = this.#textOf(client);
+        return isCluster(client) ? client.eval(text, 2, ...inputs) : client.evalsha(this.#hash, 2, ...inputs);
+      });
+    } catch (error) {
+      // The scripts of the server were flushed.
+      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
+      await send(sendText);
+    }
   }
 
   /** Creates the text when the client is known. */
-  #load(client: RedisCommands): string {
-    this.#text = this.#textFor(keyPrefixOf(client));
-    this.#hash = createHash('sha1').update(this.#text).digest('hex');
-    return this.#hash;
-  }
-
-  /** Sends the whole script if Redis has started again, or another node has taken over. */
-  async #failed(error: unknown, send: Send, inputs: Inputs): Promise<void> {
-    try {
-      if (!isReplyError(error) || !error.message.startsWith('NOSCRIPT')) throw error;
-      this.#waiting ??= [];
-      await send((client) => client.eval(this.#text, 2, ...inputs));
-    } finally {
-      this.#settled();
+  #textOf(client: RedisCommands): string {
+    if (this.#text === undefined) {
+      this.#text = this.#textFor(keyPrefixOf(client));
+      this.#hash = createHash('sha1').update(this.#text).digest('hex');
     }
-  }
-
-  #settled(): void {
-    this.#pending--;
-    if (this.#pending > 0 || this.#waiting === undefined) return;
-    const waiting = this.#waiting;
-    this.#waiting = undefined;
-    for (const start of waiting) start();
+    return this.#text;
   }
 }

@@ -117,7 +117,11 @@ export class RedisTransport implements Transport {
   async #open(redis: string | RedisClient, timeouts: ConnectionTimeouts): Promise<Connections> {
     const { error } = this.#events;
     const clients = await connectClients({ redis, ...timeouts, owner: 'createPubSub' });
-    const publisher = new RedisConnection(clients.publisher, timeouts, { ready() {}, closed() {}, error });
+    const publisher = new RedisConnection(clients.publisher, timeouts, {
+      ready: () => this.history?.connected(clients.publisher),
+      closed() {},
+      error,
+    });
     const subscriber = new RedisConnection(clients.subscriber, timeouts, {
       ready: () => void this.#resubscribe(subscriber),
       closed: () => this.#disconnected(),
@@ -165,16 +169,28 @@ export class RedisTransport implements Transport {
     this.#events.gap();
   }
 
+  /**
+   * Subscribes to a channel, again after temporary errors, such as BUSY while Redis runs a slow script. After a lost
+   * connection the next one does.
+   */
   async #confirm(subscriber: RedisConnection, name: string, channel: RedisChannel): Promise<void> {
     const isCurrent = (): boolean => this.#channels.get(name) === channel;
-    try {
-      const isWanted = (): boolean => isCurrent() && !channel.isConfirmed;
-      if (!(await subscribeTo(subscriber, name, { isWanted, report: this.#events.error }))) return;
-      channel.isConfirmed = true;
-      channel.resolve();
-      if (isCurrent()) this.#events.subscribed(name);
-    } catch (error) {
-      if (isCurrent()) this.#refuse(error as Error, name);
+    for (let isReported = false; isCurrent() && !channel.isConfirmed; isReported = true) {
+      try {
+        await subscriber.send((client) => client.subscribe(name));
+        channel.isConfirmed = true;
+        channel.resolve();
+        if (isCurrent()) this.#events.subscribed(name);
+        return;
+      } catch (error) {
+        if (!isReplyError(error)) return;
+        if (isRefusal(error)) {
+          if (isCurrent()) this.#refuse(error, name);
+          return;
+        }
+        if (!isReported) this.#events.error(error);
+      }
+      await delay(RETRY_MILLISECONDS, undefined, { ref: false });
     }
   }
 
@@ -221,28 +237,3 @@ function createRedisChannel(): RedisChannel {
 
 /** Milliseconds after which a subscription that failed for a temporary reason is sent again. */
 const RETRY_MILLISECONDS = 100;
-
-/**
- * Subscribes to a channel, again after temporary errors, such as BUSY while Redis runs a slow script. Returns false if
- * the connection was lost, since the next one subscribes again, or if the subscription is not wanted any more.
- *
- * @throws ReplyError if Redis refuses the subscription.
- */
-async function subscribeTo(
-  subscriber: RedisConnection,
-  name: string,
-  { isWanted, report }: { isWanted(): boolean; report(error: Error): void },
-): Promise<boolean> {
-  for (let isReported = false; ; isReported = true) {
-    try {
-      await subscriber.send((client) => client.subscribe(name));
-      return true;
-    } catch (error) {
-      if (!isReplyError(error)) return false;
-      if (isRefusal(error)) throw error;
-      if (!isReported) report(error);
-    }
-    await delay(RETRY_MILLISECONDS, undefined, { ref: false });
-    if (!isWanted()) return false;
-  }
-}

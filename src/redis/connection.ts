@@ -18,6 +18,9 @@ interface ConnectionEvents {
   error(error: Error): void;
 }
 
+/** Whether commands go to the nodes of a cluster. */
+export const isCluster = (client: RedisCommands): client is Cluster => 'nodes' in client;
+
 /** Returns what ioredis puts before the keys of a command: the option `keyPrefix` of the client. */
 export const keyPrefixOf = (client: RedisCommands): string => client.options.keyPrefix ?? '';
 
@@ -125,7 +128,7 @@ export class RedisConnection {
       this.#client.once('end', () => resolve());
       // Between two attempts there is no connection that could emit `end`, and none of a cluster without
       // known nodes.
-      const isUnconnected = 'nodes' in this.#client && this.#client.nodes().length === 0;
+      const isUnconnected = isCluster(this.#client) && this.#client.nodes().length === 0;
       if (this.#client.status === 'reconnecting' || isUnconnected) resolve();
       this.#client.disconnect();
     });
@@ -161,12 +164,12 @@ export class RedisConnection {
    * of a cluster sends commands to any node that it still knows after lost connections, also to replicas.
    */
   #leaveReplica(): void {
-    if ('nodes' in this.#client) this.#client.refreshSlotsCache();
+    if (isCluster(this.#client)) this.#client.refreshSlotsCache();
     else if (this.isReady) this.#client.disconnect(true);
   }
 
   get #clients(): readonly Redis[] {
-    return 'nodes' in this.#client ? this.#client.nodes() : [this.#client];
+    return isCluster(this.#client) ? this.#client.nodes() : [this.#client];
   }
 
   /** Closes connections so that Redis does not receive unsent commands later. */

@@ -400,7 +400,6 @@ describe('a history in Redis', () => {
     const stream = events.subscribe('tick');
     await events.ready('tick');
     await other.ready('tick');
-    // The first publish sends the script, the others its hash.
     await events.publish('tick', -1);
     await cursorAfter(stream, 1);
     await fixture.admin.config('RESETSTAT');
@@ -432,22 +431,6 @@ describe('a history in Redis', () => {
     function large(): PubSubOptions {
       return { redis: fixture.redis.url, history: {}, onError: false };
     }
-  });
-
-  it('publishes keep their order when Redis does not have the script', async () => {
-    const events = overRedis();
-    const stream = events.subscribe('tick');
-    await events.ready('tick');
-    for (let round = 0; round < 10; round++) {
-      const publishing: Promise<void>[] = [];
-      for (let index = 0; index < 20; index++) {
-        if (index % 7 === round % 7) await fixture.admin.script('FLUSH');
-        publishing.push(events.publish('tick', round * 20 + index));
-        if (index % 3 === 0) await new Promise(setImmediate);
-      }
-      await Promise.all(publishing);
-    }
-    expect(await take(stream, 200)).toEqual(numbers(0, 200));
   });
 
   it('createPubSub without a history sends PUBLISH only and gives no cursors', async () => {
