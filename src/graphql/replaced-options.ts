@@ -27,7 +27,7 @@ export const REPLACED_OPTIONS: Readonly<Record<string, string>> = {
   playground: 'use graphiql',
   debug: 'errors are reported to onError; outside production responses contain extensions.debug',
   logger: 'use onError for errors, and DEBUG=espalier:* for refused requests',
-  tracing: 'use espalier/otel, or serverTiming: true',
+  tracing: 'use espalier/otel',
   dataSources: 'create them in the function context',
   documentStore: 'documents are cached; documentCacheBytes sets the limit',
   stopOnTerminationSignals: STOP,
