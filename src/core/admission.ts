@@ -9,13 +9,12 @@ import {
   type EngineSettings,
   type ExecutionInputs,
   type ExecutionOutcome,
-  isThenable,
   type PreparedOperation,
   type RequestError,
   withNativePromise,
 } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
-import { isListOf, isObject, wrongReturnValue } from '../options/rules.ts';
+import { isListOf, isObject, settle, wrongReturnValue } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import type { CoreSettings, OnOperation } from './options.ts';
 
@@ -52,6 +51,7 @@ export function createAdmission(
 }
 
 const ADMITTED: Admission = { extensions: undefined };
+const NO_BUDGET: Pick<Admission, 'headers'> = {};
 
 /**
  * Creates one hook that runs the checks in this order. Undefined if all are off, so that operations cost
@@ -67,16 +67,15 @@ function combine(
     const priced = checkCost?.(prepared, inputs, source) ?? { cost: 1, headers: undefined };
     if ('errors' in priced) return priced;
     const { cost, headers } = priced;
-    const runHook = (budgetHeaders: Admission['headers']): MaybePromise<RequestError | Admission> => {
-      const admission = hook?.(prepared, inputs, source) ?? ADMITTED;
-      const add = (settled: RequestError | Admission): RequestError | Admission =>
-        'errors' in settled ? settled : { ...settled, cost, headers: { ...headers, ...budgetHeaders } };
-      return isThenable(admission) ? admission.then(add) : add(admission);
-    };
-    if (budget === undefined) return runHook(undefined);
-    const result = budget(source, inputs.contextValue, cost);
-    if (!isThenable(result)) return 'errors' in result ? result : runHook(result.headers);
-    return result.then((settled) => ('errors' in settled ? settled : runHook(settled.headers)));
+    const taken = budget?.(source, inputs.contextValue, cost) ?? NO_BUDGET;
+    return settle(taken, (within) => {
+      if ('errors' in within) return within;
+      return settle(hook?.(prepared, inputs, source) ?? ADMITTED, (admission) =>
+        'errors' in admission
+          ? admission
+          : { ...admission, cost, headers: { ...headers, ...within.headers } },
+      );
+    });
   };
 }
 
@@ -121,8 +120,7 @@ export function createOperationHook(
       context: contextValue,
       transport: origin?.transport ?? 'http',
     });
-    const decision = withNativePromise(returned);
-    return isThenable(decision) ? decision.then(toAdmission) : toAdmission(decision);
+    return settle(withNativePromise(returned), toAdmission);
   };
 }
 

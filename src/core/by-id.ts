@@ -4,9 +4,9 @@ import type { MaybePromise } from '../../types/connect.ts';
 import type { FindDocument, PersistedQueryStore } from '../../types/graphql.ts';
 import {
   type EngineSettings,
-  isThenable,
   type PreparedOperation,
   type RequestError,
+  withNativePromise,
 } from '../execution/types.ts';
 import {
   assertSync,
@@ -22,6 +22,7 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  settle,
   wrongReturnValue,
 } from '../options/rules.ts';
 import { DOCUMENT_OPTIONS, PERSISTED_QUERY_OPTIONS } from '../options/scopes.ts';
@@ -139,10 +140,7 @@ function createPrepareById(
   return (schema, params, source) => {
     if (params.document === undefined || trusted === undefined) return prepareOther(schema, params, source);
     const found = trusted(params.document.id, schema, params, source);
-    if (isThenable(found)) {
-      return found.then((settled) => settled ?? prepareOther(schema, params, source));
-    }
-    return found ?? prepareOther(schema, params, source);
+    return settle(found, (prepared) => prepared ?? prepareOther(schema, params, source));
   };
 }
 
@@ -162,8 +160,7 @@ function prepareFound(find: FindDocument, prepare: Prepare): PrepareTrusted {
       return prepare(schema, params, source);
     };
     const found = find(id);
-    // A promise of another library becomes a native one.
-    return isThenable(found) ? Promise.resolve(found).then(use) : use(found);
+    return settle(withNativePromise(found), use);
   };
 }
 

@@ -4,10 +4,10 @@ import type { ContextDetails, SharedOperation } from '../../types/subscriptions.
 import type { GuardedStore } from '../cache/store.ts';
 import { createErrorReporter, isDevelopment, noteUnsupportedVersion } from '../diagnostics/logging.ts';
 import { isSupportedVersion, SUPPORTED_VERSIONS } from '../execution/graphql-version.ts';
-import { type EngineSettings, type ErrorOrigin, isThenable, withNativePromise } from '../execution/types.ts';
+import { type EngineSettings, type ErrorOrigin, withNativePromise } from '../execution/types.ts';
 import { createHostCheck, type HostCheck } from '../http/routing.ts';
 import type { CursorSettings } from '../live/cursors.ts';
-import { assertSync, type OptionScope, wrongArgument } from '../options/rules.ts';
+import { assertSync, type OptionScope, settle, wrongArgument } from '../options/rules.ts';
 import { GRAPHQL_OPTIONS } from '../options/scopes.ts';
 import { createAdmission, createOperationHook, type OperationHook } from './admission.ts';
 import { type CoreDocuments, createCoreDocuments } from './by-id.ts';
@@ -172,9 +172,10 @@ function schemaSource(scope: OptionScope, schema: unknown): Pick<GraphQLCore, 's
     if (!(value instanceof GraphQLSchema)) throw notASchema(scope, value);
     return value;
   };
-  const whenSchema = (value: unknown) =>
-    isThenable(value) ? Promise.resolve(value).then(assertSchema) : assertSchema(value);
-  return { schemaFor: (request) => whenSchema((schema as Callable)(request)), hasOneSchema: false };
+  return {
+    schemaFor: (request) => settle(withNativePromise((schema as Callable)(request)), assertSchema),
+    hasOneSchema: false,
+  };
 }
 
 function notASchema(scope: OptionScope, value: unknown): TypeError {

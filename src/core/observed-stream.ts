@@ -1,12 +1,12 @@
 import { events, type StreamEndEvent, type StreamStartEvent } from '../diagnostics/events.ts';
-import {
-  type ErrorOrigin,
-  type ExecuteOperation,
-  type ExecutionOutcome,
-  isThenable,
-  type PreparedOperation,
-  type RemainingResults,
+import type {
+  ErrorOrigin,
+  ExecuteOperation,
+  ExecutionOutcome,
+  PreparedOperation,
+  RemainingResults,
 } from '../execution/types.ts';
+import { settle } from '../options/rules.ts';
 
 /** A stream of results that subscribers of the diagnostics channels observe. */
 export class ObservedStream {
@@ -64,10 +64,7 @@ export function withStreamEvents(operation: PreparedOperation): PreparedOperatio
     };
   };
   const executeObserved: ExecuteOperation = (inputs) => {
-    const outcome = execute(inputs);
-    return isThenable(outcome)
-      ? outcome.then((settled) => observe(settled, inputs.origin))
-      : observe(outcome, inputs.origin);
+    return settle(execute(inputs), (outcome) => observe(outcome, inputs.origin));
   };
   return { ...operation, execute: executeObserved };
 }

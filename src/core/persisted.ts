@@ -1,9 +1,10 @@
 import { createHash } from 'node:crypto';
 import type { GraphQLSchema } from 'graphql';
 import type { MaybePromise } from '../../types/connect.ts';
-import { isThenable, type PreparedOperation, type RequestError } from '../execution/types.ts';
+import type { PreparedOperation, RequestError } from '../execution/types.ts';
 import { toError } from '../http/reply.ts';
 import { withTimeLimit } from '../http/timers.ts';
+import { settle } from '../options/rules.ts';
 import type { PersistedQuerySettings } from './by-id.ts';
 import { type DocumentReference, hashMismatch, notFound } from './document-id.ts';
 import { createDocumentCache, type DocumentParams, type Prepare } from './documents.ts';
@@ -81,8 +82,7 @@ export class PersistedQueries {
     if (known !== query && hashQuery(query) !== hash) return hashMismatch();
     // A query that this process knows is stored again: the store may have lost it.
     const prepared = this.#prepareAndKeep(schema, params, source, hash);
-    if (isThenable(prepared)) return prepared.then((settled) => this.#share(settled, hash));
-    return this.#share(prepared, hash);
+    return settle(prepared, (settled) => this.#share(settled, hash));
   }
 
   #prepareAndKeep(
@@ -92,8 +92,7 @@ export class PersistedQueries {
     hash: string,
   ): MaybePromise<Prepared> {
     const prepared = this.#prepare(schema, params, source);
-    if (isThenable(prepared)) return prepared.then((settled) => this.#keep(schema, settled, hash));
-    return this.#keep(schema, prepared, hash);
+    return settle(prepared, (settled) => this.#keep(schema, settled, hash));
   }
 
   #keep(schema: GraphQLSchema, prepared: Prepared, hash: string): Prepared {

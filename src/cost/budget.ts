@@ -5,7 +5,7 @@ import type { ContextSource, MaybePromise } from '../../types/connect.ts';
 import type { BudgetClient } from '../../types/graphql.ts';
 import { createWarningLog } from '../diagnostics/logging.ts';
 import { refusalError } from '../execution/graphql-error.ts';
-import { isThenable, type RequestError, withNativePromise } from '../execution/types.ts';
+import { type RequestError, withNativePromise } from '../execution/types.ts';
 import type { Headers } from '../http/reply.ts';
 import {
   delay,
@@ -17,6 +17,7 @@ import {
   type Rules,
   resolveOptions,
   rule,
+  settle,
   wrongOption,
   wrongReturnValue,
 } from '../options/rules.ts';
@@ -95,14 +96,11 @@ export function createBudgetCheck(settings: BudgetSettings): BudgetCheck {
     const tokens = unit === 'cost' ? cost : 1;
     if (tokens > settings.limit) return tooExpensive(tokens, settings.limit);
     const taken = buckets.take(boundedKey(key), tokens);
-    return isThenable(taken)
-      ? taken.then((settled) => toResult(settled, tokens, settings))
-      : toResult(taken, tokens, settings);
+    return settle(taken, (settled) => toResult(settled, tokens, settings));
   }
 
   return (source, context, cost) => {
-    const key = withNativePromise(keyOf(source, context));
-    return isThenable(key) ? key.then((settled) => take(settled, cost)) : take(key, cost);
+    return settle(withNativePromise(keyOf(source, context)), (key) => take(key, cost));
   };
 }
 

@@ -18,6 +18,7 @@ import { cacheByHeader, cacheByText, GRAPHQL_TYPE, JSON_TYPE, type Negotiated } 
 import { HttpError, isAborted } from '../http/reply.ts';
 import { decodePart, pathOf } from '../http/routing.ts';
 import { assertNoHandshake } from '../live/endpoint.ts';
+import { settle } from '../options/rules.ts';
 import { receiveUploads, resolveUploadOptions } from '../uploads/receive.ts';
 import type { Csrf } from './csrf.ts';
 import type { HttpSettings } from './options.ts';
@@ -545,9 +546,7 @@ export function createPathIdReader(read: ReadRequest, documents: CoreDocuments):
     // Before the body arrives: the document may be removed from the list meanwhile.
     const id = pathIdOf(exchange.req, documents);
     const params = read(exchange);
-    return params instanceof Promise
-      ? params.then((settled) => withPathId(settled, id))
-      : withPathId(params, id);
+    return settle(params, (settled) => withPathId(settled, id));
   };
 }
 
