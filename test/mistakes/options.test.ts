@@ -15,7 +15,7 @@ import { memoryFiles } from '../../middleware/sources.ts';
 import { staticFiles } from '../../middleware/static.ts';
 import { attachSubscriptions } from '../../middleware/subscriptions.ts';
 import { inject, subscribe } from '../../middleware/testing.ts';
-import { REPLACED_OPTIONS } from '../../src/graphql/replaced-options.ts';
+import { REPLACED_OPTIONS } from '../../src/graphql/options.ts';
 import { REPLACED_OPTIONS as REPLACED_SOCKET_OPTIONS } from '../../src/live/options.ts';
 import { calls, type Target, thrownBy } from './thrown.ts';
 
