@@ -25,17 +25,20 @@ import {
   toError,
   whenFirst,
 } from '../http/reply.ts';
+import type { Representation } from './cache.ts';
 import { type CircuitBreaker, fillBody } from './check.ts';
+import type { FileRequest } from './handler.ts';
 import {
   failResponse,
   isAborted,
   isFinished,
+  type RequestTriple,
   restoreHead,
+  type StreamPlan,
   sendOutOfResources,
+  sendPlanned,
   setResponseHeaders,
-} from './reply.ts';
-import type { Representation } from './representation.ts';
-import { type FileRequest, type RequestTriple, type StreamPlan, sendPlanned } from './respond.ts';
+} from './respond.ts';
 import { isNotFoundError, isStaleError } from './root.ts';
 import { type OpenFileVersion, sameContent, sameVersion } from './version.ts';
 

@@ -1,8 +1,8 @@
 import { setImmediate } from 'node:timers';
 import type { CacheEntry, FileCache, Waiter } from './cache.ts';
+import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './cache.ts';
 import type { Files, LoadOptions } from './load.ts';
 import type { CacheSettings, StaticSettings } from './options.ts';
-import { etagForCoding, type LoadedFile, type LoadResult, type Representation } from './representation.ts';
 import { openRealPath } from './root.ts';
 import { etagOfFile, readBytes, sameContent, sameVersion } from './version.ts';
 

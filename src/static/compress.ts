@@ -6,10 +6,10 @@ import { debug } from '../diagnostics/logging.ts';
 import { listMatchesWeakly } from '../http/conditions.ts';
 import { cacheByHeader, type EncodingWeights, parseAcceptEncoding } from '../http/negotiation.ts';
 import { MAX_DELAY } from '../options/rules.ts';
+import { type FileContent, Representation, type SelectionRules } from './cache.ts';
 import type { DeltaFactory } from './dictionaries.ts';
 import { isCompressibleType } from './media-types.ts';
 import type { CompressSettings } from './options.ts';
-import { type FileContent, Representation, type SelectionRules } from './representation.ts';
 
 // Tasks keep the path of a file, not its bytes.
 const MAX_QUEUED = 4096;

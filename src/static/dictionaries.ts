@@ -6,8 +6,8 @@ import zlib, { constants, type InputType } from 'node:zlib';
 import { debug, noteNoDictionaries } from '../diagnostics/logging.ts';
 import { findTag } from '../http/conditions.ts';
 import { cacheByHeader, parseAcceptEncoding } from '../http/negotiation.ts';
+import type { FileContent, Representation, SelectionRules } from './cache.ts';
 import { type Compressor, encodedRepresentation, type Work } from './compress.ts';
-import type { FileContent, Representation, SelectionRules } from './representation.ts';
 import { openInsideRoot, RootDirectory, statOrUndefined } from './root.ts';
 import { readBytes } from './version.ts';
 

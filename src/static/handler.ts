@@ -1,18 +1,41 @@
+import { AsyncResource } from 'node:async_hooks';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
 import { createChannel, type EventChannel, Observed } from '../diagnostics/channels.ts';
+import { addVary, isResourceError, toError } from '../http/reply.ts';
 import { optionError } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
 import { BufferPool, DiskSender, sendPackage } from './body.ts';
-import { budgetFor, FileCache } from './cache.ts';
+import {
+  budgetFor,
+  type CacheEntry,
+  FileCache,
+  type LoadedFile,
+  type LoadResult,
+  type Waiter,
+} from './cache.ts';
 import { BackgroundEtags, CircuitBreaker, Coalescer } from './check.ts';
 import { CodingFactory, Compressor } from './compress.ts';
 import { createDeltas } from './dictionaries.ts';
 import { loadFile, stillResolves } from './load.ts';
 import type { StaticSettings } from './options.ts';
-import { hasDotSegment, parseRequestPath, targetOf } from './path.ts';
-import { mountSegmentWithoutSlash, passThrough, redirectToSlash, sendStatus } from './reply.ts';
-import { FileRequest, type RequestTriple, type ServeContext, serve } from './respond.ts';
+import { hasDotSegment, isNavigation, mayBePage, parseRequestPath, targetOf } from './path.ts';
+import {
+  failResponse,
+  isAborted,
+  isFinished,
+  lastSegment,
+  mountSegmentWithoutSlash,
+  type NotServed,
+  passThrough,
+  type RequestTriple,
+  redirectToSlash,
+  type StreamPlan,
+  sendFile,
+  sendOutOfResources,
+  sendStatus,
+  sendUnavailable,
+} from './respond.ts';
 import { assertPages, RootDirectory } from './root.ts';
 import type { SourceFiles } from './source.ts';
 import { etagPackage } from './version.ts';
@@ -113,6 +136,171 @@ function acceptPath(request: RequestTriple, settings: StaticSettings): string | 
     return mount === undefined ? path : void redirectToSlash(request, mount);
   }
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
+}
+
+/** The state that all requests of one middleware share. */
+interface ServeContext {
+  readonly settings: StaticSettings;
+  readonly cache: FileCache;
+  readonly checker: Coalescer;
+  readonly etags: BackgroundEtags;
+  /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
+  readonly sendBody: (request: FileRequest, plan: StreamPlan, retry: () => void) => void;
+}
+
+/**
+ * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
+ */
+export class FileRequest implements Waiter, RequestTriple {
+  readonly req: ConnectRequest;
+  readonly res: ServerResponse;
+  readonly next: NextFunction;
+  /** The cache entry of the URL path, or of the fallback page. */
+  entry: CacheEntry;
+  readonly context: ServeContext;
+  readonly asyncScope: AsyncResource = new AsyncResource('espalier');
+  /** Whether the headers were sent before the request arrived. */
+  readonly wasStarted: boolean;
+  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
+  status = 200;
+  /** The number of changes of the file between its check and its response. */
+  retries = 0;
+  /** Whether the ETag of the file was computed for this request. */
+  hasWaitedForEtag = false;
+
+  constructor(
+    req: ConnectRequest,
+    res: ServerResponse,
+    next: NextFunction,
+    entry: CacheEntry,
+    context: ServeContext,
+  ) {
+    this.req = req;
+    this.res = res;
+    this.next = next;
+    this.entry = entry;
+    this.context = context;
+    this.wasStarted = res.headersSent;
+  }
+
+  onChecked(error: unknown, result: LoadResult | undefined): void {
+    respond(this, error, result);
+  }
+}
+
+// Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
+const MAX_RETRIES = 40;
+
+/** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
+function serve(request: FileRequest): void {
+  const { entry } = request;
+  request.context.cache.use(entry);
+  const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
+  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
+  else lookUp(request, entry);
+}
+
+/**
+ * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
+ * `respond`.
+ */
+function lookUp(request: FileRequest, entry: CacheEntry): void {
+  request.entry = entry;
+  request.context.checker.check(request);
+}
+
+/** Responds with the result of a check. */
+function respond(request: FileRequest, error: unknown, result: LoadResult | undefined): void {
+  const { res, wasStarted } = request;
+  if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
+  if (result === undefined) respondToError(request, error);
+  else if (wasStarted && result.kind !== 'not-found') request.next(startedBefore());
+  else if (result.kind === 'file') respondWithFile(request, result);
+  else if (result.kind === 'busy') sendUnavailable(request);
+  else if (result.kind === 'not-found') respondNotFound(request, result);
+  else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
+  else respondNotFound(request, { reason: 'a directory' });
+}
+
+/** The headers were sent before the request arrived here: without an error, the client would wait for the end. */
+function startedBefore(): Error {
+  const message = 'staticFiles cannot send the file: earlier middleware has started the response';
+  return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
+}
+
+function respondToError(request: FileRequest, error: unknown): void {
+  if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
+  else request.next(toError(error));
+}
+
+/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
+function respondNotFound(request: FileRequest, cause: NotServed): void {
+  const { settings, cache } = request.context;
+  const { fallback, notFound } = settings;
+  const { urlPath } = request.entry;
+  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
+  if (page === undefined || page === urlPath || request.status === 404 || request.wasStarted) {
+    passThrough(request, cause, settings);
+    return;
+  }
+  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store
+  // either.
+  addVary(request.res, 'Accept, Sec-Fetch-Mode');
+  if (!isNavigation(request.req)) {
+    passThrough(request, cause, settings);
+    return;
+  }
+  if (page !== fallback) request.status = 404;
+  const entry = cache.getOrCreate(page);
+  cache.use(entry);
+  lookUp(request, entry);
+}
+
+/** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
+function respondWithFile(request: FileRequest, file: LoadedFile): void {
+  if (request.wasStarted) {
+    request.next(startedBefore());
+    return;
+  }
+  if (file.uncompressed.tag === undefined && needsEtag(request, file)) {
+    waitForEtag(request, file);
+    return;
+  }
+  let plan: StreamPlan | undefined;
+  try {
+    plan = sendFile(request, file);
+  } catch (error) {
+    failResponse(request, error);
+    return;
+  }
+  if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
+}
+
+/** Whether a condition can be decided only when the file is hashed, which happens in the background. */
+function needsEtag({ req, context, hasWaitedForEtag }: FileRequest, file: LoadedFile): boolean {
+  if (hasWaitedForEtag || !context.etags.isMissing(file)) return false;
+  const names = ['if-match', 'if-none-match', 'if-range'] as const;
+  return names.some((name) => String(req.headers[name] ?? '').includes('"'));
+}
+
+function waitForEtag(request: FileRequest, file: LoadedFile): void {
+  const { res, context } = request;
+  request.hasWaitedForEtag = true;
+  const proceed = (): void => {
+    if (!isFinished(res)) respondWithFile(request, file);
+  };
+  // The file has no ETag if it cannot be read.
+  context.etags.complete(file, () => !isAborted(res)).then(proceed, proceed);
+}
+
+/** Checks the entry again after the file was replaced or moved between the check and the response. */
+function retry(request: FileRequest): void {
+  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
+  else {
+    const entry = request.context.cache.getOrCreate(request.entry.urlPath);
+    entry.pathVerifiedUntil = 0;
+    lookUp(request, entry);
+  }
 }
 
 /** The end of a request for a file. */

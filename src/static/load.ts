@@ -2,18 +2,12 @@ import type { Stats } from 'node:fs';
 import type { MaybePromise } from '../../types/connect.ts';
 import type { Precompressed } from '../../types/static.ts';
 import { debug } from '../diagnostics/logging.ts';
+import { etagForCoding, type LoadedFile, type LoadResult, type Metadata, Representation } from './cache.ts';
 import type { CodingFactory } from './compress.ts';
 import { COPY_EXTENSIONS, type CopyToCompare, compareCopy } from './copies.ts';
 import { mediaTypeOf } from './media-types.ts';
 import type { StaticSettings } from './options.ts';
 import { mayBePage } from './path.ts';
-import {
-  etagForCoding,
-  type LoadedFile,
-  type LoadResult,
-  type Metadata,
-  Representation,
-} from './representation.ts';
 import { isNotFoundError, isPermissionError, isStaleError, type NotFound, notFound } from './root.ts';
 import { etagOfBytes, type FileVersion, fileVersionOf, type OpenFileVersion } from './version.ts';
 

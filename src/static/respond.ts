@@ -1,7 +1,7 @@
-import { AsyncResource } from 'node:async_hooks';
 import { randomBytes } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import { type OutgoingHttpHeaders, ServerResponse, STATUS_CODES } from 'node:http';
 import type { ConnectRequest, NextFunction } from '../../types/connect.ts';
+import { createWarningLog, debug, writeLog } from '../diagnostics/logging.ts';
 import {
   type ByteRange,
   checkPreconditions,
@@ -11,155 +11,29 @@ import {
   type Validators,
 } from '../http/conditions.ts';
 import { parseAcceptEncoding } from '../http/negotiation.ts';
-import { addVary, endWithBody, isResourceError, isWriteReplaced, toError } from '../http/reply.ts';
-import { formatValue, isThenable } from '../options/rules.ts';
-import type { Section, StreamedBody } from './body.ts';
-import type { CacheEntry, FileCache, Waiter } from './cache.ts';
-import type { BackgroundEtags, Coalescer } from './check.ts';
-import { isCompressibleType } from './media-types.ts';
-import type { StaticSettings } from './options.ts';
-import { isNavigation, mayBePage } from './path.ts';
 import {
-  failResponse,
-  isAborted,
-  isFinished,
-  lastSegment,
-  type NotServed,
-  type PresetHeaders,
-  passThrough,
-  presetHeadersOf,
-  redirectToSlash,
-  removeContentHeaders,
-  sendOutOfResources,
-  sendStatus,
-  sendUnavailable,
-  warnOfSystem,
-  writeHeaders,
-} from './reply.ts';
+  addVary,
+  codeOf,
+  destroyIncomplete,
+  endWithBody,
+  type Headers,
+  isAborted as isConnectionLost,
+  isWriteReplaced,
+  toError,
+  writeReply,
+} from '../http/reply.ts';
+import { formatValue, isObject, isThenable } from '../options/rules.ts';
+import type { Section, StreamedBody } from './body.ts';
 import {
   bodyHeaders,
   type HeaderList,
   type LoadedFile,
-  type LoadResult,
   type Metadata,
   type Representation,
-} from './representation.ts';
-
-// Sufficient for a file that is replaced every few milliseconds, even on a busy machine.
-const MAX_RETRIES = 40;
-
-/** Responds from the cache while the entry is fresh; otherwise checks the entry first. */
-export function serve(request: FileRequest): void {
-  const { entry } = request;
-  request.context.cache.use(entry);
-  const isFresh = entry.freshUntil > 0 && entry.freshUntil > performance.now();
-  if (entry.file !== undefined && isFresh) respondWithFile(request, entry.file);
-  else lookUp(request, entry);
-}
-
-/**
- * Checks an entry together with all other requests for it. The coalescer then calls `onChecked`, which calls
- * `respond`.
- */
-function lookUp(request: FileRequest, entry: CacheEntry): void {
-  request.entry = entry;
-  request.context.checker.check(request);
-}
-
-/** Responds with the result of a check. */
-function respond(request: FileRequest, error: unknown, result: LoadResult | undefined): void {
-  const { res, wasStarted } = request;
-  if (wasStarted ? res.writableEnded || isAborted(res) : isFinished(res)) return;
-  if (result === undefined) respondToError(request, error);
-  else if (wasStarted && result.kind !== 'not-found') request.next(startedBefore());
-  else if (result.kind === 'file') respondWithFile(request, result);
-  else if (result.kind === 'busy') sendUnavailable(request);
-  else if (result.kind === 'not-found') respondNotFound(request, result);
-  else if (request.context.settings.redirect) redirectToSlash(request, lastSegment(request.entry.urlPath));
-  else respondNotFound(request, { reason: 'a directory' });
-}
-
-/** The headers were sent before the request arrived here: without an error, the client would wait for the end. */
-function startedBefore(): Error {
-  const message = 'staticFiles cannot send the file: earlier middleware has started the response';
-  return Object.assign(new Error(message), { code: 'ERR_HTTP_HEADERS_SENT' });
-}
-
-function respondToError(request: FileRequest, error: unknown): void {
-  if (isResourceError(error) && !request.wasStarted) sendOutOfResources(request, error);
-  else request.next(toError(error));
-}
-
-/** Responds to page navigations with the fallback page, or with the page for 404 responses. */
-function respondNotFound(request: FileRequest, cause: NotServed): void {
-  const { settings, cache } = request.context;
-  const { fallback, notFound } = settings;
-  const { urlPath } = request.entry;
-  const page = fallback !== undefined && urlPath !== fallback && mayBePage(urlPath) ? fallback : notFound;
-  if (page === undefined || page === urlPath || request.status === 404 || request.wasStarted) {
-    passThrough(request, cause, settings);
-    return;
-  }
-  // The same URL is a page for navigations and a plain 404 for other requests, and a shared cache may store
-  // either.
-  addVary(request.res, 'Accept, Sec-Fetch-Mode');
-  if (!isNavigation(request.req)) {
-    passThrough(request, cause, settings);
-    return;
-  }
-  if (page !== fallback) request.status = 404;
-  const entry = cache.getOrCreate(page);
-  cache.use(entry);
-  lookUp(request, entry);
-}
-
-/** Passes exceptions, for example of `setHeaders`, to the application's error handlers. */
-function respondWithFile(request: FileRequest, file: LoadedFile): void {
-  if (request.wasStarted) {
-    request.next(startedBefore());
-    return;
-  }
-  if (file.uncompressed.tag === undefined && needsEtag(request, file)) {
-    waitForEtag(request, file);
-    return;
-  }
-  let plan: StreamPlan | undefined;
-  try {
-    plan = sendFile(request, file);
-  } catch (error) {
-    failResponse(request, error);
-    return;
-  }
-  if (plan !== undefined) request.context.sendBody(request, plan, () => retry(request));
-}
-
-/** Whether a condition can be decided only when the file is hashed, which happens in the background. */
-function needsEtag({ req, context, hasWaitedForEtag }: FileRequest, file: LoadedFile): boolean {
-  if (hasWaitedForEtag || !context.etags.isMissing(file)) return false;
-  const names = ['if-match', 'if-none-match', 'if-range'] as const;
-  return names.some((name) => String(req.headers[name] ?? '').includes('"'));
-}
-
-function waitForEtag(request: FileRequest, file: LoadedFile): void {
-  const { res, context } = request;
-  request.hasWaitedForEtag = true;
-  const proceed = (): void => {
-    if (!isFinished(res)) respondWithFile(request, file);
-  };
-  // The file has no ETag if it cannot be read.
-  context.etags.complete(file, () => !isAborted(res)).then(proceed, proceed);
-}
-
-/** Checks the entry again after the file was replaced or moved between the check and the response. */
-function retry(request: FileRequest): void {
-  if (++request.retries > MAX_RETRIES) sendUnavailable(request);
-  else {
-    const entry = request.context.cache.getOrCreate(request.entry.urlPath);
-    entry.pathVerifiedUntil = 0;
-    lookUp(request, entry);
-  }
-}
-
+} from './cache.ts';
+import type { FileRequest } from './handler.ts';
+import { isCompressibleType } from './media-types.ts';
+import type { StaticSettings } from './options.ts';
 /** A response whose body has to be read from the file. */
 export interface StreamPlan extends StreamedBody {
   readonly representation: Representation;
@@ -167,61 +41,11 @@ export interface StreamPlan extends StreamedBody {
   readonly headers: HeaderList;
 }
 
-/** The state that all requests of one middleware share. */
-export interface ServeContext {
-  readonly settings: StaticSettings;
-  readonly cache: FileCache;
-  readonly checker: Coalescer;
-  readonly etags: BackgroundEtags;
-  /** Sends a body that is not in memory. Calls `retry` if the file has changed before anything was sent. */
-  readonly sendBody: (request: FileRequest, plan: StreamPlan, retry: () => void) => void;
-}
-
 /** A request with its response and the `next` function. */
 export interface RequestTriple {
   readonly req: ConnectRequest;
   readonly res: ServerResponse;
   readonly next: NextFunction;
-}
-
-/**
- * A request that is served from the cache. The coalescer calls `onChecked` after it has checked the entry.
- */
-export class FileRequest implements Waiter, RequestTriple {
-  readonly req: ConnectRequest;
-  readonly res: ServerResponse;
-  readonly next: NextFunction;
-  /** The cache entry of the URL path, or of the fallback page. */
-  entry: CacheEntry;
-  readonly context: ServeContext;
-  readonly asyncScope: AsyncResource = new AsyncResource('espalier');
-  /** Whether the headers were sent before the request arrived. */
-  readonly wasStarted: boolean;
-  /** The status of the response: 404 for the page of the option `notFound`, or a status that other code has set. */
-  status = 200;
-  /** The number of changes of the file between its check and its response. */
-  retries = 0;
-  /** Whether the ETag of the file was computed for this request. */
-  hasWaitedForEtag = false;
-
-  constructor(
-    req: ConnectRequest,
-    res: ServerResponse,
-    next: NextFunction,
-    entry: CacheEntry,
-    context: ServeContext,
-  ) {
-    this.req = req;
-    this.res = res;
-    this.next = next;
-    this.entry = entry;
-    this.context = context;
-    this.wasStarted = res.headersSent;
-  }
-
-  onChecked(error: unknown, result: LoadResult | undefined): void {
-    respond(this, error, result);
-  }
 }
 
 /** The codings of middleware that compresses responses. */
@@ -232,7 +56,7 @@ const MIDDLEWARE_CODINGS = ['gzip', 'br', 'deflate', 'zstd'];
  *
  * @returns undefined when the response is complete, otherwise the plan of a stream
  */
-function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
+export function sendFile(request: FileRequest, file: LoadedFile): StreamPlan | undefined {
   const { req, res } = request;
   const { setHeaders } = request.context.settings;
   const statusBefore = res.statusCode;
@@ -520,3 +344,189 @@ function joinSections(sections: readonly Section[], tail: Buffer, file: Buffer):
   ]);
   return Buffer.concat([...pieces, tail]);
 }
+
+/** Whether other code has responded or the client has disconnected. */
+export function isFinished(res: ServerResponse): boolean {
+  return res.headersSent || res.writableEnded || isAborted(res);
+}
+
+/** Passes an exception to the application. Destroys the response if its headers have been sent. */
+export function failResponse({ res, next }: RequestTriple, error: unknown): void {
+  if (res.headersSent) destroyIncomplete(res, error);
+  else next(toError(error));
+}
+
+/**
+ * Names of headers that earlier middleware has set, in lower case; undefined if the response is unchanged.
+ */
+type PresetHeaders = readonly string[] | undefined;
+
+/**
+ * Returns the headers that are already set. A replaced `writeHead` may set headers at the last moment, and
+ * older versions of on-headers (morgan, compression, sessions) corrupt a flat list of headers, so such a
+ * response counts as changed.
+ */
+function presetHeadersOf(res: ServerResponse): PresetHeaders {
+  const names = res.getHeaderNames();
+  const isUntouched = names.length === 0 && res.writeHead === ServerResponse.prototype.writeHead;
+  return isUntouched ? undefined : names;
+}
+
+/**
+ * Sets the status and the headers. Keeps headers that are already set, except framing headers of the body.
+ */
+export function setResponseHeaders(
+  res: ServerResponse,
+  status: number,
+  headers: HeaderList,
+  preset: readonly string[] = res.getHeaderNames(),
+): void {
+  res.statusCode = status;
+  for (let i = 0; i < headers.length; i += 2) {
+    const name = headers[i] as string;
+    const value = headers[i + 1] as string;
+    if (name === 'Vary') addVary(res, value);
+    else if (isFraming(name) || !preset.includes(name.toLowerCase())) res.setHeader(name, value);
+  }
+}
+
+/** Removes headers that describe the file, from a response without it (RFC 9110 §15.4.5). */
+function removeContentHeaders(res: ServerResponse): void {
+  for (const name of ['Encoding', 'Language', 'Length', 'Range', 'Type']) res.removeHeader(`Content-${name}`);
+}
+
+/** The status and the headers of a response that was not sent yet. */
+interface ResponseHead {
+  readonly status: number;
+  readonly headers: OutgoingHttpHeaders;
+}
+
+/** Restores an earlier status and earlier headers of a response. */
+export function restoreHead(res: ServerResponse, { status, headers }: ResponseHead): void {
+  res.statusCode = status;
+  for (const name of res.getHeaderNames()) res.removeHeader(name);
+  for (const [name, value] of Object.entries(headers)) if (value !== undefined) res.setHeader(name, value);
+}
+
+/** Writes the status and the headers in the cheapest form that is safe for this response. */
+function writeHeaders(res: ServerResponse, status: number, headers: HeaderList, preset: PresetHeaders): void {
+  if (preset === undefined) res.writeHead(status, headers as string[]);
+  else setResponseHeaders(res, status, headers, preset);
+}
+
+function isFraming(name: string): boolean {
+  return name === 'Content-Length' || name === 'Content-Range' || name === 'Content-Encoding';
+}
+
+/** The reason why a request gets no file. */
+export interface NotServed {
+  /** For the debug log; never sent to the client. */
+  readonly reason: string;
+  /** The status of the error for `next`; 404 by default. */
+  readonly status?: 400 | 403 | 404;
+  /** The error of the file system, if there is one. */
+  readonly error?: Error | undefined;
+}
+
+/** Calls `next()`. When `fallthrough` is false, it gets the error that express.static passes. */
+export function passThrough(request: RequestTriple, cause: NotServed, settings: StaticSettings): void {
+  debug.static('%s %j: %s', request.req.method, request.req.url, cause.reason);
+  if (settings.fallthrough) request.next();
+  else request.next(errorFor(cause));
+}
+
+/** The `next` of a server without a framework: a 404, or the status of the error. */
+export function endWithout(req: ConnectRequest, res: ServerResponse): NextFunction {
+  return (error) => {
+    if (res.headersSent) {
+      destroyIncomplete(res, error);
+      return;
+    }
+    const { status: given } = isObject(error) ? error : {};
+    const status = typeof given === 'number' && STATUS_CODES[given] !== undefined ? given : 500;
+    if (error !== undefined && status >= 500) writeLog('error', 'a request for a file failed', error);
+    sendStatus({ req, res }, error === undefined ? 404 : status);
+  };
+}
+
+/**
+ * Creates an error with the members that `send` gives its errors: `status`, `statusCode` and `expose`, and
+ * the message and `code` of the file system. Several requests may share a result, so each of them gets its
+ * own error.
+ */
+function errorFor({ status = 404, error }: NotServed): Error {
+  const message = error?.message ?? STATUS_CODES[status] ?? '';
+  return Object.assign(new Error(message), error, {
+    status,
+    statusCode: status,
+    expose: error === undefined,
+  });
+}
+
+const SAFE_QUERY = /^\?[\x21-\x7e]*$/;
+const SAFE_SEGMENT = /^[\w\-.~%!$&'()*+,;=:@]+$/;
+
+/**
+ * Redirects to `segment/`. The location is relative and consists of one segment of a path that resolved, so
+ * it cannot lead to another host, whatever the request line contains.
+ */
+export function redirectToSlash(request: Pick<RequestTriple, 'req' | 'res'>, segment: string): void {
+  const url = request.req.url ?? '';
+  const query = url.includes('?') ? url.slice(url.indexOf('?')) : '';
+  sendStatus(request, 301, { Location: `./${segment}/${SAFE_QUERY.test(query) ? query : ''}` });
+}
+
+/** The last segment of a decoded URL path, percent-encoded. */
+export function lastSegment(urlPath: string): string {
+  return encodeURIComponent(urlPath.slice(urlPath.lastIndexOf('/') + 1));
+}
+
+/** The last segment of the mount path, if the request named the mount path without a slash at the end. */
+export function mountSegmentWithoutSlash(req: ConnectRequest): string | undefined {
+  const { originalUrl } = req;
+  if (originalUrl === undefined || originalUrl === req.url) return undefined;
+  const path = originalUrl.split('?', 1)[0] as string;
+  const segment = path.slice(path.lastIndexOf('/') + 1);
+  return SAFE_SEGMENT.test(segment) && !/^\.{1,2}$/.test(segment) ? segment : undefined;
+}
+
+/** Responds with a status and its name as the body, which contains nothing from the request. */
+export function sendStatus(
+  { req, res }: Pick<RequestTriple, 'req' | 'res'>,
+  status: number,
+  headers: Headers = {},
+): void {
+  removeContentHeaders(res);
+  const body = `${STATUS_CODES[status]}\n`;
+  const common = { 'Content-Type': 'text/plain; charset=utf-8', 'X-Content-Type-Options': 'nosniff' };
+  writeReply(req, res, { status, headers: { ...common, ...headers }, body });
+}
+
+/** Responds with 503 when a file keeps changing: the client may retry soon. */
+export function sendUnavailable(request: Pick<RequestTriple, 'req' | 'res'>): void {
+  sendStatus(request, 503, { 'Retry-After': '1' });
+}
+
+/** Responds with 503 when descriptors or memory ran out, and warns the operator. */
+export function sendOutOfResources(request: Pick<RequestTriple, 'req' | 'res'>, error: unknown): void {
+  const reason = `clients get 503 because a file cannot be read (${codeOf(error)})`;
+  warnOfSystem(
+    new Error(`${reason}; raise the limit of open files (ulimit -n), or the memory of the process`),
+  );
+  sendUnavailable(request);
+}
+
+/**
+ * Whether the client has disconnected. In the HTTP/2 compatibility API the socket is then missing or
+ * destroyed.
+ */
+export function isAborted(res: ServerResponse): boolean {
+  return isConnectionLost(res) || ('stream' in res && res.socket?.destroyed !== false);
+}
+
+/** Reports a problem of the system as a process warning. An equal message is repeated at most once a minute. */
+const warnOfSystem: (error: Error) => void = createWarningLog({
+  owner: 'staticFiles',
+  type: 'StaticWarning',
+  code: 'ESPALIER_STATIC',
+});

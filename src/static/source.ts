@@ -24,9 +24,10 @@ import {
   wrongReturnValue,
 } from '../options/rules.ts';
 import { STATIC_OPTIONS } from '../options/scopes.ts';
+import type { FileRequest } from './handler.ts';
 import type { Dependency, Files, OpenedFile, PathStat } from './load.ts';
-import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './reply.ts';
-import type { FileRequest, StreamPlan } from './respond.ts';
+import type { StreamPlan } from './respond.ts';
+import { isAborted, isFinished, sendOutOfResources, setResponseHeaders } from './respond.ts';
 import { isNotFoundError } from './root.ts';
 import { etagFromDigest, etagOfBytes, type FileVersion } from './version.ts';
 

@@ -1,7 +1,7 @@
 import { AsyncResource } from 'node:async_hooks';
+import type { LoadResult } from '../../src/static/cache.ts';
 import { budgetFor, type CacheEntry, FileCache, type Waiter } from '../../src/static/cache.ts';
 import { type CheckContext, CircuitBreaker, Coalescer } from '../../src/static/check.ts';
-import type { LoadResult } from '../../src/static/representation.ts';
 import { loadedFile } from './loaded-file.ts';
 
 const turn = (): Promise<void> => new Promise((done) => setImmediate(done));

@@ -1,4 +1,4 @@
-import { type LoadedFile, Representation } from '../../src/static/representation.ts';
+import { type LoadedFile, Representation } from '../../src/static/cache.ts';
 
 /** Creates a loaded file of a size; with its body unless `isInMemory` is false. */
 export function loadedFile(

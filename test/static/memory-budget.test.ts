@@ -1,3 +1,4 @@
+import type { LoadedFile } from '../../src/static/cache.ts';
 import {
   budgetFor,
   type CacheEntry,
@@ -6,7 +7,6 @@ import {
   MemoryBudget,
 } from '../../src/static/cache.ts';
 import { parseRequestPath } from '../../src/static/path.ts';
-import type { LoadedFile } from '../../src/static/representation.ts';
 import { memoryInUse } from '../heap.ts';
 import { loadedFile } from './loaded-file.ts';
 

@@ -1,11 +1,11 @@
 import { renameSync, rmSync, symlinkSync } from 'node:fs';
 import { brotliCompressSync } from 'node:zlib';
 import { staticFiles } from '../../middleware/static.ts';
+import type { LoadResult } from '../../src/static/cache.ts';
 import { budgetFor, type CacheEntry, FileCache } from '../../src/static/cache.ts';
 import { type CheckContext, CircuitBreaker, isUnchangedSync, revalidate } from '../../src/static/check.ts';
 import { loadFile, stillResolves } from '../../src/static/load.ts';
 import { resolveStaticOptions } from '../../src/static/options.ts';
-import type { LoadResult } from '../../src/static/representation.ts';
 import { RootDirectory } from '../../src/static/root.ts';
 import { bare, get, listen, makeFolder } from './fixture.ts';
 
